@@ -1,0 +1,1 @@
+"""Programs on hosts that sample stacks and learn of changes, and publish both."""

@@ -1,0 +1,1 @@
+"""A service to profile, the demo, and the benchmarks."""

@@ -1,0 +1,80 @@
+"""The ``smidgen`` command: finds the subcommand, and turns every failure into one line and an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from pipeline import __version__
+from pipeline.config import redact
+from pipeline.errors import SmidgenError
+
+COMMANDS = {
+    "demo": ("loadgen.demo.command", "Watch the whole pipeline catch one slow commit of a live service."),
+    "worker": ("pipeline.commands.worker", "Run one or more stages of the pipeline."),
+    "agent": ("agents.commands", "Sample a live process, or import stack samples, and publish them."),
+    "changes": ("agents.commands", "Publish deployed commits of a git repository."),
+    "embedded": ("pipeline.commands.embedded", "Run a broker and a store on loopback until Ctrl-C."),
+    "topics": ("pipeline.commands.topics", "Create or check the topics of topics.yaml."),
+    "store": ("pipeline.commands.store", "Create or upgrade the tables."),
+    "events": ("pipeline.commands.events", "Read regression events."),
+    "report": ("pipeline.commands.report", "Draw one regression as a page."),
+    "bench": ("loadgen.bench.command", "Measure speed on this machine."),
+}
+"""Subcommand → (module that defines it under its own name, one line of help); loaded when it is called."""
+
+
+class LazyGroup(click.Group):
+    """A group that imports a subcommand's module only when it is used: ``--help`` stays instant."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the subcommands in the order of a first use."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module of a subcommand and return it."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(COMMANDS[cmd_name][0])
+        command: click.Command = getattr(module, cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the subcommands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="smidgen")
+def smidgen() -> None:
+    """Catch performance regressions as small as 0.005 % of a service's CPU, each once, with its cause."""
+
+
+def main() -> None:
+    """Run the command line: exit 0 on success, 1 on a finding, 2 on bad usage or input, 130 on Ctrl-C."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command and return its exit code; failures print one line on stderr."""
+    try:
+        result = smidgen.main(args=arguments, prog_name="smidgen", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help() if error.ctx else "", err=True)
+        return 2
+    except click.ClickException as error:
+        path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "smidgen"
+        return _fail(f"{path}: {error.format_message()}")
+    except SmidgenError as error:
+        return _fail(f"smidgen: {error}")
+    except (click.Abort, KeyboardInterrupt):
+        return 130
+    return result if isinstance(result, int) else 0
+
+
+def _fail(text: str) -> int:
+    click.echo(redact(" ".join(text.split())), err=True)
+    return 2

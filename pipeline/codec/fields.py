@@ -1,0 +1,150 @@
+"""Typed access to the fields of an untrusted JSON object."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from pipeline.clock import from_iso
+from pipeline.errors import InvalidMessage
+
+MAX_NAME = 4096
+"""Longest name of a service, host, metric or frame, in characters."""
+
+EARLIEST_S = 946_684_800.0  # 2000-01-01: an earlier time is a clock or unit error
+LATEST_S = 4_102_444_800.0  # 2100-01-01: catches milliseconds sent as seconds
+
+
+def parse_object(value: bytes | None) -> dict[str, Any]:
+    """Parse one JSON object.
+
+    Raises:
+        InvalidMessage: empty, not JSON (truncated, not UTF-8), or not an object.
+    """
+    if not value:
+        raise InvalidMessage("empty message")
+    try:
+        raw = orjson.loads(value)
+    except orjson.JSONDecodeError as error:
+        raise InvalidMessage(f"not JSON: {error}") from None
+    if not isinstance(raw, dict):
+        raise InvalidMessage(f"should be a JSON object, not {_kind(raw)}")
+    return raw
+
+
+def text(raw: Mapping[str, Any], field: str, default: str | None = None, *, limit: int = MAX_NAME) -> str:
+    """Return a string field; without a default it must be there and not empty."""
+    value = raw.get(field, default)
+    if value is None:
+        raise InvalidMessage(f"{field}: missing")
+    if not isinstance(value, str):
+        raise InvalidMessage(f"{field}: should be a string, not {_kind(value)}")
+    if len(value) > limit:
+        raise InvalidMessage(f"{field}: longer than {limit} characters")
+    if default is None and not value:
+        raise InvalidMessage(f"{field}: empty")
+    return value
+
+
+def texts(
+    raw: Mapping[str, Any], field: str, *, optional: bool = True, limit: int = MAX_NAME
+) -> tuple[str, ...]:
+    """Return a field that is a list of strings."""
+    values = listing(raw, field, optional=optional)
+    for index, value in enumerate(values):
+        if not isinstance(value, str):
+            raise InvalidMessage(f"{field}[{index}]: should be a string, not {_kind(value)}")
+        if len(value) > limit:
+            raise InvalidMessage(f"{field}[{index}]: longer than {limit} characters")
+    return tuple(values)
+
+
+def listing(raw: Mapping[str, Any], field: str, *, optional: bool = False) -> list[Any]:
+    """Return a field that is a list."""
+    value = raw.get(field)
+    if value is None:
+        if optional:
+            return []
+        raise InvalidMessage(f"{field}: missing")
+    if not isinstance(value, list):
+        raise InvalidMessage(f"{field}: should be a list, not {_kind(value)}")
+    return value
+
+
+def mapping_of_text(raw: Mapping[str, Any], field: str) -> dict[str, str]:
+    """Return an optional field that is an object whose values are strings."""
+    value = raw.get(field, {})
+    if not isinstance(value, dict):
+        raise InvalidMessage(f"{field}: should be an object, not {_kind(value)}")
+    for name, item in value.items():
+        if not isinstance(item, str):
+            raise InvalidMessage(f"{field}.{name[:100]}: should be a string, not {_kind(item)}")
+    return value
+
+
+def number(raw: Mapping[str, Any], field: str) -> float:
+    """Return a finite number."""
+    return to_number(raw.get(field), field)
+
+
+def integer(raw: Mapping[str, Any], field: str, default: int | None = None) -> int:
+    """Return a whole number that is not negative."""
+    value = raw.get(field, default)
+    if value is None:
+        raise InvalidMessage(f"{field}: missing")
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise InvalidMessage(f"{field}: should be a whole number of at least 0, not {_kind(value)}")
+    return value
+
+
+def flag(raw: Mapping[str, Any], field: str) -> bool:
+    """Return an optional boolean, false where it is left out."""
+    value = raw.get(field, False)
+    if not isinstance(value, bool):
+        raise InvalidMessage(f"{field}: should be true or false, not {_kind(value)}")
+    return value
+
+
+def moment(raw: Mapping[str, Any], field: str) -> float:
+    """Return a time as epoch seconds; it may be written so or as ISO 8601."""
+    return to_moment(raw.get(field), field)
+
+
+def to_number(value: object, field: str) -> float:
+    """Check one finite number."""
+    if value is None:
+        raise InvalidMessage(f"{field}: missing")
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise InvalidMessage(f"{field}: should be a number, not {_kind(value)}")
+    if not math.isfinite(value):
+        raise InvalidMessage(f"{field}: should be finite")
+    return float(value)
+
+
+def to_moment(value: object, field: str) -> float:
+    """Check one time, epoch seconds or ISO 8601."""
+    if isinstance(value, str):
+        try:
+            seconds = from_iso(value)
+        except InvalidMessage as error:
+            raise InvalidMessage(f"{field}: {error}") from None
+    else:
+        seconds = to_number(value, field)
+    if not EARLIEST_S <= seconds < LATEST_S:
+        raise InvalidMessage(f"{field}: {seconds:g} is not a time between 2000 and 2100 in epoch seconds")
+    return seconds
+
+
+def _kind(value: object) -> str:
+    names = {
+        bool: "a boolean",
+        int: "an integer",
+        float: "a number",
+        str: "a string",
+        list: "a list",
+        dict: "an object",
+    }
+    return "null" if value is None else names.get(type(value), type(value).__name__)

@@ -1,0 +1,175 @@
+"""What travels between stages: progress, and scans with their candidates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, get_args
+
+import orjson
+
+from pipeline.codec import fields
+from pipeline.errors import InvalidMessage
+from pipeline.model import Candidate, Dropped, MetricKind, Progress, RegressionKind, Scan
+
+MAX_PART_ITEMS = 5000
+"""Candidates and dropped ones in one message; about 2 MB of JSON."""
+
+
+def encode_progress(progress: Progress) -> bytes:
+    """Encode progress; the inverse of decode_progress."""
+    return orjson.dumps(
+        {
+            "service": progress.service,
+            "topic": progress.topic,
+            "partition": progress.partition,
+            "watermark": progress.watermark,
+        }
+    )
+
+
+def decode_progress(value: bytes | None) -> Progress:
+    """Decode and check progress.
+
+    Raises:
+        InvalidMessage: the field that is missing or wrong.
+    """
+    raw = fields.parse_object(value)
+    return Progress(
+        service=fields.text(raw, "service"),
+        topic=fields.text(raw, "topic"),
+        partition=fields.integer(raw, "partition"),
+        watermark=fields.moment(raw, "watermark"),
+    )
+
+
+def split_scan(scan: Scan, max_items: int = MAX_PART_ITEMS) -> list[Scan]:
+    """Cut a scan too large for one message into numbered parts, candidates first."""
+    items = len(scan.candidates) + len(scan.dropped)
+    parts = max(1, -(-items // max_items))
+    joined: list[Candidate | Dropped] = [*scan.candidates, *scan.dropped]
+    found = []
+    for part in range(parts):
+        chunk = joined[part * max_items : (part + 1) * max_items]
+        candidates = tuple(item for item in chunk if isinstance(item, Candidate))
+        dropped = tuple(item for item in chunk if isinstance(item, Dropped))
+        found.append(replace(scan, candidates=candidates, dropped=dropped, part=part, parts=parts))
+    return found
+
+
+def join_scan(parts: list[Scan]) -> Scan:
+    """Put the parts of one scan, in order and complete, together again; the inverse of split_scan."""
+    return replace(
+        parts[0],
+        candidates=tuple(c for part in parts for c in part.candidates),
+        dropped=tuple(d for part in parts for d in part.dropped),
+        part=0,
+        parts=1,
+    )
+
+
+def encode_scan(scan: Scan) -> bytes:
+    """Encode one part of a scan; the inverse of decode_scan."""
+    return orjson.dumps(
+        {
+            "service": scan.service,
+            "workload": scan.workload,
+            "start": scan.start,
+            "analysis_start": scan.analysis_start,
+            "analysis_end": scan.analysis_end,
+            "end": scan.end,
+            "series": scan.series,
+            "candidates": [candidate_to_json(c) for c in scan.candidates],
+            "dropped": [dropped_to_json(d) for d in scan.dropped],
+            "part": scan.part,
+            "parts": scan.parts,
+        }
+    )
+
+
+def decode_scan(value: bytes | None) -> Scan:
+    """Decode and check one part of a scan.
+
+    Raises:
+        InvalidMessage: the field that is missing or wrong.
+    """
+    raw = fields.parse_object(value)
+    part, parts = fields.integer(raw, "part", 0), fields.integer(raw, "parts", 1)
+    if part >= parts:
+        raise InvalidMessage(f"part: {part} of {parts}")
+    return Scan(
+        service=fields.text(raw, "service"),
+        workload=fields.text(raw, "workload"),
+        start=fields.moment(raw, "start"),
+        analysis_start=fields.moment(raw, "analysis_start"),
+        analysis_end=fields.moment(raw, "analysis_end"),
+        end=fields.moment(raw, "end"),
+        series=fields.integer(raw, "series"),
+        candidates=tuple(candidate_from_json(c) for c in fields.listing(raw, "candidates")),
+        dropped=tuple(_dropped_from_json(d) for d in fields.listing(raw, "dropped", optional=True)),
+        part=part,
+        parts=parts,
+    )
+
+
+def candidate_to_json(candidate: Candidate) -> dict[str, Any]:
+    """Return a candidate as a JSON object."""
+    raw: dict[str, Any] = {
+        "metric_kind": candidate.metric_kind,
+        "metric": candidate.metric,
+        "kind": candidate.kind,
+        "change_time": candidate.change_time,
+        "before": candidate.before,
+        "after": candidate.after,
+        "p_value": candidate.p_value,
+        "statistic": candidate.statistic,
+    }
+    if candidate.group:
+        raw["group"] = [candidate_to_json(member) for member in candidate.group]
+    return raw
+
+
+def candidate_from_json(raw: object) -> Candidate:
+    """Check a candidate that is already parsed.
+
+    Raises:
+        InvalidMessage: the field that is missing or wrong.
+    """
+    if not isinstance(raw, dict):
+        raise InvalidMessage("candidates: each should be an object")
+    metric_kind, kind = fields.text(raw, "metric_kind"), fields.text(raw, "kind")
+    if metric_kind not in get_args(MetricKind) or kind not in get_args(RegressionKind):
+        raise InvalidMessage(f"candidates: unknown kind {metric_kind[:40]!r}, {kind[:40]!r}")
+    return Candidate(
+        metric_kind=metric_kind,  # type: ignore[arg-type]  # one of the literal's values, just checked
+        metric=fields.text(raw, "metric"),
+        kind=kind,  # type: ignore[arg-type]  # likewise
+        change_time=fields.moment(raw, "change_time"),
+        before=fields.number(raw, "before"),
+        after=fields.number(raw, "after"),
+        p_value=fields.number(raw, "p_value"),
+        statistic=fields.number(raw, "statistic"),
+        group=tuple(candidate_from_json(member) for member in fields.listing(raw, "group", optional=True)),
+    )
+
+
+def dropped_to_json(dropped: Dropped) -> dict[str, Any]:
+    """Return a dropped candidate as a JSON object, the ledger's line."""
+    return {
+        "candidate": candidate_to_json(dropped.candidate),
+        "step": dropped.step,
+        "statistic": dropped.statistic,
+        "bound": dropped.bound,
+        "reason": dropped.reason,
+    }
+
+
+def _dropped_from_json(raw: object) -> Dropped:
+    if not isinstance(raw, dict):
+        raise InvalidMessage("dropped: each should be an object")
+    return Dropped(
+        candidate=candidate_from_json(raw.get("candidate")),
+        step=fields.text(raw, "step"),
+        statistic=fields.number(raw, "statistic"),
+        bound=fields.number(raw, "bound"),
+        reason=fields.text(raw, "reason", ""),
+    )

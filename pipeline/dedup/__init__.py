@@ -1,0 +1,1 @@
+"""One regression per cause: pure functions over the candidates of a scan."""

@@ -1,0 +1,1 @@
+"""Change points in a matrix of series: pure functions over arrays."""

@@ -1,0 +1,1 @@
+"""What tells a regression from a false positive: pure functions over candidates."""

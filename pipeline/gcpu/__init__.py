@@ -1,0 +1,1 @@
+"""Stacks to counts per subroutine and window: pure functions over arrays."""

@@ -1,0 +1,1 @@
+"""Which change caused a regression: pure functions over stacks and changes."""

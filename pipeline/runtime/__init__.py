@@ -1,0 +1,1 @@
+"""Stages on Kafka: the Faust app, the one worker loop, dead-letters."""

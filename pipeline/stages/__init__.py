@@ -1,0 +1,1 @@
+"""The five stages: fetch, compute with pure functions, return messages."""

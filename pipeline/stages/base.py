@@ -1,0 +1,37 @@
+"""What a stage is: a plain object that turns a batch into messages, with no Faust in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from pipeline.model import Outgoing, Record
+
+Decoder = Callable[[bytes | None], Any]
+"""Turns a message's value into a payload; raises InvalidMessage."""
+
+
+class Stage(Protocol):
+    """One step of the flow. Methods block and are never called concurrently on one stage.
+
+    The caller repeats ``handle`` with the same batch while it raises StoreUnavailable, publishes what it
+    returns, calls ``settled`` once all of it is on the topics, and only then acknowledges the batch. So a
+    batch may come again, whole or in part, after any failure: duplicates are normal and change nothing.
+    """
+
+    name: str
+    inputs: Mapping[str, Decoder]
+    """Logical input topics and how their values are decoded."""
+
+    def assigned(self, topic: str, partitions: Sequence[int]) -> None:
+        """Forget what is known of these partitions: this process owns them anew."""
+
+    def handle(self, batch: Sequence[Record]) -> list[Outgoing]:
+        """Process a batch of one topic and return the messages to publish, in order.
+
+        Raises:
+            StoreUnavailable: nothing was decided; the same call is to be repeated.
+        """
+
+    def settled(self) -> None:
+        """Learn that every message of the last ``handle`` is on its topic."""

@@ -1,0 +1,1 @@
+"""The store: one interface, ClickHouse behind it."""

@@ -1,0 +1,63 @@
+"""What stages need of a store, and nothing more; every implementation passes the same contract suite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, Protocol
+
+from pipeline.model import SeriesMatrix, StackMatrix
+
+Table = Literal["totals", "gcpu", "stacks", "metrics", "changes", "regressions", "scans", "memory"]
+
+COUNTED: tuple[Table, ...] = ("totals", "gcpu", "stacks", "metrics")
+"""Tables of additive rows that carry their place in the log (stream, partition, last_offset)."""
+
+
+class Store(Protocol):
+    """Bulk verbs over the tables of docs/tables.md. Times are epoch seconds.
+
+    Every verb may raise StoreUnavailable, after which the same call can simply be repeated.
+    """
+
+    def migrate(self) -> None:
+        """Create or upgrade the tables; safe to repeat and to run from several processes at once."""
+
+    def insert(self, table: Table, columns: Mapping[str, Sequence[Any]], *, token: str = "") -> None:
+        """Add rows, all or none. ``columns`` maps a column to its values, all equally many.
+
+        A repeated insert with the same non-empty ``token`` adds nothing. Rows of the other tables
+        (changes, regressions, scans, memory) replace those of the same identity.
+        """
+
+    def last_offsets(
+        self, table: Table, stream: str, topic: str, partitions: Iterable[int]
+    ) -> dict[int, int]:
+        """Return the highest offset that rows of a COUNTED table cover, per partition; absent where none.
+
+        ``stream`` is the identity of the log, so that a log that was made anew starts from nothing.
+        """
+
+    def series(
+        self, source: Literal["gcpu", "service"], service: str, start: float, end: float, resolution_s: float
+    ) -> SeriesMatrix:
+        """Return every series of a service in [start, end) by windows, sorted by kind and name.
+
+        ``gcpu`` gives subroutines, endpoints and metadata; ``service`` the service-level metrics, set-up
+        metrics left out.
+        """
+
+    def stacks(self, service: str, before: tuple[float, float], after: tuple[float, float]) -> StackMatrix:
+        """Return stack counts in two spans [start, end); a stack window counts if it lies wholly inside."""
+
+    def rows(
+        self,
+        table: Literal["changes", "regressions", "scans", "memory"],
+        service: str,
+        start: float,
+        end: float,
+        **equal: str,
+    ) -> list[dict[str, Any]]:
+        """Return rows of a service with a time in [start, end), oldest first, where columns equal values."""
+
+    def close(self) -> None:
+        """Let go of connections."""

@@ -1,0 +1,49 @@
+"""Durations, sizes and shares as people write them in configuration."""
+
+from __future__ import annotations
+
+import re
+
+_DURATION_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_SIZE_BYTES = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
+_QUANTITY = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*$")
+
+
+def parse_duration_s(value: object) -> float:
+    """Read ``30m``, ``2h``, ``10d``, ``1.5s`` or a plain number of seconds.
+
+    Raises:
+        ValueError: it is neither, or it is negative.
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if value < 0:
+            raise ValueError("a duration cannot be negative")
+        return float(value)
+    return _parse(value, _DURATION_S, "a duration such as 30m, 2h or 10d")
+
+
+def parse_size_bytes(value: object) -> int:
+    """Read ``16MiB``, ``512KiB`` or a plain number of bytes.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        return value
+    return int(_parse(value, _SIZE_BYTES, "a size such as 512KiB or 16MiB"))
+
+
+def format_duration(seconds: float) -> str:
+    """Write seconds in the largest unit that keeps the number whole: 7200 as ``2h``, 90 as ``90s``."""
+    for unit in ("d", "h", "m", "s"):
+        count = seconds / _DURATION_S[unit]
+        if count >= 1 and count == int(count):
+            return f"{int(count)}{unit}"
+    return f"{seconds:g}s"
+
+
+def _parse(value: object, units: dict[str, float] | dict[str, int], wanted: str) -> float:
+    match = _QUANTITY.match(value) if isinstance(value, str) else None
+    if not match or match[2] not in units:
+        raise ValueError(f"should be {wanted}, not {value!r}")
+    return float(match[1]) * units[match[2]]

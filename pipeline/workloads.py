@@ -1,0 +1,120 @@
+"""Workloads: the rows of FBDetect's Table 3, presets and files of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from pipeline.errors import ConfigError
+from pipeline.model import Direction, RegressionKind
+from pipeline.units import format_duration, parse_duration_s
+from pipeline.validation import StrictModel, read_yaml, validate
+
+PRESETS_PATH = Path(__file__).with_name("workloads.yaml")
+
+Seconds = Annotated[float, BeforeValidator(parse_duration_s)]
+
+
+class Threshold(StrictModel):
+    """How large a change must be to matter: exactly one of the two (FBDetect Table 3)."""
+
+    absolute: float | None = Field(default=None, gt=0)
+    relative: float | None = Field(default=None, gt=0)
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Threshold:
+        if (self.absolute is None) == (self.relative is None):
+            raise ValueError("give either absolute or relative")
+        return self
+
+
+class Workload(StrictModel):
+    """One row of FBDetect's Table 3: windows in seconds, threshold, re-run interval."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9._-]{1,100}$")
+    series: Literal["gcpu", "service"] = "gcpu"
+    resolution_s: Seconds = Field(alias="resolution", gt=0)
+    rerun_interval_s: Seconds = Field(alias="rerun_interval", gt=0)
+    historical_s: Seconds = Field(alias="historical", gt=0)
+    analysis_s: Seconds = Field(alias="analysis", gt=0)
+    extended_s: Annotated[float, BeforeValidator(lambda v: 0.0 if v is None else parse_duration_s(v))] = (
+        Field(alias="extended", default=0.0)
+    )
+    threshold: Threshold
+    detectors: tuple[RegressionKind, ...] = ("short_term",)
+    direction: Direction = "up"
+    lateness_s: Annotated[
+        float | None, BeforeValidator(lambda v: None if v is None else parse_duration_s(v))
+    ] = Field(alias="lateness", default=None)
+    change_lookback_s: Annotated[
+        float | None, BeforeValidator(lambda v: None if v is None else parse_duration_s(v))
+    ] = Field(alias="change_lookback", default=None)
+
+    @model_validator(mode="after")
+    def _windows_fit(self) -> Workload:
+        for key in ("rerun_interval", "historical", "analysis", "extended"):
+            value = getattr(self, f"{key}_s")
+            windows = value / self.resolution_s
+            if abs(windows - round(windows)) > 1e-6:
+                raise ValueError(
+                    f"{key} of {format_duration(value)} is not a whole number of "
+                    f"resolution {format_duration(self.resolution_s)}"
+                )
+        return self
+
+    @property
+    def span_s(self) -> float:
+        """Length of everything that one scan reads."""
+        return self.historical_s + self.analysis_s + self.extended_s
+
+    @property
+    def wait_s(self) -> float:
+        """How long after a window's end a scan waits for late data; one window unless configured."""
+        return self.resolution_s if self.lateness_s is None else self.lateness_s
+
+    @property
+    def lookback_s(self) -> float:
+        """How long before a change point a change may have been deployed; the analysis window by default."""
+        return self.analysis_s if self.change_lookback_s is None else self.change_lookback_s
+
+
+def load_workloads(chosen: Sequence[str]) -> tuple[Workload, ...]:
+    """Resolve workloads, each the name of a preset or the path of a workload file.
+
+    Raises:
+        ConfigError: an unknown name, or a file's wrong key; two workloads of one name.
+    """
+    presets = {workload.name: workload for workload in read_workload_file(PRESETS_PATH)}
+    found: dict[str, Workload] = {}
+    for name in chosen:
+        for workload in [presets[name]] if name in presets else _from_path(name, presets):
+            if workload.name in found:
+                raise ConfigError(f"workload {workload.name!r} is given twice")
+            found[workload.name] = workload
+    return tuple(found.values())
+
+
+def read_workload_file(path: Path) -> tuple[Workload, ...]:
+    """Read one workload or a list of them from YAML.
+
+    Raises:
+        ConfigError: the file, position and key that is wrong.
+    """
+    raw = read_yaml(path)
+    rows = raw if isinstance(raw, list) else [raw]
+    if not rows:
+        raise ConfigError(f"{path}: holds no workload")
+    return tuple(
+        validate(Workload, row, f"{path}: {row.get('name', number) if isinstance(row, dict) else number}")
+        for number, row in enumerate(rows, start=1)
+    )
+
+
+def _from_path(name: str, presets: dict[str, Workload]) -> tuple[Workload, ...]:
+    path = Path(name)
+    if not path.exists():
+        raise ConfigError(f"no workload file or preset {name!r}; presets are {', '.join(presets)}")
+    return read_workload_file(path)
