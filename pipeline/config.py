@@ -22,21 +22,29 @@ DEFAULT_FILE = Path("smidgen.yaml")
 PREFIX = "SMIDGEN_"
 
 Seconds = Annotated[float, BeforeValidator(parse_duration_s)]
-_SECRET = re.compile(r"(://[^:/@\s]*:)[^@\s]*(@)")
+_URL_PASSWORD = re.compile(r"(://[^:/@\s]*:)\S*(@)")  # greedy: a password may itself hold an @
+_QUERY_PASSWORD = re.compile(r"([?&](?:password|access_token)=)[^&\s]*", re.IGNORECASE)
 
 
 class Settings(StrictModel):
     """Everything that can be configured; each field is also SMIDGEN_<FIELD> and a flag where it applies."""
 
     broker: str = Field(
-        default="localhost:9092", description="Kafka bootstrap servers: host:port, comma-separated"
+        default="localhost:9092",
+        min_length=1,
+        description="Kafka bootstrap servers: host:port, comma-separated",
     )
     store: str = Field(
-        default="http://localhost:8123", description="ClickHouse DSN: http(s)://… or chdb:///path"
+        default="http://localhost:8123",
+        min_length=1,
+        repr=False,  # may hold a password
+        description="ClickHouse DSN: http(s)://… or chdb:///path",
     )
     topics: Path = Field(default=DEFAULT_TOPICS, description="topics file")
     workloads: tuple[str, ...] = Field(
-        default=("frontfaas-large", "frontfaas-small"), description="workload presets or files"
+        default=("frontfaas-large", "frontfaas-small"),
+        min_length=1,
+        description="workload presets or files",
     )
     window_s: Seconds = Field(default=60.0, alias="window", gt=0, description="width of a gCPU window")
     stack_window_s: Seconds = Field(
@@ -59,9 +67,10 @@ class Settings(StrictModel):
 def load_settings(
     flags: Mapping[str, Any], *, file: Path | None = None, environ: Mapping[str, str] | None = None
 ) -> Settings:
-    """Merge the settings file, the environment and the flags that were given (None counts as not given).
+    """Merge the settings file, the environment and the flags that were given.
 
-    Without ``file``, ``smidgen.yaml`` in the working directory is read if it is there.
+    A flag that is None or () and a variable that is empty count as not given; SMIDGEN_WORKLOADS is
+    separated by commas. Without ``file``, ``smidgen.yaml`` in the working directory is read if it is there.
 
     Raises:
         ConfigError: the source and key that is wrong.
@@ -79,8 +88,8 @@ def load_settings(
         origin.update(dict.fromkeys(raw, str(path)))
     for key in _keys():
         name = PREFIX + key.upper()
-        if name in environ:
-            merged[key] = environ[name].split(",") if key == "workloads" else environ[name]
+        if environ.get(name):
+            merged[key] = _split(environ[name]) if key == "workloads" else environ[name]
             origin[key] = f"environment {name}"
     for key, value in flags.items():
         if value is not None and value != ():
@@ -94,7 +103,11 @@ def load_settings(
 
 def redact(text: str) -> str:
     """Hide the password of every URL in a text that a person may see."""
-    return _SECRET.sub(r"\1***\2", text)
+    return _QUERY_PASSWORD.sub(r"\1***", _URL_PASSWORD.sub(r"\1***\2", text))
+
+
+def _split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def _keys() -> tuple[str, ...]:

@@ -107,12 +107,17 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Everything of a service in one partition of one topic is stored up to ``watermark``."""
+    """Everything of a service in one partition of one topic is stored up to ``watermark``.
+
+    ``earliest`` is the start of the oldest data in the batch that was stored last; a service that is seen
+    for the first time is scanned from there on.
+    """
 
     service: str
     topic: str
     partition: int
     watermark: float
+    earliest: float
 
 
 @dataclass(frozen=True, slots=True)

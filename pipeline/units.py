@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 _DURATION_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -13,11 +14,13 @@ def parse_duration_s(value: object) -> float:
     """Read ``30m``, ``2h``, ``10d``, ``1.5s`` or a plain number of seconds.
 
     Raises:
-        ValueError: it is neither, or it is negative.
+        ValueError: it is neither, or it is negative or not finite.
     """
     if isinstance(value, int | float) and not isinstance(value, bool):
         if value < 0:
             raise ValueError("a duration cannot be negative")
+        if not math.isfinite(value):
+            raise ValueError("a duration should be finite")
         return float(value)
     return _parse(value, _DURATION_S, "a duration such as 30m, 2h or 10d")
 
@@ -26,11 +29,14 @@ def parse_size_bytes(value: object) -> int:
     """Read ``16MiB``, ``512KiB`` or a plain number of bytes.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: it is neither, or less than one byte.
     """
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
         return value
-    return int(_parse(value, _SIZE_BYTES, "a size such as 512KiB or 16MiB"))
+    size = int(_parse(value, _SIZE_BYTES, "a size such as 512KiB or 16MiB"))
+    if size < 1:
+        raise ValueError("a size should be at least one byte")
+    return size
 
 
 def format_duration(seconds: float) -> str:

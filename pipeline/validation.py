@@ -19,15 +19,33 @@ class StrictModel(BaseModel):
 
 Model = TypeVar("Model", bound=BaseModel)
 
+_MERGE = "tag:yaml.org,2002:merge"
+
+
+class _UniqueKeys(yaml.SafeLoader):
+    """Refuses a key that stands twice in a mapping, where YAML would silently keep the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE:
+                if key.value in seen:
+                    raise yaml.constructor.ConstructorError(
+                        problem=f"key {key.value!r} stands twice", problem_mark=key.start_mark
+                    )
+                seen.add(key.value)
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep=deep)
+        return mapping
+
 
 def read_yaml(path: Path) -> Any:
     """Parse a YAML file safely.
 
     Raises:
-        ConfigError: it cannot be read or is not YAML; the text has the file and line.
+        ConfigError: it cannot be read, is not YAML or has a key twice; the text has the file and line.
     """
     try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
+        return yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeys)  # a SafeLoader
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror or error}") from None
     except UnicodeDecodeError:
@@ -46,7 +64,7 @@ def validate(model: type[Model], raw: object, where: str) -> Model:
         ConfigError: ``where: key: what is wrong`` for the first wrong key.
     """
     try:
-        return model.model_validate(raw)
+        return model.model_validate(raw, by_alias=True, by_name=False)  # one spelling per key
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         key = ".".join(str(part) for part in first["loc"])

@@ -44,7 +44,7 @@ class Workload(StrictModel):
         Field(alias="extended", default=0.0)
     )
     threshold: Threshold
-    detectors: tuple[RegressionKind, ...] = ("short_term",)
+    detectors: tuple[RegressionKind, ...] = Field(default=("short_term",), min_length=1)
     direction: Direction = "up"
     lateness_s: Annotated[
         float | None, BeforeValidator(lambda v: None if v is None else parse_duration_s(v))

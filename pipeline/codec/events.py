@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import orjson
@@ -86,5 +87,5 @@ def _levels(candidate: Candidate) -> dict[str, Any]:
         "before": candidate.before,
         "after": candidate.after,
         "delta": candidate.delta,
-        "relative": relative if candidate.before else None,  # JSON has no infinity: it did not exist before
+        "relative": relative if math.isfinite(relative) else None,  # JSON has no infinity: it was not there
     }

@@ -92,14 +92,15 @@ def decode_metric_points(value: bytes | None, *, now: float | None = None) -> Me
     """
     raw = fields.parse_object(value)
     points = fields.listing(raw, "points")
+    if not points:
+        raise InvalidMessage("points: empty")
     timestamps, values = np.empty(len(points)), np.empty(len(points))
     for index, point in enumerate(points):
         if not isinstance(point, list) or len(point) != 2:
             raise InvalidMessage(f"points[{index}]: should be a pair of time and value")
         timestamps[index] = fields.to_moment(point[0], f"points[{index}][0]")
         values[index] = fields.to_number(point[1], f"points[{index}][1]")
-    if len(points):
-        _not_ahead(float(timestamps.max()), "points", now)
+    _not_ahead(float(timestamps.max()), "points", now)
     return MetricPoints(
         service=fields.text(raw, "service", limit=200),
         metric=fields.text(raw, "metric", limit=400),
@@ -176,13 +177,12 @@ def _stacks(stacks: list[Any], frames: int) -> tuple[IntArray, IntArray]:
 
 
 def _integers(values: list[Any], field: str) -> IntArray:
-    try:
-        array = np.array(values) if values else np.empty(0, dtype=np.int64)
-    except (ValueError, OverflowError):  # ragged nesting, beyond 64 bits
-        raise InvalidMessage(f"{field}: should be integers") from None
-    if array.ndim != 1 or array.dtype != np.int64:
+    if not set(map(type, values)) <= {int}:  # exactly: numpy would take True for 1
         raise InvalidMessage(f"{field}: should be integers")
-    return array
+    try:
+        return np.array(values, dtype=np.int64)
+    except OverflowError:
+        raise InvalidMessage(f"{field}: beyond 64 bits") from None
 
 
 def _annotations(raw: list[Any], frames: int) -> tuple[Annotation, ...]:

@@ -14,6 +14,9 @@ from pipeline.model import Candidate, Dropped, MetricKind, Progress, RegressionK
 MAX_PART_ITEMS = 5000
 """Candidates and dropped ones in one message; about 2 MB of JSON."""
 
+MAX_GROUP_DEPTH = 16
+"""How deep groups may be nested: far beyond what merging makes, far below Python's recursion limit."""
+
 
 def encode_progress(progress: Progress) -> bytes:
     """Encode progress; the inverse of decode_progress."""
@@ -23,6 +26,7 @@ def encode_progress(progress: Progress) -> bytes:
             "topic": progress.topic,
             "partition": progress.partition,
             "watermark": progress.watermark,
+            "earliest": progress.earliest,
         }
     )
 
@@ -39,6 +43,7 @@ def decode_progress(value: bytes | None) -> Progress:
         topic=fields.text(raw, "topic"),
         partition=fields.integer(raw, "partition"),
         watermark=fields.moment(raw, "watermark"),
+        earliest=fields.moment(raw, "earliest"),
     )
 
 
@@ -128,14 +133,16 @@ def candidate_to_json(candidate: Candidate) -> dict[str, Any]:
     return raw
 
 
-def candidate_from_json(raw: object) -> Candidate:
-    """Check a candidate that is already parsed.
+def candidate_from_json(raw: object, depth: int = 0) -> Candidate:
+    """Check a candidate that is already parsed; ``depth`` counts the groups that it stands in.
 
     Raises:
         InvalidMessage: the field that is missing or wrong.
     """
     if not isinstance(raw, dict):
         raise InvalidMessage("candidates: each should be an object")
+    if depth > MAX_GROUP_DEPTH:
+        raise InvalidMessage(f"candidates: groups nested deeper than {MAX_GROUP_DEPTH}")
     metric_kind, kind = fields.text(raw, "metric_kind"), fields.text(raw, "kind")
     if metric_kind not in get_args(MetricKind) or kind not in get_args(RegressionKind):
         raise InvalidMessage(f"candidates: unknown kind {metric_kind[:40]!r}, {kind[:40]!r}")
@@ -148,7 +155,9 @@ def candidate_from_json(raw: object) -> Candidate:
         after=fields.number(raw, "after"),
         p_value=fields.number(raw, "p_value"),
         statistic=fields.number(raw, "statistic"),
-        group=tuple(candidate_from_json(member) for member in fields.listing(raw, "group", optional=True)),
+        group=tuple(
+            candidate_from_json(member, depth + 1) for member in fields.listing(raw, "group", optional=True)
+        ),
     )
 
 

@@ -1,1 +1,1 @@
-"""Broker and store on loopback, for the demo, tests and a first look."""
+"""Broker and store on this machine, without Docker, a JVM or anything to install by hand."""

@@ -34,4 +34,8 @@ class Stage(Protocol):
         """
 
     def settled(self) -> None:
-        """Learn that every message of the last ``handle`` is on its topic."""
+        """Learn that every message of the last ``handle`` is on its topic.
+
+        Raises:
+            StoreUnavailable: nothing was noted; the same call is to be repeated.
+        """

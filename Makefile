@@ -1,0 +1,55 @@
+# Everything a contributor needs; `make help` lists it. Each target sets up what it uses.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format bench lock clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(READY) ## Make the virtual environment in .venv (done by every other target too)
+
+demo: $(READY) ## Watch the whole pipeline catch one slow commit of a live service (DEMO_ARGS="...")
+	@$(BIN)/smidgen demo $(DEMO_ARGS)
+
+test: $(READY) ## Run every test (PYTEST_ARGS="tests/unit -k name" runs some)
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(READY) ## Check style, types and the direction of imports
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: $(READY) ## Format the code and fix what can be fixed by itself
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: $(READY) ## Measure speed on this machine (BENCH="NAME --json" chooses)
+	@$(BIN)/smidgen bench $(BENCH)
+
+lock: $(READY) ## Rewrite requirements.lock from pyproject.toml (UPGRADE=1 takes newer versions)
+	@cp requirements.lock requirements.lock.new
+	@$(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --fork-strategy fewest \
+	  --extra embedded --extra dev --generate-hashes --no-header --no-annotate \
+	  --no-emit-index-url --no-emit-find-links $(if $(UPGRADE),--upgrade) --output-file requirements.lock.new
+	@{ echo "# Every version and hash, for Python 3.11 and newer. Written by: make lock"; \
+	   cat requirements.lock.new; } > requirements.lock
+	@rm requirements.lock.new
+
+clean: ## Remove caches and the virtual environment
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Wheels only: nothing is built from an sdist, which would fetch build tools that no hash covers.
+$(READY): requirements.lock pyproject.toml
+	@PYTHON="$(PYTHON)" VENV="$(VENV)" sh .ci/venv
+	@echo "Installing what requirements.lock pins (about a minute the first time) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: \
+	  -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@

@@ -1,0 +1,1 @@
+"""Deployed commits of a git repository as change messages, with the subroutines that each one modified."""

@@ -1,0 +1,106 @@
+"""Which subroutines differ between two versions of a Python file.
+
+Every function, and every class body and the module itself without the functions in them, is one scope. A
+scope is modified if its own code differs: its syntax tree, so that comments, formatting, docstrings and
+moves count for nothing. Nested functions are scopes of their own, as they are in stack frames, while
+lambdas and comprehensions belong to the scope around them. Decorators belong to their function.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+
+from agents.naming import MODULE
+
+Scopes = Mapping[str, tuple[str, ...]]
+"""Qualified name → own code; several pieces where a name is defined more than once."""
+
+_DEFINITION = re.compile(r"(?P<indent>[ \t]*)(?:async\s+def|def|class)\s+(?P<name>\w+)")
+
+
+def modified_scopes(old: bytes | None, new: bytes | None) -> list[str]:
+    """Return the qualified names of the scopes that differ, ``<module>`` for top-level code.
+
+    ``None`` is a file that does not exist, whose scopes are all added or deleted. A version that is not
+    valid Python makes both be read by indentation alone.
+    """
+    versions = [source for source in (old, new) if source is not None]
+    scopes = [_parse(source) for source in versions]
+    if None in scopes:
+        scopes = [_outline(source) for source in versions]
+    if len(scopes) == 1:
+        return sorted(scopes[0] or {})
+    before, after = (found or {} for found in scopes)
+    names = before.keys() | after.keys()
+    return sorted(name for name in names if before.get(name, ()) != after.get(name, ()))
+
+
+def _parse(source: bytes) -> dict[str, tuple[str, ...]] | None:
+    """Return the scopes of valid Python, None of anything else."""
+    try:
+        collector = _Collector()
+        collector.collect(ast.parse(source))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    return {name: tuple(pieces) for name, pieces in collector.scopes.items()}
+
+
+class _Collector(ast.NodeTransformer):
+    """Takes scopes out of a tree from the inside, so that what is left of each is its own code."""
+
+    def __init__(self) -> None:
+        self.scopes: dict[str, list[str]] = {}
+        self._path: list[str] = []
+
+    def collect(self, module: ast.Module) -> None:
+        self.generic_visit(module)
+        _remove_docstring(module)
+        if module.body:
+            self.scopes[MODULE] = [ast.dump(module)]
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        self._take(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
+        self._take(node)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        self._take(node)
+
+    def _take(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
+        self._path.append(node.name)
+        self.generic_visit(node)
+        _remove_docstring(node)
+        self.scopes.setdefault(".".join(self._path), []).append(ast.dump(node))
+        self._path.pop()
+
+
+def _remove_docstring(node: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
+    first = node.body[0] if node.body else None
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+        del node.body[0]
+
+
+def _outline(source: bytes) -> dict[str, tuple[str, ...]]:
+    """Return the scopes of a broken file, as far as indentation shows them: each with its lines."""
+    scopes: dict[str, list[str]] = {}
+    path: list[tuple[int, str]] = []
+    decorators: list[str] = []
+    for line in source.decode("utf-8", errors="replace").splitlines():
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        indent = len(line.expandtabs()) - len(line.expandtabs().lstrip())
+        while path and indent <= path[-1][0] and not text.startswith((")", "]", "}")):
+            path.pop()
+        if text.startswith("@"):
+            decorators.append(text)
+            continue
+        if definition := _DEFINITION.match(line):
+            path.append((indent, definition["name"]))
+        name = ".".join(part for _, part in path) or MODULE
+        scopes.setdefault(name, []).extend([*decorators, text])
+        decorators = []
+    return {name: tuple(lines) for name, lines in scopes.items()}

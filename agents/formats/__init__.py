@@ -1,0 +1,1 @@
+"""Readers of profile files: bytes in, stacks with counts out, no I/O."""

@@ -1,0 +1,78 @@
+"""Collapsed stacks: one line a stack, ``root;caller;leaf count`` (FlameGraph, py-spy's raw format)."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+Stack = tuple[str, ...]
+"""Frames as the file spells them, root first."""
+
+MAX_LINE_COUNT = 2**40
+"""Most samples on one line: what a profile message can hold for one stack."""
+
+_COUNT = re.compile(r"([0-9]{1,13})(?:\.0*)?")  # bounded: Python refuses to convert thousands of digits
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Collapsed:
+    """The stacks of a file with their samples, and what was left out."""
+
+    stacks: Mapping[Stack, int]
+    frameless: int = 0  # samples of threads that had no frame
+    invalid: int = 0  # lines that are neither a stack with its count, blank, nor a comment
+    first_invalid: str = ""  # where and what the first of them is
+
+    @property
+    def samples(self) -> int:
+        """All samples that have a stack."""
+        return sum(self.stacks.values())
+
+
+def parse_collapsed(data: bytes) -> Collapsed:
+    """Read collapsed stacks; equal stacks are added up and stacks counted 0 times left out.
+
+    UTF-8 and UTF-16 are told apart by their byte order mark or by the NUL bytes of the latter. Lines may
+    end in CR LF. Lines that start with ``#`` or ``//`` are comments. An invalid line is counted, never
+    fatal: whether nothing but invalid lines is an error is for the caller to say.
+    """
+    stacks: dict[Stack, int] = {}
+    frameless = invalid = 0
+    first_invalid = ""
+    for number, raw in enumerate(_decode(data).split("\n"), start=1):
+        line = raw.strip()
+        if not line or line.startswith(("#", "//")):
+            continue
+        *head, tail = line.rsplit(maxsplit=1)
+        match = _COUNT.fullmatch(tail)
+        if not match or int(match[1]) > MAX_LINE_COUNT:
+            invalid += 1
+            first_invalid = first_invalid or f"line {number}: {line[:60]!r}"
+            continue
+        count = int(match[1])
+        stack = tuple(frame for frame in "".join(head).split(";") if frame.strip())
+        if not stack:
+            frameless += count
+        elif count:
+            stacks[stack] = stacks.get(stack, 0) + count
+    return Collapsed(stacks, frameless, invalid, first_invalid)
+
+
+def _decode(data: bytes) -> str:
+    for bom, encoding in _BOMS:
+        if data.startswith(bom):
+            return data[len(bom) :].decode(encoding, errors="replace")
+    head = data[:256]
+    if len(head) >= 4:
+        if not any(head[1::2]):
+            return data.decode("utf-16-le", errors="replace")
+        if not any(head[0::2]):
+            return data.decode("utf-16-be", errors="replace")
+    return data.decode("utf-8", errors="replace")

@@ -1,0 +1,168 @@
+"""Samples a process interval after interval without a gap between them.
+
+A sampler such as py-spy writes its stacks when it ends, so every interval needs a run of its own. Just
+before an interval is over the next run is started, and as soon as that one samples, the one before is told
+to end: the process is sampled throughout, and the moment of handing over is the true end of one interval
+and start of the next. Runs are started so that this moment falls on a multiple of the interval.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import queue
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from agents.kernels.pyspy import Run, SamplerError
+from agents.target import Target
+from pipeline.clock import Clock
+
+log = logging.getLogger(__name__)
+
+START_S = 10.0
+"""How long a process may take to become one that can be sampled, and a run to become ready."""
+
+STOP_S = 5.0
+"""How long a run may take to write its stacks after it was told to end."""
+
+RETRY_S = 0.05
+MAX_FAILURES = 5
+"""Attempts to take up sampling again after a run that ended on a living process."""
+
+SHORTEST_SHARE = 0.25
+"""An interval that would begin this little before a boundary lasts until the one after it."""
+
+
+class Kernel(Protocol):
+    """What starts runs of a sampler."""
+
+    def start(self, pid: int, wake: Callable[[], None]) -> Run:
+        """Start a run on a process and call ``wake``, from any thread, whenever its state changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Collapsed stacks sampled from ``start`` to ``end``, in epoch seconds."""
+
+    start: float
+    end: float
+    data: bytes
+
+
+class Sampler:
+    """Yields intervals until the process ends or ``stop`` is called."""
+
+    def __init__(self, kernel: Kernel, target: Target, *, interval_s: float, clock: Clock) -> None:
+        self._kernel = kernel
+        self._target = target
+        self._interval_s = interval_s
+        self._clock = clock
+        self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._stopping = False
+        self._lead_s = 0.0  # how long the last run took to become ready
+
+    def stop(self) -> None:
+        """End sampling, from a thread or a signal handler; what was sampled so far is still yielded."""
+        self._stopping = True
+        self._wakes.put(None)
+
+    def intervals(self) -> Iterator[Interval]:
+        """Yield every interval once it is over.
+
+        Raises:
+            SamplerError: the process cannot be sampled, or not any more.
+        """
+        current, following = self._first_run(), None
+        try:
+            while current:
+                following = self._hand_over(current)
+                end = self._clock() if following is None else following.ready
+                self._finish(current)
+                yield Interval(current.ready, max(current.ready, end), current.take())
+                current, following = following or self._resume(current), None
+        finally:
+            for run in (current, following):
+                if run and run.exited is None:
+                    run.kill()
+
+    def _first_run(self) -> Run | None:
+        """Start the first run, repeatedly while the process is still starting; None if there is no more."""
+        deadline = self._clock() + (START_S if self._target.starting else 0.0)
+        while True:
+            run = self._start(lambda: self._stopping)
+            if run.is_ready:
+                return run
+            if self._stopping or (self._target.starting and not self._target.alive()):
+                return None
+            if self._clock() >= deadline:
+                raise SamplerError(f"cannot sample process {self._target.pid}: {run.complaint()}")
+            self._pause()
+
+    def _resume(self, ended: Run) -> Run | None:
+        """Take up sampling again if the last run ended though the process lives."""
+        for _ in range(MAX_FAILURES):
+            self._pause()  # a process that is just ending still looks alive for a moment
+            if self._stopping or not self._target.alive():
+                return None
+            log.warning("sampling was interrupted (%s), starting again", ended.complaint())
+            ended = self._start(lambda: self._stopping)
+            if ended.is_ready:
+                return ended
+        raise SamplerError(f"cannot sample process {self._target.pid} any more: {ended.complaint()}")
+
+    def _hand_over(self, current: Run) -> Run | None:
+        """Wait for the interval's end; return the run that took over, None if sampling ended."""
+
+        def over() -> bool:
+            return self._stopping or current.exited is not None
+
+        boundary = self._boundary(current.ready)
+        while not self._wait(over, boundary - self._lead_s):
+            following = self._start(over)
+            if following.is_ready:
+                return following
+            if not over():
+                log.warning("an interval was extended: %s", following.complaint())
+                boundary = self._boundary(self._clock())
+        return None
+
+    def _start(self, over: Callable[[], bool]) -> Run:
+        """Start a run and wait until it samples; one that does not, in time or before ``over``, is ended."""
+        asked = self._clock()
+        run = self._kernel.start(self._target.pid, lambda: self._wakes.put(None))
+        self._wait(lambda: run.is_ready or run.exited is not None or over(), asked + START_S)
+        if run.is_ready:
+            self._lead_s = min(max(run.ready - asked, 0.0), self._interval_s / 2)
+        else:
+            run.kill()
+            self._wait(lambda: run.exited is not None, self._clock() + STOP_S)
+        return run
+
+    def _finish(self, run: Run) -> None:
+        run.stop()
+        if not self._wait(lambda: run.exited is not None, self._clock() + STOP_S):
+            log.warning("py-spy did not end in time: an interval is lost")
+            run.kill()
+
+    def _boundary(self, moment: float) -> float:
+        """Return the multiple of the interval at which an interval begun at ``moment`` ends."""
+        boundary = (math.floor(moment / self._interval_s) + 1) * self._interval_s
+        short = boundary - moment < SHORTEST_SHARE * self._interval_s
+        return boundary + self._interval_s if short else boundary
+
+    def _pause(self) -> None:
+        self._wait(lambda: self._stopping, self._clock() + RETRY_S)
+
+    def _wait(self, done: Callable[[], bool], deadline: float) -> bool:
+        """Wait until ``done`` or the deadline; tell whether it is done."""
+        while not done():
+            remaining_s = deadline - self._clock()
+            if remaining_s <= 0:
+                return False
+            try:
+                self._wakes.get(timeout=remaining_s)
+            except queue.Empty:
+                continue
+        return True

@@ -1,0 +1,105 @@
+"""The process that is sampled: one that runs already, or a command that the agent starts."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from pipeline.errors import ConfigError
+
+_PR_SET_PTRACER = 0x59616D61
+STOP_S = 10.0
+"""How long a command may take to end after SIGTERM."""
+
+
+class Target(Protocol):
+    """A process to sample."""
+
+    pid: int
+    starting: bool
+    """Whether it may still need a moment before it can be sampled."""
+
+    def alive(self) -> bool:
+        """Tell whether it runs."""
+
+
+class ExistingProcess:
+    """A process that somebody else started.
+
+    Raises:
+        ConfigError: there is no process with this id.
+    """
+
+    starting = False
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        if not self.alive():
+            raise ConfigError(f"--pid: no process has the id {pid}")
+
+    def alive(self) -> bool:
+        """Tell whether it runs; one that only waits to be reaped does not."""
+        try:
+            os.kill(self.pid, 0)
+        except (ProcessLookupError, OverflowError):
+            return False
+        except PermissionError:
+            return True
+        try:
+            status = Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return Path("/proc/self").exists() is False
+        return status.rpartition(")")[2].split()[0] not in ("Z", "X")
+
+
+class StartedCommand:
+    """A command run by the agent, with the agent's own input, output and environment.
+
+    Raises:
+        ConfigError: it cannot be started.
+    """
+
+    starting = True
+
+    def __init__(self, command: Sequence[str]) -> None:
+        try:
+            self._process = subprocess.Popen(command, preexec_fn=_let_trace(os.getpid()))  # noqa: PLW1509
+        except OSError as error:
+            raise ConfigError(f"cannot run {command[0]}: {error.strerror or error}") from None
+        self.pid = self._process.pid
+
+    def alive(self) -> bool:
+        """Tell whether it runs."""
+        return self._process.poll() is None
+
+    def exit_code(self) -> int:
+        """Wait for its end and return its exit code; negative is the signal that ended it."""
+        return self._process.wait()
+
+    def stop(self) -> None:
+        """End it with SIGTERM, and with SIGKILL if it has not ended within STOP_S."""
+        if self.alive():
+            self._process.send_signal(signal.SIGTERM)
+            try:
+                self._process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+
+
+def _let_trace(agent_pid: int) -> Callable[[], None]:
+    """Return what lets the agent's children sample the command where Yama allows only ancestors to.
+
+    Without Yama the call fails, and nothing needs it.
+    """
+    libc = ctypes.CDLL(None)  # loaded before the fork, where nothing may be loaded
+
+    def allow() -> None:
+        libc.prctl(_PR_SET_PTRACER, agent_pid, 0, 0, 0)
+
+    return allow

@@ -1,0 +1,1 @@
+"""The demo: the whole pipeline on real profiles of a live service."""

@@ -1,0 +1,65 @@
+"""What the demo asks of the shop: a fixed mix, so that only a commit can move a subroutine's share."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+import orjson
+
+from loadgen.target.shop.data import CATEGORIES, WORDS, Product, load_products
+
+ENDPOINTS = ("/browse", "/search", "/product", "/checkout", "/feed", "/login", "/monthly")
+"""One request to each makes a round; every round costs the service about as much as any other."""
+
+QUERY_WORDS = 14
+CART_LINES = 220
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One HTTP request."""
+
+    method: str
+    path: str
+    body: bytes = b""
+
+
+def make_rounds(count: int, seed: int) -> list[list[Request]]:
+    """Return ``count`` rounds, each with one request to every endpoint in an order of its own.
+
+    The order differs so that the sampler cannot fall into step with it; the requests of a round are about
+    as dear as those of any other.
+    """
+    rng = random.Random(seed)
+    products = load_products()
+    rounds = []
+    for _ in range(count):
+        requests = _round(rng, products)
+        rng.shuffle(requests)
+        rounds.append(requests)
+    return rounds
+
+
+def _round(rng: random.Random, products: Sequence[Product]) -> list[Request]:
+    def get(path: str, **query: str) -> Request:
+        return Request("GET", f"{path}?{urlencode(query)}" if query else path)
+
+    cart = {
+        "tier": rng.choice(["gold", "silver", ""]),
+        "lines": [
+            {"sku": product.sku, "quantity": rng.randint(1, 30)}
+            for product in rng.sample(products, CART_LINES)
+        ],
+    }
+    return [
+        get("/browse", category="all", order=rng.choice(["best", "price", "name"])),
+        get("/search", q=" ".join(rng.sample(WORDS, QUERY_WORDS))),
+        get(f"/product/{rng.choice(products).sku}"),
+        Request("POST", "/checkout", orjson.dumps(cart)),
+        get("/feed", category=rng.choice(CATEGORIES)),
+        get("/login", name=f"user{rng.randrange(1000)}", password="correct horse"),
+        get("/monthly"),
+    ]

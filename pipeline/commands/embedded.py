@@ -1,0 +1,47 @@
+"""``smidgen embedded``: broker and store on loopback until Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from pathlib import Path
+
+import click
+
+from pipeline.embedded.stack import EmbeddedStack
+
+_CHECK_S = 0.5
+
+
+@click.command()
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder that keeps the store's tables; without it they go with the process.",
+)
+def embedded(data: Path | None) -> int:
+    """Run a broker and a store on loopback until Ctrl-C.
+
+    The first line printed is JSON with both addresses, for --broker and --store. Give the workers
+    --no-idempotent-producer. The broker keeps everything in memory and nothing on disk.
+    """
+    stop = threading.Event()
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in before:
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        with EmbeddedStack(data) as stack:
+            click.echo(json.dumps({"broker": stack.broker, "store": stack.store}))
+            return _watch(stack, stop)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _watch(stack: EmbeddedStack, stop: threading.Event) -> int:
+    while not stop.wait(_CHECK_S):
+        if dead := stack.died():
+            click.echo(f"smidgen embedded: the {dead} ended by itself", err=True)
+            return 1
+    return 0

@@ -1,0 +1,57 @@
+"""``smidgen report``: one regression as a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from pipeline.commands.options import settings_options
+from pipeline.config import Settings
+from pipeline.errors import ConfigError
+from pipeline.workloads import PRESETS_PATH, Workload, load_workloads, read_workload_file
+
+
+@click.command()
+@click.argument("event_id", metavar="ID")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The page to write.",
+)
+@click.option("--service", required=True, help="The service that the event is about.")
+@settings_options("store", "workloads")
+def report(event_id: str, output: Path, service: str, settings: Settings) -> None:
+    """Draw the regression ID as one self-contained HTML page.
+
+    The event's workload is looked for among --workloads, then among the presets.
+    """
+    # Loaded here: plotly takes half a second, which other uses of this module need not wait for.
+    from pipeline.report.gather import find_event, gather
+    from pipeline.report.page import render_report
+    from pipeline.storage.connect import open_store
+
+    store = open_store(settings.store)
+    try:
+        event = find_event(store, service, event_id)
+        if event is None:
+            raise ConfigError(f"no regression {event_id!r} of service {service!r} in the store")
+        page = render_report(gather(store, event, _workload(event["data"].get("workload"), settings)))
+    finally:
+        store.close()
+    try:
+        output.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{output}: {error.strerror or error}") from None
+    click.echo(output)
+
+
+def _workload(name: object, settings: Settings) -> Workload:
+    known = {workload.name: workload for workload in read_workload_file(PRESETS_PATH)}
+    known |= {workload.name: workload for workload in load_workloads(settings.workloads)}
+    if not isinstance(name, str) or name not in known:
+        raise ConfigError(f"the event's workload {name!r} is not known; name its file with --workloads")
+    return known[name]

@@ -1,0 +1,87 @@
+"""``smidgen worker``: runs stages of the pipeline."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Sequence
+
+import click
+
+from pipeline.clock import system_clock
+from pipeline.commands.options import settings_options
+from pipeline.config import Settings
+from pipeline.runtime.admin import require_topics
+from pipeline.runtime.identity import cluster_id
+from pipeline.runtime.service import Service
+from pipeline.stages.base import Stage
+from pipeline.stages.factory import STAGES, build_stage
+from pipeline.storage.connect import open_store
+from pipeline.storage.interface import Store
+from pipeline.topics import Topics, load_topics
+from pipeline.workloads import load_workloads
+
+
+class StageName(click.ParamType):
+    """A stage, or ``all``."""
+
+    name = "stage"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Refuse what is not a stage."""
+        if value != "all" and value not in STAGES:
+            self.fail(f"unknown stage {value!r}; stages are {', '.join(STAGES)}, or all", param, ctx)
+        return value
+
+
+@click.command()
+@click.argument("stages", metavar="STAGE...", nargs=-1, required=True, type=StageName())
+@settings_options(
+    "broker",
+    "store",
+    "topics",
+    "workloads",
+    "window",
+    "stack_window",
+    "batch_size",
+    "batch_wait",
+    "partition_idle",
+    "idempotent_producer",
+    "log_level",
+)
+def worker(stages: tuple[str, ...], settings: Settings) -> int:
+    """Run stages (aggregate, detect, filter, dedup, rootcause, or all) until SIGTERM or Ctrl-C."""
+    names = STAGES if "all" in stages else tuple(name for name in STAGES if name in stages)
+    topics = load_topics(settings.topics)
+    workloads = load_workloads(settings.workloads)
+    stream = asyncio.run(_check_broker(settings.broker, topics))
+    stores: list[Store] = []
+    try:
+        for _ in names:  # one connection a stage: each works in a thread of its own
+            stores.append(open_store(settings.store))
+        stores[0].migrate()
+        built = [
+            build_stage(
+                name, settings=settings, workloads=workloads, store=store, stream=stream, clock=system_clock
+            )
+            for name, store in zip(names, stores, strict=True)
+        ]
+        return asyncio.run(_run(settings, topics, built))
+    finally:
+        for store in stores:
+            store.close()
+
+
+async def _check_broker(broker: str, topics: Topics) -> str:
+    await require_topics(broker, topics)
+    return await cluster_id(broker)
+
+
+async def _run(settings: Settings, topics: Topics, stages: Sequence[Stage]) -> int:
+    service = Service(settings, topics, stages, system_clock)
+    code = await service.run()
+    if service.hanging:  # a thread that waits for the store cannot be ended; its batch is unacknowledged
+        logging.shutdown()
+        os._exit(code)
+    return code

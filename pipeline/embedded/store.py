@@ -1,0 +1,160 @@
+"""The embedded store: an HTTP front over chDB that speaks ClickHouse's HTTP interface.
+
+chDB opens a folder from one process only; behind this front several processes share it under the same
+``http://`` DSN as in production. It knows what clickhouse-connect and ``curl`` use: statement, settings,
+parameters and database in the URL or a form, rows in the body, perhaps compressed, and ClickHouse's
+response headers. Responses are never compressed: the network is loopback.
+
+Run as ``python -m pipeline.embedded.store --data DIR --scratch DIR``: it prints its URL and serves until
+SIGTERM or until its standard input ends, and removes the scratch folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import re
+import shutil
+import signal
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from uuid import uuid4
+
+from aiohttp import web
+
+from pipeline.embedded.engine import Engine, EngineError
+from pipeline.embedded.statement import BadRequest, Statement, decompress, read_statement
+from pipeline.errors import ConfigError
+
+_MAX_BODY_BYTES = 2 * 1024**3
+_THREADS = 4  # statements that run at the same time; the engine itself uses every core for each
+_CODE = re.compile(r"Code: (\d+)")
+_STATUS = {60: 404, 81: 404, 36: 400, 47: 400, 62: 400, 115: 400, 457: 400}
+"""HTTP status of ClickHouse's exception codes, as its server gives them; 500 for all others."""
+_CANNOT_PARSE = 1002  # ClickHouse's UNKNOWN_EXCEPTION, for requests that never reach the engine
+_PRINTS = re.compile(rb"\s*(SELECT|WITH|SHOW|DESC|EXISTS|EXPLAIN|\()", re.IGNORECASE)
+
+
+class StoreFront:
+    """Answers HTTP requests with an engine; statements run in threads, off the event loop."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="statement")
+
+    def application(self) -> web.Application:
+        """Return the web application."""
+        app = web.Application(client_max_size=_MAX_BODY_BYTES)
+        app.router.add_get("/ping", self._ping)
+        app.router.add_route("*", "/", self._answer)
+        return app
+
+    def close(self) -> None:
+        """Wait for running statements, then close the engine."""
+        self._threads.shutdown()
+        self._engine.close()
+
+    async def _ping(self, _request: web.Request) -> web.Response:
+        return web.Response(text="Ok.\n")
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        if "Origin" in request.headers:  # no page in somebody's browser may talk to a store without passwords
+            return _failure(403, _CANNOT_PARSE, "Requests from web pages are not allowed")
+        if request.method == "GET" and "query" not in request.query:
+            return web.Response(text="Ok.\n")
+        try:
+            statement = await self._read(request)
+            loop = asyncio.get_running_loop()
+            output = await loop.run_in_executor(self._threads, self._engine.execute, statement)
+        except BadRequest as error:
+            return _failure(400, _CANNOT_PARSE, f"Code: {_CANNOT_PARSE}. DB::Exception: {error}")
+        except EngineError as error:
+            found = _CODE.search(str(error))
+            code = int(found[1]) if found else _CANNOT_PARSE
+            return _failure(_STATUS.get(code, 500), code, str(error))
+        return web.Response(body=output, headers=_headers(statement, request, output))
+
+    async def _read(self, request: web.Request) -> Statement:
+        arguments = {"database": request.headers.get("X-ClickHouse-Database", ""), **request.query}
+        if form := request.headers.get("X-ClickHouse-Format"):
+            arguments.setdefault("default_format", form)
+        if request.content_type == "multipart/form-data":
+            fields = await request.post()
+            arguments.update({name: value for name, value in fields.items() if isinstance(value, str)})
+            return read_statement(arguments, b"")
+        body = await request.read()
+        encoding = request.headers.get("Content-Encoding", "").lower()
+        return await asyncio.to_thread(_understand, arguments, body, encoding)
+
+
+def _understand(arguments: dict[str, str], body: bytes, encoding: str) -> Statement:
+    return read_statement(arguments, decompress(body, encoding))
+
+
+def _headers(statement: Statement, request: web.Request, output: bytes) -> dict[str, str]:
+    text = statement.format.startswith(("Tab", "TSV", "JSON", "CSV", "Pretty", "Vertical"))
+    headers = {
+        "Content-Type": "text/plain; charset=UTF-8" if text else "application/octet-stream",
+        "X-ClickHouse-Query-Id": request.query.get("query_id") or str(uuid4()),
+        "X-ClickHouse-Timezone": "UTC",
+        "X-ClickHouse-Server-Display-Name": "smidgen-embedded",
+        "X-ClickHouse-Summary": json.dumps({"result_bytes": str(len(output))}),
+    }
+    if output or _PRINTS.match(statement.sql):  # what clickhouse-connect tells a result from none by
+        headers["X-ClickHouse-Format"] = statement.format
+    return headers
+
+
+def _failure(status: int, code: int, text: str) -> web.Response:
+    return web.Response(status=status, text=text + "\n", headers={"X-ClickHouse-Exception-Code": str(code)})
+
+
+async def serve(engine: Engine) -> None:
+    """Serve an engine on a free loopback port until SIGTERM, SIGINT or the end of standard input.
+
+    Prints the URL as the first line on standard output once it answers.
+    """
+    front = StoreFront(engine)
+    # Bodies are decompressed here, since aiohttp does not know every encoding that ClickHouse does.
+    runner = web.AppRunner(front.application(), access_log=None, auto_decompress=False)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        print(f"http://127.0.0.1:{runner.addresses[0][1]}", flush=True)
+        await _asked_to_stop()
+    finally:
+        await runner.cleanup()
+        front.close()
+
+
+async def _asked_to_stop() -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    loop.add_reader(sys.stdin.fileno(), stop.set)  # readable means ended: nothing is ever written there
+    await stop.wait()
+    loop.remove_reader(sys.stdin.fileno())
+
+
+def main(arguments: list[str]) -> int:
+    """Serve a folder; exit code 2 with one line on stderr if it cannot be opened."""
+    parser = argparse.ArgumentParser(prog="python -m pipeline.embedded.store")
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--scratch", type=Path, required=True)
+    options = parser.parse_args(arguments)
+    try:
+        asyncio.run(serve(Engine(options.data, options.scratch)))
+    except (ConfigError, EngineError) as error:
+        print(" ".join(str(error).split()), file=sys.stderr)
+        return 2
+    finally:
+        shutil.rmtree(options.scratch, ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

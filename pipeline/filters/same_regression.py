@@ -1,0 +1,37 @@
+"""SameRegressionMerger: one regression that shows up in several overlapping windows (FBDetect Table 5).
+
+A change point stays in sight of every scan whose windows hold it: first in the analysis window, later in
+the historical one, where the mixture of old and new level makes what follows look like a rise again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipeline.filters.verdict import Verdict
+from pipeline.model import Candidate
+
+
+def judge_same_regression(
+    candidate: Candidate, known: Sequence[Candidate], *, absolute: float | None, relative: float | None
+) -> Verdict:
+    """Drop a candidate that does not go beyond a regression of the same series that was passed on before.
+
+    Beyond means by the detection threshold at least, and by half of the candidate's own change, since both
+    levels are estimates.
+
+    Args:
+        candidate: A change point of this scan.
+        known: Regressions of the same series from earlier scans whose change point this scan still sees.
+        absolute: The workload's absolute threshold, or None.
+        relative: The workload's relative threshold, or None.
+    """
+    same_way = [k for k in known if (k.delta > 0) == (candidate.delta > 0)]
+    if not same_way:
+        return Verdict(True, 0.0, 0.0)
+    sign = 1.0 if candidate.delta > 0 else -1.0
+    reported = max((k.after for k in same_way), key=lambda level: sign * level)
+    threshold = absolute if absolute is not None else (relative or 0.0) * abs(reported)
+    bound = max(threshold, abs(candidate.delta) / 2)
+    beyond = sign * (candidate.after - reported)
+    return Verdict(beyond >= bound, beyond, bound, "same regression as in an earlier scan")

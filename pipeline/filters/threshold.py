@@ -1,0 +1,25 @@
+"""The detection threshold: is a change large enough to matter? (FBDetect §5.2, Table 3)."""
+
+from __future__ import annotations
+
+from pipeline.filters.verdict import Verdict
+from pipeline.model import Candidate
+
+
+def judge_threshold(
+    candidate: Candidate, *, absolute: float | None = None, relative: float | None = None
+) -> Verdict:
+    """Pass a change of at least ``absolute`` (the series' unit) or ``relative`` (share of the level before).
+
+    Exactly one of the two is given. The size counts, not the direction.
+    """
+    if absolute is not None:
+        statistic, bound, what = abs(candidate.delta), absolute, "absolute"
+    elif relative is not None:
+        statistic, bound, what = abs(candidate.relative), relative, "relative"
+    else:
+        raise ValueError("give either absolute or relative")
+    # What did not exist before has an infinite relative change, which no message can carry.
+    statistic = min(statistic, 1e9)
+    reached = statistic >= bound * (1 - 1e-9)  # 0.011 - 0.01 falls short of 0.001 by rounding alone
+    return Verdict(reached, statistic, bound, f"{what} change below the threshold")

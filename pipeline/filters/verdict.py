@@ -1,0 +1,32 @@
+"""How a filter answers: the number it looked at, the bound it held it against, and whether it passes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pipeline.model import Candidate, Dropped
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One filter's decision on one candidate."""
+
+    passed: bool
+    statistic: float
+    bound: float
+    reason: str = ""
+
+
+def divide(
+    step: str, judged: Iterable[tuple[Candidate, Verdict]]
+) -> tuple[tuple[Candidate, ...], tuple[Dropped, ...]]:
+    """Split judged candidates into those that passed and the ledger's lines for those that did not."""
+    judged = list(judged)
+    passed = tuple(candidate for candidate, verdict in judged if verdict.passed)
+    dropped = tuple(
+        Dropped(candidate, step, verdict.statistic, verdict.bound, verdict.reason)
+        for candidate, verdict in judged
+        if not verdict.passed
+    )
+    return passed, dropped

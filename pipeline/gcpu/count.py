@@ -1,0 +1,195 @@
+"""Stack samples of many hosts to gCPU counts, all at once.
+
+gCPU of a subroutine is the share of a service's samples whose stack holds it (FBDetect §5.1), so a
+subroutine is counted once per sample, however often it recurs in the stack. With C the counts of cells
+(service, window, partition) × distinct stacks, and I the incidence of distinct stacks × series (0 or 1),
+the counts of all series are the sparse product C · I.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+from scipy import sparse
+
+from pipeline.gcpu.labels import frame_elements, series_of
+from pipeline.model import FloatArray, IntArray, MetricKind, Profile
+
+UIntArray = NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Where counts belong: parallel arrays of service, window start (epoch seconds) and partition."""
+
+    services: tuple[str, ...]  # (cells,)
+    windows: FloatArray  # (cells,)
+    partitions: IntArray  # (cells,)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Counts of a batch in coordinate form: entry i says that cell ``*_cell[i]`` holds ``*_samples[i]``."""
+
+    cells: Cells  # by window
+    total_samples: IntArray  # (cells,)
+    kinds: tuple[MetricKind, ...]  # (series,)
+    names: tuple[str, ...]  # (series,)
+    series_cell: IntArray
+    series_index: IntArray
+    series_samples: IntArray
+    stack_cells: Cells  # by stack window
+    stacks: tuple[tuple[str, ...], ...]  # (distinct stacks,) root first
+    stack_ids: UIntArray  # (distinct stacks,) 64-bit hashes of their elements
+    stack_cell: IntArray
+    stack_index: IntArray
+    stack_samples: IntArray
+
+    @property
+    def rows(self) -> int:
+        """How many rows the largest table receives."""
+        return max(len(self.series_cell), len(self.stack_cell), len(self.total_samples))
+
+
+def count_samples(
+    profiles: Sequence[Profile], partitions: Sequence[int], *, window_s: float, stack_window_s: float
+) -> Counts:
+    """Count samples per service, window and partition: in all, per series and per distinct stack.
+
+    A profile belongs whole to the windows that hold the middle of its interval.
+
+    Args:
+        profiles: Profiles of any services and hosts.
+        partitions: The partition each profile came from, parallel to ``profiles``.
+        window_s: Width of gCPU windows, in seconds.
+        stack_window_s: Width of stack windows, in seconds.
+    """
+    vocabulary: dict[str, int] = {}
+    flats, lengths = _flatten(profiles, vocabulary)
+    labels = list(vocabulary)
+    hashes = np.array([xxhash.xxh3_64_intdigest(label.encode()) for label in labels], dtype=np.uint64)
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    stack_hash = _hash_stacks(hashes[flats], starts)
+    ids, first, stack_of = np.unique(stack_hash, return_index=True, return_inverse=True)
+    counts = np.concatenate([np.empty(0, dtype=np.int64), *(p.counts for p in profiles)])
+
+    cells, cell_of = _cells(profiles, partitions, window_s)
+    stack_cells, stack_cell_of = _cells(profiles, partitions, stack_window_s)
+    per_profile = [len(p.counts) for p in profiles]
+    distinct = len(ids)
+    by_cell = _count_matrix(np.repeat(cell_of, per_profile), stack_of, counts, len(cells.services), distinct)
+    by_stack_cell = _count_matrix(
+        np.repeat(stack_cell_of, per_profile), stack_of, counts, len(stack_cells.services), distinct
+    )
+    series = (by_cell @ _incidence(flats, starts, first, len(labels))).tocoo()
+    stack_entries = by_stack_cell.tocoo()
+    named = [series_of(label) for label in labels]
+    return Counts(
+        cells=cells,
+        total_samples=np.asarray(by_cell.sum(axis=1)).ravel(),
+        kinds=tuple(kind for kind, _ in named),
+        names=tuple(name for _, name in named),
+        series_cell=series.row.astype(np.int64),
+        series_index=series.col.astype(np.int64),
+        series_samples=series.data,
+        stack_cells=stack_cells,
+        stacks=tuple(
+            tuple(labels[e] for e in flats[starts[s] : starts[s + 1]].tolist()) for s in first.tolist()
+        ),
+        stack_ids=ids,
+        stack_cell=stack_entries.row.astype(np.int64),
+        stack_index=stack_entries.col.astype(np.int64),
+        stack_samples=stack_entries.data,
+    )
+
+
+def _flatten(profiles: Sequence[Profile], vocabulary: dict[str, int]) -> tuple[IntArray, IntArray]:
+    """Return the elements of all stacks as indexes into ``vocabulary`` (which grows), and stack lengths."""
+    flats, lengths = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
+    for profile in profiles:
+        elements = frame_elements(profile.frames, profile.annotations)
+        widths = np.fromiter(map(len, elements), dtype=np.int64, count=len(elements))
+        ids = np.array(
+            [vocabulary.setdefault(label, len(vocabulary)) for group in elements for label in group],
+            dtype=np.int64,
+        )
+        flat, depth = profile.stack_frames, np.diff(profile.stack_starts)
+        if profile.annotations:
+            flat, depth = _expand(flat, profile.stack_starts, widths)
+        flats.append(ids[flat])
+        lengths.append(depth)
+    return np.concatenate(flats), np.concatenate(lengths)
+
+
+def _expand(flat: IntArray, starts: IntArray, widths: IntArray) -> tuple[IntArray, IntArray]:
+    """Replace every frame by its elements: ``widths[f]`` consecutive ones for frame f."""
+    first = np.cumsum(widths) - widths
+    width = widths[flat]
+    ends = np.cumsum(width)
+    within = np.arange(int(width.sum())) - np.repeat(ends - width, width)
+    expanded = np.repeat(first[flat], width) + within
+    bounds = np.concatenate([[0], ends])[starts]
+    return expanded, np.diff(bounds)
+
+
+def _hash_stacks(hashes: UIntArray, starts: IntArray) -> UIntArray:
+    """Hash each stack's elements with their places into 64 bits; equal stacks get equal hashes.
+
+    Each (element, place) is mixed by splitmix64's finaliser and a stack is the sum of its parts, which
+    needs no loop over stacks.
+    """
+    lengths = np.diff(starts)
+    place = (np.arange(len(hashes)) - np.repeat(starts[:-1], lengths)).astype(np.uint64)
+    mixed = hashes + (place + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed ^= mixed >> np.uint64(31)
+    running: UIntArray = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(mixed, dtype=np.uint64)])
+    sums: UIntArray = running[starts[1:]] - running[starts[:-1]]
+    return sums
+
+
+def _cells(profiles: Sequence[Profile], partitions: Sequence[int], width_s: float) -> tuple[Cells, IntArray]:
+    """Return the distinct (service, window, partition) and each profile's index among them."""
+    index: dict[tuple[str, float, int], int] = {}
+    windows = [(profile.start + profile.end) / 2 // width_s * width_s for profile in profiles]
+    of_profile = np.array(
+        [
+            index.setdefault((profile.service, window, partition), len(index))
+            for profile, window, partition in zip(profiles, windows, partitions, strict=True)
+        ],
+        dtype=np.int64,
+    )
+    cells = Cells(
+        services=tuple(key[0] for key in index),
+        windows=np.array([key[1] for key in index], dtype=np.float64),
+        partitions=np.array([key[2] for key in index], dtype=np.int64),
+    )
+    return cells, of_profile
+
+
+def _count_matrix(
+    rows: IntArray, columns: IntArray, counts: IntArray, height: int, width: int
+) -> sparse.csr_array:
+    matrix = sparse.csr_array((counts, (rows, columns)), shape=(height, width), dtype=np.int64)
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    return matrix
+
+
+def _incidence(flats: IntArray, starts: IntArray, chosen: IntArray, labels: int) -> sparse.csr_array:
+    """Return distinct stacks × series with 1 where a stack holds a series, however often."""
+    lengths = (starts[1:] - starts[:-1])[chosen]
+    rows = np.repeat(np.arange(len(chosen)), lengths)
+    within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    columns = flats[np.repeat(starts[chosen], lengths) + within]
+    matrix = sparse.csr_array(
+        (np.ones(len(rows), dtype=np.int64), (rows, columns)), shape=(len(chosen), labels), dtype=np.int64
+    )
+    matrix.sum_duplicates()
+    matrix.data[:] = 1
+    return matrix

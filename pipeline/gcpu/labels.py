@@ -1,0 +1,41 @@
+"""Stack elements: subroutines, and the endpoint or metadata annotations that stand above them.
+
+An annotated frame is written as two elements, the annotation (``endpoint=/checkout``) just above the
+subroutine, so that a stack stays a plain list of names wherever it is stored or drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipeline.model import Annotation, AnnotationKind, MetricKind
+
+_PREFIXES: tuple[AnnotationKind, ...] = ("endpoint", "metadata")
+
+
+def element(kind: MetricKind, name: str) -> str:
+    """Return how a series' member is spelt in a stack: an annotation has its kind in front."""
+    return name if kind == "subroutine" else f"{kind}={name}"
+
+
+def series_of(label: str) -> tuple[MetricKind, str]:
+    """Return the series (kind, name) that an element of a stack counts for; the inverse of ``element``."""
+    for kind in _PREFIXES:
+        if label.startswith(f"{kind}="):
+            return kind, label[len(kind) + 1 :]
+    return "subroutine", label
+
+
+def frame_elements(frames: Sequence[str], annotations: Sequence[Annotation]) -> list[tuple[str, ...]]:
+    """Return the elements of each frame, annotations first.
+
+    A frame that is itself named like its annotation, as samplers report it that can only name frames, is
+    one element.
+    """
+    elements: list[tuple[str, ...]] = [(name,) for name in frames]
+    for annotation in annotations:
+        label = element(annotation.kind, annotation.value)
+        present = elements[annotation.frame]
+        if label not in present:
+            elements[annotation.frame] = (label, *present)
+    return elements

@@ -1,0 +1,226 @@
+"""The page's plots, as plotly figures. Every text from outside is escaped: plotly reads HTML in labels."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+import numpy as np
+import plotly.graph_objects as go
+
+from pipeline.model import FloatArray
+from pipeline.report.flame import Icicle
+from pipeline.report.windows import ScanWindows
+
+When = Literal["before", "after"]
+
+INK = "#1c2733"
+MUTED = "#5b6b7b"
+LINE = "#2457a6"
+CHANGE = "#b3261e"
+GRID = "#e6eaef"
+HIGHLIGHT = "#f2b134"
+NEUTRAL = "#dfe5ec"
+ANALYSIS = "rgba(242, 177, 52, 0.20)"
+EXTENDED = "rgba(36, 87, 166, 0.10)"
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
+
+DELTA_SCALE = [[0.0, "#2f6fb5"], [0.5, "#eef1f4"], [1.0, "#c8372d"]]
+"""Blue where the share fell, red where it rose: told apart with every common colour blindness."""
+
+SMALLEST_COLOUR_RANGE = 0.005
+"""Shifts below half a point of gCPU never look dramatic."""
+
+_ROW_HEIGHT = 26
+_LONGEST_LABEL = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One series as it is drawn. ``values`` is NaN where a window has no data."""
+
+    times: FloatArray  # (windows,) start of each
+    values: FloatArray  # (windows,)
+    ratio: bool  # gCPU, shown in per cent; otherwise the metric's own unit
+
+
+def series_figure(
+    line: Line, windows: ScanWindows, change_time: float, before: float, after: float
+) -> go.Figure:
+    """Draw a series with its scan's windows shaded, the change point, and the levels on both sides."""
+    scale = 100.0 if line.ratio else 1.0
+    unit = " %" if line.ratio else ""
+    figure = go.Figure()
+    # A point stands in the middle of its window.
+    moments = [_moment(time + windows.resolution_s / 2) for time in line.times]
+    figure.add_scatter(
+        x=moments,
+        y=(line.values * scale).tolist(),
+        mode="lines+markers",
+        line={"color": LINE, "width": 1.6},
+        marker={"size": 4.5},
+        connectgaps=False,
+        hovertemplate="%{x|%H:%M:%S}<br>%{y:.3~g}" + unit + "<extra></extra>",
+    )
+    _shade(figure, windows)
+    for level, start, end in ((before, windows.start, change_time), (after, change_time, windows.end)):
+        figure.add_shape(
+            type="line",
+            x0=_moment(start),
+            x1=_moment(end),
+            y0=level * scale,
+            y1=level * scale,
+            line={"color": INK, "width": 1.5, "dash": "dash"},
+        )
+    figure.add_vline(x=_moment(change_time), line={"color": CHANGE, "width": 2})
+    figure.add_annotation(
+        x=_moment(change_time),
+        y=1.0,
+        yref="paper",
+        yanchor="bottom",
+        text="change point",
+        showarrow=False,
+        font={"color": CHANGE, "size": 12},
+    )
+    figure.update_layout(**_layout(height=340))
+    figure.update_xaxes(gridcolor=GRID, title={"text": "time (UTC)"}, linecolor=MUTED, ticks="outside")
+    title = "share of the service's CPU" if line.ratio else "value"
+    figure.update_yaxes(
+        gridcolor=GRID, title={"text": title}, ticksuffix=unit, rangemode="tozero", zerolinecolor=MUTED
+    )
+    return figure
+
+
+def icicle_figure(tree: Icicle, service: str, subroutine: str, when: When) -> go.Figure:
+    """Draw a flame graph growing downwards, ``before`` or ``after``; the latter is coloured by the shift.
+
+    ``subroutine`` is marked wherever it stands.
+    """
+    values = tree.before if when == "before" else tree.after
+    shown = [node for node in range(len(tree.paths)) if values[node] > 0 or node == 0]
+    labels = tree.labels
+    delta = tree.after - tree.before
+    figure = go.Figure(
+        go.Icicle(
+            ids=[str(node) for node in shown],
+            labels=[_escaped(_short(labels[node]) or service, _LONGEST_LABEL) for node in shown],
+            parents=["" if tree.parents[node] < 0 else str(tree.parents[node]) for node in shown],
+            values=_nested(tree, values)[shown].tolist(),
+            branchvalues="total",
+            sort=False,
+            tiling={"orientation": "v", "pad": 1},
+            pathbar={"visible": True, "thickness": 22},
+            textfont={"size": 12},
+            marker=_colours(labels, delta, shown, subroutine, when),
+            customdata=[
+                [_escaped(labels[n] or service, 300), _percent(tree.before[n]), _percent(tree.after[n])]
+                for n in shown
+            ],
+            hovertemplate="<b>%{customdata[0]}</b><br>before %{customdata[1]}<br>after %{customdata[2]}"
+            "<extra></extra>",
+        )
+    )
+    depth = max((len(tree.paths[node]) for node in shown), default=0) + 1
+    figure.update_layout(**_layout(height=max(180, min(900, depth * _ROW_HEIGHT + 60))))
+    figure.update_layout(
+        margin={"l": 4, "r": 4, "t": 26, "b": 4}, uniformtext={"minsize": 11, "mode": "hide"}
+    )
+    return figure
+
+
+def colour_range(delta: FloatArray) -> float:
+    """Return the shift, in gCPU, at which the colour scale ends on both sides."""
+    return max(SMALLEST_COLOUR_RANGE, float(np.abs(delta).max(initial=0.0)))
+
+
+def _colours(
+    labels: tuple[str, ...], delta: FloatArray, shown: list[int], subroutine: str, when: When
+) -> dict[str, object]:
+    marked = [labels[node] == subroutine for node in shown]
+    line = {
+        "color": [INK if mark else "#ffffff" for mark in marked],
+        "width": [2.5 if mark else 1.0 for mark in marked],
+    }
+    if when == "before":
+        return {"colors": [HIGHLIGHT if mark else NEUTRAL for mark in marked], "line": line}
+    bound = colour_range(delta) * 100
+    return {
+        "colors": (delta[shown] * 100).tolist(),
+        "colorscale": DELTA_SCALE,
+        "cmin": -bound,
+        "cmax": bound,
+        "showscale": True,
+        "colorbar": {"title": {"text": "shift"}, "ticksuffix": " pt", "thickness": 12, "len": 0.9},
+        "line": line,
+    }
+
+
+def _nested(tree: Icicle, values: FloatArray) -> FloatArray:
+    """Return values of which no node's children exceed it: plotly draws nothing at all otherwise."""
+    nested = values.copy()
+    for node in range(len(tree.parents) - 1, 0, -1):  # children come after their parents
+        if values[node] <= 0:
+            nested[node] = 0.0
+    sums = np.zeros(len(nested))
+    for node in range(len(tree.parents) - 1, 0, -1):
+        nested[node] = max(nested[node], sums[node])
+        sums[tree.parents[node]] += nested[node]
+    nested[0] = max(nested[0], sums[0])
+    return nested
+
+
+def _shade(figure: go.Figure, windows: ScanWindows) -> None:
+    spans = [
+        ("historical", windows.start, windows.analysis_start, "rgba(0, 0, 0, 0)"),
+        ("analysis", windows.analysis_start, windows.analysis_end, ANALYSIS),
+        ("extended", windows.analysis_end, windows.end, EXTENDED),
+    ]
+    for name, start, end, colour in spans:
+        if end <= start:
+            continue
+        figure.add_vrect(
+            x0=_moment(start),
+            x1=_moment(end),
+            fillcolor=colour,
+            line_width=0,
+            layer="below",
+            annotation_text=name,
+            annotation_position="bottom left",
+            annotation_font={"color": MUTED, "size": 11},
+        )
+
+
+def _layout(*, height: int) -> dict[str, object]:
+    return {
+        "height": height,
+        "margin": {"l": 64, "r": 16, "t": 26, "b": 48},
+        "paper_bgcolor": "#ffffff",
+        "plot_bgcolor": "#ffffff",
+        "font": {"family": FONT, "size": 13, "color": INK},
+        "showlegend": False,
+        "hoverlabel": {"font": {"family": FONT}},
+    }
+
+
+def _escaped(text: str, longest: int) -> str:
+    """Cut in the middle of what is too long, where names differ least, and escape."""
+    if len(text) > longest:
+        half = longest // 2
+        text = f"{text[: half - 1]}…{text[-half:]}"
+    return html.escape(text)
+
+
+def _short(frame: str) -> str:
+    """Return the end of a dotted name, which says most where there is little room."""
+    return frame if "=" in frame or "/" in frame else ".".join(frame.rsplit(".", 2)[-2:])
+
+
+def _percent(ratio: float) -> str:
+    return f"{ratio * 100:.2f} %"
+
+
+def _moment(epoch_s: float) -> datetime:
+    # plotly draws local-looking times as they are written, so an offset must not be there.
+    return datetime.fromtimestamp(epoch_s, tz=UTC).replace(tzinfo=None)

@@ -1,0 +1,159 @@
+"""One self-contained page for one regression: no network, every text from outside escaped."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+import plotly.io
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from pipeline.clock import from_iso, to_iso
+from pipeline.codec import fields
+from pipeline.errors import InvalidMessage
+from pipeline.model import FloatArray, MetricKind, SeriesMatrix, StackMatrix
+from pipeline.report.figures import Line, icicle_figure, series_figure
+from pipeline.report.flame import icicle, largest_shifts
+from pipeline.report.windows import ScanWindows
+
+_SHIFTS = 12
+_SPARK = (160.0, 28.0)
+_PLOTLY = {"displaylogo": False, "responsive": True, "modeBarButtonsToRemove": ["lasso2d", "select2d"]}
+
+
+@dataclass(frozen=True, slots=True)
+class ReportData:
+    """All that a page is made of.
+
+    ``series`` covers at least the scan's windows and holds the event's metric; group members that are in it
+    get a small line. ``stacks`` may be empty, and then there are no flame graphs.
+    """
+
+    event: Mapping[str, Any]
+    windows: ScanWindows
+    series: SeriesMatrix
+    stacks: StackMatrix
+
+
+def render_report(report: ReportData) -> str:
+    """Return the page as HTML.
+
+    Raises:
+        InvalidMessage: the event lacks something that every event has.
+    """
+    data = report.event["data"]
+    before, after = fields.number(data, "before"), fields.number(data, "after")
+    change_time = from_iso(fields.text(data, "change_time"))
+    metric, service = fields.text(data, "metric"), fields.text(data, "service")
+    ratio = fields.text(data, "metric_kind") != "service"
+    figures: dict[str, Markup] = {}
+    line = _line(report.series, data, report.windows)
+    if line is not None:
+        figures["series"] = _embedded(
+            series_figure(line, report.windows, change_time, before, after), "series"
+        )
+    tree = icicle(report.stacks)
+    if len(tree.paths) > 1:
+        figures["before"] = _embedded(icicle_figure(tree, service, metric, "before"), "before")
+        figures["after"] = _embedded(icicle_figure(tree, service, metric, "after"), "after")
+    return (
+        _environment(ratio)
+        .get_template("page.html")
+        .render(
+            plotly=Markup(get_plotlyjs() if figures else ""),
+            event=report.event,
+            data=data,
+            change_time=change_time,
+            detected_time=from_iso(fields.text(data, "detected_time")),
+            figures=figures,
+            trunk=tree.trunk,
+            shifts=largest_shifts(report.stacks, _SHIFTS),
+            windows=report.windows,
+            suspects=fields.listing(data, "root_causes", optional=True),
+            group=[
+                {**member, "spark": _spark(_line(report.series, member, report.windows))}
+                for member in fields.listing(data, "group", optional=True)
+            ],
+            ratio=ratio,
+        )
+    )
+
+
+def _line(series: SeriesMatrix, data: Mapping[str, Any], windows: ScanWindows) -> Line | None:
+    """Return the values of an event's or a group member's metric, None if the store has none."""
+    wanted: tuple[MetricKind, str] = (data["metric_kind"], data["metric"])
+    row = next(
+        (i for i, key in enumerate(zip(series.kinds, series.names, strict=True)) if key == wanted), None
+    )
+    if row is None:
+        return None
+    empty = np.full(series.totals.shape, np.nan)
+    values: FloatArray = np.divide(series.samples[row], series.totals, out=empty, where=series.totals > 0)
+    times: FloatArray = series.start + np.arange(len(values), dtype=np.float64) * windows.resolution_s
+    return Line(times=times, values=values, ratio=wanted[0] != "service")
+
+
+def _spark(line: Line | None) -> str:
+    """Return the points of a small SVG line, empty if there is nothing to draw."""
+    if line is None or np.isnan(line.values).all():
+        return ""
+    width, height = _SPARK
+    low, high = 0.0, float(np.nanmax(line.values)) or 1.0
+    step = width / max(1, len(line.values) - 1)
+    return " ".join(
+        f"{index * step:.1f},{height - 2 - (height - 4) * (value - low) / (high - low):.1f}"
+        for index, value in enumerate(line.values.tolist())
+        if not math.isnan(value)
+    )
+
+
+def _embedded(figure: go.Figure, name: str) -> Markup:
+    return Markup(  # noqa: S704  # plotly escapes < > & in its JSON; labels were escaped by figures
+        plotly.io.to_html(
+            figure, include_plotlyjs=False, full_html=False, div_id=f"figure-{name}", config=_PLOTLY
+        )
+    )
+
+
+def _environment(ratio: bool) -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        level=lambda value: f"{value * 100:.2f} %" if ratio else f"{value:.4g}",
+        shift=lambda value: f"{value * 100:+.2f} points" if ratio else f"{value:+.4g}",
+        percent=lambda value: f"{value * 100:.2f} %",
+        points=lambda value: f"{value * 100:+.2f}",
+        relative=lambda value: "new" if value is None else f"{value * 100:+.0f} %",
+        p_value=lambda value: "< 0.0001" if value < 0.0001 else f"{value:.4f}",
+        clock=lambda value: to_iso(value).replace("T", " ").removesuffix("Z").removesuffix(".000") + " UTC",
+        span=_span,
+        number=lambda value: f"{value:.2f}" if _is_number(value) else "–",
+        width=lambda value: f"{100 * min(1.0, max(0.0, value)):.0f}" if _is_number(value) else "0",
+    )
+    return environment
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _span(seconds: float) -> str:
+    """Write a time span in one or two units, such as ``12 s``, ``3 min``, ``5 h`` or ``2 d``."""
+    if not math.isfinite(seconds):
+        raise InvalidMessage("a time span should be finite")
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if abs(seconds) >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"

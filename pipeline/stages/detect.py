@@ -1,0 +1,153 @@
+"""detect: progress in, one scan per service, workload and re-run boundary out.
+
+Event time drives everything: a workload scans a service when the low watermark over the service's live
+partitions passes a multiple of its re-run interval, by enough for late data. So the same input gives the
+same scans, live or replayed.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pipeline.clock import Clock, to_iso
+from pipeline.codec.fields import EARLIEST_S, LATEST_S
+from pipeline.codec.scans import decode_progress, encode_scan, split_scan
+from pipeline.detect.change_point import ChangePointConfig
+from pipeline.detect.scan import Windows, find_candidates
+from pipeline.model import Outgoing, Progress, Record, Scan
+from pipeline.stages.base import Decoder
+from pipeline.storage.interface import Store
+from pipeline.workloads import Workload
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Service:
+    """What is known of one service's progress."""
+
+    watermarks: dict[tuple[str, int], float] = field(default_factory=dict)  # (topic, partition) → event time
+    heard: dict[tuple[str, int], float] = field(default_factory=dict)  # (topic, partition) → wall clock
+    scanned: dict[str, float] = field(default_factory=dict)  # workload → end of its last scan
+
+
+class DetectStage:
+    """Keeps watermarks, scans when they pass a boundary, and publishes scans with their candidates."""
+
+    name = "detect"
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        workloads: Sequence[Workload],
+        partition_idle_s: float,
+        config: ChangePointConfig | None = None,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._workloads = tuple(workloads)
+        self._partition_idle_s = partition_idle_s
+        self._config = config or ChangePointConfig()
+        self._services: dict[str, _Service] = {}
+        self._unsettled: list[Scan] = []
+        self.inputs: Mapping[str, Decoder] = {"windows": decode_progress}
+
+    def assigned(self, topic: str, partitions: Sequence[int]) -> None:
+        """Forget every service: which ones live in these partitions is learnt anew, scans from the store."""
+        self._services.clear()
+
+    def handle(self, batch: Sequence[Record]) -> list[Outgoing]:
+        """Take progress in and run every scan that has become due, oldest first."""
+        self._unsettled = []
+        now = self._clock()
+        for service in dict.fromkeys(record.payload.service for record in batch):
+            progress = [record.payload for record in batch if record.payload.service == service]
+            state = self._services.get(service) or self._recall(service, progress)
+            for step in progress:
+                place = (step.topic, step.partition)
+                state.watermarks[place] = max(state.watermarks.get(place, step.watermark), step.watermark)
+                state.heard[place] = now
+            self._services[service] = state
+            self._unsettled += self._due_scans(service, state, now)
+        return [
+            Outgoing("change-points", scan.service, encode_scan(part))
+            for scan in self._unsettled
+            for part in split_scan(scan)
+        ]
+
+    def settled(self) -> None:
+        """Remember the scans that are on the topic, here and in the store."""
+        for scan in self._unsettled:
+            self._services[scan.service].scanned[scan.workload] = scan.end
+        if self._unsettled:
+            self._store.insert(
+                "scans",
+                {
+                    "service": [scan.service for scan in self._unsettled],
+                    "workload": [scan.workload for scan in self._unsettled],
+                    "time": [scan.end for scan in self._unsettled],
+                    "series": [scan.series for scan in self._unsettled],
+                    "candidates": [len(scan.candidates) for scan in self._unsettled],
+                },
+            )
+        self._unsettled = []
+
+    def _recall(self, service: str, progress: Sequence[Progress]) -> _Service:
+        """Start with the scans in the store; a service new to it is scanned from its earliest data on."""
+        state = _Service()
+        earliest = min(step.earliest for step in progress)
+        known: dict[str, float] = {}
+        for row in self._store.rows("scans", service, EARLIEST_S, LATEST_S):
+            known[row["workload"]] = max(known.get(row["workload"], 0.0), row["time"])
+        for workload in self._workloads:
+            first = math.floor(earliest / workload.rerun_interval_s) * workload.rerun_interval_s
+            state.scanned[workload.name] = known.get(workload.name, first)
+        return state
+
+    def _due_scans(self, service: str, state: _Service, now: float) -> list[Scan]:
+        live = [
+            watermark
+            for place, watermark in state.watermarks.items()
+            if now - state.heard[place] <= self._partition_idle_s
+        ]
+        low = min(live)
+        due = []
+        for workload in self._workloads:
+            end = state.scanned[workload.name] + workload.rerun_interval_s
+            while end + workload.wait_s <= low:
+                due.append((end, workload))
+                end += workload.rerun_interval_s
+        due.sort(key=lambda item: (item[0], item[1].name))
+        return [self._scan(service, workload, end) for end, workload in due]
+
+    def _scan(self, service: str, workload: Workload, end: float) -> Scan:
+        start = end - workload.span_s
+        matrix = self._store.series(workload.series, service, start, end, workload.resolution_s)
+        columns = [workload.historical_s, workload.historical_s + workload.analysis_s, workload.span_s]
+        analysis, extended, last = (round(seconds / workload.resolution_s) for seconds in columns)
+        candidates = find_candidates(
+            matrix, Windows(analysis, extended, last), direction=workload.direction, config=self._config
+        )
+        log.info(
+            "scan service=%s workload=%s end=%s series=%d candidates=%d",
+            service,
+            workload.name,
+            to_iso(end),
+            len(matrix.names),
+            len(candidates),
+        )
+        return Scan(
+            service=service,
+            workload=workload.name,
+            start=start,
+            analysis_start=start + columns[0],
+            analysis_end=start + columns[1],
+            end=end,
+            series=len(matrix.names),
+            candidates=candidates,
+        )

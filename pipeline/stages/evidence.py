@@ -1,0 +1,46 @@
+"""Fetches what dedup and rootcause reason about: stacks around a change point, changes just before it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipeline.codec.inputs import change_from_json
+from pipeline.model import Candidate, Change, Scan, StackMatrix
+from pipeline.rootcause.ranking import candidate_changes
+from pipeline.storage.interface import Store
+from pipeline.workloads import Workload
+
+TOLERANCE_WINDOWS = 2
+"""By how many windows an estimated change point may be early."""
+
+
+def stacks_around(
+    store: Store, scan: Scan, candidates: Sequence[Candidate], resolution_s: float
+) -> StackMatrix:
+    """Return the service's stacks before the first and after the last change point of ``candidates``.
+
+    The windows next to the change point are left out: they may hold both regimes.
+    """
+    first = min(candidate.change_time for candidate in candidates)
+    last = max(candidate.change_time for candidate in candidates)
+    return store.stacks(scan.service, (scan.start, first - resolution_s), (last + resolution_s, scan.end))
+
+
+def changes_before(store: Store, scan: Scan, candidate: Candidate, workload: Workload) -> tuple[Change, ...]:
+    """Return the changes deployed just before a candidate's change point."""
+    tolerance_s = TOLERANCE_WINDOWS * workload.resolution_s
+    time = candidate.change_time
+    rows = store.rows("changes", scan.service, time - workload.lookback_s, time + tolerance_s + 1e-3)
+    changes = [change_from_json(row) for row in rows]
+    return candidate_changes(changes, time, lookback_s=workload.lookback_s, tolerance_s=tolerance_s)
+
+
+def cluster_by_time(candidates: Sequence[Candidate], gap_s: float) -> list[list[Candidate]]:
+    """Put candidates together whose change points follow each other by at most ``gap_s``."""
+    clusters: list[list[Candidate]] = []
+    for candidate in sorted(candidates, key=lambda c: (c.change_time, c.metric_kind, c.metric)):
+        if clusters and candidate.change_time - clusters[-1][-1].change_time <= gap_s:
+            clusters[-1].append(candidate)
+        else:
+            clusters.append([candidate])
+    return clusters

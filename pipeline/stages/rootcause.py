@@ -1,0 +1,105 @@
+"""rootcause: deduplicated scans in, regression events with ranked suspects out."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from pipeline.codec.events import encode_event, regression_event, regression_id
+from pipeline.codec.scans import decode_scan
+from pipeline.gcpu.stacks import membership
+from pipeline.model import Candidate, Outgoing, Record, Regression, Scan, Suspect
+from pipeline.rootcause.ranking import RankingConfig, rank_suspects
+from pipeline.stages.base import Decoder
+from pipeline.stages.evidence import changes_before, stacks_around
+from pipeline.storage.interface import Store
+from pipeline.workloads import Workload
+
+log = logging.getLogger(__name__)
+
+
+class RootcauseStage:
+    """Finds the changes that may have caused each regression, and reports it."""
+
+    name = "rootcause"
+
+    def __init__(
+        self, *, store: Store, workloads: Sequence[Workload], config: RankingConfig | None = None
+    ) -> None:
+        self._store = store
+        self._workloads = {workload.name: workload for workload in workloads}
+        self._config = config or RankingConfig()
+        self.inputs: Mapping[str, Decoder] = {"unique": decode_scan}
+
+    def assigned(self, topic: str, partitions: Sequence[int]) -> None:
+        """Nothing to forget: every scan is judged by itself."""
+
+    def handle(self, batch: Sequence[Record]) -> list[Outgoing]:
+        """Report every candidate that is left of each scan."""
+        regressions = [
+            self._explain(record.payload, candidate)
+            for record in batch
+            for candidate in record.payload.candidates
+        ]
+        if not regressions:
+            return []
+        events = [encode_event(regression_event(regression)) for regression in regressions]
+        self._keep(regressions, events)
+        return [
+            Outgoing(
+                "regressions", regression.service, event, (("content-type", b"application/cloudevents+json"),)
+            )
+            for regression, event in zip(regressions, events, strict=True)
+        ]
+
+    def settled(self) -> None:
+        """Nothing to do: what is reported is kept before it is published, and a repeat replaces it."""
+
+    def _explain(self, scan: Scan, candidate: Candidate) -> Regression:
+        return Regression(
+            id=regression_id(scan.service, scan.workload, candidate, scan.end),
+            service=scan.service,
+            workload=scan.workload,
+            candidate=candidate,
+            detected_time=scan.end,
+            suspects=self._suspects(scan, candidate),
+        )
+
+    def _suspects(self, scan: Scan, candidate: Candidate) -> tuple[Suspect, ...]:
+        workload = self._workloads.get(scan.workload)
+        if workload is None:
+            log.warning("no suspects sought: this worker does not know workload %s", scan.workload)
+            return ()
+        changes = changes_before(self._store, scan, candidate, workload)
+        if not changes or candidate.metric_kind == "service":
+            return ()
+        matrix = stacks_around(self._store, scan, [candidate], workload.resolution_s)
+        regressed = membership(matrix.stacks, [(candidate.metric_kind, candidate.metric)])[0]
+        return rank_suspects(
+            matrix,
+            regressed,
+            changes,
+            candidate.change_time,
+            lookback_s=workload.lookback_s,
+            config=self._config,
+        )
+
+    def _keep(self, regressions: Sequence[Regression], events: Sequence[bytes]) -> None:
+        candidates = [regression.candidate for regression in regressions]
+        self._store.insert(
+            "regressions",
+            {
+                "id": [regression.id for regression in regressions],
+                "service": [regression.service for regression in regressions],
+                "workload": [regression.workload for regression in regressions],
+                "metric_kind": [candidate.metric_kind for candidate in candidates],
+                "metric": [candidate.metric for candidate in candidates],
+                "time": [candidate.change_time for candidate in candidates],
+                "detected_time": [regression.detected_time for regression in regressions],
+                "before": [candidate.before for candidate in candidates],
+                "after": [candidate.after for candidate in candidates],
+                "delta": [candidate.delta for candidate in candidates],
+                "p_value": [candidate.p_value for candidate in candidates],
+                "event": [event.decode() for event in events],
+            },
+        )

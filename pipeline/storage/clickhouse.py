@@ -1,0 +1,284 @@
+"""The store over ClickHouse: a server, or chDB inside this process; the same SQL for both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, cast
+from uuid import uuid4
+
+import numpy as np
+from clickhouse_connect.driver.client import Client
+from numpy.typing import NDArray
+
+from pipeline.model import FloatArray, MetricKind, SeriesMatrix, StackMatrix
+from pipeline.storage import migrate
+from pipeline.storage.failures import translated
+from pipeline.storage.interface import Table
+from pipeline.storage.schema import COLUMNS, check_counted, is_time, prepare, to_ms
+
+_UNLIMITED = str(1 << 40)
+_ONE_BLOCK = {
+    "async_insert": "0",
+    "max_insert_threads": "1",
+    "max_insert_block_size": _UNLIMITED,
+    "min_insert_block_size_rows": _UNLIMITED,
+    "min_insert_block_size_bytes": _UNLIMITED,
+}
+"""Settings under which one INSERT is one block, hence one part, hence atomic."""
+
+_NUMBERS = np.dtype([("series", np.uint64), ("place", np.int64), ("count", np.float64)])
+
+_LAST_OFFSETS = """
+SELECT partition, max(last_offset)
+FROM {table:Identifier}
+WHERE stream = {stream:String} AND topic = {topic:String} AND partition IN {partitions:Array(UInt32)}
+GROUP BY partition
+"""
+
+_TOTALS = """
+SELECT
+    intDiv(toUnixTimestamp64Milli(window) - {start:Int64}, {resolution:Int64}) AS place,
+    toFloat64(sum(samples)) AS count
+FROM totals
+WHERE service = {service:String}
+    AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
+    AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
+GROUP BY place
+"""
+
+# The names travel once each, not once a window: counts and names meet again through a 64-bit hash.
+_COUNTS = {
+    "gcpu": """
+SELECT
+    cityHash64(kind, subroutine) AS series,
+    intDiv(toUnixTimestamp64Milli(window) - {start:Int64}, {resolution:Int64}) AS place,
+    toFloat64(sum(samples)) AS count
+FROM gcpu
+WHERE service = {service:String}
+    AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
+    AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
+GROUP BY series, place
+""",
+    "service": """
+SELECT
+    cityHash64('service', metric) AS series,
+    intDiv(toUnixTimestamp64Milli(time) - {start:Int64}, {resolution:Int64}) AS place,
+    avg(value) AS count
+FROM metrics
+WHERE service = {service:String} AND setup = 0
+    AND time >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
+    AND time < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
+GROUP BY series, place
+""",
+}
+_NAMES = {
+    "gcpu": """
+SELECT toString(kind) AS kind_name, subroutine, cityHash64(kind, subroutine)
+FROM gcpu
+WHERE service = {service:String}
+    AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
+    AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
+GROUP BY kind, subroutine
+ORDER BY kind_name, subroutine
+""",
+    "service": """
+SELECT 'service', toString(metric) AS metric_name, cityHash64('service', metric)
+FROM metrics
+WHERE service = {service:String} AND setup = 0
+    AND time >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
+    AND time < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
+GROUP BY metric
+ORDER BY metric_name
+""",
+}
+
+_STACKS = """
+WITH
+    toUnixTimestamp64Milli(window) AS first,
+    first + toInt64(round(width_s * 1000)) AS last,
+    first >= {before_start:Int64} AND last <= {before_end:Int64} AS in_before,
+    first >= {after_start:Int64} AND last <= {after_end:Int64} AS in_after
+SELECT any(frames), toFloat64(sumIf(samples, in_before)), toFloat64(sumIf(samples, in_after))
+FROM stacks
+WHERE service = {service:String}
+    AND window >= fromUnixTimestamp64Milli(least({before_start:Int64}, {after_start:Int64}), 'UTC')
+    AND window < fromUnixTimestamp64Milli(greatest({before_end:Int64}, {after_end:Int64}), 'UTC')
+    AND (in_before OR in_after)
+GROUP BY stack_id
+ORDER BY stack_id
+"""
+
+
+class ClickHouseStore:
+    """A Store over one database of ClickHouse; see ``pipeline.storage.connect.open_store``.
+
+    ``where`` names it in messages, free of secrets. Several threads may use one store.
+    """
+
+    def __init__(self, client: Client, database: str, where: str) -> None:
+        self._client = client
+        self._client.database = database
+        self._database = database
+        self._where = where
+
+    def migrate(self) -> None:
+        """Create or upgrade the database and its tables."""
+        with translated(self._where):
+            migrate.apply(self._client, self._database)
+
+    def insert(self, table: Table, columns: Mapping[str, Sequence[Any]], *, token: str = "") -> None:
+        """Add rows as one part; see Store.insert.
+
+        Raises:
+            ValueError: a column is missing, unknown, or not as long as the others.
+            StoreUnavailable: nothing is known of the outcome; repeat with the same token.
+        """
+        data = prepare(table, columns)
+        rows = len(data[0])
+        if not rows:
+            return
+        # Without a token, equal rows are two facts; ClickHouse would take them for one insert repeated.
+        once = {"insert_deduplicate": "1", "insert_deduplication_token": token or uuid4().hex}
+        with translated(self._where):
+            context = self._client.create_insert_context(
+                table,
+                column_names=list(COLUMNS[table]),
+                column_type_names=list(COLUMNS[table].values()),
+                column_oriented=True,
+                settings={**_ONE_BLOCK, **once},
+                data=data,
+            )
+            context.block_row_count = rows
+            self._client.data_insert(context)
+
+    def last_offsets(
+        self, table: Table, stream: str, topic: str, partitions: Iterable[int]
+    ) -> dict[int, int]:
+        """Return the highest counted offset of each partition; see Store.last_offsets."""
+        check_counted(table)
+        wanted = [int(partition) for partition in partitions]
+        if not wanted:
+            return {}
+        partition, offset = self._columns(
+            _LAST_OFFSETS, 2, {"table": table, "stream": stream, "topic": topic, "partitions": wanted}
+        )
+        return {int(key): int(value) for key, value in zip(partition, offset, strict=True)}
+
+    def series(
+        self, source: Literal["gcpu", "service"], service: str, start: float, end: float, resolution_s: float
+    ) -> SeriesMatrix:
+        """Return series × windows; see Store.series. Window j starts at ``start + j * resolution_s``."""
+        bounds = {"start": to_ms(start), "end": to_ms(end), "resolution": to_ms(resolution_s)}
+        values = {"service": service, **bounds}
+        windows = max(0, -(-(bounds["end"] - bounds["start"]) // bounds["resolution"]))
+        # Counts before names: what arrives between the two queries has a name at least.
+        counts = self._numbers(_COUNTS[source], values)
+        kinds, names, keys = self._columns(_NAMES[source], 3, values)
+        row, found = _rows_of(counts["series"], np.asarray(keys, dtype=np.uint64))
+        matrix = np.full((len(found), windows), np.nan if source == "service" else 0.0)
+        matrix[row, counts["place"]] = counts["count"]
+        return SeriesMatrix(
+            start=start,
+            resolution_s=resolution_s,
+            kinds=tuple(cast("MetricKind", kinds[index]) for index in found),
+            names=tuple(names[index] for index in found),
+            samples=matrix,
+            totals=np.ones(windows) if source == "service" else self._totals(values, windows),
+        )
+
+    def stacks(self, service: str, before: tuple[float, float], after: tuple[float, float]) -> StackMatrix:
+        """Return stack counts of two spans; see Store.stacks."""
+        values = {
+            "service": service,
+            "before_start": to_ms(before[0]),
+            "before_end": to_ms(before[1]),
+            "after_start": to_ms(after[0]),
+            "after_end": to_ms(after[1]),
+        }
+        frames, in_before, in_after = self._columns(_STACKS, 3, values)
+        counts_before = np.asarray(in_before, dtype=np.float64)
+        counts_after = np.asarray(in_after, dtype=np.float64)
+        return StackMatrix(
+            stacks=tuple(tuple(stack) for stack in frames),
+            before=counts_before,
+            after=counts_after,
+            total_before=float(counts_before.sum()),
+            total_after=float(counts_after.sum()),
+        )
+
+    def rows(
+        self,
+        table: Literal["changes", "regressions", "scans", "memory"],
+        service: str,
+        start: float,
+        end: float,
+        **equal: str,
+    ) -> list[dict[str, Any]]:
+        """Return rows, oldest first; see Store.rows.
+
+        Raises:
+            ValueError: ``equal`` names a column that the table has not.
+        """
+        names = ["time", *(name for name in COLUMNS[table] if name != "time")]
+        values: dict[str, Any] = {
+            "table": table,
+            "service": service,
+            "start": to_ms(start),
+            "end": to_ms(end),
+        }
+        conditions = ""
+        for number, (column, value) in enumerate(equal.items()):
+            if column not in names:
+                raise ValueError(f"{table} has no column {column!r}")
+            conditions += f" AND {{column{number}:Identifier}} = {{value{number}:String}}"
+            values |= {f"column{number}": column, f"value{number}": value}
+        # Only names from schema.py and the numbers of parameters are put into the text, never a value.
+        sql = (
+            f"SELECT {', '.join(names)} FROM {{table:Identifier}} FINAL WHERE service = {{service:String}}"
+            " AND time >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')"
+            " AND time < fromUnixTimestamp64Milli({end:Int64}, 'UTC')"
+            f"{conditions} ORDER BY ALL"
+        )
+        with translated(self._where):
+            found = self._client.query(sql, values, query_formats={"DateTime64": "int"}).result_rows
+        times = [is_time(table, name) for name in names]
+        return [
+            {
+                name: value / 1000 if time else value
+                for name, value, time in zip(names, row, times, strict=True)
+            }
+            for row in found
+        ]
+
+    def close(self) -> None:
+        """Let go of connections."""
+        self._client.close()
+
+    def _totals(self, values: Mapping[str, Any], windows: int) -> FloatArray:
+        found = self._numbers(_TOTALS, values)
+        totals = np.zeros(windows)
+        totals[found["place"]] = found["count"]
+        return totals
+
+    def _columns(self, sql: str, width: int, values: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
+        """Run a query and return its columns; an empty result has them too."""
+        with translated(self._where):
+            result = self._client.query(sql, dict(values), column_oriented=True)
+            return result.result_columns or [[]] * width
+
+    def _numbers(self, sql: str, values: Mapping[str, Any]) -> NDArray[np.void]:
+        """Run a query of numbers and return it as a structured array, without a Python object a number."""
+        with translated(self._where):
+            found: NDArray[np.void] = self._client.query_np(sql, dict(values))
+            return found if len(found) else np.empty(0, _NUMBERS)
+
+
+def _rows_of(series: NDArray[np.uint64], keys: NDArray[np.uint64]) -> tuple[NDArray[np.intp], list[int]]:
+    """Place each count on a row: its row, and for each row the index of its key in ``keys``.
+
+    Keys that no count has (their first rows came in between two queries) get no row.
+    """
+    order = np.argsort(keys)
+    index = order[np.searchsorted(keys, series, sorter=order)] if len(keys) else np.empty(0, np.intp)
+    found = np.unique(index)
+    return np.searchsorted(found, index), found.tolist()

@@ -1,0 +1,107 @@
+"""From a DSN to a store."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+from pipeline.config import redact
+from pipeline.errors import ConfigError
+from pipeline.extras import require_embedded
+from pipeline.storage.interface import Store
+
+_DEFAULT_DATABASE = "default"
+_HTTP_OPTIONS = frozenset(
+    {
+        *("verify", "ca_cert", "client_cert", "client_cert_key", "server_host_name"),
+        *("compress", "connect_timeout", "send_receive_timeout"),
+    }
+)
+_TIMEOUTS = {"connect_timeout": 10, "send_receive_timeout": 120}
+
+
+def open_store(dsn: str) -> Store:
+    """Connect to a store.
+
+    ``http(s)://[user[:password]@]host[:port][/database][?option=value]`` is a ClickHouse server, where
+    options are those of clickhouse-connect for TLS (verify, ca_cert, client_cert, client_cert_key,
+    server_host_name), compress, connect_timeout and send_receive_timeout; ``chdb:///path`` is a folder and
+    ``chdb://memory`` nothing but memory, for this process alone and one path at a time. The database, if
+    it is not ``default``, is made by ``Store.migrate``.
+
+    Raises:
+        ConfigError: the DSN is wrong, its user is refused, or chDB is not installed or cannot open the path.
+        StoreUnavailable: nothing answers there.
+    """
+    where = redact(dsn)
+    try:
+        parts = urlsplit(dsn)
+        options = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
+        arguments = _chdb(parts) if parts.scheme == "chdb" else _server(parts, options)
+        database = _database(parts, options)
+    except ValueError as error:
+        raise ConfigError(f"store: {where!r}: {error}") from None
+    return _connect(arguments, database, where)
+
+
+def _server(parts: SplitResult, options: Mapping[str, str]) -> dict[str, Any]:
+    if parts.scheme not in ("http", "https"):
+        raise ValueError("should begin with http://, https:// or chdb://")
+    if not parts.hostname:
+        raise ValueError("has no host")
+    for name in options:
+        if name not in _HTTP_OPTIONS:
+            raise ValueError(f"unknown option {name!r}; known are {', '.join(sorted(_HTTP_OPTIONS))}")
+    return {
+        **_TIMEOUTS,
+        **options,
+        "interface": parts.scheme,
+        "host": parts.hostname,
+        "port": parts.port,
+        "username": unquote(parts.username) if parts.username else None,
+        "password": unquote(parts.password or ""),
+        # Sessions serialise queries, and nothing here needs one; a pool of its own can be closed.
+        "autogenerate_session_id": False,
+        "dedicated_pool": True,
+    }
+
+
+def _chdb(parts: SplitResult) -> dict[str, Any]:
+    require_embedded("chdb")
+    if parts.netloc == "memory" and parts.path in ("", "/"):
+        return {"interface": "chdb", "path": ":memory:"}
+    if parts.netloc or parts.path in ("", "/"):
+        raise ValueError("should be chdb:///absolute/path or chdb://memory")
+    return {"interface": "chdb", "path": unquote(parts.path)}
+
+
+def _database(parts: SplitResult, options: Mapping[str, str]) -> str:
+    if parts.scheme == "chdb":
+        if options:
+            raise ValueError("chdb takes no options")
+        return _DEFAULT_DATABASE
+    name = unquote(parts.path.strip("/"))
+    if "/" in name:
+        raise ValueError("the path should be one database name")
+    return name or _DEFAULT_DATABASE
+
+
+def _connect(arguments: Mapping[str, Any], database: str, where: str) -> Store:
+    # Loaded here: commands that need no store start without the driver.
+    import clickhouse_connect
+    from clickhouse_connect.driver.exceptions import DatabaseError
+
+    from pipeline.storage.clickhouse import ClickHouseStore
+    from pipeline.storage.failures import translated
+
+    # What they would warn of is raised, and said once, as StoreUnavailable.
+    for library in ("clickhouse_connect", "urllib3"):
+        logging.getLogger(library).setLevel(logging.ERROR)
+    try:
+        with translated(where):
+            client = clickhouse_connect.get_client(**arguments)
+    except (DatabaseError, OSError, ValueError) as error:
+        raise ConfigError(f"store: {where!r}: {' '.join(str(error).split())[:300]}") from error
+    return ClickHouseStore(client, database, where)

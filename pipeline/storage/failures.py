@@ -1,0 +1,62 @@
+"""Which failures of the driver pass by themselves, which a person must settle, and which are our mistakes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from clickhouse_connect.driver.exceptions import DatabaseError, OperationalError
+
+from pipeline.errors import ConfigError, StoreUnavailable
+
+_TRANSIENT = {
+    **{159: "timeout exceeded", 160: "too slow", 202: "too many queries", 203: "no free connection"},
+    **{209: "socket timeout", 210: "network error", 236: "aborted", 241: "memory limit exceeded"},
+    **{242: "table is read only", 243: "not enough space", 252: "too many parts"},
+    **{279: "all connection tries failed", 285: "too few live replicas", 319: "unknown status of insert"},
+    **{394: "query was cancelled", 425: "system error", 439: "cannot schedule a task"},
+    **{735: "query was cancelled by the client", 745: "server overloaded", 999: "keeper exception"},
+}
+"""ClickHouse's exception codes that say "not now"."""
+
+_REFUSED = (192, 193, 194, 497, 516)
+"""Unknown user, wrong password, password required, access denied, authentication failed."""
+
+_NO_TABLES = (60, 81)  # unknown table, unknown database
+_GATEWAY = re.compile(r"HTTP status 5\d\d")  # a proxy answered in the server's place
+_MAX_TEXT = 300
+
+
+@contextmanager
+def translated(where: str) -> Iterator[None]:
+    """Turn the driver's failures into Smidgen's; ``where`` names the store, free of secrets.
+
+    Raises:
+        StoreUnavailable: the store did not answer or refused for now.
+        ConfigError: it refuses this user, or its tables were never made.
+    """
+    try:
+        yield
+    except OperationalError as error:
+        raise StoreUnavailable(f"the store at {where} does not answer: {_reason(error)}") from error
+    except DatabaseError as error:
+        if error.code in _TRANSIENT:
+            raise StoreUnavailable(f"the store at {where} refuses for now: {_reason(error)}") from error
+        if error.code is None and _GATEWAY.search(str(error)):
+            raise StoreUnavailable(f"the store at {where} does not answer: {_reason(error)}") from error
+        if error.code in _REFUSED:
+            raise ConfigError(f"store: {where} refuses the user or its password") from error
+        if error.code in _NO_TABLES:
+            raise ConfigError(f"store: {where} has no such table; run: smidgen store migrate") from error
+        raise
+
+
+def _reason(error: BaseException) -> str:
+    """Return the operating system's words if it has any in the matter, else the error's own, shortened."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror
+        cause = cause.__cause__ or cause.__context__
+    return " ".join(str(error).split())[:_MAX_TEXT]

@@ -1,0 +1,95 @@
+"""Columns of each table as an insert must give them, with their ClickHouse types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pipeline.storage.interface import COUNTED, Table
+
+_TIME = "DateTime64(3, 'UTC')"
+_NAME = "LowCardinality(String)"
+_TEXTS = "Array(String)"
+_PLACE = {"stream": _NAME, "topic": _NAME, "partition": "UInt32", "last_offset": "Int64"}
+
+COLUMNS: Mapping[Table, Mapping[str, str]] = {
+    "totals": {"service": _NAME, "window": _TIME, "samples": "UInt64", **_PLACE},
+    "gcpu": {
+        **{"service": _NAME, "kind": _NAME, "subroutine": "String", "window": _TIME, "samples": "UInt64"},
+        **_PLACE,
+    },
+    "stacks": {
+        **{"service": _NAME, "stack_id": "UInt64", "frames": _TEXTS},
+        **{"window": _TIME, "width_s": "Float64", "samples": "UInt64"},
+        **_PLACE,
+    },
+    "metrics": {
+        **{"service": _NAME, "metric": _NAME, "setup": "UInt8", "time": _TIME, "value": "Float64"},
+        **_PLACE,
+    },
+    "changes": {
+        **{"id": "String", "service": _NAME, "time": _TIME},
+        **{"title": "String", "author": "String", "summary": "String"},
+        **{"files": _TEXTS, "subroutines": _TEXTS, "gates": _TEXTS},
+    },
+    "regressions": {
+        **{"id": "String", "service": _NAME, "workload": _NAME, "metric_kind": _NAME, "metric": "String"},
+        **{"time": _TIME, "detected_time": _TIME},
+        **{"before": "Float64", "after": "Float64", "delta": "Float64", "p_value": "Float64"},
+        **{"event": "String"},
+    },
+    "scans": {
+        **{"service": _NAME, "workload": _NAME, "time": _TIME, "series": "UInt32", "candidates": "UInt32"},
+    },
+    "memory": {
+        **{"stage": _NAME, "service": _NAME, "workload": _NAME, "metric_kind": _NAME, "metric": "String"},
+        **{"kind": _NAME, "time": _TIME, "before": "Float64", "after": "Float64", "scan_end": _TIME},
+    },
+}
+
+
+def is_time(table: Table, column: str) -> bool:
+    """Tell whether a column holds moments: epoch seconds outside, milliseconds in the store."""
+    return COLUMNS[table][column] == _TIME
+
+
+def to_ms(epoch_s: float) -> int:
+    """Turn epoch seconds into the whole milliseconds that the store keeps."""
+    return round(epoch_s * 1000)
+
+
+def check_counted(table: Table) -> None:
+    """Check that a table carries places in the log.
+
+    Raises:
+        ValueError: it does not.
+    """
+    if table not in COUNTED:
+        raise ValueError(f"{table} does not keep offsets; {', '.join(COUNTED)} do")
+
+
+def prepare(table: Table, columns: Mapping[str, Sequence[Any]]) -> list[Sequence[Any]]:
+    """Return the columns in the table's order, times as whole milliseconds.
+
+    Raises:
+        ValueError: a column is missing, unknown, or not as long as the others.
+    """
+    wanted = COLUMNS[table]
+    if missing := [name for name in wanted if name not in columns]:
+        raise ValueError(f"{table}: missing columns: {', '.join(missing)}")
+    if unknown := [name for name in columns if name not in wanted]:
+        raise ValueError(f"{table}: unknown columns: {', '.join(unknown)}")
+    if len({len(values) for values in columns.values()}) != 1:
+        lengths = ", ".join(f"{name}={len(values)}" for name, values in columns.items())
+        raise ValueError(f"{table}: columns differ in length: {lengths}")
+    return [_plain(columns[name], time=is_time(table, name)) for name in wanted]
+
+
+def _plain(values: Sequence[Any], *, time: bool) -> Sequence[Any]:
+    """Give the driver plain Python values, whose types it inspects one by one."""
+    if time:
+        plain: list[int] = np.rint(np.asarray(values, dtype=np.float64) * 1000).astype(np.int64).tolist()
+        return plain
+    return values.tolist() if isinstance(values, np.ndarray) else values

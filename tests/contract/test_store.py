@@ -1,0 +1,571 @@
+"""What every store must do: chDB in this process, and ClickHouse's HTTP interface."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import clickhouse_connect
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pipeline.embedded.stack import EmbeddedStore
+from pipeline.errors import ConfigError, StoreUnavailable
+from pipeline.model import FloatArray
+from pipeline.storage.connect import open_store
+from pipeline.storage.interface import COUNTED, Store, Table
+
+MINUTE = 60.0
+T0 = 1_700_000_040.0  # a whole minute
+STREAM = "stream-a"
+NASTY = [
+    "'; DROP TABLE gcpu; --",
+    "a\\'b\"c`d",
+    "tab\tnewline\nreturn\rnull\0end",
+    "{service:String}",
+    "%s %(service)s $1",
+    "größe.λ.関数.🙂",
+    " leading and trailing ",
+    "",
+]
+
+Columns = dict[str, Any]
+
+
+@pytest.fixture(scope="session")
+def chdb_dsn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    # chDB opens one path in a process; the session's one store keeps it open, so that opening is quick.
+    dsn = f"chdb://{tmp_path_factory.mktemp('chdb')}"
+    with closing(open_store(dsn)) as store:
+        store.migrate()
+        yield dsn
+
+
+@pytest.fixture(params=["chdb", "http"])
+def dsn(request: pytest.FixtureRequest) -> str:
+    fixture = {"chdb": "chdb_dsn", "http": "store_dsn"}[request.param]
+    value: str = request.getfixturevalue(fixture)
+    return value
+
+
+@pytest.fixture
+def store(dsn: str) -> Iterator[Store]:
+    with closing(open_store(dsn)) as opened:
+        yield opened
+
+
+def place(rows: int, *, partition: int = 0, offset: int = 0, stream: str = STREAM) -> Columns:
+    return {
+        "stream": [stream] * rows,
+        "topic": ["profiles"] * rows,
+        "partition": [partition] * rows,
+        "last_offset": [offset] * rows,
+    }
+
+
+def gcpu(service: str, counts: Sequence[tuple[str, float, int]], **where: Any) -> Columns:
+    return {
+        "service": [service] * len(counts),
+        "kind": ["subroutine"] * len(counts),
+        "subroutine": [name for name, _, _ in counts],
+        "window": [window for _, window, _ in counts],
+        "samples": [samples for _, _, samples in counts],
+        **place(len(counts), **where),
+    }
+
+
+def totals(service: str, counts: Sequence[tuple[float, int]], **where: Any) -> Columns:
+    return {
+        "service": [service] * len(counts),
+        "window": [window for window, _ in counts],
+        "samples": [samples for _, samples in counts],
+        **place(len(counts), **where),
+    }
+
+
+def stacks(service: str, counts: Sequence[tuple[tuple[str, ...], float, int]], width: float = 600) -> Columns:
+    return {
+        "service": [service] * len(counts),
+        "stack_id": [hash(stack) % 2**64 for stack, _, _ in counts],
+        "frames": [list(stack) for stack, _, _ in counts],
+        "window": [window for _, window, _ in counts],
+        "width_s": [width] * len(counts),
+        "samples": [samples for _, _, samples in counts],
+        **place(len(counts)),
+    }
+
+
+def metrics(service: str, points: Sequence[tuple[str, float, float]], setup: int = 0) -> Columns:
+    return {
+        "service": [service] * len(points),
+        "metric": [metric for metric, _, _ in points],
+        "setup": [setup] * len(points),
+        "time": [time for _, time, _ in points],
+        "value": [value for _, _, value in points],
+        **place(len(points)),
+    }
+
+
+def change(service: str, number: str, time: float, **given: Any) -> Columns:
+    row = {
+        **{"id": number, "service": service, "time": time, "title": f"change {number}", "author": "Ada"},
+        **{"summary": "", "files": ["a.py", "b.py"], "subroutines": ["a.f"], "gates": []},
+        **given,
+    }
+    return {name: [value] for name, value in row.items()}
+
+
+def total_samples(store: Store, service: str) -> float:
+    return float(store.series("gcpu", service, T0, T0 + 100 * MINUTE, MINUTE).samples.sum())
+
+
+def ask(dsn: str, sql: str) -> Any:
+    """Ask the engine itself, past the store."""
+    client = clickhouse_connect.get_client(dsn=dsn)
+    try:
+        return client.command(sql)
+    finally:
+        client.close()
+
+
+# Counts
+
+
+def test_series_come_back_sorted_with_counts_on_their_windows(store: Store, service_name: str) -> None:
+    store.insert(
+        "gcpu", gcpu(service_name, [("b.g", T0, 1), ("a.f", T0 + MINUTE, 2), ("b.g", T0 + MINUTE, 3)])
+    )
+    store.insert("gcpu", {**gcpu(service_name, [("/checkout", T0, 4)]), "kind": ["endpoint"]})
+    store.insert("totals", totals(service_name, [(T0, 10), (T0 + 2 * MINUTE, 20)]))
+    found = store.series("gcpu", service_name, T0, T0 + 3 * MINUTE, MINUTE)
+    assert found.kinds == ("endpoint", "subroutine", "subroutine")
+    assert found.names == ("/checkout", "a.f", "b.g")
+    np.testing.assert_array_equal(found.samples, [[4, 0, 0], [0, 2, 0], [1, 3, 0]])
+    np.testing.assert_array_equal(found.totals, [10, 0, 20])
+    assert (found.start, found.resolution_s) == (T0, MINUTE)
+    assert found.samples.dtype == found.totals.dtype == np.float64
+
+
+def test_counts_add_up_over_blocks_partitions_and_late_data(store: Store, service_name: str) -> None:
+    store.insert("gcpu", gcpu(service_name, [("a.f", T0, 1), ("a.f", T0 + MINUTE, 1)], offset=5))
+    store.insert("gcpu", gcpu(service_name, [("a.f", T0, 10)], offset=6))
+    store.insert("gcpu", gcpu(service_name, [("a.f", T0, 100)], partition=1, offset=6))
+    store.insert("gcpu", gcpu(service_name, [("a.f", T0, 1000)], stream="stream-b", offset=6))
+    found = store.series("gcpu", service_name, T0, T0 + 2 * MINUTE, MINUTE)
+    np.testing.assert_array_equal(found.samples, [[1111, 1]])
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "resolution", "wanted"),
+    [
+        pytest.param(0, 6, 1, [1, 2, 4, 8, 16, 32], id="as stored"),
+        pytest.param(0, 6, 2, [3, 12, 48], id="two windows each"),
+        pytest.param(1, 5, 2, [6, 24], id="aligned to start, not to the clock"),
+        pytest.param(0, 5, 2, [3, 12, 16], id="last one cut by end"),
+        pytest.param(-2, 2, 2, [0, 3], id="before the first"),
+        pytest.param(5, 7, 1, [32, 0], id="after the last"),
+        pytest.param(3, 3, 1, [], id="no window at all"),
+    ],
+)
+def test_windows_are_aligned_to_start(
+    store: Store, service_name: str, start: int, end: int, resolution: int, wanted: list[float]
+) -> None:
+    counts = [(T0 + j * MINUTE, 2**j) for j in range(6)]
+    store.insert("gcpu", gcpu(service_name, [("a.f", window, samples) for window, samples in counts]))
+    store.insert("totals", totals(service_name, counts))
+    found = store.series("gcpu", service_name, T0 + start * MINUTE, T0 + end * MINUTE, resolution * MINUTE)
+    assert found.totals.tolist() == wanted
+    assert found.samples.tolist() == ([wanted] if wanted else [])
+
+
+def test_a_resolution_below_a_second_keeps_its_windows(store: Store, service_name: str) -> None:
+    store.insert("gcpu", gcpu(service_name, [("a.f", T0 + 0.25 * j, j + 1) for j in range(4)]))
+    found = store.series("gcpu", service_name, T0, T0 + 1, 0.25)
+    assert found.samples.tolist() == [[1, 2, 3, 4]]
+
+
+def test_services_do_not_mix(store: Store, service_name: str) -> None:
+    store.insert("gcpu", gcpu(service_name, [("a.f", T0, 1)]))
+    store.insert("gcpu", gcpu(service_name + "2", [("a.f", T0, 10), ("a.g", T0, 10)]))
+    assert store.series("gcpu", service_name, T0, T0 + MINUTE, MINUTE).samples.tolist() == [[1]]
+
+
+def test_a_repeated_token_adds_nothing(store: Store, service_name: str) -> None:
+    block = gcpu(service_name, [("a.f", T0, 1), ("a.g", T0, 2)])
+    token = f"{service_name}-1"
+    for _ in range(3):
+        store.insert("gcpu", block, token=token)
+    store.insert("gcpu", gcpu(service_name, [("a.f", T0, 100)]), token=token)
+    assert total_samples(store, service_name) == 3
+    store.insert("gcpu", block, token=f"{service_name}-2")
+    assert total_samples(store, service_name) == 6
+
+
+@pytest.mark.parametrize("table", COUNTED)
+def test_a_token_belongs_to_one_table(store: Store, service_name: str, table: Table) -> None:
+    blocks: dict[str, Columns] = {
+        "totals": totals(service_name, [(T0, 1)], offset=7),
+        "gcpu": gcpu(service_name, [("a.f", T0, 1)], offset=7),
+        "stacks": {**stacks(service_name, [(("a",), T0, 1)]), **place(1, offset=7)},
+        "metrics": {**metrics(service_name, [("latency", T0, 1.0)]), **place(1, offset=7)},
+    }
+    stream = f"stream-{service_name}"
+    for name in COUNTED:
+        store.insert(name, {**blocks[name], "stream": [stream]}, token=service_name)
+    assert store.last_offsets(table, stream, "profiles", [0]) == {0: 7}
+
+
+def test_equal_rows_without_a_token_are_two_facts(store: Store, service_name: str) -> None:
+    for _ in range(2):
+        store.insert("gcpu", gcpu(service_name, [("a.f", T0, 1)]))
+    assert total_samples(store, service_name) == 2
+
+
+def test_a_large_insert_is_one_part(store: Store, dsn: str, service_name: str) -> None:
+    rows = 300_000
+    block: Columns = gcpu(service_name, [(f"module.function_{i % 5000}", T0 + i // 5000, 1) for i in range(rows)])
+    level = "SELECT max(max_block_number) FROM system.parts WHERE table = 'gcpu' AND database = 'default'"
+    before = int(ask(dsn, level))
+    store.insert("gcpu", block, token=service_name)
+    assert int(ask(dsn, level)) == before + 1  # every part that is written takes one block number
+    assert total_samples(store, service_name) == rows
+
+
+def test_an_insert_of_no_rows_is_nothing(store: Store, service_name: str) -> None:
+    store.insert("gcpu", gcpu(service_name, []), token=service_name)
+    store.insert("gcpu", gcpu(service_name, [("a.f", T0, 1)]), token=service_name)
+    assert total_samples(store, service_name) == 1
+
+
+@pytest.mark.parametrize(
+    ("spoil", "text"),
+    [
+        pytest.param(lambda c: c.pop("topic"), "missing columns: topic", id="missing"),
+        pytest.param(lambda c: c.update(host=["h"]), "unknown columns: host", id="unknown"),
+        pytest.param(lambda c: c.update(samples=[1, 2]), "samples=2", id="lengths"),
+    ],
+)
+def test_wrong_columns_are_named(
+    store: Store, service_name: str, spoil: Callable[[Columns], None], text: str
+) -> None:
+    columns = gcpu(service_name, [("a.f", T0, 1)])
+    spoil(columns)
+    with pytest.raises(ValueError, match=text):
+        store.insert("gcpu", columns)
+
+
+def test_numpy_columns_are_welcome(store: Store, service_name: str) -> None:
+    columns = gcpu(service_name, [("a.f", T0, 1), ("a.f", T0 + MINUTE, 2)])
+    kinds = {"window": np.float64, "samples": np.int64, "partition": np.int32, "last_offset": np.int64}
+    columns.update({name: np.array(columns[name], kind) for name, kind in kinds.items()})
+    store.insert("gcpu", columns)
+    assert total_samples(store, service_name) == 3
+
+
+def test_names_are_kept_to_the_letter(store: Store, service_name: str) -> None:
+    for service in (f"{service_name}{nasty}" for nasty in NASTY):
+        store.insert("gcpu", gcpu(service, [(name, T0, 1 + i) for i, name in enumerate(NASTY)]))
+        found = store.series("gcpu", service, T0, T0 + MINUTE, MINUTE)
+        assert found.names == tuple(sorted(NASTY, key=str.encode))
+        assert dict(zip(found.names, found.samples[:, 0], strict=True)) == {
+            name: 1 + i for i, name in enumerate(NASTY)
+        }
+
+
+@settings(
+    max_examples=15,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    blocks=st.lists(
+        st.lists(
+            st.tuples(st.sampled_from(["a.f", "a.g", "b.h"]), st.integers(0, 5), st.integers(0, 2**40)),
+            min_size=1,
+            max_size=12,
+        ),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_any_split_into_blocks_sums_to_the_same_matrix(
+    store: Store, blocks: list[list[tuple[str, int, int]]]
+) -> None:
+    service = f"split-{uuid4().hex}"
+    wanted: dict[str, FloatArray] = {}
+    for number, block in enumerate(blocks):
+        store.insert(
+            "gcpu", gcpu(service, [(name, T0 + w * MINUTE, n) for name, w, n in block], partition=number)
+        )
+        for name, window, samples in block:
+            wanted.setdefault(name, np.zeros(6))[window] += samples
+    found = store.series("gcpu", service, T0, T0 + 6 * MINUTE, MINUTE)
+    assert found.names == tuple(sorted(wanted))
+    np.testing.assert_array_equal(found.samples, [wanted[name] for name in found.names])
+
+
+# Offsets
+
+
+def test_last_offsets_are_kept_for_each_stream_topic_and_partition(store: Store, service_name: str) -> None:
+    stream = f"stream-{service_name}"
+    for partition, offset in ((0, 5), (0, 9), (0, 7), (3, 0)):
+        store.insert(
+            "gcpu",
+            gcpu(service_name, [("a.f", T0, 1)], partition=partition, offset=offset, stream=stream),
+        )
+    store.insert("totals", totals(service_name, [(T0, 1)], partition=0, offset=99, stream=stream))
+    assert store.last_offsets("gcpu", stream, "profiles", [0, 1, 3]) == {0: 9, 3: 0}
+    assert store.last_offsets("gcpu", stream, "profiles", [3]) == {3: 0}
+    assert store.last_offsets("gcpu", stream, "profiles", []) == {}
+    assert store.last_offsets("gcpu", stream, "metrics", [0]) == {}
+    assert store.last_offsets("gcpu", stream + "'", "profiles", [0]) == {}
+    assert store.last_offsets("totals", stream, "profiles", [0, 3]) == {0: 99}
+
+
+def test_merging_parts_changes_nothing(store: Store, dsn: str, service_name: str) -> None:
+    stream = f"stream-{service_name}"
+    for offset in range(4):
+        block = gcpu(service_name, [("a.f", T0, 1), ("a.g", T0 + MINUTE, 2)], offset=offset, stream=stream)
+        store.insert("gcpu", block, token=f"{service_name}-{offset}")
+    ask(dsn, "OPTIMIZE TABLE gcpu FINAL")
+    assert total_samples(store, service_name) == 12
+    assert store.last_offsets("gcpu", stream, "profiles", [0]) == {0: 3}
+    store.insert("gcpu", block, token=f"{service_name}-3")
+    assert total_samples(store, service_name) == 12
+
+
+def test_a_table_without_offsets_is_refused(store: Store) -> None:
+    with pytest.raises(ValueError, match="changes does not keep offsets"):
+        store.last_offsets("changes", STREAM, "changes", [0])
+
+
+# Service-level metrics
+
+
+def test_metrics_are_means_with_nan_where_nothing_was_measured(store: Store, service_name: str) -> None:
+    points = [
+        ("latency", T0, 1.0),
+        ("latency", T0 + 59.9, 2.0),
+        ("latency", T0 + 125, -4.5),
+        ("rps", T0, 7.0),
+    ]
+    store.insert("metrics", metrics(service_name, points))
+    store.insert("metrics", metrics(service_name, [("version", T0, 3.0)], setup=1))
+    found = store.series("service", service_name, T0, T0 + 3 * MINUTE, MINUTE)
+    assert (found.kinds, found.names) == (("service", "service"), ("latency", "rps"))
+    nan = float("nan")
+    np.testing.assert_array_equal(found.samples, [[1.5, nan, -4.5], [7.0, nan, nan]])
+    np.testing.assert_array_equal(found.totals, [1, 1, 1])
+
+
+@pytest.mark.parametrize("source", ["gcpu", "service"])
+def test_an_unknown_service_has_no_series(store: Store, service_name: str, source: Any) -> None:
+    found = store.series(source, service_name, T0, T0 + 3 * MINUTE, MINUTE)
+    assert (found.kinds, found.names, found.samples.shape) == ((), (), (0, 3))
+    np.testing.assert_array_equal(found.totals, np.zeros(3) if source == "gcpu" else np.ones(3))
+
+
+# Stacks
+
+
+def test_stacks_count_in_the_spans_that_hold_their_whole_window(store: Store, service_name: str) -> None:
+    f, g = ("main", "a.f"), ("main", "a.g", "a.größe 🙂")
+    windows = [(f, 0, 1), (f, 600, 2), (g, 600, 4), (f, 1200, 8), (g, 1800, 16), (f, 2400, 32)]
+    store.insert("stacks", stacks(service_name, [(stack, T0 + at, n) for stack, at, n in windows[:3]]))
+    store.insert("stacks", stacks(service_name, [(stack, T0 + at, n) for stack, at, n in windows[3:]]))
+    found = store.stacks(service_name, (T0 - 1, T0 + 1799), (T0 + 1200, T0 + 2400))
+    counts = {
+        stack: (before, after)
+        for stack, before, after in zip(found.stacks, found.before, found.after, strict=True)
+    }
+    # The window at 1200 reaches one second beyond the first span; the one at 2400 starts after the second.
+    assert counts == {f: (3, 8), g: (4, 16)}
+    assert (found.total_before, found.total_after) == (7, 24)
+
+
+def test_stack_windows_know_their_own_width(store: Store, service_name: str) -> None:
+    store.insert("stacks", stacks(service_name, [(("a",), T0, 1), (("a",), T0 + 1, 2)], width=1))
+    found = store.stacks(service_name, (T0, T0 + 1), (T0 + 1, T0 + 2))
+    assert (found.before.tolist(), found.after.tolist()) == ([1], [2])
+
+
+def test_an_unknown_service_has_no_stacks(store: Store, service_name: str) -> None:
+    found = store.stacks(service_name, (T0, T0 + 600), (T0 + 600, T0 + 1200))
+    assert (found.stacks, found.before.shape, found.after.shape) == ((), (0,), (0,))
+    assert (found.total_before, found.total_after) == (0, 0)
+
+
+# Rows with an identity
+
+
+def test_a_later_row_replaces_the_earlier_one(store: Store, service_name: str) -> None:
+    store.insert("changes", change(service_name, "1", T0 + 10, title="draft"))
+    store.insert("changes", change(service_name, "2", T0))
+    store.insert("changes", change(service_name, "1", T0 + 10, title="final", gates=["g"]))
+    found = store.rows("changes", service_name, T0, T0 + 60)
+    assert [(row["id"], row["title"]) for row in found] == [("2", "change 2"), ("1", "final")]
+    assert found[1] == {
+        **{"id": "1", "service": service_name, "time": T0 + 10, "title": "final", "author": "Ada"},
+        **{"summary": "", "files": ["a.py", "b.py"], "subroutines": ["a.f"], "gates": ["g"]},
+    }
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "wanted"),
+    [(0, 30, ["0", "1", "2"]), (0, 20, ["0", "1"]), (10, 10.001, ["1"]), (10.001, 20, []), (30, 60, [])],
+)
+def test_rows_are_those_with_a_time_in_the_span(
+    store: Store, service_name: str, start: float, end: float, wanted: list[str]
+) -> None:
+    for number in range(3):
+        store.insert("changes", change(service_name, str(number), T0 + 10 * number))
+    found = store.rows("changes", service_name, T0 + start, T0 + end)
+    assert [row["id"] for row in found] == wanted
+
+
+def test_rows_where_columns_equal_values(store: Store, service_name: str) -> None:
+    for number, author in enumerate(NASTY):
+        store.insert("changes", change(service_name, str(number), T0, author=author, title="t"))
+    for number, author in enumerate(NASTY):
+        found = store.rows("changes", service_name, T0, T0 + 1, author=author, title="t")
+        assert [(row["id"], row["author"]) for row in found] == [(str(number), author)]
+    assert store.rows("changes", service_name, T0, T0 + 1, title="t'") == []
+    with pytest.raises(ValueError, match="no column"):
+        store.rows("changes", service_name, T0, T0 + 1, **{"1 = 1 OR title": "t"})
+
+
+def test_regressions_scans_and_memory_come_back_as_given(store: Store, service_name: str) -> None:
+    who = {"service": service_name, "workload": "live"}
+    what = {"metric_kind": "subroutine", "metric": "a.f"}
+    rows: dict[Any, dict[str, Any]] = {
+        "regressions": {
+            **{"id": "r1", **who, **what, "time": T0, "detected_time": T0 + 3600.125},
+            **{"before": 0.01, "after": 0.015, "delta": 0.005, "p_value": 1e-300, "event": '{"é": "\'"}'},
+        },
+        "scans": {**who, "time": T0, "series": 2000, "candidates": 3},
+        "memory": {
+            **{"stage": "filter", **who, **what, "kind": "short_term", "time": T0 + 0.001},
+            **{"before": 0.0, "after": 1.0, "scan_end": T0 + 7200},
+        },
+    }
+    for table, row in rows.items():
+        for _ in range(2):
+            store.insert(table, {name: [value] for name, value in row.items()}, token=service_name)
+        assert store.rows(table, service_name, T0, T0 + 1, workload="live") == [row]
+
+
+# Upgrades and failures
+
+
+def test_migrating_again_keeps_what_is_there(store: Store, service_name: str) -> None:
+    store.insert("gcpu", gcpu(service_name, [("a.f", T0, 1)]))
+    store.migrate()
+    store.migrate()
+    assert total_samples(store, service_name) == 1
+
+
+def test_several_processes_may_migrate_a_new_database_at_once(store_dsn: str) -> None:
+    dsn = f"{store_dsn}/fresh_{uuid4().hex}"
+    failures: list[Exception] = []
+    ready = threading.Barrier(4)
+
+    def migrate() -> None:
+        with closing(open_store(dsn)) as one:
+            ready.wait()
+            try:
+                one.migrate()
+            except Exception as error:  # noqa: BLE001 - any failure is what is looked for
+                failures.append(error)
+
+    threads = [threading.Thread(target=migrate) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    with closing(open_store(dsn)) as one:
+        one.insert("gcpu", gcpu("s", [("a.f", T0, 1)]), token="t")
+        assert total_samples(one, "s") == 1
+
+
+def test_databases_do_not_mix(store_dsn: str, service_name: str) -> None:
+    with (
+        closing(open_store(f"{store_dsn}/db_{uuid4().hex}")) as one,
+        closing(open_store(store_dsn)) as other,
+    ):
+        one.migrate()
+        one.insert("gcpu", gcpu(service_name, [("a.f", T0, 1)]))
+        assert (total_samples(one, service_name), total_samples(other, service_name)) == (1, 0)
+
+
+def test_threads_may_share_a_store(store: Store, service_name: str) -> None:
+    def insert(number: int) -> None:
+        for offset in range(5):
+            block = gcpu(service_name, [("a.f", T0, 1)], partition=number, offset=offset)
+            store.insert("gcpu", block, token=f"{service_name}-{number}-{offset}")
+
+    threads = [threading.Thread(target=insert, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert total_samples(store, service_name) == 20
+
+
+def test_a_store_that_went_away_is_unavailable() -> None:
+    with EmbeddedStore() as server:
+        store = open_store(server.url)
+        store.migrate()
+    for call in (
+        store.migrate,
+        lambda: store.insert("gcpu", gcpu("s", [("a.f", T0, 1)]), token="t"),
+        lambda: store.last_offsets("gcpu", STREAM, "profiles", [0]),
+        lambda: store.series("gcpu", "s", T0, T0 + MINUTE, MINUTE),
+        lambda: store.stacks("s", (T0, T0 + 1), (T0 + 1, T0 + 2)),
+        lambda: store.rows("changes", "s", T0, T0 + 1),
+    ):
+        with pytest.raises(StoreUnavailable, match="does not answer: Connection refused"):
+            call()
+    store.close()
+    with pytest.raises(StoreUnavailable, match=f"{server.url} does not answer"):
+        open_store(server.url)
+
+
+def test_a_store_without_tables_says_what_to_do(store_dsn: str) -> None:
+    with (
+        closing(open_store(f"{store_dsn}/never_made")) as store,
+        pytest.raises(ConfigError, match="smidgen store migrate"),
+    ):
+        store.rows("changes", "s", T0, T0 + 1)
+
+
+@pytest.mark.parametrize(
+    ("dsn", "text"),
+    [
+        pytest.param("ftp://host/db", "should begin with http://", id="scheme"),
+        pytest.param("localhost:8123", "should begin with http://", id="no scheme"),
+        pytest.param("http:///db", "has no host", id="no host"),
+        pytest.param("http://host:port/", "port", id="port"),
+        pytest.param("http://host/a/b", "one database name", id="path"),
+        pytest.param("http://u:secret@host/?color=red", "unknown option 'color'", id="option"),
+        pytest.param("chdb://", "chdb:///absolute/path", id="chdb nowhere"),
+        pytest.param("chdb://relative/path", "chdb:///absolute/path", id="chdb relative"),
+    ],
+)
+def test_a_wrong_dsn_is_one_clear_line(dsn: str, text: str) -> None:
+    with pytest.raises(ConfigError, match=text) as raised:
+        open_store(dsn)
+    assert "secret" not in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_second_chdb_folder_in_one_process_is_refused(chdb_dsn: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="chdb"):
+        open_store(f"chdb://{tmp_path}")

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import orjson
+import pytest
+
+from pipeline.codec.events import DETECTED, decode_event, encode_event, regression_event, regression_id
+from pipeline.errors import InvalidMessage
+from pipeline.model import Candidate, Change, Regression, Suspect
+
+T0 = 1_760_000_000.0
+MEMBER = Candidate("subroutine", "shop.checkout", "short_term", T0, 0.1, 0.15, 1e-9, 40.0)
+CANDIDATE = Candidate("subroutine", "shop.total", "short_term", T0, 0.1, 0.15, 1e-12, 50.0, (MEMBER,))
+CHANGE = Change(
+    "c0ffee", "shop", T0 - 5, "Sort twice", "ann", files=("shop.py",), subroutines=("shop.total",)
+)
+REGRESSION = Regression(
+    id="id-1",
+    service="shop",
+    workload="live",
+    candidate=CANDIDATE,
+    detected_time=T0 + 30,
+    suspects=(Suspect(CHANGE, 0.9, {"attribution": 0.8, "text": 1.0}),),
+)
+
+
+def test_an_event_has_what_subscribers_script_against() -> None:
+    event = regression_event(REGRESSION)
+    assert event["specversion"] == "1.0"
+    assert (event["id"], event["type"], event["source"], event["subject"]) == (
+        "id-1",
+        DETECTED,
+        "/smidgen/shop",
+        "shop.total",
+    )
+    assert event["time"] == "2025-10-09T08:53:50.000Z"
+    data = event["data"]
+    promised = {
+        "service", "metric", "kind", "change_time", "detected_time", "before", "after", "delta", "relative",
+        "p_value", "group", "root_causes", "workload",
+    }  # fmt: skip
+    assert promised <= set(data)
+    assert data["change_time"] == "2025-10-09T08:53:20.000Z"
+    assert data["delta"] == pytest.approx(0.05)
+    assert data["relative"] == pytest.approx(0.5)
+    assert [member["metric"] for member in data["group"]] == ["shop.checkout"]
+    (cause,) = data["root_causes"]
+    assert (cause["change"]["id"], cause["score"], cause["factors"]["attribution"]) == ("c0ffee", 0.9, 0.8)
+
+
+def test_an_event_survives_its_encoding() -> None:
+    event = regression_event(REGRESSION)
+    assert decode_event(encode_event(event)) == event
+
+
+def test_what_did_not_exist_before_has_no_relative_change() -> None:
+    regression = replace(REGRESSION, candidate=replace(CANDIDATE, before=0.0))
+    data = orjson.loads(encode_event(regression_event(regression)))["data"]
+    assert data["relative"] is None
+    assert data["delta"] == 0.15
+
+
+def test_the_id_is_the_scan_and_the_series_not_the_estimate() -> None:
+    first = regression_id("shop", "live", CANDIDATE, T0)
+    late_samples = replace(CANDIDATE, change_time=T0 + 1, before=0.11, after=0.16, p_value=0.001, group=())
+    assert regression_id("shop", "live", late_samples, T0) == first
+    assert first == "f03ea12edaaee689b102dbfef21872b8", "an id outlives versions"
+
+
+@pytest.mark.parametrize(
+    ("service", "workload", "alteration", "end"),
+    [
+        pytest.param("store", "live", {}, T0, id="service"),
+        pytest.param("shop", "other", {}, T0, id="workload"),
+        pytest.param("shop", "live", {"metric": "shop.taxes"}, T0, id="metric"),
+        pytest.param("shop", "live", {"metric_kind": "endpoint"}, T0, id="metric kind"),
+        pytest.param("shop", "live", {"kind": "long_term"}, T0, id="kind"),
+        pytest.param("shop", "live", {}, T0 + 5, id="scan"),
+    ],
+)
+def test_anything_else_is_another_event(
+    service: str, workload: str, alteration: dict[str, Any], end: float
+) -> None:
+    other = regression_id(service, workload, replace(CANDIDATE, **alteration), end)
+    assert other != regression_id("shop", "live", CANDIDATE, T0)
+
+
+@pytest.mark.parametrize(
+    ("alteration", "message"),
+    [
+        ({"specversion": None}, "specversion: missing"),
+        ({"id": ""}, "id: empty"),
+        ({"type": 3}, "type: should be a string, not an integer"),
+        ({"source": None}, "source: missing"),
+        ({"time": None}, "time: missing"),
+        ({"data": None}, "data: should be an object"),
+        ({"data": [1]}, "data: should be an object"),
+    ],
+)
+def test_what_is_no_event_is_refused(alteration: dict[str, Any], message: str) -> None:
+    raw = {**regression_event(REGRESSION), **alteration}
+    with pytest.raises(InvalidMessage) as caught:
+        decode_event(orjson.dumps(raw))
+    assert str(caught.value).startswith(message)

@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import orjson
+import pytest
+
+from pipeline.codec.scans import (
+    MAX_GROUP_DEPTH,
+    MAX_PART_ITEMS,
+    candidate_to_json,
+    decode_progress,
+    decode_scan,
+    dropped_to_json,
+    encode_scan,
+    join_scan,
+    split_scan,
+)
+from pipeline.errors import InvalidMessage
+from pipeline.model import Candidate, Dropped, Progress, Scan
+from pipeline.topics import load_topics
+
+T0 = 1_760_000_000.0
+CANDIDATE = Candidate("subroutine", "shop.total", "short_term", T0 + 50, 0.01, 0.02, 1e-9, 40.0)
+DROPPED = Dropped(CANDIDATE, "threshold", 0.00001, 0.00005, "too small")
+SCAN = Scan("shop", "live", T0, T0 + 30, T0 + 45, T0 + 50, 7, (CANDIDATE,), (DROPPED,))
+
+PROGRESS: dict[str, Any] = {
+    "service": "shop",
+    "topic": "profiles",
+    "partition": 3,
+    "watermark": T0,
+    "earliest": T0 - 10,
+}
+DELETED = object()
+
+
+def altered(raw: dict[str, Any], alteration: dict[str, Any]) -> bytes:
+    merged = {**raw, **alteration}
+    return orjson.dumps({key: value for key, value in merged.items() if value is not DELETED})
+
+
+def scan_json() -> dict[str, Any]:
+    raw: dict[str, Any] = orjson.loads(encode_scan(SCAN))
+    return raw
+
+
+def test_progress_is_read() -> None:
+    assert decode_progress(orjson.dumps(PROGRESS)) == Progress("shop", "profiles", 3, T0, T0 - 10)
+
+
+@pytest.mark.parametrize(
+    ("alteration", "message"),
+    [
+        *(({field: DELETED}, f"{field}: missing") for field in PROGRESS),
+        ({"partition": -1}, "partition: should be a whole number of at least 0"),
+        ({"partition": 1.0}, "partition: should be a whole number of at least 0, not a number"),
+        ({"partition": True}, "partition: should be a whole number of at least 0, not a boolean"),
+        ({"watermark": 12}, "watermark: 12 is not a time"),
+        ({"topic": ""}, "topic: empty"),
+    ],
+)
+def test_wrong_progress_is_named(alteration: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidMessage) as caught:
+        decode_progress(altered(PROGRESS, alteration))
+    assert str(caught.value).startswith(message)
+
+
+CANDIDATE_JSON = candidate_to_json(CANDIDATE)
+
+
+@pytest.mark.parametrize(
+    ("alteration", "message"),
+    [
+        *(
+            ({field: DELETED}, f"{field}: missing")
+            for field in (
+                "service", "workload", "start", "analysis_start", "analysis_end", "end", "series",
+                "candidates",
+            )
+        ),
+        ({"series": -1}, "series: should be a whole number"),
+        ({"part": 1}, "part: 1 of 1"),
+        ({"part": 0, "parts": 0}, "part: 0 of 0"),
+        ({"part": 2, "parts": 2}, "part: 2 of 2"),
+        ({"candidates": {}}, "candidates: should be a list, not an object"),
+        ({"candidates": [3]}, "candidates: each should be an object"),
+        ({"candidates": [{**CANDIDATE_JSON, "metric_kind": "host"}]}, "candidates: unknown kind 'host'"),
+        ({"candidates": [{**CANDIDATE_JSON, "kind": "m"}]}, "candidates: unknown kind 'subroutine', 'm'"),
+        ({"candidates": [{**CANDIDATE_JSON, "before": None}]}, "before: missing"),
+        ({"candidates": [{**CANDIDATE_JSON, "p_value": "0"}]}, "p_value: should be a number, not a string"),
+        ({"candidates": [{**CANDIDATE_JSON, "change_time": 1}]}, "change_time: 1 is not a time"),
+        ({"candidates": [{**CANDIDATE_JSON, "group": [1]}]}, "candidates: each should be an object"),
+        ({"dropped": [3]}, "dropped: each should be an object"),
+        (
+            {"dropped": [{**dropped_to_json(DROPPED), "candidate": None}]},
+            "candidates: each should be an object",
+        ),
+        ({"dropped": [{**dropped_to_json(DROPPED), "step": ""}]}, "step: empty"),
+        ({"dropped": [{**dropped_to_json(DROPPED), "bound": None}]}, "bound: missing"),
+    ],
+)  # fmt: skip
+def test_a_wrong_scan_is_named(alteration: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidMessage) as caught:
+        decode_scan(altered(scan_json(), alteration))
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize("depth", [MAX_GROUP_DEPTH + 1, 500])
+def test_groups_nested_too_deep_are_refused(depth: int) -> None:
+    innermost = orjson.dumps(CANDIDATE_JSON)
+    opening = innermost[:-1] + b',"group":['  # spelt by hand: no encoder writes what a sender may nest
+    scan = encode_scan(replace(SCAN, candidates=(), dropped=()))
+    nested = b'"candidates":[' + opening * depth + innermost + b"]}" * depth + b"]"
+    with pytest.raises(InvalidMessage, match="nested deeper than"):
+        decode_scan(scan.replace(b'"candidates":[]', nested))
+
+
+def test_a_whole_scan_needs_no_part_numbers() -> None:
+    scan = decode_scan(altered(scan_json(), {"part": DELETED, "parts": DELETED, "dropped": DELETED}))
+    assert (scan.part, scan.parts, scan.dropped) == (0, 1, ())
+
+
+def many(candidates: int, dropped: int) -> Scan:
+    return Scan(
+        *("shop", "live", T0, T0 + 30, T0 + 45, T0 + 50, 7),
+        tuple(Candidate("subroutine", f"c{i}", "short_term", T0, 0, 1, 0, 9) for i in range(candidates)),
+        tuple(Dropped(CANDIDATE, "threshold", float(i), 0.5, "") for i in range(dropped)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("candidates", "dropped", "sizes"),
+    [
+        pytest.param(0, 0, [(0, 0)], id="an empty scan is one part"),
+        pytest.param(3, 1, [(3, 1)], id="exactly full"),
+        pytest.param(3, 2, [(3, 1), (0, 1)], id="one too many"),
+        pytest.param(5, 4, [(4, 0), (1, 3), (0, 1)], id="candidates first"),
+    ],
+)
+def test_a_scan_is_cut(candidates: int, dropped: int, sizes: list[tuple[int, int]]) -> None:
+    scan = many(candidates, dropped)
+    parts = split_scan(scan, max_items=4)
+    assert [(len(p.candidates), len(p.dropped)) for p in parts] == sizes
+    assert [(p.part, p.parts) for p in parts] == [(i, len(sizes)) for i in range(len(sizes))]
+    assert join_scan(parts) == scan
+
+
+def test_a_full_part_fits_into_its_topic() -> None:
+    name = "shop." + "x" * 200
+    long_candidate = Candidate("subroutine", name, "short_term", T0 + 1 / 3, 1 / 3, 2 / 3, 1e-300, 1 / 7)
+    dropped = Dropped(long_candidate, "same_regression", 1 / 3, 1 / 7, "r" * 100)
+    scan = Scan("shop", "live", T0, T0, T0, T0, 9, (), (dropped,) * MAX_PART_ITEMS)
+    (part,) = split_scan(scan)
+    assert len(encode_scan(part)) < load_topics()["change-points"].max_message_bytes

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pipeline.errors import ConfigError
+from pipeline.topics import DEFAULT_PATH, REQUIRED, SHARED_KEY, load_topics
+
+ROOT = Path(__file__).parents[2]
+Edit = Callable[[dict[str, Any]], object]
+
+
+def write(tmp_path: Path, edit: Edit) -> Path:
+    raw = yaml.safe_load(DEFAULT_PATH.read_text(encoding="utf-8"))
+    edit(raw)
+    path = tmp_path / "topics.yaml"
+    path.write_text(yaml.safe_dump(raw), encoding="utf-8")
+    return path
+
+
+def test_the_shipped_file_declares_every_topic_of_the_flow() -> None:
+    topics = load_topics()
+    assert tuple(topics) == REQUIRED
+    assert len(topics) == len(REQUIRED)
+    assert {topics[name].partitions for name in SHARED_KEY} == {topics["windows"].partitions}
+
+
+def test_the_package_carries_the_file_of_the_project() -> None:
+    assert DEFAULT_PATH.resolve() == ROOT / "topics.yaml"
+
+
+def test_no_compaction_loses_a_verdict() -> None:
+    assert load_topics()["feedback"].cleanup == "delete", (
+        "compaction would keep a service's last verdict only"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "config"),
+    [
+        (
+            "profiles",
+            {"cleanup.policy": "delete", "retention.ms": "86400000", "max.message.bytes": "16777216"},
+        ),
+        ("feedback", {"cleanup.policy": "delete", "retention.ms": "-1", "max.message.bytes": "1048576"}),
+    ],
+)
+def test_broker_settings(name: str, config: dict[str, str]) -> None:
+    assert load_topics()[name].broker_config() == config
+
+
+def test_names_on_the_broker_may_differ(tmp_path: Path) -> None:
+    path = write(tmp_path, lambda raw: raw["profiles"].update(name="prod.profiles"))
+    assert load_topics(path)["profiles"].name == "prod.profiles"
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        pytest.param(lambda raw: raw.pop("unique"), "unique: missing topic", id="missing topic"),
+        pytest.param(
+            lambda raw: raw.update(profile=raw["profiles"]), "profile: unknown topic", id="unknown topic"
+        ),
+        pytest.param(lambda raw: raw.update(windows=None), "windows: ", id="empty topic"),
+        pytest.param(
+            lambda raw: raw["changes"].pop("name"), "changes: name: Field required", id="missing key"
+        ),
+        pytest.param(
+            lambda raw: raw["changes"].update(partition=3),
+            "changes: partition: unknown key",
+            id="unknown key",
+        ),
+        pytest.param(
+            lambda raw: raw["changes"].update(retention_s=3),
+            "changes: retention_s: unknown key; known keys are cleanup, key, max_message, name",
+            id="inner name of a key",
+        ),
+        pytest.param(
+            lambda raw: raw["changes"].update(partitions=0), "changes: partitions: ", id="no partitions"
+        ),
+        pytest.param(
+            lambda raw: raw["changes"].update(partitions="many"), "changes: partitions: ", id="wrong type"
+        ),
+        pytest.param(
+            lambda raw: raw["changes"].update(retention="1 week"),
+            "changes: retention: should be a duration",
+            id="wrong retention",
+        ),
+        pytest.param(
+            lambda raw: raw["changes"].update(retention=float("inf")),
+            "changes: retention: a duration should be finite",
+            id="endless retention by another name",
+        ),
+        pytest.param(
+            lambda raw: raw["changes"].update(max_message="1MB"),
+            "changes: max_message: should be a size",
+            id="wrong size",
+        ),
+        pytest.param(
+            lambda raw: raw["changes"].update(cleanup="never"), "changes: cleanup: ", id="wrong cleanup"
+        ),
+        pytest.param(lambda raw: raw["changes"].update(name="a b"), "changes: name: ", id="wrong name"),
+        pytest.param(
+            lambda raw: raw["changes"].update(name="profiles"),
+            "changes.name: 'profiles' is also the name of profiles",
+            id="one name for two",
+        ),
+        pytest.param(
+            lambda raw: raw["filtered"].update(partitions=7),
+            "filtered.partitions: should be 6, as many as windows has",
+            id="unequal partitions of a shared key",
+        ),
+    ],
+)
+def test_a_mistake_is_named_by_file_and_key(tmp_path: Path, edit: Edit, message: str) -> None:
+    path = write(tmp_path, edit)
+    with pytest.raises(ConfigError) as caught:
+        load_topics(path)
+    assert str(caught.value).startswith(f"{path}: {message}")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        pytest.param(b"- profiles\n", ": should be a mapping of topics", id="a list"),
+        pytest.param(b"", ": should be a mapping of topics", id="empty"),
+        pytest.param(
+            b"profiles: {}\nmetrics: {}\nprofiles: {}\n", ":3: key 'profiles' stands twice", id="twice"
+        ),
+        pytest.param(b"profiles: [\n", ":2: ", id="not YAML"),
+        pytest.param(b"a: !!python/object:os.system {}\n", ":1: ", id="object tag"),
+        pytest.param(b"\xff\xfe\x00", ": not UTF-8 text", id="not text"),
+        pytest.param(b"a: \x00\n", ": ", id="control character"),
+    ],
+)
+def test_a_broken_file_is_one_line(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "topics.yaml"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError) as caught:
+        load_topics(path)
+    assert str(caught.value).startswith(f"{path}{message}")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="No such file"):
+        load_topics(tmp_path / "none.yaml")

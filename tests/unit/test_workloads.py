@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pipeline.errors import ConfigError
+from pipeline.workloads import PRESETS_PATH, load_workloads, read_workload_file
+
+MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
+
+# FBDetect Table 3: threshold, re-run interval, historical, analysis and extended window, as printed.
+TABLE_3 = {
+    "frontfaas-large": ("absolute", 3.0, 30 * MINUTE, 10 * DAY, 3 * HOUR, 0.0),
+    "frontfaas-small": ("absolute", 0.005, 2 * HOUR, 10 * DAY, 4 * HOUR, 6 * HOUR),
+    "pythonfaas-large": ("absolute", 0.5, 1 * HOUR, 10 * DAY, 6 * HOUR, 0.0),
+    "pythonfaas-small": ("absolute", 0.03, 4 * HOUR, 10 * DAY, 6 * HOUR, 6 * HOUR),
+    "tao-frontfaas": ("absolute", 0.05, 2 * HOUR, 10 * DAY, 4 * HOUR, 1 * DAY),
+    "tao-non-frontfaas": ("absolute", 0.05, 1 * HOUR, 10 * DAY, 1 * DAY, 6 * HOUR),
+    "adserving-short": ("absolute", 0.2, 6 * HOUR, 10 * DAY, 1 * DAY, 12 * HOUR),
+    "adserving-long": ("absolute", 0.1, 1 * DAY, 16 * DAY, 9 * DAY, 0.0),
+    "invoicer-short": ("absolute", 0.5, 12 * HOUR, 14 * DAY, 1 * DAY, 1 * DAY),
+    "ct-supply-short": ("relative", 5.0, 12 * HOUR, 7 * DAY, 1 * DAY, 1 * DAY),
+    "ct-supply-long": ("relative", 5.0, 12 * HOUR, 10 * DAY, 7 * DAY, 1 * DAY),
+    "ct-demand": ("relative", 5.0, 12 * HOUR, 7 * DAY, 1 * DAY, 0.0),
+}
+
+GOOD: dict[str, Any] = {
+    "name": "mine",
+    "resolution": "30m",
+    "rerun_interval": "2h",
+    "historical": "10d",
+    "analysis": "4h",
+    "extended": "6h",
+    "threshold": {"absolute": 0.00005},
+}
+
+
+@pytest.mark.parametrize("name", TABLE_3)
+def test_presets_are_the_rows_of_table_3(name: str) -> None:
+    (workload,) = load_workloads([name])
+    kind, percent, rerun, historical, analysis, extended = TABLE_3[name]
+    threshold = workload.threshold.model_dump(exclude_none=True)
+    assert threshold == {kind: pytest.approx(percent / 100)}
+    assert (
+        workload.rerun_interval_s,
+        workload.historical_s,
+        workload.analysis_s,
+        workload.extended_s,
+    ) == (rerun, historical, analysis, extended)
+
+
+def test_presets_are_table_3_and_live() -> None:
+    assert [workload.name for workload in read_workload_file(PRESETS_PATH)] == [*TABLE_3, "live"]
+
+
+@pytest.mark.parametrize(
+    ("name", "series", "direction"),
+    [
+        ("frontfaas-small", "gcpu", "up"),
+        ("ct-supply-short", "service", "down"),
+        ("ct-supply-long", "service", "down"),
+        ("ct-demand", "service", "up"),
+    ],
+)
+def test_supply_falls_and_demand_rises(name: str, series: str, direction: str) -> None:
+    (workload,) = load_workloads([name])
+    assert (workload.series, workload.direction) == (series, direction)
+
+
+def test_live_looks_at_seconds() -> None:
+    (live,) = load_workloads(["live"])
+    assert live.resolution_s <= 5
+    assert live.span_s <= 120
+
+
+def write(tmp_path: Path, raw: object, name: str = "workload.yaml") -> Path:
+    path = tmp_path / name
+    path.write_text(yaml.safe_dump(raw), encoding="utf-8")
+    return path
+
+
+def test_a_file_holds_one_workload(tmp_path: Path) -> None:
+    (workload,) = load_workloads([str(write(tmp_path, GOOD))])
+    assert workload.name == "mine"
+    assert workload.span_s == 10 * DAY + 4 * HOUR + 6 * HOUR
+    assert workload.wait_s == workload.resolution_s, "one window of patience unless configured"
+    assert workload.lookback_s == workload.analysis_s
+    assert (workload.series, workload.direction, workload.detectors) == ("gcpu", "up", ("short_term",))
+
+
+def test_a_file_holds_a_list(tmp_path: Path) -> None:
+    second = {**GOOD, "name": "other", "extended": None, "lateness": "5m", "change_lookback": "1d"}
+    _, other = load_workloads([str(write(tmp_path, [GOOD, second]))])
+    assert (other.extended_s, other.wait_s, other.lookback_s) == (0.0, 5 * MINUTE, DAY)
+
+
+def test_presets_and_files_mix_in_the_order_given(tmp_path: Path) -> None:
+    found = load_workloads(["live", str(write(tmp_path, GOOD)), "ct-demand"])
+    assert [workload.name for workload in found] == ["live", "mine", "ct-demand"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        pytest.param({"resolution": None}, "mine: resolution: should be a duration", id="null resolution"),
+        pytest.param({"resolution": "0s"}, "mine: resolution: ", id="zero resolution"),
+        pytest.param(
+            {"historical": "10 days"}, "mine: historical: should be a duration", id="wrong duration"
+        ),
+        pytest.param({"resolution_s": 5}, "mine: resolution_s: unknown key", id="inner name of a key"),
+        pytest.param({"thresold": 1}, "mine: thresold: unknown key", id="unknown key"),
+        pytest.param(
+            {"threshold": {"absolut": 0.1}},
+            "mine: threshold.absolut: unknown key; known keys are absolute, relative",
+            id="unknown nested key",
+        ),
+        pytest.param({"threshold": {}}, "mine: threshold: give either absolute or relative", id="neither"),
+        pytest.param(
+            {"threshold": {"absolute": 0.1, "relative": 0.1}},
+            "mine: threshold: give either absolute or relative",
+            id="both",
+        ),
+        pytest.param({"threshold": {"absolute": 0}}, "mine: threshold.absolute: ", id="zero threshold"),
+        pytest.param({"threshold": 0.1}, "mine: threshold: ", id="bare threshold"),
+        pytest.param({"detectors": ["medium_term"]}, "mine: detectors.0: ", id="unknown detector"),
+        pytest.param({"detectors": []}, "mine: detectors: ", id="no detector"),
+        pytest.param({"direction": "sideways"}, "mine: direction: ", id="unknown direction"),
+        pytest.param({"series": "cpu"}, "mine: series: ", id="unknown series"),
+        pytest.param({"lateness": "-1s"}, "mine: lateness: should be a duration", id="negative lateness"),
+        pytest.param(
+            {"analysis": "45m"},
+            "mine: analysis of 45m is not a whole number of resolution 30m",
+            id="broken windows",
+        ),
+        pytest.param({"name": "a b"}, "a b: name: ", id="name with a space"),
+    ],
+)
+def test_a_mistake_is_named_by_file_workload_and_key(
+    tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    path = write(tmp_path, {**GOOD, **change})
+    with pytest.raises(ConfigError) as caught:
+        load_workloads([str(path)])
+    assert str(caught.value).startswith(f"{path}: {message}")
+
+
+def test_a_missing_key_in_a_list_names_the_row(tmp_path: Path) -> None:
+    path = write(tmp_path, [GOOD, {"threshold": {"absolute": 0.1}}])
+    with pytest.raises(ConfigError) as caught:
+        load_workloads([str(path)])
+    assert str(caught.value) == f"{path}: 2: name: Field required"
+
+
+@pytest.mark.parametrize(
+    "raw", [[], None, 5, ["live"]], ids=["empty list", "empty", "number", "list of names"]
+)
+def test_what_is_no_workload_is_refused(tmp_path: Path, raw: object) -> None:
+    with pytest.raises(ConfigError, match="workload"):
+        load_workloads([str(write(tmp_path, raw))])
+
+
+def test_an_unknown_name_lists_the_presets() -> None:
+    with pytest.raises(ConfigError, match="'frontfas'; presets are frontfaas-large, .*live"):
+        load_workloads(["frontfas"])
+
+
+def test_two_of_one_name_are_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, {**GOOD, "name": "live"})
+    with pytest.raises(ConfigError, match="workload 'live' is given twice"):
+        load_workloads(["live", str(path)])
