@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Self
 
-import aiokafka
+import aiokafka  # type: ignore[import-untyped]  # it ships no types
 from aiokafka import errors
-from aiokafka.conn import collect_hosts
+from aiokafka.conn import collect_hosts  # type: ignore[import-untyped]  # likewise
 
 from pipeline.config import Settings
 from pipeline.errors import BrokerUnavailable, ConfigError, InvalidMessage
@@ -107,7 +107,7 @@ def check_address(broker: str) -> None:
     except ValueError:
         hosts = []
     if not hosts or not all(host and 0 < port < 65_536 for host, port, _ in hosts):
-        raise ConfigError(f"--broker: should be host:port, comma-separated, not {broker!r}")
+        raise ConfigError(f"broker: should be host:port, comma-separated, not {broker!r}")
 
 
 def publish_once(messages: Sequence[Outgoing], settings: Settings, topics: Topics) -> None:

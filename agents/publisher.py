@@ -65,7 +65,7 @@ class Publisher:
         self._refused = Tally()
         self._in_hand: Pending | None = None
         self._outage_began: float | None = None
-        self._dropped_before = Tally()
+        self._dropped_before = Tally()  # when a message was last confirmed
         self._told_of_drops = False
         self._closing = False
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -135,6 +135,7 @@ class Publisher:
                 self._refused = self._refused.plus(pending)
                 return
             except BrokerUnavailable as error:
+                log.debug("not published: %s", error)
                 self._away(str(error))
                 await asyncio.sleep(retry_s)
                 retry_s = min(2 * retry_s, LAST_RETRY_S)
@@ -149,7 +150,7 @@ class Publisher:
         try:
             done, _ = await asyncio.wait({sending}, timeout=STALLED_S)
             if not done:
-                self._away("the broker does not answer")
+                self._away("the broker does not answer", since_s=STALLED_S)
             await sending
         except BrokerUnavailable:
             self._transport = None
@@ -158,19 +159,20 @@ class Publisher:
         finally:
             sending.cancel()
 
-    def _away(self, reason: str) -> None:
+    def _away(self, reason: str, *, since_s: float = 0.0) -> None:
         if self._outage_began is None:
-            self._outage_began = time.monotonic()
-            self._dropped_before = self._buffer.dropped
+            self._outage_began = time.monotonic() - since_s
             log.warning("%s; sampling goes on and messages wait in the buffer", reason)
 
     def _back(self) -> None:
+        dropped = self._buffer.dropped
         if self._outage_began is not None:
             lasted_s = time.monotonic() - self._outage_began
-            dropped = self._buffer.dropped.minus(self._dropped_before)
-            log.warning("the broker is back after %.0f s; dropped meanwhile: %s", lasted_s, dropped)
+            meanwhile = dropped.minus(self._dropped_before)
+            log.warning("the broker is back after %.0f s; dropped meanwhile: %s", lasted_s, meanwhile)
             self._outage_began = None
             self._told_of_drops = False
+        self._dropped_before = dropped
 
     def _wake(self) -> None:
         self._on_loop(self._news.set)

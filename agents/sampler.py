@@ -60,12 +60,12 @@ class Sampler:
         self._interval_s = interval_s
         self._clock = clock
         self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._stopping = False
+        self.stopping = False  # whether it was told to stop
         self._lead_s = 0.0  # how long the last run took to become ready
 
     def stop(self) -> None:
         """End sampling, from a thread or a signal handler; what was sampled so far is still yielded."""
-        self._stopping = True
+        self.stopping = True
         self._wakes.put(None)
 
     def intervals(self) -> Iterator[Interval]:
@@ -91,10 +91,10 @@ class Sampler:
         """Start the first run, repeatedly while the process is still starting; None if there is no more."""
         deadline = self._clock() + (START_S if self._target.starting else 0.0)
         while True:
-            run = self._start(lambda: self._stopping)
+            run = self._start(lambda: self.stopping)
             if run.is_ready:
                 return run
-            if self._stopping or (self._target.starting and not self._target.alive()):
+            if self.stopping or (self._target.starting and not self._target.alive()):
                 return None
             if self._clock() >= deadline:
                 raise SamplerError(f"cannot sample process {self._target.pid}: {run.complaint()}")
@@ -104,10 +104,10 @@ class Sampler:
         """Take up sampling again if the last run ended though the process lives."""
         for _ in range(MAX_FAILURES):
             self._pause()  # a process that is just ending still looks alive for a moment
-            if self._stopping or not self._target.alive():
+            if self.stopping or not self._target.alive():
                 return None
             log.warning("sampling was interrupted (%s), starting again", ended.complaint())
-            ended = self._start(lambda: self._stopping)
+            ended = self._start(lambda: self.stopping)
             if ended.is_ready:
                 return ended
         raise SamplerError(f"cannot sample process {self._target.pid} any more: {ended.complaint()}")
@@ -116,7 +116,7 @@ class Sampler:
         """Wait for the interval's end; return the run that took over, None if sampling ended."""
 
         def over() -> bool:
-            return self._stopping or current.exited is not None
+            return self.stopping or current.exited is not None
 
         boundary = self._boundary(current.ready)
         while not self._wait(over, boundary - self._lead_s):
@@ -153,7 +153,7 @@ class Sampler:
         return boundary + self._interval_s if short else boundary
 
     def _pause(self) -> None:
-        self._wait(lambda: self._stopping, self._clock() + RETRY_S)
+        self._wait(lambda: self.stopping, self._clock() + RETRY_S)
 
     def _wait(self, done: Callable[[], bool], deadline: float) -> bool:
         """Wait until ``done`` or the deadline; tell whether it is done."""

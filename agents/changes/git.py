@@ -72,7 +72,9 @@ class Repository:
         if not (first and dots and last) or last.startswith("."):
             raise GitError(f"--range: should be A..B, not {revisions!r}")
         span = f"{self._resolve(first)}..{self._resolve(last)}"
-        return [self.commit(sha) for sha in self._git("rev-list", "--reverse", "--first-parent", span).split()]
+        return [
+            self.commit(sha) for sha in self._git("rev-list", "--reverse", "--first-parent", span).split()
+        ]
 
     def changed_files(self, commit: Commit) -> list[FileChange]:
         """Compare a commit with its first parent, following renames."""
@@ -132,8 +134,7 @@ class Repository:
         return self._run(arguments, None).decode("utf-8", errors="replace")
 
     def _run(self, arguments: Sequence[str], stdin: bytes | None) -> bytes:
-        options = ("-c", "core.quotePath=false", "-c", "i18n.logOutputEncoding=UTF-8")
-        options += ("-c", "log.showSignature=false")
+        options = ("-c", "i18n.logOutputEncoding=UTF-8", "-c", "log.showSignature=false")
         try:
             done = subprocess.run(
                 ["git", "-C", str(self._path), "--no-pager", "--no-replace-objects", *options, *arguments],

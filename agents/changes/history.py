@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import PurePosixPath
 
 from agents.changes.git import Commit, FileChange, Repository
@@ -14,12 +16,13 @@ from pipeline.model import Change, Outgoing
 
 log = logging.getLogger(__name__)
 
-MAX_SUMMARY = 20_000
-MAX_FILES = 2000
-MAX_SUBROUTINES = 5000
-"""Bounds that keep a change within one message; a commit beyond them blames everything, hence nothing."""
-
 MAX_TEXT = 4000
+MAX_SUMMARY = 20_000
+"""Longest title, name or path, and longest summary, in characters."""
+
+FILES_BYTES = 300_000
+SUBROUTINES_BYTES = 500_000
+"""What the lists of a change may take of its message."""
 
 
 def read_change(
@@ -42,14 +45,11 @@ def read_change(
         log.warning("%s: the clone is shallow, so what %.12s changed is unknown", service, commit.sha)
     else:
         files = repository.changed_files(commit)
-    subroutines = _modified(repository, commit, files[:MAX_FILES], source_roots)
-    if len(files) > MAX_FILES or len(subroutines) > MAX_SUBROUTINES:
-        log.warning(
-            "%.12s changes %d files and %d subroutines; the first ones are published",
-            commit.sha,
-            len(files),
-            len(subroutines),
-        )
+    subroutines = _modified(repository, commit, files, source_roots)
+    paths = _within([change.path for change in files], FILES_BYTES)
+    kept = _within(subroutines, SUBROUTINES_BYTES)
+    if len(paths) < len(files) or len(kept) < len(subroutines):
+        log.warning("%.12s changes too much for one message; the first files are published", commit.sha)
     return Change(
         id=commit.sha,
         service=service,
@@ -57,8 +57,8 @@ def read_change(
         title=commit.title[:MAX_TEXT],
         author=commit.author[:MAX_TEXT],
         summary=commit.body[:MAX_SUMMARY],
-        files=tuple(change.path[:MAX_TEXT] for change in files[:MAX_FILES]),
-        subroutines=tuple(name[:MAX_TEXT] for name in subroutines[:MAX_SUBROUTINES]),
+        files=paths,
+        subroutines=kept,
     )
 
 
@@ -90,16 +90,22 @@ def _modified(
     repository: Repository, commit: Commit, files: Sequence[FileChange], source_roots: Sequence[str]
 ) -> list[str]:
     python = [change for change in files if change.path.endswith(".py")]
-    blobs = sorted({blob for change in python for blob in (change.old_blob, change.new_blob) if blob.strip("0")})
+    blobs = sorted(
+        {blob for change in python for blob in (change.old_blob, change.new_blob) if blob.strip("0")}
+    )
     content = dict(zip(blobs, repository.read(blobs), strict=True))
-    spell: dict[bool, Callable[[str], str]] = {}
-    for deleted, revision in ((False, commit.sha), (True, commit.parent)):
-        if any(bool(change.new_path) is not deleted for change in python):
-            paths = repository.paths(revision)
-            spell[deleted] = lambda path, paths=paths: module_of(path, paths, source_roots)  # type: ignore[misc]
+    tree = functools.cache(repository.paths)
     found: set[str] = set()
     for change in python:
-        module = spell[not change.new_path](change.path)
+        revision = commit.sha if change.new_path else commit.parent
+        module = module_of(change.path, tree(revision), source_roots)
         for scope in modified_scopes(content.get(change.old_blob), content.get(change.new_blob)):
             found.add(subroutine_name(module, scope))
     return sorted(found)
+
+
+def _within(texts: Sequence[str], max_bytes: int) -> tuple[str, ...]:
+    """Return as many of the first texts as fit, each cut to MAX_TEXT."""
+    cut = [text[:MAX_TEXT] for text in texts]
+    sizes = itertools.accumulate(len(text.encode(errors="replace")) + 3 for text in cut)
+    return tuple(text for text, size in zip(cut, sizes, strict=True) if size <= max_bytes)

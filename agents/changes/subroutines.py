@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 from collections.abc import Mapping
 
 from agents.naming import MODULE
@@ -23,16 +24,13 @@ _DEFINITION = re.compile(r"(?P<indent>[ \t]*)(?:async\s+def|def|class)\s+(?P<nam
 def modified_scopes(old: bytes | None, new: bytes | None) -> list[str]:
     """Return the qualified names of the scopes that differ, ``<module>`` for top-level code.
 
-    ``None`` is a file that does not exist, whose scopes are all added or deleted. A version that is not
+    ``None`` is a file that does not exist: all scopes of the other version were added or deleted. A version that is not
     valid Python makes both be read by indentation alone.
     """
-    versions = [source for source in (old, new) if source is not None]
-    scopes = [_parse(source) for source in versions]
-    if None in scopes:
-        scopes = [_outline(source) for source in versions]
-    if len(scopes) == 1:
-        return sorted(scopes[0] or {})
-    before, after = (found or {} for found in scopes)
+    versions = (old or b"", new or b"")
+    before, after = map(_parse, versions)
+    if before is None or after is None:
+        before, after = map(_outline, versions)
     names = before.keys() | after.keys()
     return sorted(name for name in names if before.get(name, ()) != after.get(name, ()))
 
@@ -41,7 +39,9 @@ def _parse(source: bytes) -> dict[str, tuple[str, ...]] | None:
     """Return the scopes of valid Python, None of anything else."""
     try:
         collector = _Collector()
-        collector.collect(ast.parse(source))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # such as invalid escapes: not ours to complain about
+            collector.collect(ast.parse(source))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     return {name: tuple(pieces) for name, pieces in collector.scopes.items()}
@@ -79,7 +79,11 @@ class _Collector(ast.NodeTransformer):
 
 def _remove_docstring(node: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
     first = node.body[0] if node.body else None
-    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+    if (
+        isinstance(first, ast.Expr)
+        and isinstance(first.value, ast.Constant)
+        and isinstance(first.value.value, str)
+    ):
         del node.body[0]
 
 

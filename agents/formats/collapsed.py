@@ -54,7 +54,8 @@ def parse_collapsed(data: bytes) -> Collapsed:
         match = _COUNT.fullmatch(tail)
         if not match or int(match[1]) > MAX_LINE_COUNT:
             invalid += 1
-            first_invalid = first_invalid or f"line {number}: {line[:60]!r}"
+            shown = repr(line[:60]) if line[:60].isprintable() else "not text"
+            first_invalid = first_invalid or f"line {number}: {shown}"
             continue
         count = int(match[1])
         stack = tuple(frame for frame in "".join(head).split(";") if frame.strip())

@@ -7,7 +7,9 @@ largest standardised CUSUM, which running sums give for every split at once. So 
 same limit, no iterations, and no local optimum to stop in.
 
 The split is tested against one mean throughout by the likelihood ratio, which is chi-squared with one
-degree of freedom. Points carry weights (a window's total samples): a window of few samples says little,
+degree of freedom for a split that was given. The best of m splits was searched for, and exceeds any bound
+up to m times as often; its p-value accounts for that (Šidák), so that the significance level is what it
+says. Points carry weights (a window's total samples): a window of few samples says little,
 one of none says nothing.
 """
 
@@ -40,7 +42,7 @@ class ChangePoints:
     before: FloatArray  # (series,) weighted mean of the points before it, NaN with index -1
     after: FloatArray  # (series,)
     statistic: FloatArray  # (series,) likelihood ratio, chi-squared with 1 degree of freedom under no change
-    p_value: FloatArray  # (series,)
+    p_value: FloatArray  # (series,) of that, with the search over splits accounted for
 
 
 def find_change_points(
@@ -77,20 +79,27 @@ def find_change_points(
         _find(values[row : row + CHUNK_ROWS], weights[row : row + CHUNK_ROWS], first, last, config.min_points)
         for row in range(0, len(values), CHUNK_ROWS)
     ]
-    index, before, after, statistic = (np.concatenate(column) for column in zip(*chunks, strict=True))
+    index, before, after, statistic, splits = (np.concatenate(column) for column in zip(*chunks, strict=True))
     return ChangePoints(
         index=index.astype(np.int64),
         before=before,
         after=after,
         statistic=statistic,
-        p_value=np.asarray(stats.chi2.sf(statistic, df=1), dtype=np.float64),
+        p_value=_p_value(statistic, splits),
     )
+
+
+def _p_value(statistic: FloatArray, splits: FloatArray) -> FloatArray:
+    """Return how likely the best of so many splits reaches the statistic by chance (Šidák's bound)."""
+    one = np.asarray(stats.chi2.sf(statistic, df=1), dtype=np.float64)
+    p_value: FloatArray = -np.expm1(splits * np.log1p(-np.minimum(one, 1 - 1e-12)))
+    return np.where(statistic > 0, p_value, 1.0)
 
 
 def _find(
     values: FloatArray, weights: FloatArray, first: int, last: int, min_points: int
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return (index, mean before, mean after, statistic) of one chunk."""
+) -> tuple[FloatArray, ...]:
+    """Return (index, mean before, mean after, statistic, splits searched) of one chunk."""
     known = weights > 0
     total_mass = weights.sum(axis=1)
     weighted = np.where(known, values, 0.0) * weights
@@ -125,6 +134,7 @@ def _find(
         np.where(found, centre + _ratio(cusum_at, mass_at), np.nan),
         np.where(found, centre - _ratio(cusum_at, total_mass - mass_at), np.nan),
         np.where(found, statistic, 0.0),
+        allowed.sum(axis=1).astype(np.float64),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.detect.change_point import ChangePointConfig, find_change_points
-from pipeline.model import Candidate, Direction, FloatArray, IntArray, SeriesMatrix
+from pipeline.model import Candidate, Direction, FloatArray, SeriesMatrix
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def find_candidates(
     """Find the series whose mean changed for the worse in the analysis window.
 
     A change point is looked for where the historical and the analysis window leave enough points on either
-    side; the level after it is taken to the end of the extended window.
+    side. The extended window takes no part in it: it is there to confirm later what was found without it.
 
     Args:
         matrix: All series of a service.
@@ -66,8 +66,7 @@ def find_candidates(
         last=windows.extended - 1,
         config=config,
     )
-    after = level_from(values, weights, found.index)
-    worse = after > found.before if direction == "up" else after < found.before
+    worse = found.after > found.before if direction == "up" else found.after < found.before
     known = (weights[:, : windows.analysis] > 0).mean(axis=1) >= min_history
     chosen = np.flatnonzero(known & (found.index >= 0) & (found.p_value < config.significance) & worse)
     return tuple(
@@ -77,25 +76,9 @@ def find_candidates(
             kind="short_term",
             change_time=matrix.start + float(found.index[i]) * matrix.resolution_s,
             before=float(found.before[i]),
-            after=float(after[i]),
+            after=float(found.after[i]),
             p_value=float(found.p_value[i]),
             statistic=float(found.statistic[i]),
         )
         for i in chosen.tolist()
     )
-
-
-def level_from(values: FloatArray, weights: FloatArray, first: IntArray) -> FloatArray:
-    """Return each series' weighted mean from column ``first[i]`` on; NaN where that has no data.
-
-    Args:
-        values: (series, windows), NaN allowed where the weight is 0.
-        weights: (series, windows).
-        first: (series,); a negative index takes the whole series.
-    """
-    inside = (np.arange(values.shape[1]) >= first[:, None]) & (weights > 0)
-    mass = np.where(inside, weights, 0.0)
-    total = mass.sum(axis=1)
-    sums = (np.where(inside, values, 0.0) * mass).sum(axis=1)
-    level: FloatArray = np.divide(sums, total, out=np.full(len(values), np.nan), where=total > 0)
-    return level

@@ -17,7 +17,7 @@ _STOP_TIMEOUT_S = 10.0
 
 
 class Child:
-    """A running program, tied to this process: it is killed when the thread that started it ends.
+    """A running program, tied to this process: it is told to end when the thread that started it ends.
 
     It has a session of its own, so that Ctrl-C in a terminal reaches only the parent, which then stops its
     children in order. Its standard input stays open until ``stop``: a child may take its end as a signal.

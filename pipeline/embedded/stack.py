@@ -85,7 +85,7 @@ class EmbeddedStore:
 class EmbeddedStack:
     """Broker and store on loopback, tables made, for as long as the ``with`` block runs.
 
-    Start it from a thread that lives as long as the stack: its processes are killed with that thread.
+    Start it from a thread that lives as long as the stack: its processes end with that thread.
 
     Raises:
         ConfigError: the extra ``embedded`` is not installed, or ``data`` cannot be used.

@@ -111,12 +111,24 @@ def _failure(status: int, code: int, text: str) -> web.Response:
     return web.Response(status=status, text=text + "\n", headers={"X-ClickHouse-Exception-Code": str(code)})
 
 
-async def serve(engine: Engine) -> None:
-    """Serve an engine on a free loopback port until SIGTERM, SIGINT or the end of standard input.
+async def serve(data: Path, scratch: Path) -> None:
+    """Serve a folder on a free loopback port until SIGTERM, SIGINT or the end of standard input.
 
-    Prints the URL as the first line on standard output once it answers.
+    Prints the URL as the first line on standard output once it answers, and removes ``scratch`` at the end.
+
+    Raises:
+        ConfigError: chDB is not installed.
+        EngineError: the folder cannot be opened.
     """
-    front = StoreFront(engine)
+    stop = _stop_event()
+    try:
+        await _serve(StoreFront(Engine(data, scratch)), stop)
+    finally:
+        # While the loop runs, a second signal cannot cut this short.
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+async def _serve(front: StoreFront, stop: asyncio.Event) -> None:
     # Bodies are decompressed here, since aiohttp does not know every encoding that ClickHouse does.
     runner = web.AppRunner(front.application(), access_log=None, auto_decompress=False)
     await runner.setup()
@@ -124,20 +136,24 @@ async def serve(engine: Engine) -> None:
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
         print(f"http://127.0.0.1:{runner.addresses[0][1]}", flush=True)
-        await _asked_to_stop()
+        await stop.wait()
     finally:
         await runner.cleanup()
         front.close()
 
 
-async def _asked_to_stop() -> None:
+def _stop_event() -> asyncio.Event:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    loop.add_reader(sys.stdin.fileno(), stop.set)  # readable means ended: nothing is ever written there
-    await stop.wait()
-    loop.remove_reader(sys.stdin.fileno())
+
+    def ended() -> None:  # readable means ended: nothing is ever written there
+        loop.remove_reader(sys.stdin.fileno())
+        stop.set()
+
+    loop.add_reader(sys.stdin.fileno(), ended)
+    return stop
 
 
 def main(arguments: list[str]) -> int:
@@ -147,12 +163,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--scratch", type=Path, required=True)
     options = parser.parse_args(arguments)
     try:
-        asyncio.run(serve(Engine(options.data, options.scratch)))
+        asyncio.run(serve(options.data, options.scratch))
     except (ConfigError, EngineError) as error:
         print(" ".join(str(error).split()), file=sys.stderr)
         return 2
-    finally:
-        shutil.rmtree(options.scratch, ignore_errors=True)
     return 0
 
 

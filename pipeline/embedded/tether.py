@@ -1,9 +1,8 @@
-"""Run a program that dies with the process that started it, even if that one is killed with SIGKILL.
+"""Run a program that ends with the process that started it, even if that one is killed with SIGKILL.
 
-Used as a script, ``python tether.py PARENT_PID PROGRAM ARGUMENT...``: it asks the kernel to kill this
-process when its parent thread ends, then becomes the program, so pid and pipes stay the same. Doing this
-after exec is safe in a process with threads, which ``preexec_fn`` is not. It needs Linux; elsewhere the
-program just runs.
+Used as a script, ``python tether.py PARENT_PID PROGRAM ARGUMENT...``: it asks the kernel for a SIGTERM when
+its parent thread ends, then becomes the program, so pid and pipes stay the same. Doing this after exec is
+safe in a process with threads, which ``preexec_fn`` is not. It needs Linux; elsewhere the program just runs.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ _PR_SET_PDEATHSIG = 1
 
 
 def tether(parent_pid: int) -> None:
-    """Have the kernel kill this process when the thread that started it ends; end now if it has already."""
+    """Have this process end when the thread that started it does; end now if it has already."""
     if not sys.platform.startswith("linux"):
         return
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != parent_pid:
         os._exit(1)
 

@@ -1,4 +1,4 @@
-"""The detection threshold: is a change large enough to matter? (FBDetect §5.2, Table 3)."""
+"""The detection threshold: is a change large enough to matter? (FBDetect §5.2, Table 3) And sure enough?"""
 
 from __future__ import annotations
 
@@ -23,3 +23,18 @@ def judge_threshold(
     statistic = min(statistic, 1e9)
     reached = statistic >= bound * (1 - 1e-9)  # 0.011 - 0.01 falls short of 0.001 by rounding alone
     return Verdict(reached, statistic, bound, f"{what} change below the threshold")
+
+
+def judge_significance(candidate: Candidate, *, series: int, expected: float = 0.001) -> Verdict:
+    """Pass a change point of which a scan of so many steady series yields at most ``expected`` by chance.
+
+    A scan looks at thousands of series: at the detector's level of 0.01 each (§5.4.2), dozens of them are
+    candidates whenever nothing happened at all. The paper leaves those to its other filters.
+
+    Args:
+        candidate: Its ``p_value`` is for its series alone.
+        series: How many series the scan looked at.
+        expected: False change points per scan that are tolerated.
+    """
+    statistic = candidate.p_value * series
+    return Verdict(statistic <= expected, statistic, expected, "a scan of this size finds such by chance")

@@ -43,6 +43,7 @@ class Counts:
     series_index: IntArray
     series_samples: IntArray
     stack_cells: Cells  # by stack window
+    stack_width_s: float
     stacks: tuple[tuple[str, ...], ...]  # (distinct stacks,) root first
     stack_ids: UIntArray  # (distinct stacks,) 64-bit hashes of their elements
     stack_cell: IntArray
@@ -97,6 +98,7 @@ def count_samples(
         series_index=series.col.astype(np.int64),
         series_samples=series.data,
         stack_cells=stack_cells,
+        stack_width_s=stack_window_s,
         stacks=tuple(
             tuple(labels[e] for e in flats[starts[s] : starts[s + 1]].tolist()) for s in first.tolist()
         ),

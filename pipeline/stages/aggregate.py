@@ -109,11 +109,13 @@ class AggregateStage:
             return
         rows = columns(fresh)
         if len(rows["samples" if "samples" in rows else "value"]):
-            stamped = {**rows, "stream": [self._stream] * len(rows["partition"])}
-            self._store.insert(table, stamped, token=self._token(table, fresh))
+            size = len(rows["partition"])
+            place = {"stream": [self._stream] * size, "topic": [fresh[0].topic] * size}
+            width = {"width_s": [self._stack_window_s] * size} if table == "stacks" else {}
+            self._store.insert(table, {**rows, **place, **width}, token=self._token(table, fresh))
         for record in fresh:
-            place = (record.topic, record.partition)
-            resume[place] = max(resume.get(place, -1), record.offset)
+            at = (record.topic, record.partition)
+            resume[at] = max(resume.get(at, -1), record.offset)
 
     def _resume_offsets(self, table: Table, batch: Sequence[Record]) -> dict[tuple[str, int], int]:
         known = self._resume.setdefault(table, {})
@@ -186,6 +188,7 @@ def _stack_columns(counts: Counts, last: Mapping[int, int]) -> dict[str, Sequenc
         **_cell_columns(counts.stack_cells, counts.stack_cell.tolist(), last),
         "stack_id": counts.stack_ids[counts.stack_index].tolist(),
         "frames": [counts.stacks[i] for i in stacks],
+        "width_s": [counts.stack_width_s] * len(stacks),
         "samples": counts.stack_samples.tolist(),
     }
 

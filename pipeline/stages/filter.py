@@ -12,7 +12,7 @@ from pipeline.codec.scans import decode_scan, encode_scan, split_scan
 from pipeline.detect.scan import values_and_weights
 from pipeline.filters.gone_away import judge_gone_away
 from pipeline.filters.same_regression import judge_same_regression
-from pipeline.filters.threshold import judge_threshold
+from pipeline.filters.threshold import judge_significance, judge_threshold
 from pipeline.filters.verdict import Verdict, divide
 from pipeline.model import Candidate, Dropped, Outgoing, Record, Scan
 from pipeline.stages.base import Decoder
@@ -59,16 +59,17 @@ class FilterStage:
         threshold = workload.threshold.model_dump()
         lasting, gone_away = divide("went_away", self._judge_gone_away(scan, workload))
         large, small = divide("threshold", ((c, judge_threshold(c, **threshold)) for c in lasting))
-        known = recall(self._store, self.name, scan, same_workload=True) if large else []
+        sure, chance = divide("significance", ((c, judge_significance(c, series=scan.series)) for c in large))
+        known = recall(self._store, self.name, scan, same_workload=True) if sure else []
         fresh, same = divide(
             "same_regression",
             (
                 (c, judge_same_regression(c, [k for k in known if _same_series(k, c)], **threshold))
-                for c in large
+                for c in sure
             ),
         )
         remember(self._store, self.name, [(scan, fresh)])
-        return replace(scan, candidates=fresh, dropped=(*scan.dropped, *gone_away, *small, *same))
+        return replace(scan, candidates=fresh, dropped=(*scan.dropped, *gone_away, *small, *chance, *same))
 
     def _judge_gone_away(self, scan: Scan, workload: Workload) -> list[tuple[Candidate, Verdict]]:
         resolution_s = workload.resolution_s

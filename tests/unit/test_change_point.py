@@ -125,3 +125,10 @@ def test_min_points_holds_on_both_sides() -> None:
     config = ChangePointConfig(min_points=4)
     found = find_change_points(series[None, :], np.ones(20), first=1, last=19, config=config)
     assert 4 <= found.index[0] <= 16
+
+
+def test_on_noise_the_significance_level_is_kept_despite_the_search() -> None:
+    noise = np.random.default_rng(7).normal(0, 1, (4000, 200))
+    found = find_change_points(noise, np.ones(200), first=150, last=197)
+    assert (found.p_value < 0.01).mean() < 0.01
+    assert (found.p_value < 0.01).mean() > 0.0005  # and not by never finding anything

@@ -34,7 +34,7 @@ def schema() -> dict[str, Any]:
 
 
 def violations(compose: dict[str, Any]) -> list[str]:
-    validator = jsonschema.validators.validator_for(schema())(schema())
+    validator = jsonschema.Draft7Validator(schema())
     return [error.json_path for error in validator.iter_errors(compose)]
 
 

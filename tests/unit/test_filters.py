@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from pipeline.filters.gone_away import judge_gone_away
 from pipeline.filters.same_regression import judge_same_regression
-from pipeline.filters.threshold import judge_threshold
+from pipeline.filters.threshold import judge_significance, judge_threshold
 from pipeline.filters.verdict import Verdict, divide
 from pipeline.model import Candidate
 from tests.builders import build_candidate
@@ -38,6 +40,15 @@ def test_threshold(
 def test_threshold_wants_one_of_the_two() -> None:
     with pytest.raises(ValueError, match="either"):
         judge_threshold(build_candidate())
+
+
+@pytest.mark.parametrize(
+    ("p_value", "series", "passed"),
+    [(1e-6, 1000, True), (1e-6, 1001, False), (0.009, 1, False), (0.0, 10**9, True)],
+)
+def test_significance_counts_the_series_of_the_scan(p_value: float, series: int, passed: bool) -> None:
+    candidate = replace(build_candidate(), p_value=p_value)
+    assert judge_significance(candidate, series=series).passed is passed
 
 
 def levels(*parts: tuple[int, float]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

@@ -56,11 +56,14 @@ def test_a_change_in_the_extended_window_is_not_looked_for_yet() -> None:
     assert all(candidate.change_time < START + 60 * 60.0 for candidate in found)
 
 
-def test_the_level_after_includes_the_extended_window() -> None:
+def test_the_extended_window_has_no_say_in_what_is_found() -> None:
     levels = shares(0.10, 0.20)
-    levels[60:] = 0.12
-    (candidate,) = find_candidates(gcpu(levels), WINDOWS)
-    assert candidate.after == pytest.approx(0.16, abs=0.01)
+    later = levels.copy()
+    later[60:] = 0.9
+    assert find_candidates(gcpu(levels), WINDOWS)[0] == find_candidates(gcpu(later), WINDOWS)[0]
+    quiet = shares(0.10, 0.10)
+    quiet[60:] = 0.9
+    assert find_candidates(gcpu(quiet), WINDOWS) == ()
 
 
 def test_a_service_that_has_only_just_appeared_has_no_baseline() -> None:

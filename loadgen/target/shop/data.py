@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 CATEGORIES = ("garden", "kitchen", "lighting", "office", "outdoor", "tools")
 
+REVIEWS = 780
+"""So many reviews has every product: this shop is old."""
+
 _ADJECTIVES = """
 adjustable bright classic compact durable elegant folding handmade heavy light magnetic modular
 oak portable quiet recycled rustic slim solid steel sturdy vintage waterproof woven
@@ -45,10 +48,10 @@ class Product:
     reviews: tuple[str, ...]
 
 
-def load_products(count: int = 1000, seed: int = 20) -> tuple[Product, ...]:
+def load_products(count: int = 3200, seed: int = 20) -> tuple[Product, ...]:
     """Make ``count`` products; the same seed gives the same ones."""
     rng = random.Random(seed)
-    reviews = tuple(_sentence(rng, 20) for _ in range(500))
+    reviews = tuple(_sentence(rng, 20) for _ in range(2 * REVIEWS))
     return tuple(_product(rng, number, reviews) for number in range(count))
 
 
@@ -64,6 +67,7 @@ def load_sales(
 def _product(rng: random.Random, number: int, reviews: tuple[str, ...]) -> Product:
     first, second = rng.sample(ADJECTIVES, 2)
     noun = rng.choice(NOUNS)
+    first_review = rng.randrange(len(reviews) - REVIEWS)
     return Product(
         sku=f"P{number:04d}",
         name=f"{first} {second} {noun}",
@@ -73,7 +77,7 @@ def _product(rng: random.Random, number: int, reviews: tuple[str, ...]) -> Produ
         rating=round(rng.uniform(2.0, 5.0), 1),
         tags=frozenset([first, second, noun, *rng.sample(WORDS, 18)]),
         description=_sentence(rng, 60),
-        reviews=tuple(rng.sample(reviews, 200)),
+        reviews=reviews[first_review : first_review + REVIEWS],
     )
 
 

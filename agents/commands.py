@@ -1,0 +1,255 @@
+"""``smidgen agent run``, ``smidgen agent import`` and ``smidgen changes``."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import click
+
+from agents import importing, running
+from agents.aggregate import Source
+from agents.broker import check_address, publish_once, quiet_client
+from agents.changes.git import Repository
+from agents.changes.history import change_message, read_change
+from agents.options import (
+    agent_settings,
+    change_time,
+    checked_by,
+    duration_s_of,
+    host_option,
+    labels_option,
+    moment,
+    release_option,
+    roots_option,
+    sampling_interval_s,
+    service_option,
+)
+from pipeline.clock import system_clock
+from pipeline.config import Settings
+from pipeline.topics import load_topics
+from pipeline.units import parse_size_bytes
+
+_RUN_EXAMPLES = """\b
+Examples:
+  smidgen agent run --service shop --pid 4711
+  smidgen agent run --service shop --changes . -- python -m shop
+  smidgen agent run --service shop --native --interval 10s --pid 4711
+"""
+_IMPORT_EXAMPLES = """\b
+Examples:
+  smidgen agent import profile.txt --service shop
+  smidgen agent import a.txt b.txt --service shop --start 2026-03-01T12:00:00Z --duration 10s
+"""
+_CHANGES_EXAMPLES = """\b
+Examples, as the last step of a deployment:
+  smidgen changes --repo . --service shop
+  smidgen changes --repo . --service shop --range v1.4..v1.5
+  smidgen changes --repo . --service shop --rev 3f2a91c --time 2026-03-01T12:00:00Z
+"""
+
+
+@click.group()
+def agent() -> None:
+    """Sample a live process, or import stack samples, and publish them."""
+
+
+@agent.command(context_settings={"allow_interspersed_args": False}, epilog=_RUN_EXAMPLES)
+@service_option
+@click.option("--pid", type=click.IntRange(min=1), help="Process to sample; or give a command after --.")
+@click.option("--kernel", type=click.Choice(["auto", "py-spy"]), default="auto", show_default=True)
+@click.option(
+    "--hz",
+    type=click.IntRange(1, 1000),
+    default=running.DEFAULT_HZ,
+    show_default=True,
+    help="Samples a second and thread.",
+)
+@click.option(
+    "--interval",
+    "interval_s",
+    default="2s",
+    show_default=True,
+    metavar="DURATION",
+    callback=checked_by(sampling_interval_s),
+    help="One message is published per interval; intervals begin at its multiples.",
+)
+@click.option("--native", is_flag=True, help="Frames of C, C++, Rust and Cython extensions too.")
+@click.option("--subprocesses", is_flag=True, help="Sample the processes that the process starts, too.")
+@click.option("--idle", is_flag=True, help="Count threads that wait, too: wall-clock time instead of CPU.")
+@host_option
+@release_option
+@labels_option
+@click.option(
+    "--changes",
+    "repository",
+    type=click.Path(path_type=Path),
+    metavar="REPO",
+    help="Publish the commit that is checked out in this git repository as deployed now.",
+)
+@roots_option
+@click.option(
+    "--buffer",
+    "buffer_bytes",
+    default="64MiB",
+    show_default=True,
+    metavar="SIZE",
+    callback=checked_by(parse_size_bytes),
+    help="Most that waits for the broker during an outage; then the oldest messages are dropped.",
+)
+@agent_settings
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def run(
+    settings: Settings,
+    service: str,
+    host: str | None,
+    release: str,
+    labels: dict[str, str],
+    pid: int | None,
+    command: tuple[str, ...],
+    hz: int,
+    interval_s: float,
+    buffer_bytes: int,
+    repository: Path | None,
+    source_roots: tuple[str, ...],
+    kernel: str,
+    native: bool,
+    subprocesses: bool,
+    idle: bool,
+) -> int:
+    """Sample a process until it ends (or Ctrl-C), publishing its stacks interval by interval.
+
+    Sampling another user's process needs root or CAP_SYS_PTRACE. If the broker is away, sampling goes on
+    and messages wait. Exit code: 0 when the process ended or the agent was told to end, 1 when a command
+    that it started failed, 2 when the process cannot be sampled.
+    """
+    if (pid is None) == (not command):
+        raise click.UsageError("give either --pid N or a command after --")
+    quiet_client(settings)
+    check_address(settings.broker)
+    topics = load_topics(settings.topics)
+    plan = running.Plan(
+        source=Source(service, host or socket.gethostname(), release, labels),
+        pid=pid,
+        command=command,
+        rate_hz=hz,
+        interval_s=interval_s,
+        native=native,
+        subprocesses=subprocesses,
+        idle=idle,
+        buffer_bytes=buffer_bytes,
+    )
+    if repository:
+        repo = Repository(repository)
+        head = read_change(
+            repo, repo.commit("HEAD"), service=service, time=system_clock(), source_roots=source_roots
+        )
+        plan = running.with_change(plan, head)
+    return running.run_agent(plan, settings, topics, clock=system_clock)
+
+
+@agent.command("import", epilog=_IMPORT_EXAMPLES)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
+@service_option
+@host_option
+@release_option
+@labels_option
+@click.option(
+    "--start",
+    metavar="TIME",
+    callback=checked_by(moment),
+    help="When sampling began, ISO 8601 or epoch seconds; several files follow one another from there "
+    "(default: each ended when it was last written).",
+)
+@click.option(
+    "--duration",
+    "duration_s",
+    default="60s",
+    show_default=True,
+    metavar="DURATION",
+    callback=checked_by(duration_s_of),
+    help="How long each file was sampled.",
+)
+@click.option("--format", "format_", type=click.Choice(["auto", "collapsed"]), default="auto")
+@agent_settings
+def import_files(
+    settings: Settings,
+    files: tuple[Path, ...],
+    service: str,
+    host: str | None,
+    release: str,
+    labels: dict[str, str],
+    start: float | None,
+    duration_s: float,
+    format_: str,
+) -> None:
+    """Publish files of collapsed stacks, lines of `root;caller;leaf count` (py-spy, FlameGraph)."""
+    quiet_client(settings)
+    topics = load_topics(settings.topics)
+    source = Source(service, host or socket.gethostname(), release, labels)
+    imported = importing.read_files(
+        files,
+        source=source,
+        start=start,
+        duration_s=duration_s,
+        max_bytes=topics["profiles"].max_message_bytes,
+    )
+    publish_once([message for found in imported for message in found.messages], settings, topics)
+    for found in imported:
+        click.echo(found.summary())
+
+
+@click.command(epilog=_CHANGES_EXAMPLES)
+@click.option(
+    "--repo",
+    default=".",
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="Git repository of the service.",
+)
+@service_option
+@click.option("--rev", default=None, metavar="REV", help="Commit that was deployed (default: HEAD).")
+@click.option("--range", "revisions", metavar="A..B", help="Commits that were deployed, all after A up to B.")
+@click.option(
+    "--time",
+    "time_",
+    default="now",
+    show_default=True,
+    metavar="TIME",
+    callback=checked_by(change_time),
+    help="When it was deployed: now, commit (when it was committed), ISO 8601 or epoch seconds.",
+)
+@roots_option
+@agent_settings
+def changes(
+    settings: Settings,
+    repo: Path,
+    service: str,
+    rev: str | None,
+    revisions: str | None,
+    time_: float | str,
+    source_roots: tuple[str, ...],
+) -> None:
+    """Publish deployed commits of a git repository, with the subroutines that they modified.
+
+    Merges are compared with their first parent, and a range follows first parents: what was merged counts
+    as one change.
+    """
+    if rev is not None and revisions is not None:
+        raise click.UsageError("give --rev or --range, not both")
+    quiet_client(settings)
+    topics = load_topics(settings.topics)
+    repository = Repository(repo)
+    commits = repository.commits(revisions) if revisions else [repository.commit(rev or "HEAD")]
+    now = system_clock()
+    found = []
+    for commit in commits:
+        deployed = commit.time if time_ == "commit" else now if time_ == "now" else float(time_)
+        found.append(
+            read_change(repository, commit, service=service, time=deployed, source_roots=source_roots)
+        )
+    publish_once([change_message(change) for change in found], settings, topics)
+    for change in found:
+        click.echo(f"{change.id[:12]} {change.title} ({len(change.subroutines)} subroutines modified)")
+    if not found:
+        click.echo("no commits in this range", err=True)

@@ -1,0 +1,118 @@
+"""``smidgen demo``: the whole pipeline on real profiles of a live service, embedded."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+import tempfile
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from loadgen.demo.crew import Crew
+from loadgen.demo.display import LiveDisplay, PlainDisplay, show_outcome
+from loadgen.demo.run import Demo, Outcome
+from loadgen.demo.status import Status
+from pipeline.clock import system_clock
+from pipeline.errors import ConfigError, SmidgenError
+
+INTERRUPTED = 130
+
+
+@click.command()
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("out/demo"),
+    show_default=True,
+    help="Folder for the report and the events.",
+)
+@click.option("--keep", is_flag=True, help="Keep the shop's repository and all logs, in OUT/run.")
+@click.option("--plain", is_flag=True, help="Lines instead of live panels; the default without a terminal.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the traffic.")
+def demo(out: Path, keep: bool, plain: bool, seed: int) -> int:
+    """Watch the whole pipeline catch one slow commit of a live service; takes about three minutes.
+
+    A small web service is profiled while commit after commit is deployed to it: harmless ones, a
+    refactoring, and one that makes a subroutine slower. Exits with 0 only if that one was reported once,
+    with the right subroutine and commit, and nothing else was.
+    """
+    console = Console(soft_wrap=False)
+    folder = _run_folder(out, keep)
+    code = 1
+    try:
+        code = asyncio.run(_run(console, folder, out, plain or not console.is_terminal, seed))
+    finally:
+        if keep or code == 1:
+            console.print(f"Logs: {folder / 'logs'}", markup=False, highlight=False, soft_wrap=True)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+    return code
+
+
+async def _run(console: Console, folder: Path, out: Path, plain: bool, seed: int) -> int:
+    status = Status(started=system_clock())
+    display = (PlainDisplay if plain else LiveDisplay)(console, status, system_clock)
+    play = Demo(folder=folder, out=out, seed=seed, status=status, clock=system_clock, on_event=display.event)
+    try:
+        outcome = await _until_signal(_shown(display, play))
+    except SmidgenError as error:
+        console.print("[bold red]The demo broke off:[/]")
+        console.print(str(error), markup=False, highlight=False, soft_wrap=True)
+        return 1
+    if outcome is None:
+        console.print("Interrupted; everything is stopped.")
+        return INTERRUPTED
+    elapsed_s = system_clock() - status.started
+    show_outcome(console, status, outcome.verdict, outcome.reports, elapsed_s)
+    return 0 if outcome.verdict.passed else 1
+
+
+async def _shown(display: LiveDisplay | PlainDisplay, play: Demo) -> Outcome:
+    crew = Crew()
+    crew.add(display.run())
+    return await crew.lead(play.run())
+
+
+async def _until_signal(work: Coroutine[Any, Any, Outcome]) -> Outcome | None:
+    """Return what the work returns, None if SIGINT or SIGTERM ended it; only the first signal counts.
+
+    A second Ctrl-C must not tear down what is just being stopped in order.
+    """
+    loop = asyncio.get_running_loop()
+    task = asyncio.ensure_future(work)
+    interrupted = False
+
+    def stop() -> None:
+        nonlocal interrupted
+        if not interrupted:
+            interrupted = True
+            task.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        if interrupted:
+            return None
+        raise
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+
+def _run_folder(out: Path, keep: bool) -> Path:
+    try:
+        if not keep:
+            return Path(tempfile.mkdtemp(prefix="smidgen-demo-"))
+        folder = (out / "run").resolve()
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise ConfigError(f"--out: {error.filename}: {error.strerror}") from None
+    return folder

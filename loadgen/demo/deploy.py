@@ -1,0 +1,104 @@
+"""Deploys one commit after the other as an operator would: start the new release, hand over, stop the old."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadgen.demo.driver import LoadDriver, ServiceFailed, wait_until_healthy
+from loadgen.demo.processes import Process, Processes, smidgen
+from loadgen.demo.verdict import Deployment
+from loadgen.target.repository import Revision, check_out
+from pipeline.clock import Clock
+
+SERVICE = "shop"
+HZ = 199
+"""Samples a second: a prime near 200, so that nothing periodic falls into step with it."""
+
+_HEALTHY_S = 30.0
+_AGENT_END_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """What runs of a commit."""
+
+    service: Process
+    agent: Process
+
+
+class Deployer:
+    """Keeps exactly one release of the shop in service, with an agent that samples it."""
+
+    def __init__(
+        self, processes: Processes, repository: Path, driver: LoadDriver, broker: str, clock: Clock
+    ) -> None:
+        self._processes = processes
+        self._repository = repository
+        self._driver = driver
+        self._connection = ("--broker", broker, "--no-idempotent-producer")
+        self._clock = clock
+        self._current: Release | None = None
+
+    async def deploy(self, revision: Revision) -> Deployment:
+        """Put a revision into service and announce it; traffic moves over without a gap.
+
+        Raises:
+            ChildFailed: a process failed.
+            ServiceFailed: the new release does not answer.
+        """
+        await asyncio.to_thread(check_out, self._repository, revision.sha)
+        port = _free_port()
+        base = f"http://127.0.0.1:{port}"
+        service = await self._processes.start(
+            f"shop-{revision.short}",
+            [sys.executable, "-m", "shop", "--port", str(port)],
+            cwd=self._repository,
+        )
+        await self._answers(base, revision)
+        agent = await self._start_agent(service.pid, revision)
+        await self._processes.run("changes", smidgen("changes", *self._change(revision), *self._connection))
+        previous, self._current = self._current, Release(service, agent)
+        await self._driver.switch(base)
+        deployment = Deployment(
+            sha=revision.sha, title=revision.commit.title, kind=revision.commit.kind, time=self._clock()
+        )
+        if previous:
+            await self._retire(previous)
+        return deployment
+
+    async def _answers(self, base: str, revision: Revision) -> None:
+        try:
+            async with asyncio.timeout(_HEALTHY_S):
+                await wait_until_healthy(base)
+        except TimeoutError:
+            raise ServiceFailed(
+                f"the shop at {revision.short} did not answer its health check within {_HEALTHY_S:g} s"
+            ) from None
+        await self._driver.warm_up(base)
+
+    async def _start_agent(self, pid: int, revision: Revision) -> Process:
+        sampling = ("--pid", str(pid), "--hz", str(HZ), "--interval", "1s", "--release", revision.sha)
+        command = smidgen("agent", "run", "--service", SERVICE, *sampling, *self._connection)
+        return await self._processes.start(f"agent-{revision.short}", command)
+
+    def _change(self, revision: Revision) -> tuple[str, ...]:
+        place = ("--repo", str(self._repository), "--rev", revision.sha)
+        return (*place, "--service", SERVICE, "--time", "now")
+
+    async def _retire(self, release: Release) -> None:
+        """Stop a release in order; its agent ends by itself once there is nothing left to sample."""
+        release.agent.may_end = True
+        await self._processes.stop(release.service)
+        await release.agent.wait(_AGENT_END_S)
+        await self._processes.stop(release.agent)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

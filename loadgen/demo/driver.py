@@ -1,0 +1,95 @@
+"""The load: one client that sends rounds of requests, one request after the other, without a pause."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import cycle
+from typing import NoReturn
+
+import aiohttp
+
+from loadgen.demo.traffic import Request, make_rounds
+from pipeline.errors import SmidgenError
+
+_ROUNDS = 97  # so many different ones, over and over
+_TIMEOUT_S = 15.0
+
+
+class ServiceFailed(SmidgenError):
+    """The service did not answer, or with an error."""
+
+
+class LoadDriver:
+    """Keeps the service busy: a closed loop, so that a slower service gets fewer requests of the same mix.
+
+    One client at a time leaves the service's thread idle for a moment between requests, which is what lets
+    everything else live on two cores.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._rounds = make_rounds(_ROUNDS, seed)
+        self._base = ""
+        self._ready = asyncio.Event()
+        self._in_flight = asyncio.Lock()
+        self.requests = 0
+
+    async def switch(self, base: str) -> None:
+        """Send requests to another instance, ``http://host:port``, once the present one is answered."""
+        async with self._in_flight:
+            self._base = base
+            self._ready.set()
+
+    async def run(self) -> NoReturn:
+        """Send requests for as long as it is not cancelled.
+
+        Raises:
+            ServiceFailed: a request failed.
+        """
+        await self._ready.wait()
+        async with aiohttp.ClientSession(auto_decompress=False) as session:
+            for requests in cycle(self._rounds):
+                for request in requests:
+                    async with self._in_flight:
+                        await send(session, self._base, request)
+                    self.requests += 1
+        raise AssertionError("a cycle has no end")
+
+    async def warm_up(self, base: str) -> None:
+        """Send one round, so that what a service does only once is done."""
+        async with aiohttp.ClientSession(auto_decompress=False) as session:
+            for request in self._rounds[0]:
+                await send(session, base, request)
+
+
+async def wait_until_healthy(base: str) -> None:
+    """Wait until the service answers its health check."""
+    async with aiohttp.ClientSession() as session:
+        while True:
+            try:
+                async with session.get(f"{base}/health") as response:
+                    if response.status == 200:
+                        return
+            except aiohttp.ClientConnectionError:
+                pass
+            await asyncio.sleep(0.05)
+
+
+async def send(session: aiohttp.ClientSession, base: str, request: Request) -> bytes:
+    """Send one request and return the answer's body.
+
+    Raises:
+        ServiceFailed: no answer, or not a good one.
+    """
+    try:
+        async with (
+            asyncio.timeout(_TIMEOUT_S),
+            session.request(request.method, f"{base}{request.path}", data=request.body or None) as response,
+        ):
+            body = await response.read()
+    except (aiohttp.ClientError, TimeoutError) as error:
+        raise ServiceFailed(
+            f"the shop did not answer {request.path[:60]}: {error or type(error).__name__}"
+        ) from None
+    if response.status != 200:
+        raise ServiceFailed(f"the shop answered {response.status} to {request.path[:60]}: {body[:200]!r}")
+    return body

@@ -1,0 +1,199 @@
+"""The demo's script: start the pipeline, deploy commit after commit, wait, compare."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from loadgen.demo.crew import Crew
+from loadgen.demo.deploy import SERVICE, Deployer
+from loadgen.demo.driver import LoadDriver
+from loadgen.demo.processes import ChildFailed, Process, Processes, smidgen, tail_of
+from loadgen.demo.status import Status
+from loadgen.demo.subscriber import Subscriber
+from loadgen.demo.verdict import Verdict, judge
+from loadgen.target.history import SLOW_SUBROUTINE
+from loadgen.target.repository import Revision, make_repository
+from pipeline.clock import Clock
+from pipeline.errors import SmidgenError
+from pipeline.topics import DEFAULT_PATH, load_topics
+from pipeline.workloads import load_workloads
+
+STAGES = ("aggregate", "detect", "filter", "dedup", "rootcause")
+WORKLOAD = "live"
+
+BASELINE_S = 30.0
+"""How long the first release runs before anything is deployed."""
+
+DEPLOY_EVERY_S = 13.0
+"""From one deployment to the next, longer than the scans' analysis and extended windows overlap two."""
+
+_START_S = 60.0
+_SETTLE_S = 60.0
+"""How long the last scans may take beyond the windows that they wait for."""
+
+_MAX_REPORTS = 5
+_TICK_S = 0.2
+
+
+class NotSettled(SmidgenError):
+    """Scans did not come as far as they should."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the demo ends with; ``reports`` are the pages drawn, in the order of the events."""
+
+    verdict: Verdict
+    reports: tuple[Path, ...]
+
+
+class Demo:
+    """One run. ``folder`` is for everything that is only needed while it runs, ``out`` for what stays."""
+
+    def __init__(
+        self,
+        *,
+        folder: Path,
+        out: Path,
+        seed: int,
+        status: Status,
+        clock: Clock,
+        on_event: Callable[[dict[str, Any]], None],
+    ) -> None:
+        self._folder = folder
+        self._out = out
+        self._status = status
+        self._clock = clock
+        self._on_event = on_event
+        self._driver = LoadDriver(seed)
+        self._processes = Processes(folder)
+        self._topics = load_topics(DEFAULT_PATH)
+        self._workload = load_workloads([WORKLOAD])[0]
+        self._broker = ""
+        self._store = ""
+
+    async def run(self) -> Outcome:
+        """Run the demo to its end; every process is stopped afterwards, however it ends.
+
+        Raises:
+            SmidgenError: something broke, so that nothing can be said about the pipeline.
+        """
+        try:
+            crew = Crew()
+            return await crew.lead(self._script(crew))
+        finally:
+            await self._processes.stop_all()
+
+    async def _script(self, crew: Crew) -> Outcome:
+        crew.add(self._processes.watch())
+        crew.add(self._refresh())
+        repository = self._folder / "shop"
+        revisions = await asyncio.to_thread(make_repository, repository, self._clock())
+        await self._start_pipeline()
+        subscriber = Subscriber(self._broker, self._topics, self._status, self._on_event)
+        crew.add(subscriber.run())
+        crew.add(self._driver.run())
+        await self._deploy_all(revisions, repository)
+        await self._settle(subscriber)
+        return await self._conclude()
+
+    async def _start_pipeline(self) -> None:
+        status = self._status
+        status.step = "starting the broker and the store"
+        embedded = await self._processes.start("embedded", smidgen("embedded"))
+        addresses = json.loads(await self._line(embedded, "{"))
+        self._broker, self._store = addresses["broker"], addresses["store"]
+        status.step = "making topics and tables"
+        await self._processes.run("topics", smidgen("topics", "apply", "--broker", self._broker))
+        await self._processes.run("migrate", smidgen("store", "migrate", "--store", self._store))
+        status.step = "starting the five stages"
+        workers = [await self._processes.start(name, smidgen(*self._worker(name))) for name in STAGES]
+        for worker in workers:
+            await self._line(worker, "ready: ")
+            status.stages[worker.name] = True
+
+    def _worker(self, stage: str) -> tuple[str, ...]:
+        where = ("--broker", self._broker, "--store", self._store, "--no-idempotent-producer")
+        windows = ("--workloads", WORKLOAD, "--window", "1s", "--stack-window", "5s")
+        return ("worker", stage, *where, *windows, "--batch-wait", "300ms", "--partition-idle", "10s")
+
+    async def _deploy_all(self, revisions: list[Revision], repository: Path) -> None:
+        status = self._status
+        deployer = Deployer(self._processes, repository, self._driver, self._broker, self._clock)
+        # The first releases are history; production begins with the last of them.
+        first = max(index for index, one in enumerate(revisions) if one.commit.kind == "initial")
+        planned = revisions[first:]
+        status.planned = len(planned)
+        due = self._clock()
+        for revision in planned:
+            await self._sleep_until(due)
+            status.step = f"deploying {revision.short} {revision.commit.title!r}"
+            deployment = await deployer.deploy(revision)
+            status.deployments.append(deployment)
+            status.step = f"{revision.short} is in production"
+            due = deployment.time + (BASELINE_S if revision is planned[0] else DEPLOY_EVERY_S)
+
+    async def _settle(self, subscriber: Subscriber) -> None:
+        """Wait until the last deployment has been looked at in full, and all that was found is explained."""
+        status = self._status
+        status.step = "waiting for the last scans"
+        wanted = status.deployments[-1].time + self._workload.analysis_s + self._workload.extended_s
+        deadline = wanted + _SETTLE_S
+        while status.scanned_until.get("unique", 0.0) < wanted:
+            if self._clock() > deadline:
+                reached = status.scanned_until.get("unique", 0.0)
+                raise NotSettled(
+                    f"the last scans are missing: scanned {wanted - reached:.0f} s less than due"
+                )
+            await asyncio.sleep(_TICK_S)
+        while not await subscriber.explained():
+            if self._clock() > deadline:
+                raise NotSettled("rootcause did not finish the last scans")
+            await asyncio.sleep(_TICK_S)
+        await asyncio.sleep(5 * _TICK_S)  # what was published before the commit reaches this subscriber
+
+    async def _conclude(self) -> Outcome:
+        status = self._status
+        status.step = "drawing the report"
+        self._out.mkdir(parents=True, exist_ok=True)
+        lines = b"".join(orjson.dumps(event) + b"\n" for event in status.events)
+        (self._out / "events.jsonl").write_bytes(lines)
+        reports = []
+        for number, event in enumerate(status.events[:_MAX_REPORTS]):
+            path = (self._out / (f"report-{number + 1}.html" if number else "report.html")).resolve()
+            target = ("-o", str(path), "--store", self._store, "--service", SERVICE)
+            await self._processes.run(
+                "report", smidgen("report", event["id"], *target, "--workloads", WORKLOAD)
+            )
+            reports.append(path)
+        verdict = judge(status.deployments, status.events, SLOW_SUBROUTINE, status.dead_letters)
+        return Outcome(verdict=verdict, reports=tuple(reports))
+
+    async def _line(self, process: Process, start: str) -> str:
+        """Wait for a line of a process's log that contains ``start``, and return the line from there."""
+        deadline = self._clock() + _START_S
+        while True:
+            for line in tail_of(process.log, lines=1000).splitlines():
+                if start in line:
+                    return line[line.index(start) :]
+            if self._clock() > deadline:
+                raise ChildFailed(
+                    f"{process.name} was not ready within {_START_S:g} s; its log ends with:\n"
+                    f"{tail_of(process.log)}"
+                )
+            await asyncio.sleep(_TICK_S / 2)
+
+    async def _sleep_until(self, moment: float) -> None:
+        await asyncio.sleep(max(0.0, moment - self._clock()))
+
+    async def _refresh(self) -> None:
+        while True:
+            self._status.requests = self._driver.requests
+            await asyncio.sleep(_TICK_S)

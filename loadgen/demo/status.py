@@ -1,0 +1,29 @@
+"""What the demo knows while it runs, for whoever shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from loadgen.demo.verdict import Deployment
+from pipeline.model import Scan
+
+
+@dataclass
+class Status:
+    """Counters and the last word of each part; written by the run, read by the display."""
+
+    started: float
+    step: str = "starting"
+    deployments: list[Deployment] = field(default_factory=list)
+    planned: int = 0
+    stages: dict[str, bool] = field(default_factory=dict)  # name → alive
+    requests: int = 0
+    scans: dict[str, int] = field(default_factory=dict)  # topic → scans seen on it
+    candidates: dict[str, int] = field(default_factory=dict)  # topic → candidates seen on it
+    scanned_until: dict[str, float] = field(default_factory=dict)  # topic → end of the latest scan
+    last_scan: Scan | None = None  # the latest that dropped or kept a candidate
+    unique_offsets: dict[int, int] = field(default_factory=dict)  # partition → next offset of topic unique
+    dead_letters: list[str] = field(default_factory=list)  # reasons
+    events: list[Mapping[str, Any]] = field(default_factory=list)

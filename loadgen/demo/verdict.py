@@ -1,0 +1,127 @@
+"""Whether the right thing was reported, once, and nothing else: a pure function of events and deployments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from loadgen.target.history import CommitKind
+from pipeline.clock import from_iso
+from pipeline.codec.events import DETECTED
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """A commit that was deployed, with the time at which it took over (epoch seconds)."""
+
+    sha: str
+    title: str
+    kind: CommitKind
+    time: float
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What an event says, in short."""
+
+    id: str
+    metric: str
+    before: float
+    after: float
+    change_time: float
+    suspect: str  # id of the change ranked first; empty if there is none
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """``findings`` are parallel to the deployments: what was reported about each.
+
+    ``problems`` says what is wrong, one sentence each; none means passed.
+    """
+
+    findings: tuple[tuple[Finding, ...], ...]
+    problems: tuple[str, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether the slow commit was reported once, correctly, and nothing else was."""
+        return not self.problems
+
+
+def judge(
+    deployments: Sequence[Deployment],
+    events: Sequence[Mapping[str, Any]],
+    subroutine: str,
+    dead_letters: Sequence[str] = (),
+) -> Verdict:
+    """Compare what was reported with what was done.
+
+    Args:
+        deployments: What was deployed, in order; exactly one of kind ``slow``.
+        events: CloudEvents as they came, in order; only detected regressions count, a repeat counts again.
+        subroutine: The one that the slow commit made slower.
+        dead_letters: Reasons of messages that were given up; there should be none.
+    """
+    detected = [finding_of(event) for event in events if event["type"] == DETECTED]
+    slow = next(index for index, one in enumerate(deployments) if one.kind == "slow")
+    about: list[list[Finding]] = [[] for _ in deployments]
+    problems: list[str] = []
+    for finding in detected:
+        about[_deployment_of(finding, deployments, subroutine, slow)].append(finding)
+    for index, (deployment, findings) in enumerate(zip(deployments, about, strict=True)):
+        if index != slow:
+            problems += [
+                f"{finding.metric} was reported after {deployment.title!r}, which is {deployment.kind}"
+                for finding in findings
+            ]
+    problems += _problems_with_slow(deployments[slow], about[slow], subroutine)
+    if dead_letters:
+        problems.append(f"{len(dead_letters)} messages became dead letters, the first by {dead_letters[0]}")
+    return Verdict(findings=tuple(tuple(findings) for findings in about), problems=tuple(problems))
+
+
+def finding_of(event: Mapping[str, Any]) -> Finding:
+    """Return what a regression's event says, in short."""
+    data = event["data"]
+    first = data["root_causes"][0] if data["root_causes"] else None
+    return Finding(
+        id=event["id"],
+        metric=data["metric"],
+        before=data["before"],
+        after=data["after"],
+        change_time=from_iso(data["change_time"]),
+        suspect=first["change"]["id"] if first else "",
+        score=first["score"] if first else 0.0,
+    )
+
+
+def _deployment_of(finding: Finding, deployments: Sequence[Deployment], subroutine: str, slow: int) -> int:
+    """Return which deployment an event is about.
+
+    The subroutine made slower tells it, else the change ranked first, else the last deployment before the
+    change point.
+    """
+    if finding.metric == subroutine:
+        return slow
+    shas = [deployment.sha for deployment in deployments]
+    if finding.suspect in shas:
+        return shas.index(finding.suspect)
+    before = [i for i, deployment in enumerate(deployments) if deployment.time <= finding.change_time]
+    return before[-1] if before else 0
+
+
+def _problems_with_slow(slow: Deployment, findings: Sequence[Finding], subroutine: str) -> list[str]:
+    if not findings:
+        return [f"the slow commit {slow.title!r} was not reported"]
+    problems = []
+    if len(findings) > 1:
+        problems.append(f"the slow commit was reported {len(findings)} times")
+    for finding in findings:
+        if finding.metric != subroutine:
+            problems.append(f"it was reported as {finding.metric} instead of {subroutine}")
+        if finding.suspect != slow.sha:
+            ranked = finding.suspect[:9] or "no change"
+            problems.append(f"{ranked} was ranked first instead of {slow.sha[:9]}")
+    return problems

@@ -1,0 +1,155 @@
+"""``smidgen events``: reads regression events."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import click
+import orjson
+from rich.console import Console
+from rich.text import Text
+
+from pipeline.codec.events import decode_event
+from pipeline.commands.options import settings_options
+from pipeline.config import Settings
+from pipeline.errors import InvalidMessage
+from pipeline.runtime.reader import Entry, read_topic
+from pipeline.topics import load_topics
+from pipeline.units import parse_duration_s
+
+Event = dict[str, Any]
+
+
+class DurationType(click.ParamType):
+    """Seconds, written as 30s, 2m or a plain number."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read the duration."""
+        try:
+            return float(value) if not isinstance(value, str) else _seconds(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+@click.group()
+def events() -> None:
+    """Read regression events."""
+
+
+@events.command()
+@click.option("--service", metavar="S", help="Only this service.")
+@click.option("--json", "as_json", is_flag=True, help="One CloudEvent a line.")
+@click.option("--from-start", is_flag=True, help="Begin with the oldest event that is kept.")
+@click.option("--follow/--no-follow", default=True, help="Wait for more, or end with the newest one.")
+@click.option("--count", type=click.IntRange(min=1), help="End after so many; exit 1 if there are fewer.")
+@click.option("--timeout", type=DurationType(), help="End after this time.")
+@settings_options("broker", "topics")
+def tail(
+    settings: Settings,
+    service: str | None,
+    as_json: bool,
+    from_start: bool,
+    follow: bool,
+    count: int | None,
+    timeout: float | None,
+) -> int:
+    """Print events as they come, from now on or (--from-start, --no-follow) from the oldest."""
+    show = _print_json if as_json else _printer(Console(soft_wrap=True, highlight=False))
+    entries = read_topic(
+        settings.broker,
+        load_topics(settings.topics)["regressions"],
+        from_start=from_start or not follow,
+        follow=follow,
+        timeout_s=timeout,
+    )
+    printed = asyncio.run(_tail(entries, service, count, show))
+    return 1 if count is not None and printed < count else 0
+
+
+async def _tail(
+    entries: AsyncIterator[Entry], service: str | None, count: int | None, show: Callable[[Event], None]
+) -> int:
+    printed = 0
+    async for entry in entries:
+        try:
+            event = decode_event(entry.value)
+        except InvalidMessage as error:
+            click.echo(f"partition {entry.partition} offset {entry.offset}: {error}", err=True)
+            continue
+        if service is not None and event["data"].get("service") != service:
+            continue
+        show(event)
+        printed += 1
+        if printed == count:
+            break
+    return printed
+
+
+def _print_json(event: Event) -> None:
+    sys.stdout.write(orjson.dumps(event).decode() + "\n")
+    sys.stdout.flush()
+
+
+def _printer(console: Console) -> Callable[[Event], None]:
+    def show(event: Event) -> None:
+        for line in describe(event):
+            console.print(line)
+        console.file.flush()
+
+    return show
+
+
+def describe(event: Event) -> list[Text]:
+    """Return an event as a few lines for people; what it lacks is left out."""
+    data = event["data"]
+    gcpu = data.get("metric_kind", "subroutine") != "service"
+    lines = [
+        Text.assemble(
+            (str(data.get("metric", "?")), "bold red"),
+            "  ",
+            (str(data.get("service", "?")), "bold"),
+            f"  {data.get('workload', '')} {str(data.get('kind', '')).replace('_', '-')}",
+        ),
+        Text(f"  since {data.get('change_time', '?')}  {_levels(data, gcpu)}"),
+    ]
+    causes = data.get("root_causes") or []
+    if causes:
+        change = causes[0].get("change", {})
+        title = f"{str(change.get('id', '?'))[:12]} {change.get('title', '')}"
+        author = f" by {change['author']}" if change.get("author") else ""
+        score = f"  score {causes[0].get('score', 0):.2f}"
+        others = f", {len(causes) - 1} more" if len(causes) > 1 else ""
+        lines.append(Text.assemble("  suspect ", (title, "yellow"), author, score, others))
+    else:
+        lines.append(Text("  no suspect"))
+    group = data.get("group") or []
+    if group:
+        names = ", ".join(str(member.get("metric", "?")) for member in group[:5])
+        more = f", {len(group) - 5} more" if len(group) > 5 else ""
+        lines.append(Text(f"  with    {names}{more}"))
+    lines.append(Text(f"  id      {event['id']}", style="dim"))
+    return lines
+
+
+def _levels(data: Event, gcpu: bool) -> str:
+    try:
+        before, after, delta = (float(data[name]) for name in ("before", "after", "delta"))
+    except (KeyError, TypeError, ValueError):
+        return ""
+    relative = data.get("relative")
+    change = f"{relative:+.1%}" if isinstance(relative, int | float) else "new"
+    if gcpu:
+        return f"{before:.4%} → {after:.4%} of CPU  ({delta * 100:+.4f} points, {change})"
+    return f"{before:g} → {after:g}  ({delta:+g}, {change})"
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return parse_duration_s(text)

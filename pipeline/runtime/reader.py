@@ -1,0 +1,90 @@
+"""Reads a topic from outside the flow: every partition, no consumer group, nothing committed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError
+
+from pipeline.errors import BrokerUnavailable, ConfigError
+from pipeline.runtime.identity import TIMEOUT_S, admin_client, bootstrap_servers, quiet_client
+from pipeline.runtime.publisher import OVERHEAD_BYTES
+from pipeline.topics import Topic
+
+POLL_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A message with its place and headers."""
+
+    partition: int
+    offset: int
+    timestamp: float
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes], ...]
+
+
+async def read_topic(
+    broker: str, topic: Topic, *, from_start: bool, follow: bool, timeout_s: float | None = None
+) -> AsyncIterator[Entry]:
+    """Yield the messages of a topic, in order within each partition.
+
+    It begins with the oldest message, or with what comes from now on. Without ``follow`` it ends at what
+    was newest when it began; in any case it ends after ``timeout_s``.
+
+    Raises:
+        BrokerUnavailable: the broker does not answer.
+        ConfigError: the topic does not exist.
+    """
+    async with admin_client(broker) as client:
+        if topic.name not in await client.list_topics():
+            raise ConfigError(f"topic {topic.name} is missing on {broker}: run `smidgen topics apply`")
+        described = await client.describe_topics([topic.name])
+    places = [TopicPartition(topic.name, p["partition"]) for p in described[0]["partitions"]]
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=bootstrap_servers(broker),
+        auto_offset_reset="earliest",
+        max_partition_fetch_bytes=topic.max_message_bytes + OVERHEAD_BYTES,
+    )
+    consumer.assign(places)
+    deadline = None if timeout_s is None else time.monotonic() + timeout_s
+    with quiet_client():
+        try:
+            await asyncio.wait_for(consumer.start(), TIMEOUT_S)
+            async for entry in _entries(consumer, places, from_start, follow, deadline):
+                yield entry
+        except (KafkaError, OSError) as error:
+            raise BrokerUnavailable(f"broker {broker}: {error}") from None
+        finally:
+            await consumer.stop()
+
+
+async def _entries(
+    consumer: AIOKafkaConsumer,
+    places: list[TopicPartition],
+    from_start: bool,
+    follow: bool,
+    deadline: float | None,
+) -> AsyncIterator[Entry]:
+    ends = await consumer.end_offsets(places)
+    starts = await consumer.beginning_offsets(places) if from_start else ends
+    for place in places:
+        consumer.seek(place, starts[place])
+    left = {place for place in places if starts[place] < ends[place]}
+    while follow or left:
+        wait_s = POLL_S if deadline is None else min(POLL_S, deadline - time.monotonic())
+        if wait_s <= 0:
+            return
+        for place, messages in (await consumer.getmany(timeout_ms=int(wait_s * 1000))).items():
+            for m in messages:
+                if follow or m.offset < ends[place]:
+                    headers = tuple((name, value or b"") for name, value in m.headers)
+                    yield Entry(m.partition, m.offset, m.timestamp / 1000, m.key, m.value, headers)
+            if messages[-1].offset >= ends[place] - 1:
+                left.discard(place)

@@ -1,0 +1,303 @@
+"""What the worker tests share: worker processes, a store that fails on demand, and messages to count."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import unquote_plus, urlsplit
+
+import numpy as np
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+
+from pipeline.codec.inputs import encode_profile
+from pipeline.embedded.broker import EmbeddedBroker
+from pipeline.model import Profile
+from pipeline.runtime.admin import apply_topics
+from pipeline.runtime.app import group_name
+from pipeline.runtime.reader import Entry, read_topic
+from pipeline.storage.interface import Store
+from pipeline.topics import load_topics
+from tests.builders import build_profile
+
+TOPICS = load_topics()
+START = 1_700_000_000.0 // 3600 * 3600
+SPAN_S = 3600.0
+DEADLINE_S = 90.0
+
+
+@contextmanager
+def fresh_broker() -> Iterator[str]:
+    """A broker with the topics and nothing else on it: no other test's groups, offsets or messages."""
+    with EmbeddedBroker() as running:
+        asyncio.run(apply_topics(running.url, TOPICS))
+        yield running.url
+
+
+def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = DEADLINE_S) -> None:
+    """Wait for a condition, or fail with what was waited for."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {timeout_s:g} s: {what}"
+        time.sleep(0.1)
+
+
+class WorkerProcess:
+    """``smidgen worker`` as a process of its own; its log goes to a file."""
+
+    def __init__(self, broker: str, store: str, *stages: str, batch_size: int = 20) -> None:
+        self._log = tempfile.NamedTemporaryFile("w+", prefix="smidgen-worker-", suffix=".log")  # noqa: SIM115
+        command = [sys.executable, "-c", "from pipeline.cli import main; main()", "worker", *stages]
+        flags = ["--broker", broker, "--store", store, "--batch-size", str(batch_size)]
+        flags += ["--batch-wait", "0.2", "--no-idempotent-producer", "--log-level", "debug"]
+        self.process = subprocess.Popen([*command, *flags], stderr=self._log, stdout=self._log)
+
+    @property
+    def log(self) -> str:
+        """Everything it has logged so far."""
+        with open(self._log.name) as file:
+            return file.read()
+
+    @property
+    def messages(self) -> int:
+        """How many messages it is done with, by its own account."""
+        return sum(int(found) for found in re.findall(r"batch messages=(\d+)", self.log))
+
+    def wait_ready(self) -> None:
+        """Wait until it has its partitions."""
+        wait_until(lambda: "ready: " in self.log or self.process.poll() is not None, "a ready worker")
+        assert self.process.poll() is None, self.log
+
+    def kill(self) -> None:
+        """End it as the kernel would."""
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self, timeout_s: float = 20.0) -> int:
+        """Send SIGTERM and return the exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout_s)
+
+    def __enter__(self) -> WorkerProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.kill()
+        self._log.close()
+
+
+@dataclass
+class FailingStore:
+    """Stands between a worker and the store; ``fault(n)`` says what happens to the n-th INSERT (from 1).
+
+    ``"refused"`` answers 503 without doing it, ``"lost"`` does it and drops the answer, a callable is
+    called before (its argument False) and after it is done (True); None lets it pass.
+    """
+
+    upstream: str
+    fault: Callable[[int], str | Callable[[bool], None] | None]
+    url: str = ""
+    inserts: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def next_fault(self) -> str | Callable[[bool], None] | None:
+        """Count an INSERT and return what should happen to it."""
+        with self._lock:
+            self.inserts += 1
+            return self.fault(self.inserts)
+
+    def __enter__(self) -> FailingStore:
+        server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        server.daemon_threads = True
+        self._server = server
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{server.server_address[1]}"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def _handler(store: FailingStore) -> type[BaseHTTPRequestHandler]:
+    where = urlsplit(store.upstream)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self._pass(b"")
+
+        def do_POST(self) -> None:
+            self._pass(self._body())
+
+        def _body(self) -> bytes:
+            if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
+                return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            body = b""
+            while size := int(self.rfile.readline(), 16):
+                body += self.rfile.read(size)
+                self.rfile.readline()
+            self.rfile.readline()
+            return body
+
+        def _pass(self, body: bytes) -> None:
+            insert = "INSERT INTO" in unquote_plus(self.path) or b"INSERT INTO" in body[:500]
+            fault = store.next_fault() if insert else None
+            if fault == "refused":
+                return self._answer(503, [], b"busy")
+            if callable(fault):
+                fault(False)
+            status, headers, content = self._forward(body)
+            if callable(fault):
+                fault(True)
+            if fault == "lost":
+                self.close_connection = True
+                return None
+            return self._answer(status, headers, content)
+
+        def _forward(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+            connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=30)
+            kept = {k: v for k, v in self.headers.items() if k.lower() not in _OWN_HEADERS}
+            connection.request(self.command, self.path, body or None, kept)
+            answer = connection.getresponse()
+            content = answer.read()
+            connection.close()
+            return answer.status, answer.getheaders(), content
+
+        def _answer(self, status: int, headers: Sequence[tuple[str, str]], content: bytes) -> None:
+            self.send_response_only(status)
+            for name, value in headers:
+                if name.lower() not in _OWN_HEADERS:
+                    self.send_header(name, value)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    return Handler
+
+
+_OWN_HEADERS = frozenset({"content-length", "transfer-encoding", "connection", "host", "expect"})
+
+
+@dataclass(frozen=True)
+class Load:
+    """Profiles of one service with what must be counted of them."""
+
+    service: str
+    profiles: tuple[Profile, ...]
+
+    @property
+    def samples(self) -> int:
+        """All samples."""
+        return sum(int(profile.counts.sum()) for profile in self.profiles)
+
+    @property
+    def by_subroutine(self) -> dict[str, int]:
+        """Samples that hold a subroutine, each sample once."""
+        counted: Counter[str] = Counter()
+        for profile in self.profiles:
+            for i, count in enumerate(profile.counts.tolist()):
+                stack = profile.stack_frames[profile.stack_starts[i] : profile.stack_starts[i + 1]]
+                for frame in {profile.frames[index] for index in stack.tolist()}:
+                    counted[frame] += count
+        return {name: count for name, count in counted.items() if count}
+
+
+def build_load(service: str, messages: int, *, hosts: int = 12, seed: int = 1) -> Load:
+    """Return seeded profiles of several hosts, spread over an hour, some stacks recursive."""
+    rng = np.random.default_rng(seed)
+    profiles = []
+    for number in range(messages):
+        stacks = {}
+        for _ in range(int(rng.integers(1, 30))):
+            frames = [f"app.f{rng.integers(0, 40)}" for _ in range(int(rng.integers(1, 8)))]
+            stacks[";".join(["app.main", *frames])] = int(rng.integers(0, 50))
+        start = START + float(rng.uniform(0, SPAN_S - 10))
+        profiles.append(build_profile(stacks, service=service, host=f"h{number % hosts}", start=start))
+    return Load(service, tuple(profiles))
+
+
+def publish(
+    broker: str, messages: Sequence[tuple[bytes | None, bytes | None]], topic: str = "profiles"
+) -> None:
+    """Put (key, value) pairs on a topic."""
+
+    async def send() -> None:
+        producer = AIOKafkaProducer(bootstrap_servers=broker, max_request_size=64 << 20, acks="all")
+        await producer.start()
+        try:
+            waiting = [await producer.send(TOPICS[topic].name, value, key=key) for key, value in messages]
+            await asyncio.gather(*waiting)
+        finally:
+            await producer.stop()
+
+    asyncio.run(send())
+
+
+def publish_load(broker: str, load: Load) -> None:
+    """Put the profiles of a load on their topic."""
+    publish(broker, [(f"{p.service}/{p.host}".encode(), encode_profile(p)) for p in load.profiles])
+
+
+def committed_lag(broker: str, stage: str, topic: str) -> int:
+    """Return how many messages of a topic a stage has not committed."""
+
+    async def look() -> int:
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=broker, group_id=group_name(stage), enable_auto_commit=False
+        )
+        places = [TopicPartition(TOPICS[topic].name, p) for p in range(TOPICS[topic].partitions)]
+        consumer.assign(places)
+        await consumer.start()
+        try:
+            ends = await consumer.end_offsets(places)
+            return sum([end - (await consumer.committed(place) or 0) for place, end in ends.items()])
+        finally:
+            await consumer.stop()
+
+    return asyncio.run(look())
+
+
+def wait_done(broker: str, stage: str = "aggregate", topic: str = "profiles") -> None:
+    """Wait until a stage has committed everything on a topic."""
+    wait_until(lambda: committed_lag(broker, stage, topic) == 0, f"{stage} to commit all of {topic}")
+
+
+def read_all(broker: str, topic: str) -> list[Entry]:
+    """Return every message of a topic."""
+
+    async def read() -> list[Entry]:
+        return [e async for e in read_topic(broker, TOPICS[topic], from_start=True, follow=False)]
+
+    return asyncio.run(read())
+
+
+def stored_samples(store: Store, service: str) -> int:
+    """Return how many samples of a service the store has counted."""
+    return int(store.series("gcpu", service, START, START + SPAN_S, 60.0).totals.sum())
+
+
+def assert_counted(store: Store, load: Load) -> None:
+    """Check totals, every subroutine and every stack against the load, to the unit."""
+    matrix = store.series("gcpu", load.service, START, START + SPAN_S, 60.0)
+    assert int(matrix.totals.sum()) == load.samples
+    counted = {n: int(c) for n, c in zip(matrix.names, matrix.samples.sum(axis=1), strict=True) if c}
+    assert counted == load.by_subroutine
+    stacks = store.stacks(load.service, (START, START + SPAN_S / 2), (START + SPAN_S / 2, START + SPAN_S))
+    assert int(stacks.before.sum() + stacks.after.sum()) == load.samples

@@ -1,0 +1,109 @@
+"""Letters, partitions, addresses and drift: the small pure parts of the runtime."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from pipeline.errors import ConfigError
+from pipeline.runtime.admin import Actual, drift
+from pipeline.runtime.deadletters import DeadLetters, Rejected
+from pipeline.runtime.identity import bootstrap_servers
+from pipeline.runtime.publisher import Packet, partition_of
+from pipeline.telemetry import Telemetry
+from pipeline.topics import load_topics
+
+TOPICS = load_topics()
+
+
+@dataclass
+class Collector:
+    packets: list[Packet] = field(default_factory=list)
+
+    async def publish_packets(self, packets: Sequence[Packet], give_up: asyncio.Event) -> bool:
+        self.packets += packets
+        return True
+
+
+def letter(rejected: Rejected) -> Packet:
+    collector = Collector()
+    letters = DeadLetters(collector, TOPICS, "aggregate", lambda: 0.0)
+    asyncio.run(letters.send([rejected], asyncio.Event()))
+    return collector.packets[0]
+
+
+def test_a_letter_too_large_is_cut_and_says_so() -> None:
+    limit = TOPICS["dead-letters"].max_message_bytes
+    packet = letter(Rejected("profiles", 3, 9, b"k", b"v" * (limit + 5), "too big"))
+    size = len(packet.value) + sum(len(name) + len(value) for name, value in packet.headers)
+    assert size + len(packet.key or b"") < limit
+    assert dict(packet.headers)["truncated"] == str(limit + 5).encode()
+
+
+def test_a_letter_without_a_key_goes_to_the_partition_it_came_from() -> None:
+    packet = letter(Rejected("profiles", 4, 9, None, b"v", "bad"))
+    assert packet.key is None
+    assert partition_of(packet, TOPICS["dead-letters"]) == 4 % 3
+
+
+def test_a_reason_of_any_length_fits() -> None:
+    packet = letter(Rejected("profiles", 0, 0, None, b"v", "x" * 100_000))
+    assert len(dict(packet.headers)["reason"]) == 2000
+
+
+@pytest.mark.parametrize(
+    ("key", "murmur2"),
+    # Hashes that Kafka's own tests state: another producer's default puts a key where we do.
+    [(b"21", -973932308), (b"foobar", -790332482), (b"a-little-bit-long-string", -985981536)],
+)
+def test_keys_go_where_kafkas_default_partitioner_puts_them(key: bytes, murmur2: int) -> None:
+    topic = TOPICS["windows"]
+    assert partition_of(Packet("windows", key, b""), topic) == (murmur2 & 0x7FFFFFFF) % topic.partitions
+
+
+@pytest.mark.parametrize(
+    ("broker", "servers"),
+    [
+        ("localhost:9092", ["localhost:9092"]),
+        ("a:1, b:2,", ["a:1", "b:2"]),
+        ("kafka://a:1", ["a:1"]),
+        ("[::1]:9092", ["[::1]:9092"]),
+    ],
+)
+def test_addresses(broker: str, servers: list[str]) -> None:
+    assert bootstrap_servers(broker) == servers
+
+
+@pytest.mark.parametrize(
+    "broker", ["", ",", "host", "host:", ":9092", "host:abc", "host:0", "http://h:1", "h h:1"]
+)
+def test_malformed_addresses(broker: str) -> None:
+    with pytest.raises(ConfigError, match=r"broker: should be host:port"):
+        bootstrap_servers(broker)
+
+
+def test_drift_names_each_difference_once() -> None:
+    actual = {t.name: Actual(t.partitions, t.broker_config()) for t in TOPICS.values()}
+    assert drift(TOPICS, actual) == []
+    del actual["feedback"]
+    actual["profiles"] = Actual(6, TOPICS["profiles"].broker_config())
+    actual["windows"] = Actual(6, {"retention.ms": "1000", "cleanup.policy": "delete"})
+    assert drift(TOPICS, actual) == [
+        "profiles: 6 partitions instead of 12",
+        "windows: retention.ms is 1000 instead of 86400000",
+        "feedback: missing",
+    ]
+
+
+def test_a_summary_counts_since_the_last_one() -> None:
+    telemetry = Telemetry("detect")
+    telemetry.batch([1, 2, 3], [], ["bad"])
+    telemetry.published(2, 1)
+    telemetry.retried()
+    assert telemetry.summary(7) == (
+        "stage=detect messages=3 samples=0 published=2 dead_letters=2 store_retries=1 lag=7"
+    )
+    assert telemetry.summary(None).startswith("stage=detect messages=0 samples=0")
