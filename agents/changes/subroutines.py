@@ -24,8 +24,8 @@ _DEFINITION = re.compile(r"(?P<indent>[ \t]*)(?:async\s+def|def|class)\s+(?P<nam
 def modified_scopes(old: bytes | None, new: bytes | None) -> list[str]:
     """Return the qualified names of the scopes that differ, ``<module>`` for top-level code.
 
-    ``None`` is a file that does not exist: all scopes of the other version were added or deleted. A version that is not
-    valid Python makes both be read by indentation alone.
+    ``None`` is a file that does not exist: all scopes of the other version were added or deleted. If one
+    version is not valid Python, both are read by their indentation alone.
     """
     versions = (old or b"", new or b"")
     before, after = map(_parse, versions)

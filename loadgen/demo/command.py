@@ -108,6 +108,7 @@ async def _until_signal(work: Coroutine[Any, Any, Outcome]) -> Outcome | None:
 
 def _run_folder(out: Path, keep: bool) -> Path:
     try:
+        out.mkdir(parents=True, exist_ok=True)
         if not keep:
             return Path(tempfile.mkdtemp(prefix="smidgen-demo-"))
         folder = (out / "run").resolve()

@@ -1,4 +1,4 @@
-"""Deploys one commit after the other as an operator would: start the new release, hand over, stop the old."""
+"""Deploys a commit as an operator would: start it beside the old one, hand over, stop the old one."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ _AGENT_END_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """What runs of a commit."""
+    """A revision that runs."""
 
+    revision: Revision
+    base: str  # http://host:port
     service: Process
     agent: Process
 
@@ -43,8 +45,8 @@ class Deployer:
         self._clock = clock
         self._current: Release | None = None
 
-    async def deploy(self, revision: Revision) -> Deployment:
-        """Put a revision into service and announce it; traffic moves over without a gap.
+    async def prepare(self, revision: Revision) -> Release:
+        """Start a revision beside the one in service, warm it up, and have an agent sample it.
 
         Raises:
             ChildFailed: a process failed.
@@ -60,9 +62,14 @@ class Deployer:
         )
         await self._answers(base, revision)
         agent = await self._start_agent(service.pid, revision)
+        return Release(revision, base, service, agent)
+
+    async def take_over(self, release: Release) -> Deployment:
+        """Announce a prepared revision, move the traffic over without a gap, and retire its predecessor."""
+        revision = release.revision
         await self._processes.run("changes", smidgen("changes", *self._change(revision), *self._connection))
-        previous, self._current = self._current, Release(service, agent)
-        await self._driver.switch(base)
+        previous, self._current = self._current, release
+        await self._driver.switch(release.base)
         deployment = Deployment(
             sha=revision.sha, title=revision.commit.title, kind=revision.commit.kind, time=self._clock()
         )

@@ -34,6 +34,9 @@ BASELINE_S = 30.0
 DEPLOY_EVERY_S = 13.0
 """From one deployment to the next, longer than the scans' analysis and extended windows overlap two."""
 
+PREPARE_S = 5.0
+"""How long before it takes over a release is started; on a busy machine it may take longer."""
+
 _START_S = 60.0
 _SETTLE_S = 60.0
 """How long the last scans may take beyond the windows that they wait for."""
@@ -90,6 +93,7 @@ class Demo:
             return await crew.lead(self._script(crew))
         finally:
             await self._processes.stop_all()
+            self._keep_events()
 
     async def _script(self, crew: Crew) -> Outcome:
         crew.add(self._processes.watch())
@@ -133,9 +137,11 @@ class Demo:
         status.planned = len(planned)
         due = self._clock()
         for revision in planned:
-            await self._sleep_until(due)
+            await self._sleep_until(due - PREPARE_S)
             status.step = f"deploying {revision.short} {revision.commit.title!r}"
-            deployment = await deployer.deploy(revision)
+            release = await deployer.prepare(revision)
+            await self._sleep_until(due)
+            deployment = await deployer.take_over(release)
             status.deployments.append(deployment)
             status.step = f"{revision.short} is in production"
             due = deployment.time + (BASELINE_S if revision is planned[0] else DEPLOY_EVERY_S)
@@ -162,9 +168,6 @@ class Demo:
     async def _conclude(self) -> Outcome:
         status = self._status
         status.step = "drawing the report"
-        self._out.mkdir(parents=True, exist_ok=True)
-        lines = b"".join(orjson.dumps(event) + b"\n" for event in status.events)
-        (self._out / "events.jsonl").write_bytes(lines)
         reports = []
         for number, event in enumerate(status.events[:_MAX_REPORTS]):
             path = (self._out / (f"report-{number + 1}.html" if number else "report.html")).resolve()
@@ -175,6 +178,10 @@ class Demo:
             reports.append(path)
         verdict = judge(status.deployments, status.events, SLOW_SUBROUTINE, status.dead_letters)
         return Outcome(verdict=verdict, reports=tuple(reports))
+
+    def _keep_events(self) -> None:
+        lines = b"".join(orjson.dumps(event) + b"\n" for event in self._status.events)
+        (self._out / "events.jsonl").write_bytes(lines)
 
     async def _line(self, process: Process, start: str) -> str:
         """Wait for a line of a process's log that contains ``start``, and return the line from there."""

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 import aiokafka
-from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from loadgen.demo.status import Status
@@ -60,16 +59,21 @@ class Subscriber:
 
     async def explained(self) -> bool:
         """Tell whether rootcause has committed every scan that was seen on ``unique``."""
-        admin = AIOKafkaAdminClient(bootstrap_servers=self._broker)
+        ends = self._status.unique_offsets
+        wanted = {aiokafka.TopicPartition(self._unique, p): end for p, end in ends.items()}
+        # Reads the group's offsets without joining it.
+        consumer = aiokafka.AIOKafkaConsumer(
+            bootstrap_servers=self._broker, group_id=_ROOTCAUSE_GROUP, enable_auto_commit=False
+        )
+        consumer.assign(list(wanted))
         try:
-            await admin.start()
-            committed = await admin.list_consumer_group_offsets(_ROOTCAUSE_GROUP)
+            await consumer.start()
+            done = {place: await consumer.committed(place) or 0 for place in wanted}
         except (KafkaError, OSError) as error:
             raise BrokerUnavailable(f"broker {self._broker}: {error or type(error).__name__}") from None
         finally:
-            await admin.close()
-        done = {place.partition: at.offset for place, at in committed.items() if place.topic == self._unique}
-        return all(done.get(partition, 0) >= end for partition, end in self._status.unique_offsets.items())
+            await consumer.stop()
+        return all(done[place] >= end for place, end in wanted.items())
 
     def _take(self, topic: str, message: Any) -> None:
         if topic == "regressions":

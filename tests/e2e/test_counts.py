@@ -34,7 +34,7 @@ def test_every_sample_is_counted_once(
     load = build_load(service_name, 300)
     publish_load(own_broker, load)
     with WorkerProcess(own_broker, store_dsn, "aggregate", batch_size=50) as worker:
-        wait_done(own_broker)
+        wait_done(own_broker, worker)
         assert worker.stop() == 0
     assert_counted(shared_store, load)
 
@@ -49,7 +49,7 @@ def test_inserts_that_fail_or_whose_answer_is_lost_are_repeated_without_doubling
         FailingStore(store_dsn, faults.get) as failing,
         WorkerProcess(own_broker, failing.url, "aggregate") as worker,
     ):
-        wait_done(own_broker)
+        wait_done(own_broker, worker)
         assert worker.log.count("store unavailable") == len(faults)
         assert worker.stop() == 0
     assert_counted(shared_store, load)
@@ -81,7 +81,7 @@ def test_killed_in_the_middle_of_a_batch_again_and_again(
                 assert worker.process.returncode == -9, worker.log
                 assert stored_samples(shared_store, service_name) < load.samples
         with WorkerProcess(own_broker, failing.url, "aggregate") as worker:
-            wait_done(own_broker)
+            wait_done(own_broker, worker)
             assert worker.stop() == 0
     assert_counted(shared_store, load)
 
@@ -95,14 +95,14 @@ def test_partitions_move_between_workers_under_load(
     third = build_load(service_name, 150, seed=3)
     publish_load(own_broker, first)
     with WorkerProcess(own_broker, store_dsn, "aggregate", batch_size=5) as one:
-        wait_until(lambda: one.messages > 0, "the first worker at work")
+        wait_until(lambda: one.messages > 0, "the first worker at work", one)
         with WorkerProcess(own_broker, store_dsn, "aggregate", batch_size=5) as two:
             publish_load(own_broker, second)
             two.wait_ready()
             publish_load(own_broker, third)
-            wait_until(lambda: two.messages > 0, "the second worker at work")
+            wait_until(lambda: two.messages > 0, "the second worker at work", one, two)
             assert one.stop() == 0
-            wait_done(own_broker)
+            wait_done(own_broker, two)
             assert two.stop() == 0
     everything = build_load(service_name, 0)
     everything = type(everything)(service_name, (*first.profiles, *second.profiles, *third.profiles))

@@ -45,10 +45,13 @@ def fresh_broker() -> Iterator[str]:
         yield running.url
 
 
-def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = DEADLINE_S) -> None:
-    """Wait for a condition, or fail with what was waited for."""
+def wait_until(condition: Callable[[], bool], what: str, *workers: WorkerProcess) -> None:
+    """Wait for a condition, or fail with what was waited for; at once if one of the workers ends."""
+    timeout_s = DEADLINE_S
     deadline = time.monotonic() + timeout_s
     while not condition():
+        for worker in workers:
+            assert worker.process.poll() is None, worker.log
         assert time.monotonic() < deadline, f"not within {timeout_s:g} s: {what}"
         time.sleep(0.1)
 
@@ -60,7 +63,7 @@ class WorkerProcess:
         self._log = tempfile.NamedTemporaryFile("w+", prefix="smidgen-worker-", suffix=".log")  # noqa: SIM115
         command = [sys.executable, "-c", "from pipeline.cli import main; main()", "worker", *stages]
         flags = ["--broker", broker, "--store", store, "--batch-size", str(batch_size)]
-        flags += ["--batch-wait", "0.2", "--no-idempotent-producer", "--log-level", "debug"]
+        flags += ["--batch-wait", "0.2s", "--no-idempotent-producer", "--log-level", "debug"]
         self.process = subprocess.Popen([*command, *flags], stderr=self._log, stdout=self._log)
 
     @property
@@ -76,8 +79,7 @@ class WorkerProcess:
 
     def wait_ready(self) -> None:
         """Wait until it has its partitions."""
-        wait_until(lambda: "ready: " in self.log or self.process.poll() is not None, "a ready worker")
-        assert self.process.poll() is None, self.log
+        wait_until(lambda: "ready: " in self.log, "a ready worker", self)
 
     def kill(self) -> None:
         """End it as the kernel would."""
@@ -274,9 +276,9 @@ def committed_lag(broker: str, stage: str, topic: str) -> int:
     return asyncio.run(look())
 
 
-def wait_done(broker: str, stage: str = "aggregate", topic: str = "profiles") -> None:
-    """Wait until a stage has committed everything on a topic."""
-    wait_until(lambda: committed_lag(broker, stage, topic) == 0, f"{stage} to commit all of {topic}")
+def wait_done(broker: str, *workers: WorkerProcess, topic: str = "profiles") -> None:
+    """Wait until aggregate has committed everything on a topic."""
+    wait_until(lambda: committed_lag(broker, "aggregate", topic) == 0, f"all of {topic} committed", *workers)
 
 
 def read_all(broker: str, topic: str) -> list[Entry]:

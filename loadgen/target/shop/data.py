@@ -48,7 +48,7 @@ class Product:
     reviews: tuple[str, ...]
 
 
-def load_products(count: int = 3200, seed: int = 20) -> tuple[Product, ...]:
+def load_products(count: int = 3_200, seed: int = 20) -> tuple[Product, ...]:
     """Make ``count`` products; the same seed gives the same ones."""
     rng = random.Random(seed)
     reviews = tuple(_sentence(rng, 20) for _ in range(2 * REVIEWS))
@@ -56,7 +56,7 @@ def load_products(count: int = 3200, seed: int = 20) -> tuple[Product, ...]:
 
 
 def load_sales(
-    products: tuple[Product, ...], count: int = 16000, seed: int = 21
+    products: tuple[Product, ...], count: int = 48_000, seed: int = 21
 ) -> list[tuple[int, str, int]]:
     """Make sales as (day, category, cents)."""
     rng = random.Random(seed)

@@ -1,0 +1,1 @@
+"""Benchmarks: how fast this machine runs the parts that must be fast."""

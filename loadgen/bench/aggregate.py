@@ -1,0 +1,144 @@
+"""How many samples and messages a second go through the aggregate stage into the store."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from aiokafka import AIOKafkaProducer
+
+from loadgen.bench.profiles import INTERVAL_S, START, draw_profiles
+from loadgen.bench.result import Result
+from pipeline.clock import system_clock
+from pipeline.codec.inputs import encode_profile
+from pipeline.embedded.stack import EmbeddedStack
+from pipeline.errors import SmidgenError
+from pipeline.model import Record
+from pipeline.stages.aggregate import AggregateStage
+from pipeline.storage.connect import open_store
+from pipeline.storage.interface import Store
+from pipeline.topics import load_topics
+
+MESSAGES = 3000
+BATCH = 500
+SAMPLES = 1000
+DEADLINE_S = 300.0
+
+
+def measure_aggregate(advance: Callable[[], None]) -> list[Result]:
+    """Time the stage by itself, and a worker from Kafka to the store, on an embedded stack.
+
+    Args:
+        advance: Called after each part.
+    """
+    topics = load_topics()
+    with EmbeddedStack() as stack:
+        store = open_store(stack.store)
+        values = _encoded("bench-stage")
+        alone = _stage_alone(store, values)
+        advance()
+        _smidgen("topics", "apply", "--broker", stack.broker)
+        topic = topics["profiles"]
+        asyncio.run(_publish(stack.broker, topic.name, _encoded("bench-worker"), topic.max_message_bytes))
+        advance()
+        whole = _worker(stack, store)
+        advance()
+        store.close()
+    setup = {
+        "messages": float(MESSAGES),
+        "samples_per_message": float(SAMPLES),
+        "bytes_per_message": sum(map(len, values)) / len(values),
+    }
+    return [
+        Result("aggregate stage alone", alone, setup),
+        Result("aggregate worker, Kafka to store", whole, setup),
+    ]
+
+
+def _encoded(service: str) -> list[bytes]:
+    return [encode_profile(p) for p in draw_profiles(MESSAGES, service=service, samples=SAMPLES)]
+
+
+def _rates(messages: int, seconds: float) -> dict[str, float]:
+    return {"messages/s": messages / seconds, "samples/s": messages * SAMPLES / seconds}
+
+
+def _stage_alone(store: Store, values: Sequence[bytes]) -> dict[str, float]:
+    stage = AggregateStage(
+        store=store, clock=system_clock, stream="bench", window_s=60.0, stack_window_s=600.0
+    )
+    began = time.perf_counter()
+    for first in range(0, len(values), BATCH):
+        batch = [
+            Record("profiles", 0, first + i, stage.inputs["profiles"](value))
+            for i, value in enumerate(values[first : first + BATCH])
+        ]
+        stage.handle(batch)
+    return _rates(len(values), time.perf_counter() - began)
+
+
+async def _publish(broker: str, topic: str, values: Sequence[bytes], max_bytes: int) -> None:
+    producer = AIOKafkaProducer(
+        bootstrap_servers=broker,
+        compression_type="zstd",
+        max_request_size=max_bytes,
+        enable_idempotence=False,  # the embedded broker refuses it
+    )
+    await producer.start()
+    try:
+        sent = [
+            await producer.send(topic, value, key=f"bench/host-{i % 50}".encode())
+            for i, value in enumerate(values)
+        ]
+        await asyncio.gather(*sent)
+    finally:
+        await producer.stop()
+
+
+def _worker(stack: EmbeddedStack, store: Store) -> dict[str, float]:
+    """Return rates between the first and the last count that appears, so that start-up is left out."""
+    arguments = ("--broker", stack.broker, "--store", stack.store, "--no-idempotent-producer")
+    with _running("worker", "aggregate", *arguments, "--log-level", "error") as process:
+        first_at = first = 0.0
+        deadline = time.perf_counter() + DEADLINE_S
+        while (counted := _counted(store)) < MESSAGES * SAMPLES:
+            now = time.perf_counter()
+            if process.poll() is not None or now > deadline:
+                raise SmidgenError(f"bench: the worker counted {counted:.0f} samples and stopped")
+            if counted and not first_at:
+                first_at, first = now, counted
+            time.sleep(0.05)
+        seconds = max(time.perf_counter() - first_at, 1e-9)
+    return _rates(MESSAGES - round(first / SAMPLES), seconds)
+
+
+def _counted(store: Store) -> float:
+    span_s = (MESSAGES // 50 + 1) * INTERVAL_S
+    start = START // 60 * 60
+    return float(store.series("gcpu", "bench-worker", start, start + span_s + 600, 60.0).totals.sum())
+
+
+@contextmanager
+def _running(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen([sys.executable, "-m", "pipeline", *arguments])
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _smidgen(*arguments: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pipeline", *arguments], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise SmidgenError(f"bench: smidgen {arguments[0]} failed: {done.stderr.strip()}")

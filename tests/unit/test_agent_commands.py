@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from agents.aggregate import Source
+from agents.importing import read_files
+from pipeline.cli import run
+from pipeline.codec.inputs import decode_profile
+from pipeline.errors import ConfigError
+
+NOWHERE = ("--broker", "127.0.0.1:1")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    path = tmp_path / "repo"
+    git = ("git", "-C", str(path), "-c", "user.name=a", "-c", "user.email=a@b.c")
+    subprocess.run(["git", "init", "--quiet", str(path)], check=True)
+    subprocess.run([*git, "commit", "--quiet", "--allow-empty", "--message", "x"], check=True)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        pytest.param("agent run", "Missing option '--service'", id="no service"),
+        pytest.param("agent run --service s", "either --pid N or a command", id="nothing to sample"),
+        pytest.param("agent run --service s --pid 1 -- x", "either", id="both"),
+        pytest.param("agent run --service a/b --pid 1", "'--service'", id="slash in a service"),
+        pytest.param("agent run --service 'a b' --pid 1", "'--service'", id="space in a service"),
+        pytest.param("agent run --service s --host 'a b' --pid 1", "'--host'", id="host"),
+        pytest.param("agent run --service s --pid 0", "'--pid'", id="pid 0"),
+        pytest.param("agent run --service s --pid 99999999", "no process", id="no such pid"),
+        pytest.param("agent run --service s -- /nowhere/x", "cannot run", id="no such command"),
+        pytest.param("agent run --service s --hz 0 --pid 1", "'--hz'", id="no samples"),
+        pytest.param("agent run --service s --interval 9ms --pid 1", "500ms", id="interval"),
+        pytest.param("agent run --service s --label x --pid 1", "KEY=VALUE", id="label"),
+        pytest.param("agent run --service s --release \udcff --pid 1", "printable", id="bytes"),
+        pytest.param("agent run --service s --buffer big --pid 1", "a size", id="buffer"),
+        pytest.param("agent run --service s --kernel x --pid 1", "'--kernel'", id="kernel"),
+        pytest.param("agent run --service s --broker a:b -- true", "host:port", id="broker"),
+        pytest.param("agent import --service s", "FILE", id="no file"),
+        pytest.param("agent import nowhere.txt --service s", "No such file", id="no such file"),
+        pytest.param("agent import f --service s --start noon", "ISO 8601", id="start"),
+        pytest.param("agent import f --service s --start 1e12", "between 2000", id="ms"),
+        pytest.param("changes --service s --repo nowhere", "no such folder", id="no folder"),
+        pytest.param("changes --service s --rev a --range a..b", "not both", id="rev, range"),
+        pytest.param("changes --service s --time then", "ISO 8601", id="time of a change"),
+    ],
+)
+def test_bad_usage_is_one_line(
+    arguments: str,
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(shlex.split(arguments)) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert words in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        pytest.param(["--rev", "nothing"], "no commit 'nothing'", id="no such commit"),
+        pytest.param(["--range", "HEAD"], "should be A..B", id="no range"),
+        pytest.param([], "broker 127.0.0.1:1: cannot be reached", id="no broker"),
+    ],
+)
+def test_changes_that_cannot_be_published(
+    arguments: str, words: str, repository: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["changes", "--service", "s", "--repo", str(repository), *NOWHERE, *arguments.split()]) == 2
+    assert words in capfd.readouterr().err
+
+
+def test_importing_without_a_broker_fails(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "f.txt").write_text("a;b 1")
+    assert run(["agent", "import", str(tmp_path / "f.txt"), "--service", "s", *NOWHERE]) == 2
+    assert capfd.readouterr().err == "smidgen: broker 127.0.0.1:1: cannot be reached\n"
+
+
+def test_without_py_spy_it_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda name, path=None: None)
+    assert run(["agent", "run", "--service", "s", "--", "true"]) == 2
+    assert "py-spy is not installed" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["agent"], ["agent", "run"], ["agent", "import"], ["changes"]])
+def test_help_teaches(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*command, "--help"]) == 0
+    shown = capsys.readouterr().out
+    if command != ["agent"]:
+        assert f"  smidgen {' '.join(command)} " in shown, "an example"
+
+
+def test_files_are_consecutive_intervals_from_the_start(tmp_path: Path) -> None:
+    paths = [tmp_path / "a.txt", tmp_path / "b.txt"]
+    for number, path in enumerate(paths, 1):
+        path.write_text(f"main;f {number}\n")
+    found = read_files(paths, source=Source("s", "h"), start=1e9, duration_s=10.0, max_bytes=1000)
+    profiles = [decode_profile(message.value) for file in found for message in file.messages]
+    assert [(p.start, p.end, int(p.counts.sum())) for p in profiles] == [
+        (1e9, 1e9 + 10, 1),
+        (1e9 + 10, 1e9 + 20, 2),
+    ]
+    assert {message.key for file in found for message in file.messages} == {"s/h"}
+
+
+def test_without_a_start_a_file_ended_when_it_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("a 1\nnonsense\n 3\n")
+    (file,) = read_files([path], source=Source("s", "h"), start=None, duration_s=60.0, max_bytes=1000)
+    profile = decode_profile(file.messages[0].value)
+    assert profile.end == pytest.approx(path.stat().st_mtime)
+    assert profile.end - profile.start == pytest.approx(60.0)
+    assert file.summary() == (
+        f"{path}: 1 samples in 1 stacks; 1 invalid lines, first line 2: 'nonsense'; "
+        "3 samples without frames left out"
+    )
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"nothing here\n", bytes(range(256))], ids=["empty", "prose", "binary"]
+)
+def test_a_file_without_stacks_is_an_error(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "f.txt"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match="has no collapsed stacks"):
+        read_files([path], source=Source("s", "h"), start=1e9, duration_s=1.0, max_bytes=1000)
