@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Self
 
-import aiokafka  # type: ignore[import-untyped]  # it ships no types
+import aiokafka
 from aiokafka import errors
-from aiokafka.conn import collect_hosts  # type: ignore[import-untyped]  # likewise
+from aiokafka.conn import collect_hosts
 
 from pipeline.config import Settings
 from pipeline.errors import BrokerUnavailable, ConfigError, InvalidMessage

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped]  # it ships no types
+from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from agents.broker import Connection
 from agents.buffer import Buffer, Tally

@@ -63,7 +63,9 @@ def test_a_frame_too_long_for_a_message_is_cut() -> None:
 
 
 def test_a_large_profile_becomes_several_messages() -> None:
-    stacks = {(f"root{i % 3}", f"endpoint=/{i} (<smidgen>)", f"leaf-{i}"): i + 1 for i in range(50)}
+    stacks: dict[tuple[str, ...], int] = {
+        (f"root{i % 3}", f"endpoint=/{i} (<smidgen>)", f"leaf-{i}"): i + 1 for i in range(50)
+    }
     whole = build(stacks)
     messages, lost = encode_within(whole, 800)
     assert len(messages) > 5

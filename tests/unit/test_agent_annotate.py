@@ -68,7 +68,7 @@ def test_the_calling_frame_has_the_annotation_as_its_name() -> None:
 
 def test_code_is_shared_by_equal_values() -> None:
     first, second = annotate(add, endpoint="/x"), annotate(name_of_caller, endpoint="/x")
-    assert first.__code__ is second.__code__  # type: ignore[attr-defined]
+    assert first.__code__ is second.__code__
 
 
 def test_without_a_value_nothing_is_wrapped() -> None:

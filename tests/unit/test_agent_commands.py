@@ -70,9 +70,9 @@ def test_bad_usage_is_one_line(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        pytest.param(["--rev", "nothing"], "no commit 'nothing'", id="no such commit"),
-        pytest.param(["--range", "HEAD"], "should be A..B", id="no range"),
-        pytest.param([], "broker 127.0.0.1:1: cannot be reached", id="no broker"),
+        pytest.param("--rev nothing", "no commit 'nothing'", id="no such commit"),
+        pytest.param("--range HEAD", "should be A..B", id="no range"),
+        pytest.param("", "broker 127.0.0.1:1: cannot be reached", id="no broker"),
     ],
 )
 def test_changes_that_cannot_be_published(

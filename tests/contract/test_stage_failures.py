@@ -1,0 +1,227 @@
+"""Stages when the store fails, partitions fall silent, or workers are configured apart."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from pipeline.codec.scans import decode_scan, encode_scan
+from pipeline.config import Settings
+from pipeline.errors import ConfigError, StoreUnavailable
+from pipeline.model import Outgoing, Profile, Record, Scan
+from pipeline.stages.base import Stage
+from pipeline.stages.factory import STAGES, build_stage
+from pipeline.storage.interface import Store, Table
+from pipeline.workloads import load_workloads
+from tests.builders import build_candidate, build_profile
+from tests.flow import Flow
+
+START = 1_700_000_000.0
+SETTINGS = Settings.model_validate({"window": 1, "stack_window": 1, "partition_idle": 30})
+(LIVE,) = load_workloads(["live"])
+
+
+class FailingStore:
+    """A store whose inserts fail as told: before they were applied, or after."""
+
+    def __init__(self, store: Store, failures: Sequence[str]) -> None:
+        self._store = store
+        self._failures = list(failures)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def insert(self, table: Table, columns: Mapping[str, Sequence[Any]], *, token: str = "") -> None:
+        failure = self._failures.pop(0) if self._failures else "none"
+        if failure != "before":
+            self._store.insert(table, columns, token=token)
+        if failure != "none":
+            raise StoreUnavailable(f"{failure} it was applied")
+
+
+def build(name: str, store: Store | FailingStore, stream: str, now: float = START + 500) -> Stage:
+    return build_stage(
+        name,
+        settings=SETTINGS,
+        workloads=(LIVE,),
+        store=store,
+        stream=stream,
+        clock=lambda: now,
+    )
+
+
+def repeated(stage: Stage, batch: list[Record]) -> list[Outgoing]:
+    for _ in range(20):
+        try:
+            return stage.handle(batch)
+        except StoreUnavailable:
+            continue
+    raise AssertionError("it never succeeded")
+
+
+def records(profiles: Sequence[Profile], first: int = 0, partition: int = 0) -> list[Record]:
+    return [Record("profiles", partition, first + i, profile) for i, profile in enumerate(profiles)]
+
+
+def counted(store: Store, service: str) -> tuple[float, float, float]:
+    """Samples by the totals, by the series that every stack holds, and by the stacks."""
+    matrix = store.series("gcpu", service, START, START + 100, 1.0)
+    stacks = store.stacks(service, (START, START + 50), (START + 50, START + 100))
+    of_main = matrix.samples[matrix.names.index("main")].sum()
+    return matrix.totals.sum(), float(of_main), stacks.total_before + stacks.total_after
+
+
+@pytest.mark.parametrize(
+    "failures",
+    [
+        pytest.param(["before"], id="nothing was stored"),
+        pytest.param(["after"], id="stored, but the answer was lost"),
+        pytest.param(["none", "after"], id="the second table's answer was lost"),
+        pytest.param(["none", "before", "after", "none", "after"], id="table after table"),
+        pytest.param(["after"] * 7, id="every answer is lost"),
+    ],
+)
+def test_repeating_a_failed_batch_counts_every_sample_once(
+    shared_store: Store, service_name: str, failures: list[str]
+) -> None:
+    stage = build("aggregate", FailingStore(shared_store, failures), service_name)
+    profiles = [
+        build_profile({"main;work": 3, "main": 2}, service=service_name, start=START + i) for i in range(8)
+    ]
+    repeated(stage, records(profiles))
+    assert counted(shared_store, service_name) == (40, 40, 40)
+
+
+@pytest.mark.parametrize("tables", [0, 1, 2, 3])
+def test_a_crash_between_two_tables_counts_every_sample_once(
+    shared_store: Store, service_name: str, tables: int
+) -> None:
+    profiles = [build_profile({"main;work": 5}, service=service_name, start=START + i) for i in range(6)]
+    dying = build("aggregate", FailingStore(shared_store, ["none"] * tables + ["before"]), service_name)
+    with contextlib.suppress(StoreUnavailable):
+        dying.handle(records(profiles[:4]))
+    # What was not acknowledged comes again to another process, cut into other batches.
+    successor = build("aggregate", shared_store, service_name)
+    successor.handle(records(profiles[:3]))
+    successor.handle(records(profiles[3:], first=3))
+    assert counted(shared_store, service_name) == (30, 30, 30)
+
+
+def test_a_partition_that_moved_resumes_where_the_other_worker_stopped(
+    shared_store: Store, service_name: str
+) -> None:
+    profiles = [build_profile({"main": 1}, service=service_name, start=START + i) for i in range(6)]
+    one, other = (build("aggregate", shared_store, service_name) for _ in range(2))
+    one.handle(records(profiles[:2]))
+    other.handle(records(profiles[:4]))
+    one.assigned("profiles", [0])
+    one.handle(records(profiles))
+    assert counted(shared_store, service_name) == (6, 6, 6)
+
+
+def test_a_log_made_anew_starts_from_nothing(shared_store: Store, service_name: str) -> None:
+    profile = [build_profile({"main": 1}, service=service_name, start=START)]
+    for log in ("first", "second"):
+        build("aggregate", shared_store, f"{service_name}-{log}").handle(records(profile))
+    assert counted(shared_store, service_name) == (2, 2, 2)
+
+
+def test_a_batch_too_large_for_one_insert_is_cut(
+    shared_store: Store, service_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.stages.aggregate.MAX_ROWS", 3)
+    profiles = [
+        build_profile({f"main;f{i}": 1, "main;g": 1}, service=service_name, start=START + i) for i in range(7)
+    ]
+    build("aggregate", shared_store, service_name).handle(records(profiles))
+    assert counted(shared_store, service_name) == (14, 14, 14)
+
+
+def test_a_silent_partition_is_released_after_a_while(shared_store: Store, service_name: str) -> None:
+    now = [START]
+    flow = Flow(shared_store, [LIVE], settings=SETTINGS, clock=lambda: now[0], stream=service_name)
+    stage = flow.stages["aggregate"]
+
+    def send(second: int, partition: int) -> int:
+        profile = build_profile({"main": 9}, service=service_name, start=START + second)
+        progress = stage.handle([Record("profiles", partition, second, profile)])
+        flow.send("windows", [message.value for message in progress])
+        return len(flow.scans("change-points"))
+
+    assert send(0, partition=0) == 0
+    assert send(30, partition=1) == 0  # partition 0 has come to second 1 only
+    now[0] += SETTINGS.partition_idle_s + 1
+    assert send(31, partition=1) == 6
+
+
+def test_scans_survive_a_crash_before_they_were_settled(shared_store: Store, service_name: str) -> None:
+    aggregate = build("aggregate", shared_store, service_name)
+    profiles = [build_profile({"main": 9}, service=service_name, start=START + i) for i in range(20)]
+    windows = aggregate.handle(records(profiles))
+    detect = build("detect", shared_store, service_name)
+    progress = [Record("windows", 0, 0, detect.inputs["windows"](message.value)) for message in windows]
+    lost = detect.handle(progress)  # and then the process dies
+    again = build("detect", shared_store, service_name)
+    assert [message.value for message in again.handle(progress)] == [message.value for message in lost]
+    again.settled()
+    assert build("detect", shared_store, service_name).handle(progress) == []
+
+
+def test_settling_is_repeated_when_the_store_fails(shared_store: Store, service_name: str) -> None:
+    aggregate = build("aggregate", shared_store, service_name)
+    windows = aggregate.handle(
+        records([build_profile({"main": 9}, service=service_name, start=START, end=START + 8)])
+    )
+    detect = build("detect", FailingStore(shared_store, ["before"]), service_name)
+    progress = [Record("windows", 0, 0, detect.inputs["windows"](message.value)) for message in windows]
+    detect.handle(progress)
+    with pytest.raises(StoreUnavailable):
+        detect.settled()
+    detect.settled()
+    assert len(shared_store.rows("scans", service_name, START, START + 100)) == 1
+
+
+def a_scan(service: str, workload: str) -> Scan:
+    candidate = build_candidate(change_time=START + 40)
+    return Scan(service, workload, START, START + 30, START + 45, START + 50, 7, (candidate,))
+
+
+def test_a_workload_that_a_worker_does_not_know_is_told_in_the_ledger(
+    shared_store: Store, service_name: str
+) -> None:
+    stage = build("filter", shared_store, service_name)
+    (message,) = stage.handle([Record("change-points", 0, 0, a_scan(service_name, "unheard-of"))])
+    scan = decode_scan(message.value)
+    assert scan.candidates == ()
+    assert [(line.step, "unheard-of" in line.reason) for line in scan.dropped] == [("workload", True)]
+
+
+def test_a_series_that_has_vanished_is_told_in_the_ledger(shared_store: Store, service_name: str) -> None:
+    stage = build("filter", shared_store, service_name)
+    (message,) = stage.handle([Record("change-points", 0, 0, a_scan(service_name, "live"))])
+    (line,) = decode_scan(message.value).dropped
+    assert "no longer holds" in line.reason
+
+
+@pytest.mark.parametrize("name", ["filter", "dedup", "rootcause"])
+def test_a_scan_without_candidates_passes_through(shared_store: Store, service_name: str, name: str) -> None:
+    stage = build(name, shared_store, service_name)
+    scan = Scan(service_name, "live", START, START + 30, START + 45, START + 50, 7)
+    (topic,) = stage.inputs
+    outgoing = stage.handle([Record(topic, 0, 0, scan)])
+    assert [message.value for message in outgoing] == ([] if name == "rootcause" else [encode_scan(scan)])
+
+
+def test_every_stage_has_its_name_and_its_own_input() -> None:
+    stages = [build(name, FailingStore(None, []), "log") for name in STAGES]  # type: ignore[arg-type]
+    assert [stage.name for stage in stages] == list(STAGES)
+    topics = [topic for stage in stages for topic in stage.inputs]
+    assert len(set(topics)) == len(topics)
+
+
+def test_an_unknown_stage_is_refused() -> None:
+    with pytest.raises(ConfigError, match="stages are aggregate"):
+        build("aggregat", FailingStore(None, []), "log")  # type: ignore[arg-type]
