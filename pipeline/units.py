@@ -7,11 +7,11 @@ import re
 
 _DURATION_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _SIZE_BYTES = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
-_QUANTITY = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*$")
+_QUANTITY = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*$")
 
 
 def parse_duration_s(value: object) -> float:
-    """Read ``30m``, ``2h``, ``10d``, ``1.5s`` or a plain number of seconds.
+    """Read ``30m``, ``2h``, ``10d``, ``1.5s`` or a plain number of seconds, also as text: flags are text.
 
     Raises:
         ValueError: it is neither, or it is negative or not finite.
@@ -26,7 +26,7 @@ def parse_duration_s(value: object) -> float:
 
 
 def parse_size_bytes(value: object) -> int:
-    """Read ``16MiB``, ``512KiB`` or a plain number of bytes.
+    """Read ``16MiB``, ``512KiB`` or a plain number of bytes, also as text.
 
     Raises:
         ValueError: it is neither, or less than one byte.
@@ -50,6 +50,6 @@ def format_duration(seconds: float) -> str:
 
 def _parse(value: object, units: dict[str, float] | dict[str, int], wanted: str) -> float:
     match = _QUANTITY.match(value) if isinstance(value, str) else None
-    if not match or match[2] not in units:
+    if not match or match[2] not in ("", *units):
         raise ValueError(f"should be {wanted}, not {value!r}")
-    return float(match[1]) * units[match[2]]
+    return float(match[1]) * (units[match[2]] if match[2] else 1)

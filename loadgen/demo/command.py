@@ -21,6 +21,7 @@ from pipeline.clock import system_clock
 from pipeline.errors import ConfigError, SmidgenError
 
 INTERRUPTED = 130
+_PLAIN_WIDTH = 140
 
 
 @click.command()
@@ -41,7 +42,9 @@ def demo(out: Path, keep: bool, plain: bool, seed: int) -> int:
     refactoring, and one that makes a subroutine slower. Exits with 0 only if that one was reported once,
     with the right subroutine and commit, and nothing else was.
     """
-    console = Console(soft_wrap=False)
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=_PLAIN_WIDTH)
     folder = _run_folder(out, keep)
     code = 1
     try:

@@ -32,10 +32,16 @@ BASELINE_S = 30.0
 """How long the first release runs before anything is deployed."""
 
 DEPLOY_EVERY_S = 13.0
-"""From one deployment to the next, longer than the scans' analysis and extended windows overlap two."""
+"""From one deployment to the next."""
 
 PREPARE_S = 5.0
 """How long before it takes over a release is started; on a busy machine it may take longer."""
+
+ANNOUNCE_S = 1.5
+"""How long before it takes over a release is announced: what that takes on an idle machine."""
+
+SHORTEST_S = 11.0
+"""The shortest time that a release stays in production."""
 
 _START_S = 60.0
 _SETTLE_S = 60.0
@@ -140,11 +146,14 @@ class Demo:
             await self._sleep_until(due - PREPARE_S)
             status.step = f"deploying {revision.short} {revision.commit.title!r}"
             release = await deployer.prepare(revision)
-            await self._sleep_until(due)
+            await self._sleep_until(due - ANNOUNCE_S)
             deployment = await deployer.take_over(release)
             status.deployments.append(deployment)
             status.step = f"{revision.short} is in production"
-            due = deployment.time + (BASELINE_S if revision is planned[0] else DEPLOY_EVERY_S)
+            if revision is planned[0]:
+                due = deployment.time + BASELINE_S
+            else:  # on schedule again after a late one, but not at once
+                due = max(due + DEPLOY_EVERY_S, deployment.time + SHORTEST_S)
 
     async def _settle(self, subscriber: Subscriber) -> None:
         """Wait until the last deployment has been looked at in full, and all that was found is explained."""

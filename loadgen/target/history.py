@@ -73,29 +73,8 @@ _SUMMARISE_AFTER = """\
     counts, pairs = count_words(reviews)
     common"""
 
-_MOOD_BEFORE = """\
-    mood = 0
-    letters = 0
-    longest = ""
-    for review in reviews:
-        negated = False
-        for word in review.lower().rstrip(".").split():
-            if word in GOOD:
-                mood += -1 if negated else 1
-            elif word in BAD:
-                mood -= -1 if negated else 1
-            negated = word in ("not", "never", "wrong")
-            letters += len(word)
-            if (len(word), word) > (len(longest), longest):
-                longest = word
-    return {"""
-
-_MOOD_AFTER = """\
-    mood, letters, longest = judge_words(reviews)
-    return {"""
-
-_HELPERS = '''\
-        "longest": longest,
+_COUNT_WORDS = '''\
+        "longest": max(counts, key=lambda word: (len(word), word), default=""),
     }
 
 
@@ -111,25 +90,6 @@ def count_words(reviews: Sequence[str]) -> tuple[dict[str, int], dict[str, int]]
             pairs[pair] = pairs.get(pair, 0) + 1
             previous = word
     return counts, pairs
-
-
-def judge_words(reviews: Sequence[str]) -> tuple[int, int, str]:
-    """Return the mood of reviews, how many letters they have, and their longest word."""
-    mood = 0
-    letters = 0
-    longest = ""
-    for review in reviews:
-        negated = False
-        for word in review.lower().rstrip(".").split():
-            if word in GOOD:
-                mood += -1 if negated else 1
-            elif word in BAD:
-                mood -= -1 if negated else 1
-            negated = word in ("not", "never", "wrong")
-            letters += len(word)
-            if (len(word), word) > (len(longest), longest):
-                longest = word
-    return mood, letters, longest
 '''
 
 _SHIPPING = '''\
@@ -222,14 +182,13 @@ HISTORY: tuple[Commit, ...] = (
     ),
     Commit(
         kind="refactor",
-        title="Reviews: split summarise into counting and judging",
-        body="It did two things in one function of thirty lines. Pure refactoring: same loops, same results.",
+        title="Reviews: count words in a function of their own",
+        body="summarise did two things. Pure refactoring: the same loop, the same results.",
         author="Marta Lindqvist",
         age_h=8,
         edits=(
             Edit("shop/reviews.py", _SUMMARISE_BEFORE, _SUMMARISE_AFTER),
-            Edit("shop/reviews.py", _MOOD_BEFORE, _MOOD_AFTER),
-            Edit("shop/reviews.py", '        "longest": longest,\n    }\n', _HELPERS),
+            Edit("shop/reviews.py", _COUNT_WORDS.partition("    }\n")[0] + "    }\n", _COUNT_WORDS),
         ),
     ),
     Commit(

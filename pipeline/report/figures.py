@@ -187,7 +187,7 @@ def _shade(figure: go.Figure, windows: ScanWindows) -> None:
             line_width=0,
             layer="below",
             annotation_text=name,
-            annotation_position="bottom left",
+            annotation_position="top left",
             annotation_font={"color": MUTED, "size": 11},
         )
 

@@ -24,6 +24,7 @@ from pipeline.report.flame import icicle, largest_shifts
 from pipeline.report.windows import ScanWindows
 
 _SHIFTS = 12
+_NEW = 1000.0  # a rise to more than a thousand times is from practically nothing
 _SPARK = (160.0, 28.0)
 _PLOTLY = {"displaylogo": False, "responsive": True, "modeBarButtonsToRemove": ["lasso2d", "select2d"]}
 
@@ -135,7 +136,7 @@ def _environment(ratio: bool) -> Environment:
         shift=lambda value: f"{value * 100:+.2f} points" if ratio else f"{value:+.4g}",
         percent=lambda value: f"{value * 100:.2f} %",
         points=lambda value: f"{value * 100:+.2f}",
-        relative=lambda value: "new" if value is None else f"{value * 100:+.0f} %",
+        relative=lambda value: "new" if value is None or value > _NEW else f"{value * 100:+.0f} %",
         p_value=lambda value: "< 0.0001" if value < 0.0001 else f"{value:.4f}",
         clock=lambda value: to_iso(value).replace("T", " ").removesuffix("Z").removesuffix(".000") + " UTC",
         span=_span,

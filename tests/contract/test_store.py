@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
@@ -15,114 +12,22 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.embedded.stack import EmbeddedStore
-from pipeline.errors import ConfigError, StoreUnavailable
 from pipeline.model import FloatArray
-from pipeline.storage.connect import open_store
 from pipeline.storage.interface import COUNTED, Store, Table
-
-MINUTE = 60.0
-T0 = 1_700_000_040.0  # a whole minute
-STREAM = "stream-a"
-NASTY = [
-    "'; DROP TABLE gcpu; --",
-    "a\\'b\"c`d",
-    "tab\tnewline\nreturn\rnull\0end",
-    "{service:String}",
-    "%s %(service)s $1",
-    "größe.λ.関数.🙂",
-    " leading and trailing ",
-    "",
-]
-
-Columns = dict[str, Any]
-
-
-@pytest.fixture(scope="session")
-def chdb_dsn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    # chDB opens one path in a process; the session's one store keeps it open, so that opening is quick.
-    dsn = f"chdb://{tmp_path_factory.mktemp('chdb')}"
-    with closing(open_store(dsn)) as store:
-        store.migrate()
-        yield dsn
-
-
-@pytest.fixture(params=["chdb", "http"])
-def dsn(request: pytest.FixtureRequest) -> str:
-    fixture = {"chdb": "chdb_dsn", "http": "store_dsn"}[request.param]
-    value: str = request.getfixturevalue(fixture)
-    return value
-
-
-@pytest.fixture
-def store(dsn: str) -> Iterator[Store]:
-    with closing(open_store(dsn)) as opened:
-        yield opened
-
-
-def place(rows: int, *, partition: int = 0, offset: int = 0, stream: str = STREAM) -> Columns:
-    return {
-        "stream": [stream] * rows,
-        "topic": ["profiles"] * rows,
-        "partition": [partition] * rows,
-        "last_offset": [offset] * rows,
-    }
-
-
-def gcpu(service: str, counts: Sequence[tuple[str, float, int]], **where: Any) -> Columns:
-    return {
-        "service": [service] * len(counts),
-        "kind": ["subroutine"] * len(counts),
-        "subroutine": [name for name, _, _ in counts],
-        "window": [window for _, window, _ in counts],
-        "samples": [samples for _, _, samples in counts],
-        **place(len(counts), **where),
-    }
-
-
-def totals(service: str, counts: Sequence[tuple[float, int]], **where: Any) -> Columns:
-    return {
-        "service": [service] * len(counts),
-        "window": [window for window, _ in counts],
-        "samples": [samples for _, samples in counts],
-        **place(len(counts), **where),
-    }
-
-
-def stacks(service: str, counts: Sequence[tuple[tuple[str, ...], float, int]], width: float = 600) -> Columns:
-    return {
-        "service": [service] * len(counts),
-        "stack_id": [hash(stack) % 2**64 for stack, _, _ in counts],
-        "frames": [list(stack) for stack, _, _ in counts],
-        "window": [window for _, window, _ in counts],
-        "width_s": [width] * len(counts),
-        "samples": [samples for _, _, samples in counts],
-        **place(len(counts)),
-    }
-
-
-def metrics(service: str, points: Sequence[tuple[str, float, float]], setup: int = 0) -> Columns:
-    return {
-        "service": [service] * len(points),
-        "metric": [metric for metric, _, _ in points],
-        "setup": [setup] * len(points),
-        "time": [time for _, time, _ in points],
-        "value": [value for _, _, value in points],
-        **place(len(points)),
-    }
-
-
-def change(service: str, number: str, time: float, **given: Any) -> Columns:
-    row = {
-        **{"id": number, "service": service, "time": time, "title": f"change {number}", "author": "Ada"},
-        **{"summary": "", "files": ["a.py", "b.py"], "subroutines": ["a.f"], "gates": []},
-        **given,
-    }
-    return {name: [value] for name, value in row.items()}
-
-
-def total_samples(store: Store, service: str) -> float:
-    return float(store.series("gcpu", service, T0, T0 + 100 * MINUTE, MINUTE).samples.sum())
+from tests.contract.rows import (
+    MINUTE,
+    NASTY,
+    STREAM,
+    T0,
+    Columns,
+    change,
+    gcpu,
+    metrics,
+    place,
+    stacks,
+    total_samples,
+    totals,
+)
 
 
 def ask(dsn: str, sql: str) -> Any:
@@ -462,113 +367,3 @@ def test_regressions_scans_and_memory_come_back_as_given(store: Store, service_n
         for _ in range(2):
             store.insert(table, {name: [value] for name, value in row.items()}, token=service_name)
         assert store.rows(table, service_name, T0, T0 + 1, workload="live") == [row]
-
-
-# Upgrades and failures
-
-
-def test_migrating_again_keeps_what_is_there(store: Store, service_name: str) -> None:
-    store.insert("gcpu", gcpu(service_name, [("a.f", T0, 1)]))
-    store.migrate()
-    store.migrate()
-    assert total_samples(store, service_name) == 1
-
-
-def test_several_processes_may_migrate_a_new_database_at_once(store_dsn: str) -> None:
-    dsn = f"{store_dsn}/fresh_{uuid4().hex}"
-    failures: list[Exception] = []
-    ready = threading.Barrier(4)
-
-    def migrate() -> None:
-        with closing(open_store(dsn)) as one:
-            ready.wait()
-            try:
-                one.migrate()
-            except Exception as error:  # noqa: BLE001 - any failure is what is looked for
-                failures.append(error)
-
-    threads = [threading.Thread(target=migrate) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
-    with closing(open_store(dsn)) as one:
-        one.insert("gcpu", gcpu("s", [("a.f", T0, 1)]), token="t")
-        assert total_samples(one, "s") == 1
-
-
-def test_databases_do_not_mix(store_dsn: str, service_name: str) -> None:
-    with (
-        closing(open_store(f"{store_dsn}/db_{uuid4().hex}")) as one,
-        closing(open_store(store_dsn)) as other,
-    ):
-        one.migrate()
-        one.insert("gcpu", gcpu(service_name, [("a.f", T0, 1)]))
-        assert (total_samples(one, service_name), total_samples(other, service_name)) == (1, 0)
-
-
-def test_threads_may_share_a_store(store: Store, service_name: str) -> None:
-    def insert(number: int) -> None:
-        for offset in range(5):
-            block = gcpu(service_name, [("a.f", T0, 1)], partition=number, offset=offset)
-            store.insert("gcpu", block, token=f"{service_name}-{number}-{offset}")
-
-    threads = [threading.Thread(target=insert, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert total_samples(store, service_name) == 20
-
-
-def test_a_store_that_went_away_is_unavailable() -> None:
-    with EmbeddedStore() as server:
-        store = open_store(server.url)
-        store.migrate()
-    for call in (
-        store.migrate,
-        lambda: store.insert("gcpu", gcpu("s", [("a.f", T0, 1)]), token="t"),
-        lambda: store.last_offsets("gcpu", STREAM, "profiles", [0]),
-        lambda: store.series("gcpu", "s", T0, T0 + MINUTE, MINUTE),
-        lambda: store.stacks("s", (T0, T0 + 1), (T0 + 1, T0 + 2)),
-        lambda: store.rows("changes", "s", T0, T0 + 1),
-    ):
-        with pytest.raises(StoreUnavailable, match="does not answer: Connection refused"):
-            call()
-    store.close()
-    with pytest.raises(StoreUnavailable, match=f"{server.url} does not answer"):
-        open_store(server.url)
-
-
-def test_a_store_without_tables_says_what_to_do(store_dsn: str) -> None:
-    with (
-        closing(open_store(f"{store_dsn}/never_made")) as store,
-        pytest.raises(ConfigError, match="smidgen store migrate"),
-    ):
-        store.rows("changes", "s", T0, T0 + 1)
-
-
-@pytest.mark.parametrize(
-    ("dsn", "text"),
-    [
-        pytest.param("ftp://host/db", "should begin with http://", id="scheme"),
-        pytest.param("localhost:8123", "should begin with http://", id="no scheme"),
-        pytest.param("http:///db", "has no host", id="no host"),
-        pytest.param("http://host:port/", "port", id="port"),
-        pytest.param("http://host/a/b", "one database name", id="path"),
-        pytest.param("http://u:secret@host/?color=red", "unknown option 'color'", id="option"),
-        pytest.param("chdb://", "chdb:///absolute/path", id="chdb nowhere"),
-        pytest.param("chdb://relative/path", "chdb:///absolute/path", id="chdb relative"),
-    ],
-)
-def test_a_wrong_dsn_is_one_clear_line(dsn: str, text: str) -> None:
-    with pytest.raises(ConfigError, match=text) as raised:
-        open_store(dsn)
-    assert "secret" not in str(raised.value)
-    assert "\n" not in str(raised.value)
-
-
-def test_a_second_chdb_folder_in_one_process_is_refused(chdb_dsn: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="chdb"):
-        open_store(f"chdb://{tmp_path}")

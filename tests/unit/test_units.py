@@ -17,6 +17,7 @@ from pipeline.units import format_duration, parse_duration_s, parse_size_bytes
         (0, 0.0),
         (90, 90.0),
         (0.5, 0.5),
+        ("0.5", 0.5),
     ],
 )
 def test_durations_are_read(value: object, seconds: float) -> None:
@@ -26,7 +27,6 @@ def test_durations_are_read(value: object, seconds: float) -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        pytest.param("30", id="text without unit"),
         pytest.param("30 minutes", id="unknown unit"),
         pytest.param("30M", id="wrong case"),
         pytest.param("-5m", id="negative text"),
@@ -47,14 +47,24 @@ def test_what_is_no_duration_is_refused(value: object) -> None:
 
 @pytest.mark.parametrize(
     ("value", "size"),
-    [("512B", 512), ("1KiB", 1024), ("1.5KiB", 1536), ("16MiB", 16 * 1024**2), ("2GiB", 2 * 1024**3), (7, 7)],
+    [
+        ("512B", 512),
+        ("1KiB", 1024),
+        ("1.5KiB", 1536),
+        ("16MiB", 16 * 1024**2),
+        ("2GiB", 2 * 1024**3),
+        (7, 7),
+        ("7", 7),
+    ],
 )
 def test_sizes_are_read(value: object, size: int) -> None:
     assert parse_size_bytes(value) == size
 
 
 @pytest.mark.parametrize(
-    "value", ["16MB", "16", "-1KiB", "0KiB", "0.5B", 0, -1, 1.5, True, None], ids=lambda value: repr(value)
+    "value",
+    ["16MB", "-16", "-1KiB", "0", "0KiB", "0.5B", 0, -1, 1.5, True, None],
+    ids=lambda value: repr(value),
 )
 def test_what_is_no_size_is_refused(value: object) -> None:
     with pytest.raises(ValueError, match="size"):

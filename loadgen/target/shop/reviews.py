@@ -24,24 +24,12 @@ def summarise(reviews: Sequence[str]) -> dict[str, Any]:
             previous = word
     common = sorted(counts, key=lambda word: (-counts[word], word))[:8]
     repeated = sorted(pairs, key=lambda pair: (-pairs[pair], pair))[:4]
-    mood = 0
-    letters = 0
-    longest = ""
-    for review in reviews:
-        negated = False
-        for word in review.lower().rstrip(".").split():
-            if word in GOOD:
-                mood += -1 if negated else 1
-            elif word in BAD:
-                mood -= -1 if negated else 1
-            negated = word in ("not", "never", "wrong")
-            letters += len(word)
-            if (len(word), word) > (len(longest), longest):
-                longest = word
+    letters = sum(len(word) * count for word, count in counts.items())
+    mood = sum(counts.get(word, 0) for word in GOOD) - sum(counts.get(word, 0) for word in BAD)
     return {
         "words": [[word, counts[word]] for word in common],
         "pairs": repeated,
         "mood": mood,
         "effort": round(letters / max(1, sum(counts.values())), 3),
-        "longest": longest,
+        "longest": max(counts, key=lambda word: (len(word), word), default=""),
     }

@@ -1,0 +1,89 @@
+"""Rows of every table, as tests of stores insert them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pipeline.storage.interface import Store
+
+MINUTE = 60.0
+T0 = 1_700_000_040.0  # a whole minute
+STREAM = "stream-a"
+NASTY = [
+    "'; DROP TABLE gcpu; --",
+    "a\\'b\"c`d",
+    "tab\tnewline\nreturn\rnull\0end",
+    "{service:String}",
+    "%s %(service)s $1",
+    "größe.λ.関数.🙂",
+    " leading and trailing ",
+    "",
+]
+
+Columns = dict[str, Any]
+
+
+def place(rows: int, *, partition: int = 0, offset: int = 0, stream: str = STREAM) -> Columns:
+    return {
+        "stream": [stream] * rows,
+        "topic": ["profiles"] * rows,
+        "partition": [partition] * rows,
+        "last_offset": [offset] * rows,
+    }
+
+
+def gcpu(service: str, counts: Sequence[tuple[str, float, int]], **where: Any) -> Columns:
+    return {
+        "service": [service] * len(counts),
+        "kind": ["subroutine"] * len(counts),
+        "subroutine": [name for name, _, _ in counts],
+        "window": [window for _, window, _ in counts],
+        "samples": [samples for _, _, samples in counts],
+        **place(len(counts), **where),
+    }
+
+
+def totals(service: str, counts: Sequence[tuple[float, int]], **where: Any) -> Columns:
+    return {
+        "service": [service] * len(counts),
+        "window": [window for window, _ in counts],
+        "samples": [samples for _, samples in counts],
+        **place(len(counts), **where),
+    }
+
+
+def stacks(service: str, counts: Sequence[tuple[tuple[str, ...], float, int]], width: float = 600) -> Columns:
+    return {
+        "service": [service] * len(counts),
+        "stack_id": [hash(stack) % 2**64 for stack, _, _ in counts],
+        "frames": [list(stack) for stack, _, _ in counts],
+        "window": [window for _, window, _ in counts],
+        "width_s": [width] * len(counts),
+        "samples": [samples for _, _, samples in counts],
+        **place(len(counts)),
+    }
+
+
+def metrics(service: str, points: Sequence[tuple[str, float, float]], setup: int = 0) -> Columns:
+    return {
+        "service": [service] * len(points),
+        "metric": [metric for metric, _, _ in points],
+        "setup": [setup] * len(points),
+        "time": [time for _, time, _ in points],
+        "value": [value for _, _, value in points],
+        **place(len(points)),
+    }
+
+
+def change(service: str, number: str, time: float, **given: Any) -> Columns:
+    row = {
+        **{"id": number, "service": service, "time": time, "title": f"change {number}", "author": "Ada"},
+        **{"summary": "", "files": ["a.py", "b.py"], "subroutines": ["a.f"], "gates": []},
+        **given,
+    }
+    return {name: [value] for name, value in row.items()}
+
+
+def total_samples(store: Store, service: str) -> float:
+    return float(store.series("gcpu", service, T0, T0 + 100 * MINUTE, MINUTE).samples.sum())
