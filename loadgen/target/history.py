@@ -73,10 +73,12 @@ _SUMMARISE_AFTER = """\
     counts, pairs = count_words(reviews)
     common"""
 
-_COUNT_WORDS = '''\
+_SUMMARISE_END = '''\
         "longest": max(counts, key=lambda word: (len(word), word), default=""),
     }
+'''
 
+_COUNT_WORDS = '''
 
 def count_words(reviews: Sequence[str]) -> tuple[dict[str, int], dict[str, int]]:
     """Count the words of reviews, and the pairs of words that follow each other."""
@@ -188,7 +190,7 @@ HISTORY: tuple[Commit, ...] = (
         age_h=8,
         edits=(
             Edit("shop/reviews.py", _SUMMARISE_BEFORE, _SUMMARISE_AFTER),
-            Edit("shop/reviews.py", _COUNT_WORDS.partition("    }\n")[0] + "    }\n", _COUNT_WORDS),
+            Edit("shop/reviews.py", _SUMMARISE_END, _SUMMARISE_END + _COUNT_WORDS),
         ),
     ),
     Commit(

@@ -111,8 +111,7 @@ class AggregateStage:
         if len(rows["samples" if "samples" in rows else "value"]):
             size = len(rows["partition"])
             place = {"stream": [self._stream] * size, "topic": [fresh[0].topic] * size}
-            width = {"width_s": [self._stack_window_s] * size} if table == "stacks" else {}
-            self._store.insert(table, {**rows, **place, **width}, token=self._token(table, fresh))
+            self._store.insert(table, {**rows, **place}, token=self._token(table, fresh))
         for record in fresh:
             at = (record.topic, record.partition)
             resume[at] = max(resume.get(at, -1), record.offset)
