@@ -7,10 +7,10 @@ import math
 import signal
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
+from types import FrameType, TracebackType
+from typing import Any, Self
 
 from agents.aggregate import Source, build_profile, encode_within
 from agents.broker import OVERHEAD_BYTES, Connection
@@ -40,6 +40,8 @@ FLUSH_S = 10.0
 
 ORPHAN_S = 60
 """How long a sampler outlives an agent that was killed, at most, besides two intervals."""
+
+_STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,24 +77,31 @@ def run_agent(plan: Plan, settings: Settings, topics: Topics, *, clock: Clock) -
         SamplerError: the process cannot be sampled.
     """
     binary = find_py_spy()
-    if not plan.command:
-        _sample(plan, ExistingProcess(plan.pid or 0), binary, settings, topics, clock)
-        return 0
-    command = StartedCommand(plan.command)
-    try:
-        stopped = _sample(plan, command, binary, settings, topics, clock)
-        code = 0 if stopped else command.exit_code()
-    finally:
-        command.stop()
+    with _StopSignals() as signals:
+        if not plan.command:
+            target = ExistingProcess(plan.pid or 0)
+            _sample(plan, target, binary, settings, topics, clock, signals)
+            return 0
+        command = StartedCommand(plan.command)
+        try:
+            _sample(plan, command, binary, settings, topics, clock, signals)
+            code = 0 if signals.received else command.exit_code()
+        finally:
+            command.stop()
     if code:
         log.error("%s failed with exit code %d", plan.command[0], code)
     return 1 if code else 0
 
 
 def _sample(
-    plan: Plan, target: Target, binary: str, settings: Settings, topics: Topics, clock: Clock
-) -> bool:
-    """Sample until the process ends; tell whether a signal ended it instead."""
+    plan: Plan,
+    target: Target,
+    binary: str,
+    settings: Settings,
+    topics: Topics,
+    clock: Clock,
+    signals: _StopSignals,
+) -> None:
     with tempfile.TemporaryDirectory(prefix="smidgen-agent-") as folder:
         kernel = PySpy(
             binary=binary,
@@ -105,9 +114,8 @@ def _sample(
             subprocesses=plan.subprocesses,
         )
         sampler = Sampler(kernel, target, interval_s=plan.interval_s, clock=clock)
-        with _stopped_by_signals(sampler):
-            _publish_intervals(plan, sampler, settings, topics)
-        return sampler.stopping
+        signals.stop(sampler)
+        _publish_intervals(plan, sampler, settings, topics)
 
 
 def _publish_intervals(plan: Plan, sampler: Sampler, settings: Settings, topics: Topics) -> None:
@@ -144,16 +152,31 @@ def _account(delivery: Delivery) -> None:
         log.warning("not confirmed by the broker when the agent ended: %s", delivery.unsent)
 
 
-@contextmanager
-def _stopped_by_signals(sampler: Sampler) -> Iterator[None]:
-    """Let SIGINT and SIGTERM end sampling in order."""
+class _StopSignals:
+    """Lets SIGINT and SIGTERM end sampling in order, also those that come before it began."""
 
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        sampler.stop()
+    def __init__(self) -> None:
+        self.received = False
+        self._sampler: Sampler | None = None
+        self._before: dict[signal.Signals, Any] = {}
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
+    def stop(self, sampler: Sampler) -> None:
+        """Make signals stop this sampler, at once if one came already."""
+        self._sampler = sampler
+        if self.received:
+            sampler.stop()
+
+    def __enter__(self) -> Self:
+        self._before = {number: signal.signal(number, self._receive) for number in _STOPS}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
             signal.signal(number, handler)
+
+    def _receive(self, _number: int, _frame: FrameType | None) -> None:
+        self.received = True
+        if self._sampler:
+            self._sampler.stop()

@@ -27,6 +27,9 @@ START_S = 10.0
 STOP_S = 5.0
 """How long a run may take to write its stacks after it was told to end."""
 
+ATTACH_S = 2.0
+"""How long to try to attach to a process that somebody else started, perhaps only just now."""
+
 RETRY_S = 0.05
 MAX_FAILURES = 5
 """Attempts to take up sampling again after a run that ended on a living process."""
@@ -89,14 +92,14 @@ class Sampler:
 
     def _first_run(self) -> Run | None:
         """Start the first run, repeatedly while the process is still starting; None if there is no more."""
-        deadline = self._clock() + (START_S if self._target.starting else 0.0)
+        deadline = self._clock() + (START_S if self._target.starting else ATTACH_S)
         while True:
             run = self._start(lambda: self.stopping)
             if run.is_ready:
                 return run
             if self.stopping or (self._target.starting and not self._target.alive()):
                 return None
-            if self._clock() >= deadline:
+            if self._clock() >= deadline or not self._target.alive():
                 raise SamplerError(f"cannot sample process {self._target.pid}: {run.complaint()}")
             self._pause()
 

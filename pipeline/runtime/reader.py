@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -35,7 +36,8 @@ async def read_topic(
 ) -> AsyncIterator[Entry]:
     """Yield the messages of a topic, in order within each partition.
 
-    It begins with the oldest message, or with what comes from now on. Without ``follow`` it ends at what
+    It begins with the oldest message, or with what comes from now on (on the embedded broker, with the last
+    messages that were published together). Without ``follow`` it ends at what
     was newest when it began; in any case it ends after ``timeout_s``.
 
     Raises:
@@ -72,19 +74,23 @@ async def _entries(
     follow: bool,
     deadline: float | None,
 ) -> AsyncIterator[Entry]:
-    ends = await consumer.end_offsets(places)
-    starts = await consumer.beginning_offsets(places) if from_start else ends
+    starts = await (consumer.beginning_offsets(places) if from_start else consumer.end_offsets(places))
     for place in places:
         consumer.seek(place, starts[place])
-    left = {place for place in places if starts[place] < ends[place]}
+    ends: dict[TopicPartition, int] = {}
+    left = set(places)
     while follow or left:
         wait_s = POLL_S if deadline is None else min(POLL_S, deadline - time.monotonic())
         if wait_s <= 0:
             return
-        for place, messages in (await consumer.getmany(timeout_ms=int(wait_s * 1000))).items():
+        fetched = await consumer.getmany(timeout_ms=int(wait_s * 1000))
+        for place in places:
+            # The end is what the first fetch says: asked directly, the embedded broker names an earlier one.
+            if place not in ends and (end := consumer.highwater(place)) is not None:
+                ends[place] = end
+        for place, messages in fetched.items():
             for m in messages:
                 if follow or m.offset < ends[place]:
                     headers = tuple((name, value or b"") for name, value in m.headers)
                     yield Entry(m.partition, m.offset, m.timestamp / 1000, m.key, m.value, headers)
-            if messages[-1].offset >= ends[place] - 1:
-                left.discard(place)
+        left = {place for place in left if await consumer.position(place) < ends.get(place, math.inf)}

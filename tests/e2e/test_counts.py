@@ -32,9 +32,9 @@ def test_every_sample_is_counted_once(
     own_broker: str, store_dsn: str, shared_store: Store, service_name: str
 ) -> None:
     load = build_load(service_name, 300)
-    publish_load(own_broker, load)
+    ends = publish_load(own_broker, load)
     with WorkerProcess(own_broker, store_dsn, "aggregate", batch_size=50) as worker:
-        wait_done(own_broker, worker)
+        wait_done(own_broker, ends, worker)
         assert worker.stop() == 0
     assert_counted(shared_store, load)
 
@@ -44,12 +44,12 @@ def test_inserts_that_fail_or_whose_answer_is_lost_are_repeated_without_doubling
 ) -> None:
     faults = {2: "lost", 3: "lost", 5: "refused", 6: "refused", 8: "lost", 11: "lost", 15: "refused"}
     load = build_load(service_name, 120)
-    publish_load(own_broker, load)
+    ends = publish_load(own_broker, load)
     with (
         FailingStore(store_dsn, faults.get) as failing,
         WorkerProcess(own_broker, failing.url, "aggregate") as worker,
     ):
-        wait_done(own_broker, worker)
+        wait_done(own_broker, ends, worker)
         assert worker.log.count("store unavailable") == len(faults)
         assert worker.stop() == 0
     assert_counted(shared_store, load)
@@ -61,7 +61,7 @@ def test_killed_in_the_middle_of_a_batch_again_and_again(
 ) -> None:
     """SIGKILL around chosen INSERTs: before one, or once it is stored but not yet answered."""
     load = build_load(service_name, 200)
-    publish_load(own_broker, load)
+    ends = publish_load(own_broker, load)
     running: list[WorkerProcess] = []
     # A batch makes three INSERTs (totals, gcpu, stacks): these lie within one and at both of its ends.
     at = {2: True, 7: False, 12: True}
@@ -81,7 +81,7 @@ def test_killed_in_the_middle_of_a_batch_again_and_again(
                 assert worker.process.returncode == -9, worker.log
                 assert stored_samples(shared_store, service_name) < load.samples
         with WorkerProcess(own_broker, failing.url, "aggregate") as worker:
-            wait_done(own_broker, worker)
+            wait_done(own_broker, ends, worker)
             assert worker.stop() == 0
     assert_counted(shared_store, load)
 
@@ -99,10 +99,10 @@ def test_partitions_move_between_workers_under_load(
         with WorkerProcess(own_broker, store_dsn, "aggregate", batch_size=5) as two:
             publish_load(own_broker, second)
             two.wait_ready()
-            publish_load(own_broker, third)
+            ends = publish_load(own_broker, third)
             wait_until(lambda: two.messages > 0, "the second worker at work", one, two)
             assert one.stop() == 0
-            wait_done(own_broker, two)
+            wait_done(own_broker, ends, two)
             assert two.stop() == 0
     everything = build_load(service_name, 0)
     everything = type(everything)(service_name, (*first.profiles, *second.profiles, *third.profiles))

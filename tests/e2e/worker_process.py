@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -235,50 +235,58 @@ def build_load(service: str, messages: int, *, hosts: int = 12, seed: int = 1) -
     return Load(service, tuple(profiles))
 
 
+Ends = dict[int, int]
+"""Partition → offset after the last message."""
+
+
 def publish(
     broker: str, messages: Sequence[tuple[bytes | None, bytes | None]], topic: str = "profiles"
-) -> None:
-    """Put (key, value) pairs on a topic."""
+) -> Ends:
+    """Put (key, value) pairs on a topic and return where it ends."""
 
-    async def send() -> None:
+    async def send() -> Ends:
         producer = AIOKafkaProducer(bootstrap_servers=broker, max_request_size=64 << 20, acks="all")
         await producer.start()
         try:
             waiting = [await producer.send(TOPICS[topic].name, value, key=key) for key, value in messages]
-            await asyncio.gather(*waiting)
+            places = await asyncio.gather(*waiting)
         finally:
             await producer.stop()
+        ends: Ends = {}
+        for place in places:
+            ends[place.partition] = max(ends.get(place.partition, 0), place.offset + 1)
+        return ends
 
-    asyncio.run(send())
+    return asyncio.run(send())
 
 
-def publish_load(broker: str, load: Load) -> None:
-    """Put the profiles of a load on their topic."""
-    publish(broker, [(f"{p.service}/{p.host}".encode(), encode_profile(p)) for p in load.profiles])
+def publish_load(broker: str, load: Load) -> Ends:
+    """Put the profiles of a load on their topic and return where it ends."""
+    return publish(broker, [(f"{p.service}/{p.host}".encode(), encode_profile(p)) for p in load.profiles])
 
 
-def committed_lag(broker: str, stage: str, topic: str) -> int:
-    """Return how many messages of a topic a stage has not committed."""
+def committed(broker: str, stage: str, topic: str, partitions: Iterable[int]) -> Ends:
+    """Return what a stage has committed of a topic; 0 where it has committed nothing."""
 
-    async def look() -> int:
-        consumer = AIOKafkaConsumer(
-            bootstrap_servers=broker, group_id=group_name(stage), enable_auto_commit=False
-        )
-        places = [TopicPartition(TOPICS[topic].name, p) for p in range(TOPICS[topic].partitions)]
+    async def look() -> Ends:
+        group = group_name(stage)
+        consumer = AIOKafkaConsumer(bootstrap_servers=broker, group_id=group, enable_auto_commit=False)
+        places = [TopicPartition(TOPICS[topic].name, p) for p in partitions]
         consumer.assign(places)
         await consumer.start()
         try:
-            ends = await consumer.end_offsets(places)
-            return sum([end - (await consumer.committed(place) or 0) for place, end in ends.items()])
+            return {place.partition: await consumer.committed(place) or 0 for place in places}
         finally:
             await consumer.stop()
 
     return asyncio.run(look())
 
 
-def wait_done(broker: str, *workers: WorkerProcess, topic: str = "profiles") -> None:
+def wait_done(broker: str, ends: Ends, *workers: WorkerProcess, topic: str = "profiles") -> None:
     """Wait until aggregate has committed everything on a topic."""
-    wait_until(lambda: committed_lag(broker, "aggregate", topic) == 0, f"all of {topic} committed", *workers)
+    wait_until(
+        lambda: committed(broker, "aggregate", topic, ends) == ends, f"all of {topic} committed", *workers
+    )
 
 
 def read_all(broker: str, topic: str) -> list[Entry]:
