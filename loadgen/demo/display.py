@@ -82,10 +82,9 @@ class LiveDisplay:
         table.add_row("scans", str(status.scans.get("unique", 0)))
         found = " → ".join(f"{status.candidates.get(topic, 0)} on {topic}" for topic in SCANS)
         table.add_row("candidates", found)
-        if (scan := status.last_scan) is not None:
-            steps = [f"{dropped.candidate.metric} ({dropped.step})" for dropped in scan.dropped[:3]]
-            if steps:
-                table.add_row("dropped last", escape(", ".join(steps)))
+        if dropped := [dropped for scan in status.ledger[-1:] for dropped in scan.dropped]:
+            steps = [f"{one.candidate.metric} ({one.step})" for one in dropped[:3]]
+            table.add_row("dropped last", escape(", ".join(steps)))
         if status.dead_letters:
             table.add_row("dead letters", f"[red]{len(status.dead_letters)}[/]")
         return table

@@ -1,4 +1,4 @@
-"""The load: one client that sends rounds of requests, one request after the other, without a pause."""
+"""The load: clients that send rounds of requests, one request after the other, without a pause."""
 
 from __future__ import annotations
 
@@ -22,43 +22,56 @@ class ServiceFailed(SmidgenError):
 class LoadDriver:
     """Keeps the service busy: a closed loop, so that a slower service gets fewer requests of the same mix.
 
-    One client at a time leaves the service's thread idle for a moment between requests, which is what lets
-    everything else live on two cores.
+    With two clients the service finds the next request waiting whenever it has answered one, so that its
+    idle time, which depends on what else the machine does, is no part of what is measured.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, clients: int = 2) -> None:
         self._rounds = make_rounds(_ROUNDS, seed)
         self._base = ""
         self._ready = asyncio.Event()
-        self._in_flight = asyncio.Lock()
+        self._in_flight = [asyncio.Lock() for _ in range(clients)]
         self.requests = 0
 
     async def switch(self, base: str) -> None:
-        """Send requests to another instance, ``http://host:port``, once the present one is answered."""
-        async with self._in_flight:
-            self._base = base
-            self._ready.set()
+        """Send requests to another instance, ``http://host:port``, and wait for the last answers of the old."""
+        self._base = base
+        self._ready.set()
+        for answered in self._in_flight:
+            async with answered:
+                pass
 
-    async def run(self) -> NoReturn:
+    async def run(self) -> None:
         """Send requests for as long as it is not cancelled.
 
         Raises:
             ServiceFailed: a request failed.
         """
         await self._ready.wait()
-        async with aiohttp.ClientSession(auto_decompress=False) as session:
-            for requests in cycle(self._rounds):
-                for request in requests:
-                    async with self._in_flight:
-                        await send(session, self._base, request)
-                    self.requests += 1
-        raise AssertionError("a cycle has no end")
+        try:
+            async with (
+                aiohttp.ClientSession(auto_decompress=False) as session,
+                asyncio.TaskGroup() as clients,
+            ):
+                for number, in_flight in enumerate(self._in_flight):
+                    first = number * _ROUNDS // len(self._in_flight)
+                    clients.create_task(self._client(session, in_flight, first))
+        except ExceptionGroup as failures:
+            raise failures.exceptions[0] from None
 
     async def warm_up(self, base: str) -> None:
         """Send one round, so that what a service does only once is done."""
-        async with aiohttp.ClientSession(auto_decompress=False) as session:
+        async with _session() as session:
             for request in self._rounds[0]:
                 await send(session, base, request)
+
+    async def _client(self, session: aiohttp.ClientSession, in_flight: asyncio.Lock, first: int) -> NoReturn:
+        for requests in cycle(self._rounds[first:] + self._rounds[:first]):
+            for request in requests:
+                async with in_flight:
+                    await send(session, self._base, request)
+                self.requests += 1
+        raise AssertionError("a cycle has no end")
 
 
 async def wait_until_healthy(base: str) -> None:
@@ -93,3 +106,7 @@ async def send(session: aiohttp.ClientSession, base: str, request: Request) -> b
     if response.status != 200:
         raise ServiceFailed(f"the shop answered {response.status} to {request.path[:60]}: {body[:200]!r}")
     return body
+
+
+def _session() -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(auto_decompress=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from loadgen.demo.verdict import Verdict, judge
 from loadgen.target.history import SLOW_SUBROUTINE
 from loadgen.target.repository import Revision, make_repository
 from pipeline.clock import Clock
+from pipeline.codec.scans import encode_scan
 from pipeline.errors import SmidgenError
 from pipeline.topics import DEFAULT_PATH, load_topics
 from pipeline.workloads import load_workloads
@@ -99,7 +100,7 @@ class Demo:
             return await crew.lead(self._script(crew))
         finally:
             await self._processes.stop_all()
-            self._keep_events()
+            self._keep_findings()
 
     async def _script(self, crew: Crew) -> Outcome:
         crew.add(self._processes.watch())
@@ -188,9 +189,11 @@ class Demo:
         verdict = judge(status.deployments, status.events, SLOW_SUBROUTINE, status.dead_letters)
         return Outcome(verdict=verdict, reports=tuple(reports))
 
-    def _keep_events(self) -> None:
-        lines = b"".join(orjson.dumps(event) + b"\n" for event in self._status.events)
-        (self._out / "events.jsonl").write_bytes(lines)
+    def _keep_findings(self) -> None:
+        """Write what was reported, and each scan's ledger of what was dropped and why."""
+        status = self._status
+        _write_lines(self._out / "events.jsonl", [orjson.dumps(event) for event in status.events])
+        _write_lines(self._out / "scans.jsonl", [encode_scan(scan) for scan in status.ledger])
 
     async def _line(self, process: Process, start: str) -> str:
         """Wait for a line of a process's log that contains ``start``, and return the line from there."""
@@ -213,3 +216,7 @@ class Demo:
         while True:
             self._status.requests = self._driver.requests
             await asyncio.sleep(_TICK_S)
+
+
+def _write_lines(path: Path, lines: Sequence[bytes]) -> None:
+    path.write_bytes(b"".join(line + b"\n" for line in lines))

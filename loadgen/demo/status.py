@@ -23,7 +23,7 @@ class Status:
     scans: dict[str, int] = field(default_factory=dict)  # topic → scans seen on it
     candidates: dict[str, int] = field(default_factory=dict)  # topic → candidates seen on it
     scanned_until: dict[str, float] = field(default_factory=dict)  # topic → end of the latest scan
-    last_scan: Scan | None = None  # the latest that dropped or kept a candidate
+    ledger: list[Scan] = field(default_factory=list)  # of topic unique, those with a candidate at any step
     unique_offsets: dict[int, int] = field(default_factory=dict)  # partition → next offset of topic unique
     dead_letters: list[str] = field(default_factory=list)  # reasons
     events: list[Mapping[str, Any]] = field(default_factory=list)

@@ -99,4 +99,4 @@ class Subscriber:
         if scan.part == scan.parts - 1:
             status.scanned_until[topic] = max(status.scanned_until.get(topic, 0.0), scan.end)
         if topic == "unique" and (scan.candidates or scan.dropped):
-            status.last_scan = scan
+            status.ledger.append(scan)

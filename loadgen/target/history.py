@@ -73,10 +73,10 @@ _SUMMARISE_AFTER = """\
     counts, pairs = count_words(reviews)
     common"""
 
-_SUMMARISE_END = '''\
+_SUMMARISE_END = """\
         "longest": max(counts, key=lambda word: (len(word), word), default=""),
     }
-'''
+"""
 
 _COUNT_WORDS = '''
 

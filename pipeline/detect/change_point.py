@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from pipeline.model import FloatArray, IntArray
+from pipeline.model import BoolArray, FloatArray, IntArray
 
 CHUNK_ROWS = 512
 """Series worked on together: few enough that their running sums stay in the processor's cache."""
@@ -102,8 +102,8 @@ def _find(
     """Return (index, mean before, mean after, statistic, splits searched) of one chunk."""
     known = weights > 0
     total_mass = weights.sum(axis=1)
-    weighted = np.where(known, values, 0.0) * weights
-    centre = _ratio(weighted.sum(axis=1), total_mass)
+    plain = np.where(known, values, 0.0) * weights
+    centre = _ratio(plain.sum(axis=1), total_mass)
     # Centring keeps the running sums small against the differences that matter, and makes their total 0.
     moved = np.where(known, values - centre[:, None], 0.0)
     weighted = moved * weights
@@ -111,13 +111,13 @@ def _find(
     # What remains of a constant series is rounding, in which everything looks significant.
     one_mean[one_mean <= total_mass * (1e-12 * centre) ** 2] = 0.0
 
-    def running(array: FloatArray) -> FloatArray:
+    def running(array: FloatArray | BoolArray) -> FloatArray:
         """Sum what lies left of each allowed split: (series, last - first + 1)."""
-        left: FloatArray = np.cumsum(array[:, first - 1 : last], axis=1)
+        left: FloatArray = np.cumsum(array[:, first - 1 : last], axis=1, dtype=np.float64)
         left += array[:, : first - 1].sum(axis=1, keepdims=True)
         return left
 
-    cusum, mass, points = running(weighted), running(weights), running(known.astype(np.float64))
+    cusum, mass, points = running(weighted), running(weights), running(known)
     all_points = known.sum(axis=1).astype(np.float64)
     allowed = (points >= min_points) & (all_points[:, None] - points >= min_points)
     # How much two means instead of one lower the squared error: the standardised CUSUM.
@@ -127,12 +127,15 @@ def _find(
     rows = np.arange(len(values))
     best = gain.argmax(axis=1)
     found = allowed[rows, best]
-    cusum_at, mass_at = cusum[rows, best], mass[rows, best]
+    mass_left, left, nonzero = mass[rows, best], running(plain)[rows, best], running(plain != 0)[rows, best]
+    before = _ratio(left, mass_left)
+    after = _ratio(plain.sum(axis=1) - left, total_mass - mass_left)
+    after[(plain != 0).sum(axis=1) == nonzero] = 0.0  # a mean of zeros is 0, not what rounding left over
     statistic = _likelihood_ratio(one_mean, gain[rows, best], all_points)
     return (
         np.where(found, best + first, -1).astype(np.float64),
-        np.where(found, centre + _ratio(cusum_at, mass_at), np.nan),
-        np.where(found, centre - _ratio(cusum_at, total_mass - mass_at), np.nan),
+        np.where(found, before, np.nan),
+        np.where(found, after, np.nan),
         np.where(found, statistic, 0.0),
         allowed.sum(axis=1).astype(np.float64),
     )

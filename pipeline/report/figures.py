@@ -111,6 +111,7 @@ def icicle_figure(tree: Icicle, service: str, subroutine: str, when: When) -> go
             branchvalues="total",
             sort=False,
             tiling={"orientation": "v", "pad": 1},
+            leaf={"opacity": 1.0},
             pathbar={"visible": True, "thickness": 22},
             textfont={"size": 12},
             marker=_colours(labels, delta, shown, subroutine, when),

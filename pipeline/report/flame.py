@@ -79,7 +79,7 @@ def largest_shifts(stacks: StackMatrix, limit: int) -> list[Shift]:
         for frame in set(frames):
             shares[frame] = shares.get(frame, 0.0) + share
     shifts = [Shift(name, float(share[0]), float(share[1])) for name, share in shares.items()]
-    return sorted(shifts, key=lambda shift: (-abs(shift.delta), shift.subroutine))[:limit]
+    return sorted(shifts, key=lambda shift: (-round(abs(shift.delta), 9), shift.subroutine))[:limit]
 
 
 def _shares(stacks: StackMatrix) -> FloatArray:

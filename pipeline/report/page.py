@@ -15,12 +15,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from pipeline.clock import from_iso, to_iso
+from pipeline.clock import to_iso
 from pipeline.codec import fields
+from pipeline.codec.inputs import change_from_json
 from pipeline.errors import InvalidMessage
-from pipeline.model import FloatArray, MetricKind, SeriesMatrix, StackMatrix
+from pipeline.model import FloatArray, MetricKind, SeriesMatrix, StackMatrix, Suspect
 from pipeline.report.figures import Line, icicle_figure, series_figure
-from pipeline.report.flame import icicle, largest_shifts
+from pipeline.report.flame import Icicle, icicle, largest_shifts
 from pipeline.report.windows import ScanWindows
 
 _SHIFTS = 12
@@ -47,23 +48,13 @@ def render_report(report: ReportData) -> str:
     """Return the page as HTML.
 
     Raises:
-        InvalidMessage: the event lacks something that every event has.
+        InvalidMessage: the event lacks something that every event has, or it is of the wrong type.
     """
-    data = report.event["data"]
-    before, after = fields.number(data, "before"), fields.number(data, "after")
-    change_time = from_iso(fields.text(data, "change_time"))
-    metric, service = fields.text(data, "metric"), fields.text(data, "service")
-    ratio = fields.text(data, "metric_kind") != "service"
-    figures: dict[str, Markup] = {}
-    line = _line(report.series, data, report.windows)
-    if line is not None:
-        figures["series"] = _embedded(
-            series_figure(line, report.windows, change_time, before, after), "series"
-        )
+    data = _checked(report.event["data"])
+    change_time = fields.moment(data, "change_time")
     tree = icicle(report.stacks)
-    if len(tree.paths) > 1:
-        figures["before"] = _embedded(icicle_figure(tree, service, metric, "before"), "before")
-        figures["after"] = _embedded(icicle_figure(tree, service, metric, "after"), "after")
+    ratio = data["metric_kind"] != "service"
+    figures = _figures(report, data, change_time, tree)
     return (
         _environment(ratio)
         .get_template("page.html")
@@ -72,19 +63,62 @@ def render_report(report: ReportData) -> str:
             event=report.event,
             data=data,
             change_time=change_time,
-            detected_time=from_iso(fields.text(data, "detected_time")),
+            detected_time=fields.moment(data, "detected_time"),
             figures=figures,
             trunk=tree.trunk,
             shifts=largest_shifts(report.stacks, _SHIFTS),
             windows=report.windows,
-            suspects=fields.listing(data, "root_causes", optional=True),
+            suspects=[_suspect(raw) for raw in fields.listing(data, "root_causes", optional=True)],
             group=[
-                {**member, "spark": _spark(_line(report.series, member, report.windows))}
+                {**_levels(member), "spark": _spark(_line(report.series, member, report.windows))}
                 for member in fields.listing(data, "group", optional=True)
             ],
             ratio=ratio,
         )
     )
+
+
+def _figures(
+    report: ReportData, data: Mapping[str, Any], change_time: float, tree: Icicle
+) -> dict[str, Markup]:
+    figures: dict[str, Markup] = {}
+    line = _line(report.series, data, report.windows)
+    if line is not None:
+        plot = series_figure(line, report.windows, change_time, data["before"], data["after"])
+        figures["series"] = _embedded(plot, "series")
+    if len(tree.paths) > 1:
+        service, metric = data["service"], data["metric"]
+        figures["before"] = _embedded(icicle_figure(tree, service, metric, "before"), "before")
+        figures["after"] = _embedded(icicle_figure(tree, service, metric, "after"), "after")
+    return figures
+
+
+def _checked(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an event's data; whatever the page shows of it is there and of the right type."""
+    for name in ("service", "workload", "kind"):
+        fields.text(data, name)
+    for name in ("p_value", *(["statistic"] if "statistic" in data else [])):
+        fields.number(data, name)
+    return _levels(data)
+
+
+def _levels(raw: object) -> Mapping[str, Any]:
+    if not isinstance(raw, Mapping):
+        raise InvalidMessage("group: each should be an object")
+    for name in ("metric", "metric_kind"):
+        fields.text(raw, name)
+    for name in ("before", "after", "delta", *(["relative"] if raw.get("relative") is not None else [])):
+        fields.number(raw, name)
+    return {"relative": None, **raw}
+
+
+def _suspect(raw: object) -> Suspect:
+    if not isinstance(raw, Mapping) or not isinstance(raw.get("change"), dict):
+        raise InvalidMessage("root_causes: each should be an object with a change")
+    factors = raw.get("factors", {})
+    if not isinstance(factors, Mapping):
+        raise InvalidMessage("factors: should be an object")
+    return Suspect(change_from_json(raw["change"]), fields.number(raw, "score"), factors)
 
 
 def _line(series: SeriesMatrix, data: Mapping[str, Any], windows: ScanWindows) -> Line | None:

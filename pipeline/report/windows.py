@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.clock import from_iso
 from pipeline.codec import fields
 from pipeline.workloads import Workload
 
@@ -35,7 +34,7 @@ def scan_windows(event: Mapping[str, Any], workload: Workload) -> ScanWindows:
         InvalidMessage: the event lacks a time, or it is wrong.
     """
     data = event["data"]
-    detected, change = (from_iso(fields.text(data, key)) for key in ("detected_time", "change_time"))
+    detected, change = fields.moment(data, "detected_time"), fields.moment(data, "change_time")
     step = workload.rerun_interval_s
     end = math.floor(detected / step + 1e-6) * step
     if change >= end - workload.extended_s:  # detected at a time that is no boundary: keep the change inside

@@ -6,6 +6,7 @@ docs/operations.md.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -48,6 +49,7 @@ class StageApp(faust.App):
     """A Faust app that writes nothing to disk and reads no environment."""
 
     BootStrategy = _ConsumerOnly
+    logger = logging.getLogger("faust.app")  # what Faust says of itself is not Smidgen's own log
 
     async def on_first_start(self) -> None:
         """Skip the data directory that Faust would create for tables."""
@@ -138,8 +140,8 @@ def connect(app: StageApp, loop: StageLoop, settings: Settings, on_ready: Callab
 def _add_stream(app: StageApp, loop: StageLoop, topic: str, settings: Settings) -> None:
     async def worker(untyped: faust.StreamT[Any]) -> None:
         stream = cast(streams.Stream[Any], untyped)
-        # noack_take puts the stream's own setting back when it ends. With the default, Faust would then
-        # acknowledge, unseen, everything still in its buffer.
+        # noack_take puts the stream's own setting back when it ends. Were a worker to end before its app,
+        # the default would acknowledge, unseen, whatever the stream still delivers.
         stream.enable_acks = False
         await loop.run(topic, stream.noack_take(settings.batch_size, within=settings.batch_wait_s))
 

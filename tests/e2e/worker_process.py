@@ -56,12 +56,20 @@ def wait_until(condition: Callable[[], bool], what: str, *workers: WorkerProcess
         time.sleep(0.1)
 
 
+_MAIN = """
+from pipeline.runtime import app
+from pipeline.cli import main
+app.SESSION_TIMEOUT_S = 6.0  # the shortest that brokers allow: a test waits for it after every kill
+main()
+"""
+
+
 class WorkerProcess:
     """``smidgen worker`` as a process of its own; its log goes to a file."""
 
     def __init__(self, broker: str, store: str, *stages: str, batch_size: int = 20) -> None:
         self._log = tempfile.NamedTemporaryFile("w+", prefix="smidgen-worker-", suffix=".log")  # noqa: SIM115
-        command = [sys.executable, "-c", "from pipeline.cli import main; main()", "worker", *stages]
+        command = [sys.executable, "-c", _MAIN, "worker", *stages]
         flags = ["--broker", broker, "--store", store, "--batch-size", str(batch_size)]
         flags += ["--batch-wait", "0.2s", "--no-idempotent-producer", "--log-level", "debug"]
         self.process = subprocess.Popen([*command, *flags], stderr=self._log, stdout=self._log)

@@ -61,6 +61,13 @@ def test_a_step_without_noise_is_certain_and_finite() -> None:
     assert found.p_value[0] < 1e-100
 
 
+@pytest.mark.parametrize("falling", [False, True], ids=["from nothing", "to nothing"])
+def test_the_level_of_zeros_is_exactly_zero(falling: bool) -> None:
+    series = np.concatenate([np.zeros(33), np.random.default_rng(4).uniform(0.05, 0.08, 17)])
+    found = find(series[::-1] if falling else series)
+    assert (found.after if falling else found.before).tolist() == [0.0]
+
+
 def test_is_the_split_of_maximum_likelihood() -> None:
     rng = np.random.default_rng(3)
     series = rng.normal(0, 1, (100, 60)) + np.where(np.arange(60) >= 40, 0.8, 0.0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 CATEGORIES = ("garden", "kitchen", "lighting", "office", "outdoor", "tools")
 
-REVIEWS = 1_150
+REVIEWS = 2_000
 """So many reviews has every product: this shop is old."""
 
 _ADJECTIVES = """

@@ -23,7 +23,8 @@ def summarise(reviews: Sequence[str]) -> dict[str, Any]:
             pairs[pair] = pairs.get(pair, 0) + 1
             previous = word
     common = sorted(counts, key=lambda word: (-counts[word], word))[:8]
-    repeated = sorted(pairs, key=lambda pair: (-pairs[pair], pair))[:4]
+    most = max(pairs.values(), default=0)
+    repeated = sorted(pair for pair, count in pairs.items() if count == most)[:4]
     letters = sum(len(word) * count for word, count in counts.items())
     mood = sum(counts.get(word, 0) for word in GOOD) - sum(counts.get(word, 0) for word in BAD)
     return {

@@ -1,0 +1,1 @@
+"""The pipeline over files: the same stages, without Kafka."""

@@ -1,0 +1,186 @@
+"""Start, stop, crash: what a worker process does when it is told to, and when it cannot go on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from pipeline.clock import system_clock
+from pipeline.config import Settings
+from pipeline.model import Outgoing, Record
+from pipeline.runtime import app
+from pipeline.runtime.admin import apply_topics, check_topics
+from pipeline.runtime.service import Service
+from pipeline.stages.base import Decoder
+from pipeline.storage.interface import Store
+from tests.e2e.worker_process import (
+    TOPICS,
+    FailingStore,
+    WorkerProcess,
+    assert_counted,
+    build_load,
+    committed,
+    fresh_broker,
+    publish,
+    publish_load,
+    read_all,
+    wait_done,
+    wait_until,
+)
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture
+def own_broker() -> Iterator[str]:
+    with fresh_broker() as url:
+        yield url
+
+
+def test_sigterm_in_the_middle_of_a_batch_finishes_it_or_leaves_it_to_the_next(
+    own_broker: str, store_dsn: str, shared_store: Store, service_name: str
+) -> None:
+    """First the INSERT ends a little after the signal, then (another worker) it hangs for good."""
+    load = build_load(service_name, 100)
+    ends = publish_load(own_broker, load)
+    reached, release = threading.Event(), threading.Event()
+
+    def fault(number: int) -> Callable[[bool], None] | None:
+        def hold(done: bool) -> None:
+            if not done:
+                reached.set()
+                release.wait(60)
+
+        return hold if number in (4, 9) else None
+
+    with FailingStore(store_dsn, fault) as failing:
+        with WorkerProcess(own_broker, failing.url, "aggregate") as worker:
+            assert reached.wait(60), worker.log
+            threading.Timer(1.0, release.set).start()
+            assert worker.stop() == 0
+            assert "stopped" in worker.log
+            assert "going on without" not in worker.log
+        assert sum(committed(own_broker, "aggregate", "profiles", ends).values()) >= 40
+        reached.clear()
+        release.clear()
+        with WorkerProcess(own_broker, failing.url, "aggregate") as worker:
+            assert reached.wait(60), worker.log
+            began = time.monotonic()
+            assert worker.stop() == 0
+            assert time.monotonic() - began < 12
+            assert "finishing the batch takes more than" in worker.log
+        release.set()
+    with WorkerProcess(own_broker, store_dsn, "aggregate") as worker:
+        wait_done(own_broker, ends, worker)
+        assert worker.stop() == 0
+    assert_counted(shared_store, load)
+
+
+def test_an_idle_worker_stops_at_once(own_broker: str, store_dsn: str) -> None:
+    with WorkerProcess(own_broker, store_dsn, "all") as worker:
+        worker.wait_ready()
+        assert "ready: aggregate, detect, filter, dedup, rootcause" in worker.log
+        began = time.monotonic()
+        assert worker.stop() == 0
+        assert time.monotonic() - began < 5
+
+
+@pytest.fixture(autouse=True)
+def short_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "SESSION_TIMEOUT_S", 6.0)
+
+
+def text(value: bytes | None) -> str:
+    return (value or b"").decode()
+
+
+@dataclass
+class Relay:
+    """Passes text from one topic to another and does what ``act`` says with each batch."""
+
+    name: str
+    inputs: Mapping[str, Decoder]
+    output: str | None = None
+    act: Callable[[Sequence[Record]], None] = lambda _: None
+    seen: list[str] = field(default_factory=list)
+
+    def assigned(self, topic: str, partitions: Sequence[int]) -> None:
+        pass
+
+    def handle(self, batch: Sequence[Record]) -> list[Outgoing]:
+        self.act(batch)
+        self.seen += [record.payload for record in batch]
+        if self.output is None:
+            return []
+        return [Outgoing(self.output, record.payload, record.payload.encode()) for record in batch]
+
+    def settled(self) -> None:
+        pass
+
+
+def serve(broker: str, *stages: Relay) -> int:
+    settings = Settings(broker=broker, batch_wait=0.1, idempotent_producer=False)
+    return asyncio.run(_serve(settings, stages))
+
+
+async def _serve(settings: Settings, stages: Sequence[Relay]) -> int:
+    return await asyncio.wait_for(Service(settings, TOPICS, stages, system_clock).run(), 60)
+
+
+def stop_this_process() -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_several_stages_in_one_process_hand_on_to_each_other(own_broker: str) -> None:
+    def stop(batch: Sequence[Record]) -> None:
+        if len(last.seen) + len(batch) == 50:
+            stop_this_process()
+
+    first = Relay("first", {"profiles": text}, output="windows")
+    last = Relay("last", {"windows": text}, act=stop)
+    sent = [f"m{number}" for number in range(50)]
+    ends = publish(own_broker, [(m.encode(), m.encode()) for m in sent])
+    assert serve(own_broker, first, last) == 0
+    assert sorted(last.seen) == sorted(sent)
+    assert committed(own_broker, "first", "profiles", ends) == ends
+
+
+def test_a_stage_that_fails_stops_the_process_and_keeps_its_batch(own_broker: str) -> None:
+    def fail(batch: Sequence[Record]) -> None:
+        raise ZeroDivisionError("a bug in a stage")
+
+    ends = publish(own_broker, [(b"k", b"v")] * 3)
+    assert serve(own_broker, Relay("clumsy", {"profiles": text}, act=fail)) == 1
+    assert set(committed(own_broker, "clumsy", "profiles", ends).values()) == {0}
+    again = Relay("clumsy", {"profiles": text}, act=lambda batch: stop_this_process())
+    assert serve(own_broker, again) == 0
+    assert again.seen == ["v"] * 3
+
+
+def test_nothing_in_the_buffers_is_committed_on_the_way_out(own_broker: str) -> None:
+    slow = Relay("slow", {"profiles": text}, act=lambda batch: stop_this_process())
+    ends = publish(own_broker, [(b"k", f"{number}".encode()) for number in range(3000)])
+    assert serve(own_broker, slow) == 0
+    (partition,) = ends
+    done = committed(own_broker, "slow", "profiles", ends)[partition]
+    assert 0 < len(slow.seen) < 3000, "the rest should still be in the buffers"
+    assert done <= len(slow.seen)
+
+
+def test_topics_are_created_once_and_drift_is_told(own_broker: str) -> None:
+    assert asyncio.run(check_topics(own_broker, TOPICS)) == []
+    assert asyncio.run(apply_topics(own_broker, TOPICS)) == ([], [])
+    assert read_all(own_broker, "feedback") == []
+
+
+def test_reading_ends_with_the_newest_message(own_broker: str) -> None:
+    publish(own_broker, [(f"{n}".encode(), f"{n}".encode()) for n in range(40)], "regressions")
+    wait_until(lambda: len(read_all(own_broker, "regressions")) == 40, "all messages read")
+    assert sorted(int(e.value or b"") for e in read_all(own_broker, "regressions")) == list(range(40))
