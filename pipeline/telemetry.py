@@ -22,6 +22,28 @@ NAMES = (MESSAGES, SAMPLES, PUBLISHED, DEAD_LETTERS, RETRIES)
 SUMMARY_INTERVAL_S = 60.0
 
 
+REPEAT_INTERVAL_S = 30.0
+
+
+class RepeatFilter(logging.Filter):
+    """Lets a library say the same thing once in a while: an outage would be 20 lines a second."""
+
+    def __init__(self, *libraries: str) -> None:
+        super().__init__()
+        self._libraries = libraries
+        self._said: dict[tuple[str, str], float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Drop a library's message whose template was logged less than REPEAT_INTERVAL_S before."""
+        if record.name.partition(".")[0] not in self._libraries:
+            return True
+        key = (record.name, str(record.msg))
+        if record.created - self._said.get(key, -REPEAT_INTERVAL_S) < REPEAT_INTERVAL_S:
+            return False
+        self._said[key] = record.created
+        return True
+
+
 class Telemetry:
     """Counters of one stage in this process since the last summary."""
 

@@ -34,7 +34,7 @@ class LoadDriver:
         self.requests = 0
 
     async def switch(self, base: str) -> None:
-        """Send requests to another instance, ``http://host:port``, and wait for the last answers of the old."""
+        """Send requests to another instance, ``http://host:port``; wait for the old one's last answers."""
         self._base = base
         self._ready.set()
         for answered in self._in_flight:

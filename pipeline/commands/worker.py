@@ -19,6 +19,7 @@ from pipeline.stages.base import Stage
 from pipeline.stages.factory import STAGES, build_stage
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
+from pipeline.telemetry import RepeatFilter
 from pipeline.topics import Topics, load_topics
 from pipeline.workloads import load_workloads
 
@@ -52,6 +53,8 @@ class StageName(click.ParamType):
 )
 def worker(stages: tuple[str, ...], settings: Settings) -> int:
     """Run stages (aggregate, detect, filter, dedup, rootcause, or all) until SIGTERM or Ctrl-C."""
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(RepeatFilter("aiokafka", "faust", "mode"))
     names = STAGES if "all" in stages else tuple(name for name in STAGES if name in stages)
     topics = load_topics(settings.topics)
     workloads = load_workloads(settings.workloads)

@@ -109,6 +109,15 @@ def count_samples(
     )
 
 
+def stack_ids(stacks: Sequence[Sequence[str]]) -> UIntArray:
+    """Return the 64-bit hashes of stacks of elements, as ``count_samples`` identifies them: (stacks,)."""
+    vocabulary: dict[str, int] = {}
+    flat = [vocabulary.setdefault(label, len(vocabulary)) for stack in stacks for label in stack]
+    hashes = np.array([xxhash.xxh3_64_intdigest(label.encode()) for label in vocabulary], dtype=np.uint64)
+    starts = np.cumsum([0, *map(len, stacks)], dtype=np.int64)
+    return _hash_stacks(hashes[np.array(flat, dtype=np.int64)], starts)
+
+
 def _flatten(profiles: Sequence[Profile], vocabulary: dict[str, int]) -> tuple[IntArray, IntArray]:
     """Return the elements of all stacks as indexes into ``vocabulary`` (which grows), and stack lengths."""
     flats, lengths = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]

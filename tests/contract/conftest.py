@@ -1,4 +1,4 @@
-"""Every store there is: chDB in this process, and ClickHouse's HTTP interface."""
+"""Every store there is: chDB in this process, ClickHouse's HTTP interface, and plain arrays."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from contextlib import closing
 
 import pytest
 
+from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
 
@@ -27,7 +28,19 @@ def dsn(request: pytest.FixtureRequest) -> str:
     return value
 
 
+@pytest.fixture(params=["chdb", "http", "arrays"])
+def store(request: pytest.FixtureRequest) -> Iterator[Store]:
+    """Any store; a test that also asks the engine itself takes ``sql_store``."""
+    if request.param == "arrays":
+        yield ArrayStore()
+        return
+    fixture = {"chdb": "chdb_dsn", "http": "store_dsn"}[request.param]
+    with closing(open_store(request.getfixturevalue(fixture))) as opened:
+        yield opened
+
+
 @pytest.fixture
-def store(dsn: str) -> Iterator[Store]:
+def sql_store(dsn: str) -> Iterator[Store]:
+    """A store over SQL, reachable past the store by ``dsn``."""
     with closing(open_store(dsn)) as opened:
         yield opened

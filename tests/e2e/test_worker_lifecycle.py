@@ -10,8 +10,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import orjson
 import pytest
 
+from pipeline.cli import run
 from pipeline.clock import system_clock
 from pipeline.config import Settings
 from pipeline.model import Outgoing, Record
@@ -184,3 +186,28 @@ def test_reading_ends_with_the_newest_message(own_broker: str) -> None:
     publish(own_broker, [(f"{n}".encode(), f"{n}".encode()) for n in range(40)], "regressions")
     wait_until(lambda: len(read_all(own_broker, "regressions")) == 40, "all messages read")
     assert sorted(int(e.value or b"") for e in read_all(own_broker, "regressions")) == list(range(40))
+
+
+def test_events_tail_prints_events_as_json_and_skips_what_is_none(
+    own_broker: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    events = [
+        {
+            **dict.fromkeys(("specversion", "type", "source", "time"), "x"),
+            "id": f"{number}",
+            "data": {"service": "shop" if number % 2 else "other", "metric": "m"},
+        }
+        for number in range(6)
+    ]
+    values = [orjson.dumps(event) for event in events]
+    publish(own_broker, [(b"shop", b"not an event"), *[(b"shop", value) for value in values]], "regressions")
+    command = ["events", "tail", "--broker", own_broker, "--no-follow"]
+    assert run([*command, "--json", "--service", "shop"]) == 0
+    out, err = capfd.readouterr()
+    assert [orjson.loads(line)["id"] for line in out.splitlines()] == ["1", "3", "5"]
+    assert "offset 0: not JSON" in err
+    assert err.count("\n") == 1
+    assert run([*command, "--count", "2"]) == 0
+    assert capfd.readouterr().out.count("  id ") == 2
+    assert run([*command, "--count", "7"]) == 1
+    assert run(["events", "tail", "--broker", own_broker, "--timeout", "1s", "--service", "none"]) == 0

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pytest
 
+from pipeline.commands.events import describe
 from pipeline.errors import ConfigError
 from pipeline.runtime.admin import Actual, drift
 from pipeline.runtime.deadletters import DeadLetters, Rejected
 from pipeline.runtime.identity import bootstrap_servers
 from pipeline.runtime.publisher import Packet, partition_of
-from pipeline.telemetry import Telemetry
+from pipeline.telemetry import RepeatFilter, Telemetry
 from pipeline.topics import load_topics
 
 TOPICS = load_topics()
@@ -107,3 +109,58 @@ def test_a_summary_counts_since_the_last_one() -> None:
         "stage=detect messages=3 samples=0 published=2 dead_letters=2 store_retries=1 lag=7"
     )
     assert telemetry.summary(None).startswith("stage=detect messages=0 samples=0")
+
+
+def test_a_library_repeats_itself_once_in_a_while() -> None:
+    repeats = RepeatFilter("aiokafka")
+
+    def passes(name: str, text: str, created: float) -> bool:
+        record = logging.makeLogRecord({"name": name, "msg": text, "created": created})
+        return bool(repeats.filter(record))
+
+    assert passes("aiokafka.conn", "down %s", 1000.0)
+    assert not passes("aiokafka.conn", "down %s", 1029.0)
+    assert passes("aiokafka.conn", "other", 1029.0)
+    assert passes("aiokafka.conn", "down %s", 1031.0)
+    assert [passes("pipeline.runtime", "same", 1000.0) for _ in range(2)] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        pytest.param(
+            {
+                "metric": "shop.total",
+                "metric_kind": "subroutine",
+                "service": "shop",
+                "workload": "live",
+                "kind": "short_term",
+                "change_time": "2026-01-31T12:00:00.000Z",
+                "before": 0.0005,
+                "after": 0.00055,
+                "delta": 0.00005,
+                "relative": 0.1,
+                "group": [{"metric": "shop.cart"}],
+                "root_causes": [
+                    {"change": {"id": "abc", "title": "Round prices", "author": "Ada"}, "score": 0.9},
+                    {"change": {"id": "def", "title": "Other"}, "score": 0.1},
+                ],
+            },
+            [
+                "shop.total  shop  live short-term",
+                "  since 2026-01-31T12:00:00.000Z  0.0500% → 0.0550% of CPU  (+0.0050 points, +10.0%)",
+                "  suspect abc Round prices by Ada  score 0.90, 1 more",
+                "  with    shop.cart",
+                "  id      1",
+            ],
+            id="whole",
+        ),
+        pytest.param(
+            {"metric": "p99", "metric_kind": "service", "before": 0, "after": 2.5, "delta": 2.5},
+            ["p99  ?   ", "  since ?  0 → 2.5  (+2.5, new)", "  no suspect", "  id      1"],
+            id="with little in it",
+        ),
+    ],
+)
+def test_events_for_people(data: dict[str, object], expected: list[str]) -> None:
+    assert [line.plain for line in describe({"id": "1", "data": data})] == expected

@@ -1,0 +1,1 @@
+"""A simulated fleet whose truth is known: what every claim about accuracy is measured with."""

@@ -1,0 +1,116 @@
+"""One injection as it is ordered: its place in a group, and the draws every kind makes in the same way."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from loadgen.fleet.changes import Cause, deploy
+from loadgen.fleet.inject.effects import SetupMetric
+from loadgen.fleet.inject.site import Series, Site
+from loadgen.fleet.scenario import ChangesSpec, InjectionSpec
+from loadgen.fleet.streams import log_uniform
+from loadgen.fleet.timeline import Timeline
+from pipeline.model import FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Injection number ``ordinal`` of a group, with a generator of its own."""
+
+    spec: InjectionSpec
+    ordinal: int
+    rng: np.random.Generator
+    releases: ChangesSpec
+
+    @property
+    def id(self) -> str:
+        """The id of its truth row."""
+        return f"{self.spec.key}-{self.ordinal + 1:03d}"
+
+    @property
+    def type(self) -> str:
+        """The type whose turn it is."""
+        return self.spec.type_of(self.ordinal)
+
+    def size(self) -> float:
+        """Draw a delta, log-uniform (as the sizes of regressions are, FBDetect §1)."""
+        return log_uniform(self.rng, *self.spec.sizes)
+
+    def length_s(self) -> float:
+        """Draw a duration, log-uniform."""
+        return log_uniform(self.rng, *self.spec.lengths_s)
+
+    def moment(self, timeline: Timeline) -> float:
+        """Draw when something starts that no deployment starts."""
+        return timeline.at(float(self.rng.uniform(*self.spec.between)))
+
+    def deployed(self, timeline: Timeline) -> tuple[float, bool]:
+        """Draw when a change starts to act, and whether it is one of configuration.
+
+        Code is deployed with the releases, configuration at any time.
+        """
+        by_config = bool(self.rng.random() < self.spec.config)
+        at = self.moment(timeline)
+        if not by_config:
+            every = self.releases.release_every_s
+            release = timeline.start + math.floor((at - timeline.start) / every) * every
+            at = release + float(self.rng.uniform(0, min(600.0, every / 2)))
+        return max(at, timeline.start), by_config
+
+    def cause(
+        self, site: Site, at: float, profile: FloatArray, subroutines: Sequence[str], *, by_config: bool
+    ) -> tuple[Cause, tuple[SetupMetric, ...]]:
+        """Deploy what caused a regression at ``at``, or nothing for one without a culprit.
+
+        A gate comes with a set-up metric that shows how far it is open.
+        """
+        if self.rng.random() < self.spec.no_culprit:
+            return Cause(), ()
+        cause = deploy(self.rng, site.service, at, subroutines, by_config=by_config, gate=self._gate())
+        opened = (SetupMetric(f"setup.gate.{self._gate()}", profile),) if by_config else ()
+        return cause, opened
+
+    def _gate(self) -> str:
+        return f"enable_{self.id.replace('-', '_')}"
+
+
+def truth_row(
+    order: Order,
+    site: Site,
+    kind: str,
+    acting: Sequence[tuple[Series, float]],
+    *,
+    start: float,
+    end: float | None = None,
+    cause: Cause | None = None,
+    main: Series | None = None,
+    **extra: Any,
+) -> Mapping[str, Any]:
+    """Write the truth about an injection.
+
+    ``delta`` is that of ``main``, by default the nearest series of all; ``subroutines`` are the series of
+    the same kind that move the same way, nearest the cause first; ``series`` has all of every kind.
+    """
+    by_series = dict(acting)
+    (metric_kind, name) = main or acting[0][0]
+    delta = by_series[(metric_kind, name)]
+    names = [n for (k, n), change in acting if k == metric_kind and change * delta > 0 and n != name]
+    return {
+        "id": order.id,
+        "kind": kind,
+        "service": site.service,
+        "subroutines": [name, *names],
+        "metric_kind": metric_kind,
+        "start": start,
+        "end": end,
+        "delta": delta,
+        "change": cause.id if cause else None,
+        **({"code_change": cause.code_id} if cause and cause.code_id else {}),
+        **extra,
+        "series": [[k, n, change] for (k, n), change in acting],
+    }

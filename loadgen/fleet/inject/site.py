@@ -1,0 +1,147 @@
+"""Where injections happen: the call graph with what is asked of it, and who has been chosen already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from loadgen.fleet.callgraph import ROOT, CallGraph, Stack, endpoint_of, label_rows
+from loadgen.fleet.inject.effects import EndpointEffect, StackEffect
+from loadgen.fleet.names import owner_of
+from loadgen.fleet.timeline import Timeline
+from pipeline.gcpu.labels import series_of
+from pipeline.model import FloatArray, MetricKind
+
+LARGEST_RISE = 10.0
+"""A step may make its subroutine cost at most about this many times what it did, where there is a choice."""
+
+Series = tuple[MetricKind, str]
+
+
+class Site:
+    """A call graph, its time, and the subroutines that earlier injections took."""
+
+    def __init__(self, service: str, graph: CallGraph, timeline: Timeline) -> None:
+        self.service = service
+        self.graph = graph
+        self.timeline = timeline
+        self._rows = label_rows(graph.stacks)
+        self._taken: set[str] = set()
+
+    @cached_property
+    def subroutines(self) -> tuple[str, ...]:
+        """Every subroutine but the root and the endpoints' handlers, sorted."""
+        handlers = {stack[3] for stack in self.graph.stacks if len(stack) > 3}
+        names = {stack[-1] for stack in self.graph.stacks}
+        return tuple(sorted(names - handlers - set(ROOT)))
+
+    def rows(self, label: str) -> list[int]:
+        """Return the rows of the stacks that hold a label."""
+        return self._rows.get(label, [])
+
+    def share(self, label: str) -> float:
+        """Return the gCPU of a label before any injection."""
+        return float(self.graph.weights[self.rows(label)].sum())
+
+    def own_rows(self, subroutine: str) -> list[int]:
+        """Return the rows of the stacks that end in a subroutine."""
+        return [row for row in self.rows(subroutine) if self.graph.stacks[row][-1] == subroutine]
+
+    def callers(self, subroutine: str) -> int:
+        """Count the distinct subroutines that call one directly."""
+        return len({caller_of(self.graph.stacks[row]) for row in self.own_rows(subroutine)})
+
+    def choose(
+        self, rng: np.random.Generator, delta: float, fits: Callable[[str], bool] | None = None
+    ) -> str | None:
+        """Choose a subroutine that no other injection has, for a change of gCPU of about ``delta``.
+
+        It is a random one of those that ``fits``, large enough for the change to be plausible and small
+        enough to be told apart; if none is free any that fits is taken, and None is returned without one.
+        """
+        order = [self.subroutines[int(i)] for i in rng.permutation(len(self.subroutines))]
+        fitting = [name for name in order if fits is None or fits(name)]
+        free = [name for name in fitting if name not in self._taken]
+        pool = free or fitting
+        if not pool:
+            return None
+        good = [name for name in pool if abs(delta) / LARGEST_RISE <= self.share(name) <= 0.25]
+        chosen = good[0] if good else max(pool[:20], key=self.share)
+        self._taken.add(chosen)
+        return chosen
+
+    def spread_cost(
+        self, rows: Sequence[int], cost: float, profile: FloatArray, *, new_work: bool = True
+    ) -> list[StackEffect]:
+        """Add ``cost`` to stacks in proportion to what they cost already."""
+        weights = self.graph.weights[rows]
+        parts = cost * weights / weights.sum()
+        return [
+            StackEffect(self.graph.stacks[row], float(part), profile, new_work)
+            for row, part in zip(rows, parts, strict=True)
+        ]
+
+    def acting(
+        self, stacks: Iterable[StackEffect], endpoints: Iterable[EndpointEffect] = ()
+    ) -> list[tuple[Series, float]]:
+        """Return every series whose gCPU changes noticeably, with the change, nearest the cause first.
+
+        The change is that of the gCPU ratio between none and all of the effects (profile 0 and 1), without
+        noise. Nearest is what stands deepest in the affected stacks; series that move against the main
+        direction of the injection come last.
+        """
+        added: dict[Stack, float] = {}
+        for effect in stacks:
+            added[effect.stack] = added.get(effect.stack, 0.0) + effect.cost
+        for shift in endpoints:
+            for row in self.rows(f"endpoint={shift.endpoint}"):
+                stack = self.graph.stacks[row]
+                added[stack] = added.get(stack, 0.0) + shift.gain * float(self.graph.weights[row])
+        return self._noticeable(added)
+
+    def _noticeable(self, added: dict[Stack, float]) -> list[tuple[Series, float]]:
+        cost: dict[str, float] = {}
+        places: dict[str, list[tuple[float, int]]] = {}
+        for stack, amount in added.items():
+            last = {label: place for place, label in enumerate(stack)}
+            for label, place in last.items():
+                cost[label] = cost.get(label, 0.0) + amount
+                places.setdefault(label, []).append((abs(amount), len(stack) - 1 - place))
+        whole = 1 + sum(added.values())
+        changes = {
+            label: (self.share(label) + amount) / whole - self.share(label) for label, amount in cost.items()
+        }
+        largest = max((abs(change) for change in changes.values()), default=0.0)
+        sign = 1.0 if sum(changes.values()) >= 0 else -1.0
+
+        def order(label: str) -> tuple[bool, float, str]:
+            mass = sum(weight for weight, _ in places[label])
+            distance = sum(weight * d for weight, d in places[label]) / mass if mass else 0.0
+            return changes[label] * sign < 0, distance, label
+
+        kept = [label for label, change in changes.items() if abs(change) > 0.1 * largest]
+        return [(series_of(label), changes[label]) for label in sorted(kept, key=order)]
+
+
+def cost_for(delta: float, share: float) -> float:
+    """Return the cost to add so that a gCPU of ``share`` changes by ``delta`` (FBDetect, Appendix A.3)."""
+    return delta / (1 - share - delta)
+
+
+def caller_of(stack: Stack) -> str:
+    """Return the subroutine that calls the leaf of a stack, annotations passed over."""
+    for label in reversed(stack[:-1]):
+        if series_of(label)[0] == "subroutine":
+            return label
+    return ""
+
+
+def same_owner(site: Site, subroutine: str) -> list[str]:
+    """Return the other subroutines of the same class or module."""
+    owner = owner_of(subroutine)
+    return [name for name in site.subroutines if owner_of(name) == owner and name != subroutine]
+
+
+__all__ = ["LARGEST_RISE", "Series", "Site", "caller_of", "cost_for", "endpoint_of", "same_owner"]

@@ -1,0 +1,303 @@
+"""Scenario files: what to simulate. docs/simulator.md explains every key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, get_args
+
+import yaml
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
+
+from pipeline.clock import from_iso
+from pipeline.config import Seconds
+from pipeline.errors import ConfigError, InvalidMessage
+from pipeline.validation import StrictModel, read_yaml, validate
+
+PRESETS = Path(__file__).with_name("presets")
+
+Share = Annotated[float, Field(ge=0, le=1)]
+
+InjectionKind = Literal[
+    "step",
+    "gradual",
+    "scoped",
+    "cascade",
+    "improvement",
+    "transient",
+    "spike_then_step",
+    "seasonal",
+    "cost_shift",
+    "new_feature",
+    "service_metric",
+]
+
+TYPES: Mapping[str, tuple[str, ...]] = {
+    "scoped": ("endpoint", "metadata"),
+    "transient": (
+        "server_failure",
+        "maintenance",
+        "load_spike",
+        "rolling_update",
+        "canary",
+        "traffic_shift",
+    ),
+    "seasonal": ("daily", "weekly"),
+    "cost_shift": ("move", "rename", "inline", "split", "extract", "class_refactor"),
+    "service_metric": ("throughput", "latency", "errors"),
+}
+"""Which types an injection can be told to take turns in; all of them unless it says so."""
+
+DELTAS: Mapping[str, tuple[float, float]] = {
+    "step": (0.00005, 0.04),  # FBDetect §1: regressions down to 0.005 %; the issue's upper end
+    "gradual": (0.0005, 0.02),
+    "scoped": (0.0002, 0.02),
+    "cascade": (0.0005, 0.02),
+    "improvement": (0.0001, 0.02),
+    "transient": (0.0005, 0.04),
+    "spike_then_step": (0.0005, 0.01),
+    "seasonal": (0.002, 0.02),
+    "cost_shift": (0.0001, 0.02),
+    "new_feature": (0.002, 0.03),
+    "service_metric": (0.05, 0.3),
+}
+"""The sizes of each kind, as gCPU ratio; for service_metric relative to the metric."""
+
+DURATIONS: Mapping[str, tuple[float, float]] = {
+    "gradual": (2 * 86_400.0, 6 * 86_400.0),
+    "transient": (30.0, 12 * 3600.0),  # FBDetect §1: seconds to hours
+    "spike_then_step": (3600.0, 4 * 3600.0),
+}
+"""How long a rise, a transient or a spike lasts, in seconds."""
+
+_CAUSED = ("step", "gradual", "scoped", "cascade", "improvement", "spike_then_step", "service_metric")
+
+
+def _moment(value: object) -> float:
+    if isinstance(value, datetime):
+        return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
+    if isinstance(value, str):
+        try:
+            return from_iso(value)
+        except InvalidMessage as error:
+            raise ValueError(str(error)) from None
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    raise ValueError("should be an ISO 8601 time or seconds since the epoch")
+
+
+class GraphSpec(StrictModel):
+    """The service's code: who calls whom, and how cost is spread over it."""
+
+    subroutines: int = Field(default=300, ge=20, le=50_000)
+    endpoints: int = Field(default=12, ge=2, le=500)
+    shared: Share = 0.15  # subroutines of libraries, called from many places
+    metadata: Share = 0.3  # endpoints whose requests are told apart by a metadata value
+    recursive: Share = 0.02
+    spread: float = Field(default=1.9, gt=0, le=6)  # of the logarithm of costs; unused with median_gcpu
+    median_gcpu: float | None = Field(default=None, gt=0, lt=0.1)
+    floor_gcpu: float = Field(default=0.00001, ge=0, lt=0.01)  # §5.1: non-trivial from 0.001 % on
+
+    @model_validator(mode="after")
+    def _enough(self) -> Self:
+        if self.endpoints * 4 > self.subroutines:
+            raise ValueError("subroutines: should be at least four for every endpoint")
+        return self
+
+
+class GenerationSpec(StrictModel):
+    """Servers of one kind."""
+
+    share: float = Field(gt=0, le=1)
+    cpu: float = Field(gt=0, le=1)  # mean utilisation
+    variance: float = Field(ge=0, le=1)  # of one server's utilisation in one window
+    regression: float = Field(default=1.0, gt=0)  # how large a regression is here, in CPU, to the mean
+
+
+PAPER_GENERATIONS = (
+    GenerationSpec(share=0.5, cpu=0.4, variance=0.01, regression=0.6),
+    GenerationSpec(share=0.5, cpu=0.6, variance=0.02, regression=1.4),
+)
+"""FBDetect §5.1: half of the servers at 40 %, half at 60 %; 0.003 % of regression on one, 0.007 % on the other."""
+
+
+class ServersSpec(StrictModel):
+    """The machines and what is missing of them."""
+
+    count: int = Field(default=5000, ge=1, le=10_000_000)
+    generations: tuple[GenerationSpec, ...] = Field(default=PAPER_GENERATIONS, min_length=1)
+    cost_spread: float = Field(default=0.02, ge=0, le=1)  # how differently generations run the same stack
+    missing: Share = 0.01  # servers that report nothing, on average
+    missing_windows: int = Field(default=0, ge=0)  # windows in which nothing at all arrived
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        total = sum(generation.share for generation in self.generations)
+        if abs(total - 1) > 1e-6:
+            raise ValueError(f"generations: shares should add up to 1, not {total:g}")
+        return self
+
+
+class LoadSpec(StrictModel):
+    """Cycles of load, and of the mix of endpoints."""
+
+    daily: Share = 0.3
+    weekly: Share = 0.1  # how much lower the load is at weekends
+    mix_daily: Share = 0.03
+    mix_weekly: Share = 0.02
+
+
+class NoiseSpec(StrictModel):
+    """Noise besides that of sampling."""
+
+    dispersion: float = Field(default=1.0, ge=0)  # times the over-dispersion that servers' variance implies
+    drift: float = Field(default=0.005, ge=0, le=1)  # slow wandering of a stack's cost, relative
+    mix_drift: float = Field(default=0.005, ge=0, le=1)  # the same of an endpoint's traffic
+    correlation_s: Seconds = Field(default=7200.0, alias="correlation", gt=0)
+
+
+class LateSpec(StrictModel):
+    """Data that arrives late."""
+
+    share: Share = 0.0
+    delay_s: Seconds = Field(default=1800.0, alias="delay", gt=0)
+
+
+class ChangesSpec(StrictModel):
+    """The stream of deployed changes."""
+
+    count: int = Field(default=500, ge=0, le=100_000)
+    release_every_s: Seconds = Field(default=10_800.0, alias="release_every", gt=0)  # §5.5.2: three hours
+    config: Share = 0.2  # share of configuration changes
+
+
+class InjectionSpec(StrictModel):
+    """One group of injections of the same kind."""
+
+    kind: InjectionKind
+    name: str = Field(default="", max_length=100)  # the kind, unless given; seeds the group's draws
+    count: int = Field(default=1, ge=0, le=10_000)
+    delta: tuple[float, float] | None = None
+    between: tuple[Share, Share] = (0.2, 0.9)  # where they start, as shares of the whole span
+    duration_s: tuple[Seconds, Seconds] | None = Field(default=None, alias="duration")
+    types: tuple[str, ...] = ()
+    no_culprit: Share = 0.1  # share without a change that caused it
+    config: Share = 0.2  # share whose cause is a gate that a configuration change flips
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        for key, allowed in (("types", TYPES), ("duration_s", DURATIONS)):
+            if key in self.model_fields_set and self.kind not in allowed:
+                raise ValueError(f"{key.removesuffix('_s')}: means nothing for kind {self.kind}")
+        for key in ("no_culprit", "config"):
+            if key in self.model_fields_set and self.kind not in _CAUSED:
+                raise ValueError(f"{key}: means nothing for kind {self.kind}")
+        for chosen in self.types:
+            if chosen not in TYPES[self.kind]:
+                raise ValueError(f"types: {chosen!r} is none of {', '.join(TYPES[self.kind])}")
+        for key in ("delta", "between", "duration_s"):
+            low, high = getattr(self, key) or (1.0, 1.0)
+            if low > high or (low <= 0 and key != "between"):
+                raise ValueError(f"{key.removesuffix('_s')}: should be [low, high] with low above 0")
+        if self.delta and self.delta[1] >= 1:
+            raise ValueError("delta: should be below 1, the whole service")
+        return self
+
+    @property
+    def key(self) -> str:
+        """The name that seeds this group's draws and begins its ids."""
+        return self.name or self.kind
+
+    @property
+    def sizes(self) -> tuple[float, float]:
+        """Smallest and largest delta."""
+        return self.delta or DELTAS[self.kind]
+
+    @property
+    def lengths_s(self) -> tuple[float, float]:
+        """Shortest and longest duration."""
+        return self.duration_s or DURATIONS[self.kind]
+
+    def type_of(self, ordinal: int) -> str:
+        """Return the type of the group's injection ``ordinal``: they take turns."""
+        types = self.types or TYPES[self.kind]
+        return types[ordinal % len(types)]
+
+
+class Scenario(StrictModel):
+    """Everything about one simulation but its seed."""
+
+    name: str = Field(min_length=1, max_length=100)
+    service: str = Field(default="shop", min_length=1, max_length=200)
+    start: Annotated[float, BeforeValidator(_moment)] = 1_767_571_200.0  # Monday, 5 January 2026
+    duration_s: Seconds = Field(default=14 * 86_400.0, alias="duration", gt=0)
+    window_s: Seconds = Field(default=600.0, alias="window", gt=0)
+    stack_window_s: Seconds = Field(default=3600.0, alias="stack_window", gt=0)
+    samples_per_minute: float = Field(default=1.0, gt=0)  # of a server at the mean utilisation; §5.2
+    graph: GraphSpec = GraphSpec()
+    servers: ServersSpec = ServersSpec()
+    load: LoadSpec = LoadSpec()
+    noise: NoiseSpec = NoiseSpec()
+    late: LateSpec = LateSpec()
+    changes: ChangesSpec = ChangesSpec()
+    inject: tuple[InjectionSpec, ...] = ()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.duration_s % self.stack_window_s or self.stack_window_s % self.window_s:
+            raise ValueError("duration: should be whole stack windows, and a stack window whole windows")
+        if self.start % self.stack_window_s:
+            raise ValueError("start: should be a multiple of the stack window")
+        keys = [group.key for group in self.inject]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise ValueError(f"inject: two groups are called {key!r}; give one a name")
+        return self
+
+    @property
+    def windows(self) -> int:
+        """How many windows there are."""
+        return round(self.duration_s / self.window_s)
+
+
+def preset_names() -> tuple[str, ...]:
+    """Return the names of the scenarios that come with the package."""
+    return tuple(sorted(path.stem for path in PRESETS.glob("*.yaml")))
+
+
+def load_scenario(named: str) -> Scenario:
+    """Read a scenario from a preset's name or a file.
+
+    Raises:
+        ConfigError: there is none, or ``file:line: key: what is wrong`` for the first mistake.
+    """
+    path = PRESETS / f"{named}.yaml" if named in preset_names() else Path(named)
+    if not path.exists():
+        raise ConfigError(f"no scenario {named!r}: neither a file nor one of {', '.join(preset_names())}")
+    raw = read_yaml(path)
+    try:
+        return Scenario.model_validate(raw, by_alias=True, by_name=False)
+    except ValidationError as error:
+        line = _line_of(path, error.errors(include_url=False)[0]["loc"])
+    return validate(Scenario, raw, f"{path}:{line}")
+
+
+def _line_of(path: Path, location: tuple[int | str, ...]) -> int:
+    """Return the line of the last key of ``location`` that the file has."""
+    node: Any = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+    line = 1
+    for step in location:
+        found: Any = None
+        if isinstance(node, yaml.MappingNode):
+            found = next((pair for pair in node.value if pair[0].value == step), None)
+        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+            found = (node.value[step], node.value[step])
+        if found is None:
+            break
+        line = found[0].start_mark.line + 1
+        node = found[1]
+    return int(line)
+
+
+KINDS: tuple[str, ...] = get_args(InjectionKind)

@@ -1,0 +1,1 @@
+"""Accuracy: events held against a known truth. Matching and figures are pure functions."""

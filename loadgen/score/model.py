@@ -1,0 +1,109 @@
+"""What is scored: truth rows, reported events, and the change points of a ledger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Outcome = Literal["true_positive", "repeated", "false_positive"]
+"""What became of an event: the first of a truth row, a further one of the same row, or of no expected row."""
+
+EXPECTED_KINDS = ("regression", "gradual", "new_feature")
+"""Kinds of truth that are to be reported. A new feature costs what it costs, and has no single culprit."""
+
+UNEXPECTED_KINDS = ("cost_shift", "transient", "seasonal", "improvement")
+"""Kinds of truth that are not to be reported: an event that they explain is a false alarm of that kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class TruthRow:
+    """One thing that was done to a service. Times are epoch seconds, ``delta`` is a gCPU ratio.
+
+    ``until`` is when its onset ends: later than ``start`` for what grows slowly, and the end of what ends.
+    """
+
+    id: str
+    kind: str
+    expected: bool
+    service: str
+    series: tuple[str, ...]  # where it acts, nearest the cause first, callers last
+    metric_kind: str
+    start: float
+    until: float
+    delta: float
+    change: str | None  # the culprit's id
+
+    @property
+    def gcpu(self) -> bool:
+        """Whether ``delta`` is a gCPU ratio."""
+        return self.metric_kind != "service"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One reported regression, as far as it is scored."""
+
+    id: str
+    service: str
+    workload: str
+    metric_kind: str
+    metric: str
+    kind: str  # short_term or long_term
+    change_time: float
+    detected_time: float
+    before: float
+    after: float
+    delta: float
+    p_value: float
+    group: tuple[str, ...]  # member metrics, without ``metric``
+    suspects: tuple[str, ...]  # ids of changes, most likely first
+
+    @property
+    def series(self) -> tuple[str, ...]:
+        """Return the metric and the group's members, each once."""
+        return tuple(dict.fromkeys((self.metric, *self.group)))
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """The events of one file: those to score, and how many lines were left out of it."""
+
+    events: tuple[Event, ...]
+    replayed: int = 0  # lines that repeat an earlier event, id and content
+    other: int = 0  # events of other types, such as updates
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerLine:
+    """One candidate that a step dropped."""
+
+    service: str
+    workload: str
+    scan_end: float
+    metric_kind: str
+    metric: str
+    change_time: float
+    delta: float
+    p_value: float
+    step: str
+    statistic: float
+    bound: float
+    reason: str
+    group: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FunnelStep:
+    """How many change points are left after one step (FBDetect Table 5)."""
+
+    step: str
+    remaining: int
+
+
+@dataclass(frozen=True, slots=True)
+class Funnel:
+    """A run's funnel: what was scanned, and what each step left of it, in the order of the steps."""
+
+    scans: int
+    series: int  # series scanned, each once for every scan
+    steps: tuple[FunnelStep, ...]

@@ -1,0 +1,76 @@
+"""Shares with their confidence intervals, and the spread of times."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+Z_95 = 1.959964
+"""The standard normal's quantile for an interval of 95 %."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """``hits`` of ``of`` cases; without any case it has no value."""
+
+    hits: int
+    of: int
+
+    @property
+    def value(self) -> float | None:
+        """Return the share, None of nothing."""
+        return self.hits / self.of if self.of else None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Return Wilson's interval of 95 %, None of nothing.
+
+        It keeps its coverage for few cases and for shares near 0 and 1, where the normal interval has no
+        width at all (Brown, Cai and DasGupta 2001).
+        """
+        if not self.of:
+            return None
+        share, z2 = self.hits / self.of, Z_95**2
+        scale = 1 + z2 / self.of
+        centre = (share + z2 / (2 * self.of)) / scale
+        half = Z_95 / scale * math.sqrt(share * (1 - share) / self.of + z2 / (4 * self.of**2))
+        # Rounding must not push an interval off the share that it is for.
+        return max(0.0, min(centre - half, share)), min(1.0, max(centre + half, share))
+
+    def __add__(self, other: Rate) -> Rate:
+        return Rate(self.hits + other.hits, self.of + other.of)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Where a set of numbers lies; all in their own unit."""
+
+    count: int
+    median: float
+    mean: float
+    p90: float
+    largest: float
+
+
+def spread(values: Sequence[float]) -> Spread | None:
+    """Return the spread of some numbers, None of none."""
+    if not values:
+        return None
+    array = np.sort(np.asarray(values, dtype=np.float64))
+    return Spread(
+        count=len(array),
+        median=float(np.median(array)),
+        mean=float(array.mean()),
+        p90=float(np.quantile(array, 0.9)),
+        largest=float(array[-1]),
+    )
+
+
+def f_score(precision: float | None, recall: float | None) -> float | None:
+    """Return the harmonic mean of precision and recall, None where either has no value."""
+    if precision is None or recall is None:
+        return None
+    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0

@@ -1,0 +1,137 @@
+"""Columns of Parquet files as numpy arrays; the one module that knows pyarrow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+from numpy.typing import NDArray
+
+from pipeline.errors import ConfigError
+from pipeline.model import FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """A column of few distinct texts: row i holds ``values[codes[i]]``."""
+
+    codes: IntArray
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The columns of one Parquet file; every mistake is a ConfigError with file, row and column."""
+
+    path: Path
+    table: Any  # pyarrow.Table
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that the file has."""
+        return tuple(self.table.column_names)
+
+    def texts(self, name: str) -> Texts:
+        """Return a column of texts."""
+        column = self._column(name)
+        if not pa.types.is_dictionary(column.type):
+            column = self._cast(name, column, pa.string()).dictionary_encode()
+        combined = column.combine_chunks()
+        if isinstance(combined, pa.ChunkedArray):  # more than one chunk where dictionaries differ
+            combined = combined.unify_dictionaries().combine_chunks()
+        values = tuple(str(value) for value in combined.dictionary.to_pylist())
+        return Texts(combined.indices.to_numpy(zero_copy_only=False).astype(np.int64), values)
+
+    def numbers(self, name: str, dtype: type[Any] = np.float64) -> NDArray[Any]:
+        """Return a column of finite numbers."""
+        column = self._cast(name, self._column(name), pa.from_numpy_dtype(np.dtype(dtype)))
+        values: NDArray[Any] = column.to_numpy()
+        if dtype is np.float64 and not np.isfinite(values).all():
+            self.refuse(int(np.flatnonzero(~np.isfinite(values))[0]), name, "should be a finite number")
+        return values
+
+    def flags(self, name: str) -> NDArray[np.bool_]:
+        """Return a column of true and false."""
+        flags: NDArray[np.bool_] = self._cast(name, self._column(name), pa.bool_()).to_numpy()
+        return flags
+
+    def lists(self, name: str) -> list[tuple[str, ...]]:
+        """Return a column of lists of texts."""
+        column = self._cast(name, self._column(name), pa.list_(pa.string()))
+        return [tuple(values) for values in column.to_pylist()]
+
+    def moments(self, name: str) -> FloatArray | None:
+        """Return a column of type timestamp as epoch seconds (UTC); None if it is of another type."""
+        column = self._column(name)
+        if not pa.types.is_timestamp(column.type):
+            return None
+        whole = column.cast(pa.timestamp("us", tz=column.type.tz)).cast(pa.int64()).to_numpy()
+        seconds: FloatArray = whole / 1e6
+        return seconds
+
+    def is_text(self, name: str) -> bool:
+        """Tell whether a column holds texts."""
+        kind = self._column(name).type
+        return bool(
+            pa.types.is_dictionary(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)
+        )
+
+    def refuse(self, row: int, name: str, what: str) -> None:
+        """Raise a ConfigError about one value; rows count from 1."""
+        raise ConfigError(f"{self.path}: row {row + 1}: {name}: {what}")
+
+    def _column(self, name: str) -> Any:
+        if name not in self.table.column_names:
+            raise ConfigError(f"{self.path}: no column {name!r}; it has {', '.join(self.names)}")
+        column = self.table.column(name)
+        if column.null_count:
+            self.refuse(column.is_null().to_pylist().index(True), name, "missing")
+        return column
+
+    def _cast(self, name: str, column: Any, kind: Any) -> Any:
+        try:
+            return column.cast(kind)
+        except pa.ArrowException as error:
+            reason = str(error).splitlines()[0]
+            raise ConfigError(f"{self.path}: {name}: should be of type {kind}: {reason}") from None
+
+
+def read_parquet(path: Path) -> Columns:
+    """Read a Parquet file.
+
+    Raises:
+        ConfigError: it is not there, or not Parquet.
+    """
+    try:
+        return Columns(path, pq.read_table(path))
+    except pa.ArrowException as error:
+        raise ConfigError(f"{path}: not a Parquet file: {str(error).splitlines()[0]}") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror or str(error).splitlines()[0]}") from None
+
+
+def write_parquet(path: Path, columns: Mapping[str, NDArray[Any] | Texts | Sequence[Any]]) -> None:
+    """Write columns of equal length.
+
+    Raises:
+        ConfigError: the file cannot be written.
+    """
+    arrays = {
+        name: pa.DictionaryArray.from_arrays(
+            pa.array(values.codes.astype(np.int32)), pa.array(values.values, pa.string())
+        )
+        if isinstance(values, Texts)
+        else pa.array(values)
+        if isinstance(values, np.ndarray)
+        else pa.array(values, pa.list_(pa.string()))
+        for name, values in columns.items()
+    }
+    try:
+        pq.write_table(pa.table(arrays), path, compression="zstd")
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror or error}") from None

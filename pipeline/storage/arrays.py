@@ -1,0 +1,310 @@
+"""The store as arrays in this process: what a backtest reads, and the rows that stages insert.
+
+Counts of a loaded service are dense matrices, so that a scan is a slice. What is inserted stays in
+coordinate form and is added on top.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.gcpu.count import stack_ids
+from pipeline.model import Change, FloatArray, MetricKind, MetricPoints, SeriesMatrix, StackMatrix
+from pipeline.storage.dense import DenseCounts, DenseStacks
+from pipeline.storage.interface import Table
+from pipeline.storage.points import Frames, Points, SeriesKey, StackPoints
+from pipeline.storage.schema import COLUMNS, check_counted, is_time, prepare, to_ms
+
+_IDENTITY: Mapping[str, tuple[str, ...]] = {
+    "changes": ("id",),
+    "regressions": ("id",),
+    "scans": ("workload", "time"),
+    "memory": ("stage", "workload", "metric_kind", "metric", "kind", "scan_end"),
+}
+"""Columns that, with the service, make a row the same row; a later one replaces it."""
+
+_THE_TOTAL: SeriesKey = ("", "")
+
+
+class ServiceArrays(Protocol):
+    """What can be loaded of one service; see pipeline.backtest.dataset.Dataset, which is one."""
+
+    @property
+    def service(self) -> str:
+        """Name of the service."""
+
+    @property
+    def start(self) -> float:
+        """Start of the first window and of the first stack window, epoch seconds."""
+
+    @property
+    def window_s(self) -> float:
+        """Width of a window."""
+
+    @property
+    def stack_window_s(self) -> float:
+        """Width of a stack window."""
+
+    @property
+    def kinds(self) -> tuple[MetricKind, ...]:
+        """(series,)."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """(series,)."""
+
+    @property
+    def samples(self) -> FloatArray:
+        """(series, windows) counts."""
+
+    @property
+    def totals(self) -> FloatArray:
+        """(windows,) all samples of the service."""
+
+    @property
+    def stacks(self) -> tuple[Frames, ...]:
+        """(stacks,) root first."""
+
+    @property
+    def stack_samples(self) -> FloatArray:
+        """(stacks, stack windows)."""
+
+    @property
+    def metrics(self) -> tuple[MetricPoints, ...]:
+        """Service-level metrics."""
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """Deployed changes."""
+
+
+@dataclass(slots=True)
+class _Service:
+    """Everything that is held of one service."""
+
+    counts: Points = field(default_factory=Points)
+    totals: Points = field(default_factory=Points)
+    stacks: StackPoints = field(default_factory=StackPoints)
+    loaded_counts: list[DenseCounts] = field(default_factory=list)
+    loaded_totals: list[DenseCounts] = field(default_factory=list)
+    loaded_stacks: list[DenseStacks] = field(default_factory=list)
+    metrics: Points = field(default_factory=Points)
+    rows: dict[str, dict[tuple[Any, ...], tuple[Any, ...]]] = field(default_factory=dict)
+
+
+class ArrayStore:
+    """A Store over numpy arrays in this process; several threads may use one.
+
+    Matrices it returns may be views of what it holds: they are not to be written to.
+    """
+
+    def __init__(self, *loaded: ServiceArrays) -> None:
+        self._services: dict[str, _Service] = {}
+        self._tokens: set[tuple[str, str]] = set()
+        self._offsets: dict[tuple[str, str, str, int], int] = {}
+        self._lock = threading.Lock()
+        for data in loaded:
+            self._load(data)
+
+    def migrate(self) -> None:
+        """Nothing to do: there are no tables."""
+
+    def close(self) -> None:
+        """Nothing to do: there are no connections."""
+
+    def insert(self, table: Table, columns: Mapping[str, Sequence[Any]], *, token: str = "") -> None:
+        """Add rows; see Store.insert.
+
+        Raises:
+            ValueError: a column is missing, unknown, or not as long as the others.
+        """
+        data = dict(zip(COLUMNS[table], prepare(table, columns), strict=True))
+        if not len(data["service"]):
+            return
+        with self._lock:
+            if table in _IDENTITY:
+                self._replace(table, data)
+            elif not token or (table, token) not in self._tokens:
+                self._count(table, data)
+                self._tokens.add((table, token))
+
+    def last_offsets(
+        self, table: Table, stream: str, topic: str, partitions: Iterable[int]
+    ) -> dict[int, int]:
+        """Return the highest counted offset of each partition; see Store.last_offsets."""
+        check_counted(table)
+        keys = {int(partition): (table, stream, topic, int(partition)) for partition in partitions}
+        with self._lock:
+            return {place: self._offsets[key] for place, key in keys.items() if key in self._offsets}
+
+    def series(
+        self, source: Literal["gcpu", "service"], service: str, start: float, end: float, resolution_s: float
+    ) -> SeriesMatrix:
+        """Return series × windows; see Store.series. Window j starts at ``start + j * resolution_s``."""
+        span = (to_ms(start), to_ms(end), to_ms(resolution_s))
+        windows = max(0, -(-(span[1] - span[0]) // span[2]))
+        totals = np.ones(windows)
+        with self._lock:
+            held = self._services.get(service) or _Service()
+            if source == "service":
+                series, matrix = held.metrics.means(*span)
+            else:
+                series, matrix = _merged_series(
+                    [part.sums(*span) for part in (held.counts, *held.loaded_counts)]
+                )
+                _, rows = _merged_series([part.sums(*span) for part in (held.totals, *held.loaded_totals)])
+                totals = rows[0].copy() if len(rows) else np.zeros(windows)
+        return SeriesMatrix(
+            start=start,
+            resolution_s=resolution_s,
+            kinds=tuple(cast("MetricKind", kind) for kind, _ in series),
+            names=tuple(name for _, name in series),
+            samples=matrix,
+            totals=totals,
+        )
+
+    def stacks(self, service: str, before: tuple[float, float], after: tuple[float, float]) -> StackMatrix:
+        """Return stack counts of two spans; see Store.stacks."""
+        spans = [(to_ms(first), to_ms(last)) for first, last in (before, after)]
+        with self._lock:
+            held = self._services.get(service) or _Service()
+            stacks, counts = _merged_stacks(
+                [part.within(spans) for part in (held.stacks, *held.loaded_stacks)]
+            )
+        totals = counts.sum(axis=0)
+        return StackMatrix(stacks, counts[:, 0], counts[:, 1], float(totals[0]), float(totals[1]))
+
+    def rows(
+        self,
+        table: Literal["changes", "regressions", "scans", "memory"],
+        service: str,
+        start: float,
+        end: float,
+        **equal: str,
+    ) -> list[dict[str, Any]]:
+        """Return rows, oldest first; see Store.rows.
+
+        Raises:
+            ValueError: ``equal`` names a column that the table has not.
+        """
+        names = _row_columns(table)
+        if unknown := [name for name in equal if name not in names]:
+            raise ValueError(f"{table} has no column {unknown[0]!r}")
+        wanted = [(names.index(name), value) for name, value in equal.items()]
+        first, last = to_ms(start), to_ms(end)
+        with self._lock:
+            held = self._services.get(service)
+            found = [
+                row
+                for row in (held.rows.get(table, {}).values() if held else ())
+                if first <= row[0] < last and all(row[place] == value for place, value in wanted)
+            ]
+        times = [is_time(table, name) for name in names]
+        return [
+            {
+                name: value / 1000 if time else list(value) if isinstance(value, tuple) else value
+                for name, value, time in zip(names, row, times, strict=True)
+            }
+            for row in sorted(found)
+        ]
+
+    def _load(self, data: ServiceArrays) -> None:
+        """Take one service in. Its arrays are kept, not copied, if they are in order."""
+        held = self._services.setdefault(data.service, _Service())
+        start_ms, width_ms = to_ms(data.start), to_ms(data.window_s)
+        series = list(zip(data.kinds, data.names, strict=True))
+        held.loaded_counts.append(DenseCounts(series, data.samples, start_ms, width_ms))
+        held.loaded_totals.append(DenseCounts([_THE_TOTAL], data.totals[np.newaxis], start_ms, width_ms))
+        ids = stack_ids(data.stacks)
+        held.loaded_stacks.append(
+            DenseStacks(ids, data.stacks, data.stack_samples, start_ms, to_ms(data.stack_window_s))
+        )
+        for points in data.metrics:
+            if not points.setup:
+                times_ms = np.rint(points.timestamps * 1000).astype(np.int64)
+                held.metrics.add_series(("service", points.metric), times_ms, points.values)
+        if data.changes:
+            names = [name for name in COLUMNS["changes"] if name != "service"]
+            columns = {name: [getattr(change, name) for change in data.changes] for name in names}
+            self.insert("changes", {**columns, "service": [change.service for change in data.changes]})
+
+    def _of(self, service: str) -> _Service:
+        return self._services.setdefault(service, _Service())
+
+    def _replace(self, table: Table, data: Mapping[str, Sequence[Any]]) -> None:
+        names = _row_columns(table)
+        identity = [names.index(name) for name in _IDENTITY[table]]
+        for values in zip(*(data[name] for name in names), strict=True):
+            row = tuple(tuple(value) if isinstance(value, list) else value for value in values)
+            rows = self._of(row[names.index("service")]).rows.setdefault(table, {})
+            rows[tuple(row[place] for place in identity)] = row
+
+    def _count(self, table: Table, data: Mapping[str, Sequence[Any]]) -> None:
+        services = np.array(data["service"], dtype=object)
+        for service in dict.fromkeys(data["service"]):
+            chosen = np.flatnonzero(services == service).tolist()
+            _add(table, self._of(service), {name: [data[name][i] for i in chosen] for name in data})
+        for stream, topic, partition, offset in zip(
+            data["stream"], data["topic"], data["partition"], data["last_offset"], strict=True
+        ):
+            key = (table, stream, topic, int(partition))
+            self._offsets[key] = max(self._offsets.get(key, int(offset)), int(offset))
+
+
+def _row_columns(table: Table) -> list[str]:
+    """Return the columns of a row as they are sorted by: time first."""
+    return ["time", *(name for name in COLUMNS[table] if name != "time")]
+
+
+def _add(table: Table, held: _Service, data: Mapping[str, list[Any]]) -> None:
+    """Add counted rows of one service."""
+    if table == "stacks":
+        held.stacks.add(data["stack_id"], data["frames"], data["window"], data["width_s"], data["samples"])
+        return
+    if table == "metrics":
+        judged = [i for i, setup in enumerate(data["setup"]) if not setup]
+        data = {name: [values[i] for i in judged] for name, values in data.items()}
+        names = [("service", metric) for metric in data["metric"]]
+        held.metrics.add(
+            names, np.array(data["time"], dtype=np.int64), np.array(data["value"], dtype=np.float64)
+        )
+        return
+    names = (
+        [_THE_TOTAL] * len(data["window"])
+        if table == "totals"
+        else list(zip(data["kind"], data["subroutine"], strict=True))
+    )
+    points = held.totals if table == "totals" else held.counts
+    points.add(names, np.array(data["window"], dtype=np.int64), np.array(data["samples"], dtype=np.float64))
+
+
+def _merged_series(parts: Sequence[tuple[list[SeriesKey], FloatArray]]) -> tuple[list[SeriesKey], FloatArray]:
+    """Add up matrices of the same windows whose series may differ."""
+    filled = [part for part in parts if part[0]]
+    if len(filled) <= 1:
+        return (filled or list(parts))[0]
+    series = sorted({key for names, _ in filled for key in names})
+    row_of = {key: row for row, key in enumerate(series)}
+    total = np.zeros((len(series), parts[0][1].shape[1]))
+    for names, matrix in filled:
+        total[[row_of[key] for key in names]] += matrix
+    return series, total
+
+
+def _merged_stacks(
+    parts: Sequence[tuple[NDArray[np.uint64], list[Frames], FloatArray]],
+) -> tuple[tuple[Frames, ...], FloatArray]:
+    """Add up counts of stacks by their ids, in whose order they come."""
+    frames = [stack for _, stacks, _ in parts for stack in stacks]
+    ids, first, row = np.unique(
+        np.concatenate([part[0] for part in parts]), return_index=True, return_inverse=True
+    )
+    counts = np.zeros((len(ids), 2))
+    np.add.at(counts, row, np.concatenate([part[2] for part in parts]))
+    return tuple(frames[i] for i in first.tolist()), counts
