@@ -6,7 +6,7 @@ import asyncio
 import shutil
 import signal
 import tempfile
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +62,7 @@ async def _run(console: Console, folder: Path, out: Path, plain: bool, seed: int
     display = (PlainDisplay if plain else LiveDisplay)(console, status, system_clock)
     play = Demo(folder=folder, out=out, seed=seed, status=status, clock=system_clock, on_event=display.event)
     try:
-        outcome = await _until_signal(_shown(display, play))
+        outcome = await _until_signal(_shown(display, play), lambda: console.print("Stopping everything ..."))
     except SmidgenError as error:
         console.print("[bold red]The demo broke off:[/]")
         console.print(str(error), markup=False, highlight=False, soft_wrap=True)
@@ -81,7 +81,7 @@ async def _shown(display: LiveDisplay | PlainDisplay, play: Demo) -> Outcome:
     return await crew.lead(play.run())
 
 
-async def _until_signal(work: Coroutine[Any, Any, Outcome]) -> Outcome | None:
+async def _until_signal(work: Coroutine[Any, Any, Outcome], on_signal: Callable[[], None]) -> Outcome | None:
     """Return what the work returns, None if SIGINT or SIGTERM ended it; only the first signal counts.
 
     A second Ctrl-C must not tear down what is just being stopped in order.
@@ -94,6 +94,7 @@ async def _until_signal(work: Coroutine[Any, Any, Outcome]) -> Outcome | None:
         nonlocal interrupted
         if not interrupted:
             interrupted = True
+            on_signal()
             task.cancel()
 
     for number in (signal.SIGINT, signal.SIGTERM):

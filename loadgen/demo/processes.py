@@ -133,11 +133,11 @@ class Processes:
             await asyncio.sleep(_TICK_S)
 
     async def stop_all(self) -> None:
-        """Stop everything, the last started first, so that nothing loses what it still talks to."""
+        """Stop everything: first what talks to the process that was started first, then that one."""
         for process in self.running:
             process.may_end = True
-        while self.running:
-            await self.stop(self.running[-1])
+        await self.stop(*self.running[1:])
+        await self.stop(*self.running)
 
 
 def smidgen(*arguments: str) -> list[str]:

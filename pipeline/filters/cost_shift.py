@@ -7,6 +7,7 @@ the uncertainty of both sides: a domain is judged only where its samples could t
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +23,7 @@ class CostShiftConfig:
     """Settings of the check."""
 
     negligible: float = 0.5  # a domain that rose by less than this share of what was expected did not rise
-    deviations: float = 2.0  # by how many standard deviations the two cases must lie apart
+    deviations: float = 2.576  # a true regression is taken for a shift once in 200 times
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +62,13 @@ def class_domain(matrix: StackMatrix, series: Series) -> Domain | None:
 def judge_cost_shift(
     matrix: StackMatrix, holds: BoolArray, domain: Domain, *, config: CostShiftConfig | None = None
 ) -> Verdict:
-    """Drop a candidate whose cost domain did not rise along with it.
+    """Drop a candidate whose cost came from the rest of its cost domain.
 
-    If the candidate truly cost more, its domain, which it belongs to, rose with it; by slightly less, since
-    the larger a part of the whole is, the less its share can grow: with p the share of the candidate and
-    d that of the domain, by (1 - d) / (1 - p) of the candidate's rise.
+    The domain is the candidate's own stacks and the rest. If the candidate truly costs more, the rest keeps
+    its cost, and its share shrinks only because the whole has grown, by (1 - own after) / (1 - own before).
+    If the cost was shifted, the rest lost what the candidate won. ``statistic`` is where the rest came to
+    lie between the two, from 0 (shifted) to 1 (kept): by how much of what was expected the domain rose. A
+    domain too large for the change is too uncertain to reject the first case, and judges nothing.
 
     Args:
         matrix: Stack counts before and after the change.
@@ -75,26 +78,30 @@ def judge_cost_shift(
     """
     config = config or CostShiftConfig()
     if not matrix.total_before or not matrix.total_after:
-        return Verdict(True, 0.0, 0.0)
+        return Verdict(True, 1.0, config.negligible)
     own_before, own_after = _share_pair(matrix, holds)
-    domain_before, domain_after = _share_pair(matrix, domain.holds | holds)
-    expected = (own_after - own_before) * (1 - domain_before) / max(1 - own_before, 1e-9)
-    if not domain_before or expected <= 0:
-        return Verdict(True, 0.0, 0.0)  # a domain that did not exist before, or a candidate that did not rise
-    deviation = np.sqrt(
-        domain_before * (1 - domain_before) / matrix.total_before
-        + domain_after * (1 - domain_after) / matrix.total_after
+    rest_before, rest_after = _share_pair(matrix, domain.holds & ~holds)
+    won = own_after - own_before
+    shrinking = (1 - own_after) / max(1 - own_before, 1e-9)
+    apart = won - rest_before * (1 - shrinking)
+    if not rest_before or won <= 0 or apart <= 0:
+        return Verdict(True, 1.0, config.negligible)  # nothing that existed before could have given the cost
+    rose = 1 - (rest_before * shrinking - rest_after) / apart
+    variance = shrinking**2 * _variance(rest_before, matrix.total_before) + _variance(
+        rest_after, matrix.total_after
     )
-    margin = config.deviations * float(deviation) / expected
-    if margin > config.negligible:
-        return Verdict(True, margin, config.negligible)  # the domain is too large to tell
-    rose = (domain_after - domain_before) / expected
-    return Verdict(rose >= config.negligible, rose, config.negligible, f"cost shift within {domain.name}")
+    bound = min(config.negligible, 1 - config.deviations * math.sqrt(variance) / apart)
+    return Verdict(rose >= bound, rose, bound, f"cost shift within {domain.name}")
 
 
 def _share_pair(matrix: StackMatrix, holds: BoolArray) -> tuple[float, float]:
     before = float(matrix.before[holds].sum()) / matrix.total_before
     return before, float(matrix.after[holds].sum()) / matrix.total_after
+
+
+def _variance(share: float, samples: float) -> float:
+    """Return the binomial variance of a share; one sample more keeps a share of 0 from being certain."""
+    return (share * (1 - share) + 1 / samples) / samples
 
 
 def _callers(stack: tuple[str, ...], label: str) -> list[str]:

@@ -60,7 +60,7 @@ def load_sales(
 ) -> list[tuple[int, str, int]]:
     """Make sales as (day, category, cents)."""
     rng = random.Random(seed)
-    sold = [rng.choice(products) for _ in range(count)]
+    sold = rng.choices(products, k=count)
     return [(rng.randrange(28), product.category, product.price * rng.randint(1, 4)) for product in sold]
 
 
@@ -82,5 +82,5 @@ def _product(rng: random.Random, number: int, reviews: tuple[str, ...]) -> Produ
 
 
 def _sentence(rng: random.Random, words: int) -> str:
-    text = " ".join(rng.choice(WORDS) for _ in range(words))
+    text = " ".join(rng.choices(WORDS, k=words))
     return text.capitalize() + "."
