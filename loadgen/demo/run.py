@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from loadgen.demo.crew import Crew
-from loadgen.demo.deploy import SERVICE, Deployer
+from loadgen.demo.deploy import Deployer
 from loadgen.demo.driver import LoadDriver
 from loadgen.demo.processes import ChildFailed, Process, Processes, smidgen, tail_of
 from loadgen.demo.status import Status
@@ -181,7 +181,7 @@ class Demo:
         reports = []
         for number, event in enumerate(status.events[:_MAX_REPORTS]):
             path = (self._out / (f"report-{number + 1}.html" if number else "report.html")).resolve()
-            target = ("-o", str(path), "--store", self._store, "--service", SERVICE)
+            target = ("-o", str(path), "--store", self._store)
             await self._processes.run(
                 "report", smidgen("report", event["id"], *target, "--workloads", WORKLOAD)
             )

@@ -22,9 +22,8 @@ from pipeline.workloads import PRESETS_PATH, Workload, load_workloads, read_work
     metavar="FILE",
     help="The page to write.",
 )
-@click.option("--service", required=True, help="The service that the event is about.")
 @settings_options("store", "workloads")
-def report(event_id: str, output: Path, service: str, settings: Settings) -> None:
+def report(event_id: str, output: Path, settings: Settings) -> None:
     """Draw the regression ID as one self-contained HTML page.
 
     The event's workload is looked for among --workloads, then among the presets.
@@ -36,9 +35,9 @@ def report(event_id: str, output: Path, service: str, settings: Settings) -> Non
 
     store = open_store(settings.store)
     try:
-        event = find_event(store, service, event_id)
+        event = find_event(store, event_id)
         if event is None:
-            raise ConfigError(f"no regression {event_id!r} of service {service!r} in the store")
+            raise ConfigError(f"no regression {event_id!r} in the store")
         page = render_report(gather(store, event, _workload(event["data"].get("workload"), settings)))
     finally:
         store.close()

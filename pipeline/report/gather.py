@@ -13,14 +13,14 @@ from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 
 
-def find_event(store: Store, service: str, event_id: str) -> dict[str, Any] | None:
-    """Return a regression's event by its id, None if the service has no such one.
+def find_event(store: Store, event_id: str) -> dict[str, Any] | None:
+    """Return a regression's event by its id, None if there is no such one.
 
     Raises:
         InvalidMessage: the stored event cannot be read.
         StoreUnavailable: the store did not answer.
     """
-    rows = store.rows("regressions", service, fields.EARLIEST_S, fields.LATEST_S, id=event_id)
+    rows = store.rows("regressions", None, fields.EARLIEST_S, fields.LATEST_S, id=event_id)
     return decode_event(rows[0]["event"].encode()) if rows else None
 
 

@@ -209,7 +209,7 @@ class ClickHouseStore:
     def rows(
         self,
         table: Literal["changes", "regressions", "scans", "memory"],
-        service: str,
+        service: str | None,
         start: float,
         end: float,
         **equal: str,
@@ -220,22 +220,18 @@ class ClickHouseStore:
             ValueError: ``equal`` names a column that the table has not.
         """
         names = ["time", *(name for name in COLUMNS[table] if name != "time")]
-        values: dict[str, Any] = {
-            "table": table,
-            "service": service,
-            "start": to_ms(start),
-            "end": to_ms(end),
-        }
+        values: dict[str, Any] = {"table": table, "start": to_ms(start), "end": to_ms(end)}
         conditions = ""
-        for number, (column, value) in enumerate(equal.items()):
+        wanted = equal if service is None else {"service": service, **equal}
+        for number, (column, value) in enumerate(wanted.items()):
             if column not in names:
                 raise ValueError(f"{table} has no column {column!r}")
             conditions += f" AND {{column{number}:Identifier}} = {{value{number}:String}}"
             values |= {f"column{number}": column, f"value{number}": value}
         # Only names from schema.py and the numbers of parameters are put into the text, never a value.
         sql = (
-            f"SELECT {', '.join(names)} FROM {{table:Identifier}} FINAL WHERE service = {{service:String}}"
-            " AND time >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')"
+            f"SELECT {', '.join(names)} FROM {{table:Identifier}} FINAL"
+            " WHERE time >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')"
             " AND time < fromUnixTimestamp64Milli({end:Int64}, 'UTC')"
             f"{conditions} ORDER BY ALL"
         )

@@ -52,12 +52,15 @@ class Store(Protocol):
     def rows(
         self,
         table: Literal["changes", "regressions", "scans", "memory"],
-        service: str,
+        service: str | None,
         start: float,
         end: float,
         **equal: str,
     ) -> list[dict[str, Any]]:
-        """Return rows of a service with a time in [start, end), oldest first, where columns equal values."""
+        """Return rows of a service with a time in [start, end), oldest first, where columns equal values.
+
+        None instead of a service gives those of every service.
+        """
 
     def close(self) -> None:
         """Let go of connections."""

@@ -286,7 +286,7 @@ def test_the_command_draws_a_stored_event(
     _store(shared_store, found)
     target = tmp_path / "report.html"
 
-    code = run(["report", found.id, "-o", str(target), "--store", store_dsn, "--service", service_name])
+    code = run(["report", found.id, "-o", str(target), "--store", store_dsn])
 
     assert code == 0
     assert capsys.readouterr().out.strip() == str(target)
@@ -297,17 +297,15 @@ def test_the_command_draws_a_stored_event(
 
 @pytest.mark.e2e
 def test_an_unknown_id_is_one_line_and_exit_2(
-    store_dsn: str, service_name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    store_dsn: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = tmp_path / "report.html"
 
-    code = run(["report", "nothing", "-o", str(target), "--store", store_dsn, "--service", service_name])
+    code = run(["report", "nothing", "-o", str(target), "--store", store_dsn])
 
     assert code == 2
     captured = capsys.readouterr()
-    assert captured.err.splitlines() == [
-        f"smidgen: no regression 'nothing' of service '{service_name}' in the store"
-    ]
+    assert captured.err.splitlines() == ["smidgen: no regression 'nothing' in the store"]
     assert not target.exists()
 
 
@@ -322,9 +320,7 @@ def test_a_workload_that_is_not_known_is_told(
     found = replace(regression(candidate(), service=service_name), workload="../own")
     _store(shared_store, found)
 
-    code = run(
-        ["report", found.id, "-o", str(tmp_path / "r.html"), "--store", store_dsn, "--service", service_name]
-    )
+    code = run(["report", found.id, "-o", str(tmp_path / "r.html"), "--store", store_dsn])
 
     assert code == 2
     assert "'../own' is not known" in capsys.readouterr().err
