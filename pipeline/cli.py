@@ -21,7 +21,12 @@ COMMANDS = {
     "store": ("pipeline.commands.store", "Create or upgrade the tables."),
     "events": ("pipeline.commands.events", "Read regression events."),
     "report": ("pipeline.commands.report", "Draw one regression as a page."),
-    "bench": ("loadgen.bench.command", "Measure speed on this machine."),
+    "score": ("loadgen.score.command", "Hold events against a known truth."),
+    "compare": ("loadgen.score.command", "Show what only one of two runs reports."),
+    "backtest": ("pipeline.commands.backtest", "Try settings on history: the pipeline over files."),
+    "detect": ("pipeline.commands.detect", "Find every change point of plain series in a file."),
+    "loadgen": ("loadgen.commands", "Simulate fleets whose truth is known."),
+    "bench": ("loadgen.bench.command", "Measure speed on this machine, and accuracy."),
 }
 """Subcommand → (module that defines it under its own name, one line of help); loaded when it is called."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import click
 import orjson
@@ -31,7 +32,21 @@ BENCHMARKS: dict[str, tuple[Measure, int]] = {"aggregate": (_aggregate, 3), "det
 """Name → (what measures it, in how many parts)."""
 
 
-@click.command()
+class _Bench(click.Command):
+    """The benchmarks of speed; ``accuracy``, which has options of its own, is handed on."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Return the context of ``bench accuracy`` where that is asked for."""
+        if args[:1] == ["accuracy"]:
+            from loadgen.bench.accuracy import accuracy
+
+            return accuracy.make_context(f"{info_name} accuracy", args[1:], parent=parent, **extra)
+        return super().make_context(info_name, args, parent=parent, **extra)
+
+
+@click.command(cls=_Bench)
 @click.argument("names", nargs=-1, metavar="[NAME]...", type=click.Choice(list(BENCHMARKS)))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a result.")
 def bench(names: tuple[str, ...], as_json: bool) -> None:
@@ -39,6 +54,8 @@ def bench(names: tuple[str, ...], as_json: bool) -> None:
 
     aggregate: messages and samples a second, for the stage alone and for a worker process from Kafka to
     the store, on an embedded broker and store. detect: series of 1,500 windows screened a second.
+
+    How accurate the pipeline is measures `smidgen bench accuracy`, which has options of its own.
     """
     results: list[Result] = []
     with Progress(console=Console(stderr=True), transient=True) as progress:

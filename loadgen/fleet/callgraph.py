@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 from loadgen.fleet.names import LIBRARIES, endpoint_names, methods
 from loadgen.fleet.scenario import GraphSpec
 from loadgen.fleet.streams import Streams
-from pipeline.gcpu.labels import element, series_of
+from pipeline.gcpu.labels import series_of
 from pipeline.model import FloatArray, MetricKind
 
 Stack = tuple[str, ...]
@@ -179,8 +179,3 @@ def label_rows(stacks: Sequence[Stack]) -> Mapping[str, list[int]]:
         for label in set(stack):
             rows.setdefault(label, []).append(row)
     return rows
-
-
-def label_of(kind: MetricKind, name: str) -> str:
-    """Return how a series is spelt in a stack."""
-    return element(kind, name)

@@ -13,7 +13,20 @@ from loadgen.fleet.streams import Streams
 from loadgen.fleet.timeline import Timeline
 from pipeline.model import Change
 
-_AUTHORS = ("ana", "bilal", "chiara", "dmitri", "eun-ji", "farah", "goran", "hana", "ines", "jonas", "kofi", "lea")
+_AUTHORS = (
+    "ana",
+    "bilal",
+    "chiara",
+    "dmitri",
+    "eun-ji",
+    "farah",
+    "goran",
+    "hana",
+    "ines",
+    "jonas",
+    "kofi",
+    "lea",
+)
 _HARMLESS = (
     ("Tidy up {thing}", "No change of behaviour intended."),
     ("Add types to {thing}", "So that the checker sees through {owner}."),
@@ -55,7 +68,9 @@ def change_id(rng: np.random.Generator) -> str:
     return f"D{int(rng.integers(10**9, 10**10))}"
 
 
-def background(spec: ChangesSpec, streams: Streams, service: str, timeline: Timeline, names: Sequence[str]) -> list[Change]:
+def background(
+    spec: ChangesSpec, streams: Streams, service: str, timeline: Timeline, names: Sequence[str]
+) -> list[Change]:
     """Draw harmless changes over the whole span, most of them deployed with a release."""
     found = []
     for number in range(spec.count):

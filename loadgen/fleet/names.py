@@ -6,41 +6,47 @@ from collections.abc import Iterator
 
 import numpy as np
 
-AREAS = (
-    "account address advert alert asset audit badge basket billing bundle campaign cart catalog category chat "
-    "claim comment consent contact coupon credit currency dashboard delivery device discount event feed filter "
-    "friend gallery gift group history image inbox invoice item label language ledger like listing login "
-    "loyalty map media member mention menu message notice offer order page partner payment photo plan poll "
-    "price product profile promo quota ranking rating receipt refund region report return review reward route "
-    "search seller session settings share shipment signup stock store story stream style subscription "
-    "supplier survey tag tax team theme ticket timeline token topic track trend usage vendor video visit "
-    "voucher wallet warehouse widget wishlist"
-).split()
-VERBS = (
-    "add browse cancel check compare create delete edit export find follow list open query rate send show sync "
-    "update view"
-).split()
-ACTIONS = (
-    "apply assemble balance build cache check collect combine compute convert count decode encode expand fetch "
-    "filter flatten format group hash index join load lookup map match merge normalise pack parse plan prepare "
-    "project rank read reduce render resolve sample scan score select serialise sort split sum trim update "
-    "validate visit weigh write"
-).split()
-THINGS = (
-    "amounts batch blocks body bounds buffer bytes candidates cells chunks columns context cursor digest edges "
-    "entries entry facets fields flags fragments headers hits index items key keys labels layout limits lines "
-    "links list node nodes offsets options page pairs parts path payload permissions ranges record records "
-    "result row rows rules schema scores segments set slots state stats steps table tags terms text tokens tree "
-    "units values view weights window words"
-).split()
-ROLES = (
-    "Adapter Builder Cache Client Codec Engine Fetcher Finder Index Loader Manager Mapper Matcher Model Parser "
-    "Planner Pool Presenter Queue Ranker Reader Renderer Resolver Router Scorer Service Store Table View Writer"
-).split()
-LIBRARIES = (
-    "auth cache codec compress config crypto db dates geo graph hashing http i18n json kv locks logs maths "
-    "metrics pools queue retry rpc sql strings tasks templates text trace tree urls"
-).split()
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+AREAS = _words(
+    "account address advert alert asset audit badge basket billing bundle campaign cart catalog category "
+    "chat claim comment consent contact coupon credit currency dashboard delivery device discount event "
+    "feed filter friend gallery gift group history image inbox invoice item label language ledger like "
+    "listing login loyalty map media member mention menu message notice offer order page partner payment "
+    "photo plan poll price product profile promo quota ranking rating receipt refund region report return "
+    "review reward route search seller session settings share shipment signup stock store story stream "
+    "style subscription supplier survey tag tax team theme ticket timeline token topic track trend usage "
+    "vendor video visit voucher wallet warehouse widget wishlist"
+)
+VERBS = _words(
+    "add browse cancel check compare create delete edit export find follow list open query rate send show "
+    "sync update view"
+)
+ACTIONS = _words(
+    "apply assemble balance build cache check collect combine compute convert count decode encode expand "
+    "fetch filter flatten format group hash index join load lookup map match merge normalise pack parse "
+    "plan prepare project rank read reduce render resolve sample scan score select serialise sort split "
+    "sum trim update validate visit weigh write"
+)
+THINGS = _words(
+    "amounts batch blocks body bounds buffer bytes candidates cells chunks columns context cursor digest "
+    "edges entries entry facets fields flags fragments headers hits index items key keys labels layout "
+    "limits lines links list node nodes offsets options page pairs parts path payload permissions ranges "
+    "record records result row rows rules schema scores segments set slots state stats steps table tags "
+    "terms text tokens tree units values view weights window words"
+)
+ROLES = _words(
+    "Adapter Builder Cache Client Codec Engine Fetcher Finder Index Loader Manager Mapper Matcher Model "
+    "Parser Planner Pool Presenter Queue Ranker Reader Renderer Resolver Router Scorer Service Store "
+    "Table View Writer"
+)
+LIBRARIES = _words(
+    "auth cache codec compress config crypto db dates geo graph hashing http i18n json kv locks logs "
+    "maths metrics pools queue retry rpc sql strings tasks templates text trace tree urls"
+)
 
 
 def endpoint_names(rng: np.random.Generator, count: int) -> list[tuple[str, str]]:
@@ -70,7 +76,9 @@ def methods(rng: np.random.Generator, package: str) -> Iterator[str]:
             owner += str(number)
         seen.add(owner)
         for _ in range(int(rng.integers(3, 8))):
-            name = f"{owner}.{ACTIONS[int(rng.integers(len(ACTIONS)))]}_{THINGS[int(rng.integers(len(THINGS)))]}"
+            name = (
+                f"{owner}.{ACTIONS[int(rng.integers(len(ACTIONS)))]}_{THINGS[int(rng.integers(len(THINGS)))]}"
+            )
             if name not in seen:
                 seen.add(name)
                 yield name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self
 
 import yaml
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
@@ -18,6 +18,9 @@ from pipeline.validation import StrictModel, read_yaml, validate
 PRESETS = Path(__file__).with_name("presets")
 
 Share = Annotated[float, Field(ge=0, le=1)]
+
+MOST_SAMPLES = 5e8
+"""Counts of a window are kept in 32 bits, with room for spikes."""
 
 InjectionKind = Literal[
     "step",
@@ -71,7 +74,8 @@ DURATIONS: Mapping[str, tuple[float, float]] = {
 }
 """How long a rise, a transient or a spike lasts, in seconds."""
 
-_CAUSED = ("step", "gradual", "scoped", "cascade", "improvement", "spike_then_step", "service_metric")
+CAUSED = ("step", "gradual", "scoped", "cascade", "spike_then_step", "service_metric")
+"""Kinds that may lack a culprit, or have one of configuration."""
 
 
 def _moment(value: object) -> float:
@@ -95,7 +99,7 @@ class GraphSpec(StrictModel):
     shared: Share = 0.15  # subroutines of libraries, called from many places
     metadata: Share = 0.3  # endpoints whose requests are told apart by a metadata value
     recursive: Share = 0.02
-    spread: float = Field(default=1.9, gt=0, le=6)  # of the logarithm of costs; unused with median_gcpu
+    spread: float = Field(default=1.6, gt=0, le=6)  # of the logarithm of costs; unused with median_gcpu
     median_gcpu: float | None = Field(default=None, gt=0, lt=0.1)
     floor_gcpu: float = Field(default=0.00001, ge=0, lt=0.01)  # §5.1: non-trivial from 0.001 % on
 
@@ -119,7 +123,7 @@ PAPER_GENERATIONS = (
     GenerationSpec(share=0.5, cpu=0.4, variance=0.01, regression=0.6),
     GenerationSpec(share=0.5, cpu=0.6, variance=0.02, regression=1.4),
 )
-"""FBDetect §5.1: half of the servers at 40 %, half at 60 %; 0.003 % of regression on one, 0.007 % on the other."""
+"""FBDetect §5.1: servers at 40 % and at 60 %, halves; regressions of 0.003 % on one, 0.007 % on the other."""
 
 
 class ServersSpec(StrictModel):
@@ -191,7 +195,7 @@ class InjectionSpec(StrictModel):
             if key in self.model_fields_set and self.kind not in allowed:
                 raise ValueError(f"{key.removesuffix('_s')}: means nothing for kind {self.kind}")
         for key in ("no_culprit", "config"):
-            if key in self.model_fields_set and self.kind not in _CAUSED:
+            if key in self.model_fields_set and self.kind not in CAUSED:
                 raise ValueError(f"{key}: means nothing for kind {self.kind}")
         for chosen in self.types:
             if chosen not in TYPES[self.kind]:
@@ -249,6 +253,9 @@ class Scenario(StrictModel):
             raise ValueError("duration: should be whole stack windows, and a stack window whole windows")
         if self.start % self.stack_window_s:
             raise ValueError("start: should be a multiple of the stack window")
+        samples = self.servers.count * self.samples_per_minute * self.window_s / 60
+        if samples > MOST_SAMPLES:
+            raise ValueError(f"servers: {samples:.3g} samples in a window are more than {MOST_SAMPLES:.0e}")
         keys = [group.key for group in self.inject]
         for key in keys:
             if keys.count(key) > 1:
@@ -298,6 +305,3 @@ def _line_of(path: Path, location: tuple[int | str, ...]) -> int:
         line = found[0].start_mark.line + 1
         node = found[1]
     return int(line)
-
-
-KINDS: tuple[str, ...] = get_args(InjectionKind)

@@ -27,9 +27,14 @@ class Timeline:
         return self.start + self.windows * self.window_s
 
     @property
+    def starts(self) -> FloatArray:
+        """The start of every window, epoch seconds: (windows,)."""
+        return self.start + np.arange(self.windows, dtype=np.float64) * self.window_s
+
+    @property
     def middles(self) -> FloatArray:
         """The middle of every window, epoch seconds: (windows,)."""
-        return self.start + (np.arange(self.windows) + 0.5) * self.window_s
+        return self.start + (np.arange(self.windows, dtype=np.float64) + 0.5) * self.window_s
 
     def at(self, share: float) -> float:
         """Return the moment when ``share`` of the whole span has passed."""
@@ -42,9 +47,9 @@ class Timeline:
         the first and last the shape stays level. The mean is exact, so an outage of seconds shows in a
         window of minutes as much as it should.
         """
-        times = np.array([time for time, _ in knots])
-        values = np.array([value for _, value in knots])
-        edges = self.start + np.arange(self.windows + 1) * self.window_s
+        times = np.array([time for time, _ in knots], dtype=np.float64)
+        values = np.array([value for _, value in knots], dtype=np.float64)
+        edges = self.start + np.arange(self.windows + 1, dtype=np.float64) * self.window_s
         return np.diff(_integral(times, values, edges)) / self.window_s
 
     def step(self, at: float, ramp_s: float = 0.0) -> FloatArray:

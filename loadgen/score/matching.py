@@ -18,6 +18,9 @@ TOLERANCE_WINDOWS = 2
 DEFAULT_TOLERANCE_S = 4 * 3600.0 + 2 * 600.0
 """For a workload whose windows are not known: that of ``frontfaas-small``."""
 
+NEAR_S = 86_400.0
+"""A false positive within a day of a regression of its series is a near miss: told, but at a wrong time."""
+
 _IMPOSSIBLE = 1e6  # dwarfs any sum of real costs, which are below 4 each
 
 _BY_GROUP = 2.0
@@ -40,12 +43,14 @@ class Tolerances:
 class Judged:
     """An event with its outcome, and the row that explains it.
 
-    The row of a false positive is one that was not to be reported, or None: nothing happened there.
+    The row of a false positive is one that was not to be reported, or None. ``near`` is then an expected row
+    of the same series at another time, at most NEAR_S away, if there is one.
     """
 
     event: Event
     outcome: Outcome
     truth: TruthRow | None
+    near: TruthRow | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,12 @@ def tolerance_s(workload: Workload) -> float:
     length away; two windows more allow for a start inside a window and for the estimate's own rounding.
     """
     return workload.analysis_s + TOLERANCE_WINDOWS * workload.resolution_s
+
+
+def in_reach(truth: Sequence[TruthRow], workloads: Sequence[Workload]) -> tuple[TruthRow, ...]:
+    """Return the rows of such series as any of the workloads looks at: gCPU or service-level metrics."""
+    sources = {workload.series for workload in workloads}
+    return tuple(row for row in truth if ("gcpu" if row.gcpu else "service") in sources)
 
 
 def match(truth: Sequence[TruthRow], events: Sequence[Event], tolerances: Tolerances) -> Matching:
@@ -93,7 +104,9 @@ def match(truth: Sequence[TruthRow], events: Sequence[Event], tolerances: Tolera
     for index, event in enumerate(ordered):
         row = assigned.get(index)
         if row is None:
-            judged.append(Judged(event, "false_positive", _closest(false[index], unexpected)))
+            other = _closest(false[index], unexpected)
+            near = None if other else _nearest(event, expected)
+            judged.append(Judged(event, "false_positive", other, near))
         else:
             judged.append(Judged(event, "repeated" if row in told else "true_positive", expected[row]))
             told.add(row)
@@ -151,7 +164,13 @@ def _assign(costs: FloatArray) -> dict[int, int]:
 
 
 def _closest(costs: FloatArray, rows: Sequence[TruthRow]) -> TruthRow | None:
+    """Return the row of the least cost, the first of equals."""
     return rows[int(costs.argmin())] if np.isfinite(costs).any() else None
+
+
+def _nearest(event: Event, rows: Sequence[TruthRow]) -> TruthRow | None:
+    costs = [explain_cost(row, event, NEAR_S) for row in rows]
+    return _closest(np.array(costs), rows) if costs else None
 
 
 def _row_key(row: TruthRow) -> tuple[str, float, str]:

@@ -32,6 +32,7 @@ class TruthRow:
     until: float
     delta: float
     change: str | None  # the culprit's id
+    changes: tuple[str, ...] = ()  # all that had a part in it, where there is no one culprit
 
     @property
     def gcpu(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -63,6 +63,24 @@ def read_events(path: Path) -> Events:
     return Events(tuple(events), replayed, other)
 
 
+def events_from_json(raw: Iterable[Mapping[str, Any]]) -> tuple[Event, ...]:
+    """Return the regressions among decoded CloudEvents.
+
+    Raises:
+        InvalidMessage: the key that is missing or wrong.
+    """
+    return tuple(_event(event) for event in raw if event["type"] == DETECTED)
+
+
+def truth_from_json(raw: Iterable[Mapping[str, Any]]) -> tuple[TruthRow, ...]:
+    """Return truth rows that are parsed already.
+
+    Raises:
+        InvalidMessage: the key that is missing or wrong.
+    """
+    return tuple(map(_truth_row, raw))
+
+
 def read_ledger(path: Path) -> Iterator[LedgerLine]:
     """Read a ledger, line by line: JSON lines, one dropped candidate each.
 
@@ -107,6 +125,7 @@ def _truth_row(raw: Mapping[str, Any]) -> TruthRow:
         until=_until(raw, kind, start, end),
         delta=fields.number(raw, "delta") if expected or raw.get("delta") is not None else 0.0,
         change=None if change is None else fields.text(raw, "change"),
+        changes=fields.texts(raw, "changes"),
     )
 
 

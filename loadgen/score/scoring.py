@@ -24,6 +24,9 @@ SIZES = (
 NOTHING = "nothing happened"
 """What a false positive is called that no truth row explains."""
 
+MISPLACED = "a regression, at another time"
+"""What a false positive is called whose series did regress, within a day but outside the tolerance."""
+
 
 @dataclass(frozen=True, slots=True)
 class Slice:
@@ -42,7 +45,7 @@ class RootCause:
     top_3: Rate
     suggested: Rate  # of those, how many name any suspect
     right: Rate  # of those that name one, how many have the culprit among the first three
-    false_suggestions: Rate  # of true positives whose row has no culprit, how many name one all the same
+    false_suggestions: Rate  # of true positives without a culprit, how many name what had no part in it
     on_false_positives: Rate  # of false positives, how many name one
 
 
@@ -115,6 +118,13 @@ def size_of(delta: float) -> str:
     return next(name for name, low, high in SIZES if low <= size < high)
 
 
+def false_kind(judged: Judged) -> str:
+    """Return what happened where a false positive says that a regression did."""
+    if judged.truth:
+        return judged.truth.kind
+    return MISPLACED if judged.near else NOTHING
+
+
 def _kinds(truth: Sequence[TruthRow], told: set[str]) -> tuple[Slice, ...]:
     ordered = sorted(truth, key=lambda row: (not row.expected, row.kind))
     found = []
@@ -125,7 +135,7 @@ def _kinds(truth: Sequence[TruthRow], told: set[str]) -> tuple[Slice, ...]:
 
 
 def _false_kinds(false: Iterable[Judged]) -> dict[str, int]:
-    counts = Counter(judged.truth.kind if judged.truth else NOTHING for judged in false)
+    counts = Counter(false_kind(judged) for judged in false)
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
@@ -202,7 +212,11 @@ def _labels(judged: Judged, truth: Sequence[TruthRow], tolerances: Tolerances) -
 
 def _root_cause(true: Sequence[Judged], false: Sequence[Judged]) -> RootCause:
     caused = [(j.truth.change, j.event.suspects) for j in true if j.truth and j.truth.change is not None]
-    uncaused = [j.event.suspects for j in true if j.truth and j.truth.change is None]
+    uncaused = [
+        bool(j.event.suspects) and not set(j.event.suspects[:3]) & set(j.truth.changes)
+        for j in true
+        if j.truth and j.truth.change is None
+    ]
     suggested = sum(bool(suspects) for _, suspects in caused)
     top_3 = sum(culprit in suspects[:3] for culprit, suspects in caused)
     return RootCause(
@@ -210,6 +224,6 @@ def _root_cause(true: Sequence[Judged], false: Sequence[Judged]) -> RootCause:
         top_3=Rate(top_3, len(caused)),
         suggested=Rate(suggested, len(caused)),
         right=Rate(top_3, suggested),
-        false_suggestions=Rate(sum(map(bool, uncaused)), len(uncaused)),
+        false_suggestions=Rate(sum(uncaused), len(uncaused)),
         on_false_positives=Rate(sum(bool(j.event.suspects) for j in false), len(false)),
     )

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from pipeline.errors import ConfigError
@@ -108,7 +108,8 @@ def read_parquet(path: Path) -> Columns:
         ConfigError: it is not there, or not Parquet.
     """
     try:
-        return Columns(path, pq.read_table(path))
+        with path.open("rb") as file:
+            return Columns(path, pq.read_table(file))
     except pa.ArrowException as error:
         raise ConfigError(f"{path}: not a Parquet file: {str(error).splitlines()[0]}") from None
     except OSError as error:

@@ -60,7 +60,7 @@ class DedupStage:
             return scan
         unique: list[Candidate] = []
         dropped: list[Dropped] = []
-        known = recall(self._store, self.name, scan, same_workload=False)
+        known = recall(self._store, self.name, scan, self._workloads, same_workload=False)
         for cluster in cluster_by_time(scan.candidates, TOLERANCE_WINDOWS * workload.resolution_s):
             matrix = stacks_around(self._store, scan, cluster, workload.resolution_s)
             groups, merged = self._group(scan, cluster, matrix, workload)

@@ -122,7 +122,8 @@ class DetectStage:
             while end + workload.wait_s <= low:
                 due.append((end, workload))
                 end += workload.rerun_interval_s
-        due.sort(key=lambda item: (item[0], item[1].name))
+        # By the watermark that each waited for: one by one or all at once, the order is the same.
+        due.sort(key=lambda item: (item[0] + item[1].wait_s, item[1].name))
         return [self._scan(service, workload, end) for end, workload in due]
 
     def _scan(self, service: str, workload: Workload, end: float) -> Scan:

@@ -60,7 +60,7 @@ class FilterStage:
         lasting, gone_away = divide("went_away", self._judge_gone_away(scan, workload))
         large, small = divide("threshold", ((c, judge_threshold(c, **threshold)) for c in lasting))
         sure, chance = divide("significance", ((c, judge_significance(c, series=scan.series)) for c in large))
-        known = recall(self._store, self.name, scan, same_workload=True) if sure else []
+        known = recall(self._store, self.name, scan, self._workloads, same_workload=True) if sure else []
         fresh, same = divide(
             "same_regression",
             (

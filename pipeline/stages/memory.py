@@ -1,26 +1,36 @@
 """What a stage passed on in earlier scans, kept in the store so that a restart changes nothing.
 
-A stage remembers before it publishes, and leaves out what the present scan itself remembered; so a scan
-that comes again after a crash is judged exactly as the first time.
+A stage remembers before it publishes, and leaves out what the present scan and later ones remembered; so
+a scan that comes again after a crash is judged exactly as the first time. Scans follow each other by the
+watermark that each of them waited for, as detect runs them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pipeline.model import Candidate, Scan
 from pipeline.storage.interface import Store
+from pipeline.workloads import Workload
 
 
-def recall(store: Store, stage: str, scan: Scan, *, same_workload: bool) -> list[Candidate]:
+def recall(
+    store: Store, stage: str, scan: Scan, workloads: Mapping[str, Workload], *, same_workload: bool
+) -> list[Candidate]:
     """Return what ``stage`` passed on in earlier scans and this scan still sees, oldest first.
 
     Args:
         store: Where it is kept.
         stage: Name of the stage.
         scan: The present scan.
+        workloads: What is known of how long each workload waits for late data.
         same_workload: Whether to leave other workloads out.
     """
+
+    def turn(workload: str, end: float) -> tuple[float, str]:
+        known = workloads.get(workload)
+        return end + (known.wait_s if known else 0.0), workload
+
     equal = {"stage": stage} | ({"workload": scan.workload} if same_workload else {})
     rows = store.rows("memory", scan.service, scan.start, scan.end, **equal)
     return [
@@ -35,7 +45,7 @@ def recall(store: Store, stage: str, scan: Scan, *, same_workload: bool) -> list
             statistic=0.0,
         )
         for row in rows
-        if row["scan_end"] < scan.end or (row["scan_end"] == scan.end and row["workload"] < scan.workload)
+        if turn(row["workload"], row["scan_end"]) < turn(scan.workload, scan.end)
     ]
 
 

@@ -156,9 +156,11 @@ class ArrayStore:
                 series, matrix = held.metrics.means(*span)
             else:
                 series, matrix = _merged_series(
-                    [part.sums(*span) for part in (held.counts, *held.loaded_counts)]
+                    [held.counts.sums(*span), *(part.sums(*span) for part in held.loaded_counts)]
                 )
-                _, rows = _merged_series([part.sums(*span) for part in (held.totals, *held.loaded_totals)])
+                _, rows = _merged_series(
+                    [held.totals.sums(*span), *(part.sums(*span) for part in held.loaded_totals)]
+                )
                 totals = rows[0].copy() if len(rows) else np.zeros(windows)
         return SeriesMatrix(
             start=start,
@@ -175,7 +177,7 @@ class ArrayStore:
         with self._lock:
             held = self._services.get(service) or _Service()
             stacks, counts = _merged_stacks(
-                [part.within(spans) for part in (held.stacks, *held.loaded_stacks)]
+                [held.stacks.within(spans), *(part.within(spans) for part in held.loaded_stacks)]
             )
         totals = counts.sum(axis=0)
         return StackMatrix(stacks, counts[:, 0], counts[:, 1], float(totals[0]), float(totals[1]))
@@ -183,7 +185,7 @@ class ArrayStore:
     def rows(
         self,
         table: Literal["changes", "regressions", "scans", "memory"],
-        service: str,
+        service: str | None,
         start: float,
         end: float,
         **equal: str,
@@ -199,9 +201,10 @@ class ArrayStore:
         wanted = [(names.index(name), value) for name, value in equal.items()]
         first, last = to_ms(start), to_ms(end)
         with self._lock:
-            held = self._services.get(service)
+            services = self._services if service is None else [service]
             found = [
                 row
+                for held in map(self._services.get, services)
                 for row in (held.rows.get(table, {}).values() if held else ())
                 if first <= row[0] < last and all(row[place] == value for place, value in wanted)
             ]
@@ -240,9 +243,9 @@ class ArrayStore:
     def _replace(self, table: Table, data: Mapping[str, Sequence[Any]]) -> None:
         names = _row_columns(table)
         identity = [names.index(name) for name in _IDENTITY[table]]
-        for values in zip(*(data[name] for name in names), strict=True):
+        for service, *values in zip(data["service"], *(data[name] for name in names), strict=True):
             row = tuple(tuple(value) if isinstance(value, list) else value for value in values)
-            rows = self._of(row[names.index("service")]).rows.setdefault(table, {})
+            rows = self._of(service).rows.setdefault(table, {})
             rows[tuple(row[place] for place in identity)] = row
 
     def _count(self, table: Table, data: Mapping[str, Sequence[Any]]) -> None:

@@ -36,12 +36,12 @@ class Points:
         self._sorted = None
 
     def sums(self, start_ms: int, end_ms: int, resolution_ms: int) -> tuple[list[SeriesKey], FloatArray]:
-        """Return the series with a point in [start, end), sorted, and their sums by windows; 0 without any."""
+        """Return the series with a point in [start, end), sorted, and their sums; 0 where none is."""
         series, _, sums = self._by_window(start_ms, end_ms, resolution_ms)
         return series, sums
 
     def means(self, start_ms: int, end_ms: int, resolution_ms: int) -> tuple[list[SeriesKey], FloatArray]:
-        """Return the series with a point in [start, end), sorted, and their means; NaN without any point."""
+        """Return the series with a point in [start, end), sorted, and their means; NaN where none is."""
         series, counts, sums = self._by_window(start_ms, end_ms, resolution_ms)
         return series, np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
 
@@ -55,9 +55,9 @@ class Points:
         present = np.flatnonzero(np.bincount(rows, minlength=len(series)))
         place = np.searchsorted(present, rows) * windows + (times - start_ms) // resolution_ms
         size, shape = len(present) * windows, (len(present), windows)
-        sums = np.bincount(place, values, minlength=size).reshape(shape)
-        counts = np.bincount(place, minlength=size).reshape(shape)
-        return [series[i] for i in present.tolist()], counts, sums
+        sums: FloatArray = np.bincount(place, values, minlength=size).astype(np.float64, copy=False)
+        counts: IntArray = np.bincount(place, minlength=size).astype(np.int64, copy=False)
+        return [series[i] for i in present.tolist()], counts.reshape(shape), sums.reshape(shape)
 
     def _in_order(self) -> tuple[list[SeriesKey], IntArray, IntArray, FloatArray]:
         """Return the series sorted by name, and all points sorted by time."""

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pipeline.backtest.flow import Flow
 from pipeline.codec.inputs import encode_change, encode_metric_points, encode_profile
 from pipeline.config import Settings
 from pipeline.model import MetricPoints, Record, Scan
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload, load_workloads
 from tests.builders import build_change, build_profile
-from tests.flow import Flow
 
 START = 1_700_000_000.0
 SETTINGS = Settings.model_validate({"window": 1, "stack_window": 1})

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pipeline.backtest.flow import Flow
 from pipeline.codec.scans import decode_scan, encode_scan
 from pipeline.config import Settings
 from pipeline.errors import ConfigError, StoreUnavailable
@@ -17,7 +18,6 @@ from pipeline.stages.factory import STAGES, build_stage
 from pipeline.storage.interface import Store, Table
 from pipeline.workloads import load_workloads
 from tests.builders import build_candidate, build_profile
-from tests.flow import Flow
 
 START = 1_700_000_000.0
 SETTINGS = Settings.model_validate({"window": 1, "stack_window": 1, "partition_idle": 30})

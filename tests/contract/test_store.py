@@ -1,4 +1,4 @@
-"""What every store must do: chDB in this process, and ClickHouse's HTTP interface."""
+"""What every store must do: chDB in this process, ClickHouse's HTTP interface, and plain arrays."""
 
 from __future__ import annotations
 
@@ -132,16 +132,16 @@ def test_equal_rows_without_a_token_are_two_facts(store: Store, service_name: st
     assert total_samples(store, service_name) == 2
 
 
-def test_a_large_insert_is_one_part(store: Store, dsn: str, service_name: str) -> None:
+def test_a_large_insert_is_one_part(sql_store: Store, dsn: str, service_name: str) -> None:
     rows = 1_200_000  # ClickHouse's own settings cut a block at about a million rows
     block = gcpu(service_name, [(f"module.function_{i % 5000}", T0 + i // 5000, 1) for i in range(rows)])
     parts = "FROM system.parts WHERE table = 'gcpu' AND database = 'default'"
     before = int(ask(dsn, f"SELECT max(max_block_number) {parts}"))
-    store.insert("gcpu", block, token=service_name)
+    sql_store.insert("gcpu", block, token=service_name)
     # As they were written, merged since or not.
     written = f"{parts} AND min_block_number = max_block_number AND min_block_number > {before}"
     assert ask(dsn, f"SELECT count(), sum(rows) {written}") == ["1", str(rows)]
-    found = store.series("gcpu", service_name, T0, T0 + rows // 5000, rows // 5000)
+    found = sql_store.series("gcpu", service_name, T0, T0 + rows // 5000, rows // 5000)
     assert found.samples.tolist() == [[rows // 5000]] * 5000
 
 
@@ -237,16 +237,16 @@ def test_last_offsets_are_kept_for_each_stream_topic_and_partition(store: Store,
     assert store.last_offsets("totals", stream, "profiles", [0, 3]) == {0: 99}
 
 
-def test_merging_parts_changes_nothing(store: Store, dsn: str, service_name: str) -> None:
+def test_merging_parts_changes_nothing(sql_store: Store, dsn: str, service_name: str) -> None:
     stream = f"stream-{service_name}"
     for offset in range(4):
         block = gcpu(service_name, [("a.f", T0, 1), ("a.g", T0 + MINUTE, 2)], offset=offset, stream=stream)
-        store.insert("gcpu", block, token=f"{service_name}-{offset}")
+        sql_store.insert("gcpu", block, token=f"{service_name}-{offset}")
     ask(dsn, "OPTIMIZE TABLE gcpu FINAL")
-    assert total_samples(store, service_name) == 12
-    assert store.last_offsets("gcpu", stream, "profiles", [0]) == {0: 3}
-    store.insert("gcpu", block, token=f"{service_name}-3")
-    assert total_samples(store, service_name) == 12
+    assert total_samples(sql_store, service_name) == 12
+    assert sql_store.last_offsets("gcpu", stream, "profiles", [0]) == {0: 3}
+    sql_store.insert("gcpu", block, token=f"{service_name}-3")
+    assert total_samples(sql_store, service_name) == 12
 
 
 def test_a_table_without_offsets_is_refused(store: Store) -> None:
@@ -336,6 +336,13 @@ def test_rows_are_those_with_a_time_in_the_span(
         store.insert("changes", change(service_name, str(number), T0 + 10 * number))
     found = store.rows("changes", service_name, T0 + start, T0 + end)
     assert [row["id"] for row in found] == wanted
+
+
+def test_rows_of_every_service(store: Store, service_name: str) -> None:
+    for service in (f"{service_name}-a", f"{service_name}-b"):
+        store.insert("changes", change(service, "one", T0))
+    every = [row["service"] for row in store.rows("changes", None, T0, T0 + 1, id="one")]
+    assert {f"{service_name}-a", f"{service_name}-b"} <= set(every)
 
 
 def test_rows_where_columns_equal_values(store: Store, service_name: str) -> None:

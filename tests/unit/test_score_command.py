@@ -165,7 +165,7 @@ def test_table_and_page(folder: Path, capfd: pytest.CaptureFixture[str]) -> None
     assert 'src="http' not in html
 
 
-BAD = {
+BAD: dict[str, tuple[str, Any, str]] = {
     "no such truth": ("truth.jsonl", None, "truth.jsonl: No such file"),
     "truth not JSON": ("truth.jsonl", b"\n{", "truth.jsonl:2: not JSON"),
     "truth not an object": ("truth.jsonl", b"[]", "truth.jsonl:1: should be a JSON object, not a list"),

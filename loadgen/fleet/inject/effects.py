@@ -15,13 +15,26 @@ class StackEffect:
     """Adds cost to one stack, which may be new: ``cost`` × ``profile``.
 
     ``cost`` is a share of the service's cost before any injection, negative where cost goes away. New work
-    costs more on some generations of servers than on others; cost that only moves does not.
+    costs more on some generations of servers than on others.
     """
 
     stack: Stack
     cost: float
     profile: FloatArray  # (windows,)
     new_work: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class MoveEffect:
+    """Moves ``share`` × ``profile`` of whatever one stack costs to another one, which may be new.
+
+    Both serve the same endpoint, so that the sum stays as it is under any load.
+    """
+
+    source: Stack
+    goal: Stack
+    share: float
+    profile: FloatArray  # (windows,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +77,7 @@ class Injected:
 
     truth: tuple[Mapping[str, Any], ...]
     stacks: tuple[StackEffect, ...] = ()
+    moves: tuple[MoveEffect, ...] = ()
     endpoints: tuple[EndpointEffect, ...] = ()
     hosts: tuple[HostEffect, ...] = ()
     metrics: tuple[MetricEffect, ...] = ()

@@ -10,12 +10,17 @@ from typing import Any
 import numpy as np
 
 from loadgen.fleet.changes import Cause, deploy
-from loadgen.fleet.inject.effects import SetupMetric
+from loadgen.fleet.inject.effects import MetricEffect, SetupMetric, StackEffect
 from loadgen.fleet.inject.site import Series, Site
-from loadgen.fleet.scenario import ChangesSpec, InjectionSpec
+from loadgen.fleet.scenario import CAUSED, ChangesSpec, InjectionSpec
 from loadgen.fleet.streams import log_uniform
 from loadgen.fleet.timeline import Timeline
 from pipeline.model import FloatArray
+
+NOTICEABLE = 0.01
+"""From which change of the whole service's cost on its service-level metrics follow visibly."""
+
+_RISE_WITH_COST = ("cpu_utilisation", "latency_p50_ms", "latency_p99_ms")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,7 @@ class Order:
 
         Code is deployed with the releases, configuration at any time.
         """
-        by_config = bool(self.rng.random() < self.spec.config)
+        by_config = bool(self.rng.random() < self.spec.config) and self.spec.kind in CAUSED
         at = self.moment(timeline)
         if not by_config:
             every = self.releases.release_every_s
@@ -89,22 +94,29 @@ def truth_row(
     end: float | None = None,
     cause: Cause | None = None,
     main: Series | None = None,
+    cost: float = 0.0,
+    metrics: Sequence[MetricEffect] = (),
     **extra: Any,
 ) -> Mapping[str, Any]:
     """Write the truth about an injection.
 
-    ``delta`` is that of ``main``, by default the nearest series of all; ``subroutines`` are the series of
-    the same kind that move the same way, nearest the cause first; ``series`` has all of every kind.
+    ``delta`` is that of ``main``, by default the nearest series; ``subroutines`` are the names of all series,
+    of whatever kind, that move the same way, nearest the cause first; ``series`` has those that move the
+    other way too, each with its kind and its own change. Service-level metrics come last: those of
+    ``metrics``, and those that follow where the whole service costs noticeably more by ``cost``; their
+    changes are relative.
     """
-    by_series = dict(acting)
-    (metric_kind, name) = main or acting[0][0]
-    delta = by_series[(metric_kind, name)]
-    names = [n for (k, n), change in acting if k == metric_kind and change * delta > 0 and n != name]
+    follows = {effect.metric: effect.gain for effect in metrics}
+    if abs(cost) >= NOTICEABLE:
+        follows = {**dict.fromkeys(_RISE_WITH_COST, cost), "throughput": -cost / (1 + cost), **follows}
+    metric_kind, name = main or acting[0][0]
+    delta = dict(acting)[(metric_kind, name)]
+    names = [other for (_, other), change in acting if change * delta > 0 and other != name]
     return {
         "id": order.id,
         "kind": kind,
         "service": site.service,
-        "subroutines": [name, *names],
+        "subroutines": [name, *names, *(metric for metric in follows if metric != name)],
         "metric_kind": metric_kind,
         "start": start,
         "end": end,
@@ -112,5 +124,13 @@ def truth_row(
         "change": cause.id if cause else None,
         **({"code_change": cause.code_id} if cause and cause.code_id else {}),
         **extra,
-        "series": [[k, n, change] for (k, n), change in acting],
+        "series": [
+            *([k, n, change] for (k, n), change in acting),
+            *(["service", metric, gain] for metric, gain in follows.items() if metric != name),
+        ],
     }
+
+
+def cost_of(effects: Sequence[StackEffect]) -> float:
+    """Return by how much a service costs more with all of ``effects``, relative to before."""
+    return sum(effect.cost for effect in effects)

@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from loadgen.fleet.callgraph import ROOT, CallGraph, Stack, endpoint_of, label_rows
-from loadgen.fleet.inject.effects import EndpointEffect, StackEffect
+from loadgen.fleet.callgraph import ROOT, CallGraph, Stack, label_rows
+from loadgen.fleet.inject.effects import EndpointEffect, MoveEffect, StackEffect
 from loadgen.fleet.names import owner_of
 from loadgen.fleet.timeline import Timeline
 from pipeline.gcpu.labels import series_of
@@ -29,6 +29,31 @@ class Site:
         self.timeline = timeline
         self._rows = label_rows(graph.stacks)
         self._taken: set[str] = set()
+        self._moved: set[int] = set()
+
+    @cached_property
+    def owners(self) -> dict[str, list[str]]:
+        """The subroutines of each class or module."""
+        found: dict[str, list[str]] = {}
+        for name in self.subroutines:
+            found.setdefault(owner_of(name), []).append(name)
+        return found
+
+    @cached_property
+    def row_of(self) -> dict[Stack, int]:
+        """The row of every stack."""
+        return {stack: row for row, stack in enumerate(self.graph.stacks)}
+
+    def is_free(self, subroutines: Iterable[str], stacks: Iterable[Stack]) -> bool:
+        """Tell whether no injection has any of the subroutines, and no move any of the stacks."""
+        return self._taken.isdisjoint(subroutines) and self._moved.isdisjoint(
+            self.row_of[stack] for stack in stacks
+        )
+
+    def take(self, subroutines: Iterable[str], stacks: Iterable[Stack]) -> None:
+        """Keep subroutines from further injections, and stacks from further moves."""
+        self._taken.update(subroutines)
+        self._moved.update(self.row_of[stack] for stack in stacks)
 
     @cached_property
     def subroutines(self) -> tuple[str, ...]:
@@ -48,6 +73,10 @@ class Site:
     def own_rows(self, subroutine: str) -> list[int]:
         """Return the rows of the stacks that end in a subroutine."""
         return [row for row in self.rows(subroutine) if self.graph.stacks[row][-1] == subroutine]
+
+    def own_share(self, subroutine: str) -> float:
+        """Return the share of samples in which a subroutine is the leaf, before any injection."""
+        return float(self.graph.weights[self.own_rows(subroutine)].sum())
 
     def callers(self, subroutine: str) -> int:
         """Count the distinct subroutines that call one directly."""
@@ -84,10 +113,14 @@ class Site:
         ]
 
     def acting(
-        self, stacks: Iterable[StackEffect], endpoints: Iterable[EndpointEffect] = ()
+        self,
+        stacks: Iterable[StackEffect] = (),
+        moves: Iterable[MoveEffect] = (),
+        endpoints: Iterable[EndpointEffect] = (),
     ) -> list[tuple[Series, float]]:
         """Return every series whose gCPU changes noticeably, with the change, nearest the cause first.
 
+        Noticeable is a tenth of the largest change, or a twentieth of the series itself.
         The change is that of the gCPU ratio between none and all of the effects (profile 0 and 1), without
         noise. Nearest is what stands deepest in the affected stacks; series that move against the main
         direction of the injection come last.
@@ -95,6 +128,10 @@ class Site:
         added: dict[Stack, float] = {}
         for effect in stacks:
             added[effect.stack] = added.get(effect.stack, 0.0) + effect.cost
+        for move in moves:
+            cost = move.share * float(self.graph.weights[self.row_of[move.source]])
+            added[move.source] = added.get(move.source, 0.0) - cost
+            added[move.goal] = added.get(move.goal, 0.0) + cost
         for shift in endpoints:
             for row in self.rows(f"endpoint={shift.endpoint}"):
                 stack = self.graph.stacks[row]
@@ -121,7 +158,12 @@ class Site:
             distance = sum(weight * d for weight, d in places[label]) / mass if mass else 0.0
             return changes[label] * sign < 0, distance, label
 
-        kept = [label for label, change in changes.items() if abs(change) > 0.1 * largest]
+        def noticeable(label: str) -> bool:
+            change = abs(changes[label])
+            larger = max(self.share(label), self.share(label) + changes[label])
+            return change > 0.1 * largest or change > max(0.05 * larger, 1e-6)
+
+        kept = [label for label in changes if noticeable(label)]
         return [(series_of(label), changes[label]) for label in sorted(kept, key=order)]
 
 
@@ -140,8 +182,4 @@ def caller_of(stack: Stack) -> str:
 
 def same_owner(site: Site, subroutine: str) -> list[str]:
     """Return the other subroutines of the same class or module."""
-    owner = owner_of(subroutine)
-    return [name for name in site.subroutines if owner_of(name) == owner and name != subroutine]
-
-
-__all__ = ["LARGEST_RISE", "Series", "Site", "caller_of", "cost_for", "endpoint_of", "same_owner"]
+    return [name for name in site.owners[owner_of(subroutine)] if name != subroutine]

@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline.clock import Clock
 from pipeline.codec.events import decode_event
-from pipeline.codec.scans import decode_scan
+from pipeline.codec.scans import decode_scan, join_scan
 from pipeline.config import Settings
 from pipeline.model import Outgoing, Record, Scan
 from pipeline.stages.base import Stage
@@ -18,7 +18,11 @@ from pipeline.workloads import Workload
 
 
 class Flow:
-    """All stages over one store; keeps what each topic received."""
+    """All stages over one store, driven in the order of what is sent; keeps what each topic received.
+
+    Messages are encoded and decoded on the way from stage to stage, as they are on topics, so that numbers
+    are the same. Nothing runs by itself: ``send`` returns when nothing is left to do.
+    """
 
     def __init__(
         self,
@@ -28,6 +32,7 @@ class Flow:
         settings: Settings,
         clock: Clock,
         stream: str = "log",
+        stages: Iterable[str] = STAGES,
     ) -> None:
         self._arguments: dict[str, Any] = {
             "settings": settings,
@@ -37,7 +42,7 @@ class Flow:
             "clock": clock,
         }
         self.stages: dict[str, Stage] = {}
-        for name in STAGES:
+        for name in stages:
             self.restart(name)
         self.topics: dict[str, list[Outgoing]] = defaultdict(list)
         self._offsets: dict[tuple[str, int], int] = defaultdict(int)
@@ -49,16 +54,22 @@ class Flow:
     def send(self, topic: str, values: Iterable[bytes], *, partition: int = 0) -> None:
         """Hand messages to the stage that reads their topic, as one batch, and on until nothing is left."""
         stage = next((s for s in self.stages.values() if topic in s.inputs), None)
-        batch = []
+        payloads = []
         for value in values:
-            offset = self._offsets[topic, partition]
             self._offsets[topic, partition] += 1
-            payload = stage.inputs[topic](value) if stage else None
-            batch.append(Record(topic, partition, offset, payload))
+            if stage:
+                offset = self._offsets[topic, partition] - 1
+                payloads.append(Record(topic, partition, offset, stage.inputs[topic](value)))
+        batch = _whole_scans(payloads)
         if not stage or not batch:
             return
         outgoing = stage.handle(batch)
         stage.settled()
+        self.forward(outgoing)
+
+    def forward(self, outgoing: Iterable[Outgoing]) -> None:
+        """Put messages on their topics, and through the stages that read them."""
+        outgoing = list(outgoing)
         for message in outgoing:
             self.topics[message.topic].append(message)
         for name in dict.fromkeys(message.topic for message in outgoing):
@@ -66,8 +77,25 @@ class Flow:
 
     def scans(self, topic: str) -> list[Scan]:
         """Return the scans a topic received."""
-        return [decode_scan(message.value) for message in self.topics[topic]]
+        parts = [Record(topic, 0, 0, decode_scan(message.value)) for message in self.topics[topic]]
+        return [record.payload for record in _whole_scans(parts)]
 
     def events(self) -> list[dict[str, Any]]:
         """Return the events that were reported."""
         return [decode_event(message.value) for message in self.topics["regressions"]]
+
+
+def _whole_scans(records: Iterable[Record]) -> list[Record]:
+    """Put the parts of scans together again; they are in order, as a stage returned them."""
+    whole: list[Record] = []
+    parts: list[Scan] = []
+    for record in records:
+        scan = record.payload
+        if not isinstance(scan, Scan) or scan.parts == 1:
+            whole.append(record)
+            continue
+        parts.append(scan)
+        if scan.part == scan.parts - 1:
+            whole.append(Record(record.topic, record.partition, record.offset, join_scan(parts)))
+            parts = []
+    return whole

@@ -1,0 +1,78 @@
+"""``smidgen loadgen``: simulated fleets, and the figures that show why simulation is needed."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import Progress
+
+from pipeline.commands.options import settings_options
+from pipeline.config import Settings
+from pipeline.errors import ConfigError
+
+
+@click.group()
+def loadgen() -> None:
+    """Simulate fleets whose truth is known."""
+
+
+@loadgen.command()
+@click.option("--scenario", required=True, metavar="FILE|PRESET", help="What to simulate.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of every draw.")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for the data set.")
+@click.option("--publish", is_flag=True, help="Send the same data through Kafka as agents would.")
+@settings_options("broker", "topics", "idempotent_producer", "log_level")
+def fleet(settings: Settings, scenario: str, seed: int, out: Path | None, publish: bool) -> None:
+    """Simulate a service and write its data set, or publish it.
+
+    Presets: tiny, small, medium, large; steps, gradual, cost-shift, transients, cascade, seasonal, quiet,
+    low-sampling. Published profiles are one per host and window: set the worker's --window and
+    --stack-window to those of the scenario.
+    """
+    from loadgen.fleet.scenario import load_scenario
+    from loadgen.fleet.simulate import simulate
+    from pipeline.backtest.dataset import write_dataset
+
+    if out is None and not publish:
+        raise ConfigError("nothing to do: give --out, --publish or both")
+    chosen = load_scenario(scenario)
+    began = time.perf_counter()
+    simulated = simulate(chosen, seed)
+    data = simulated.dataset
+    if out is not None:
+        write_dataset(data, out)
+    console = Console(stderr=True)
+    console.print(
+        f"{chosen.name}: {len(data.names):,} series and {len(data.stacks):,} stacks in {len(data.totals):,} "
+        f"windows, {data.totals.sum():,.0f} samples, {len(data.changes):,} changes, {len(data.truth):,} rows "
+        f"of truth, {time.perf_counter() - began:.1f} s" + (f": {out}" if out else ""),
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
+    if publish:
+        from loadgen.fleet.publish import messages
+        from loadgen.fleet.publish import publish as send
+        from pipeline.topics import load_topics
+
+        topics = load_topics(settings.topics)
+        with Progress(console=console, transient=True) as progress:
+            task = progress.add_task("publishing", total=len(data.totals))
+            sent = send(messages(simulated, chosen, seed), settings, topics, lambda: progress.advance(task))
+        console.print(f"{sent:,} messages published", markup=False, highlight=False)
+
+
+@loadgen.command()
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder for the PNG files."
+)
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of the noise.")
+def figures(out: Path, seed: int) -> None:
+    """Draw Figures 1, 8 and 9 of FBDetect's paper from its own parameters."""
+    from loadgen.fleet.figures import draw_figures
+
+    for path in draw_figures(out, seed):
+        click.echo(path)

@@ -1,0 +1,158 @@
+"""Draws samples of stacks; everything else, from callers to cost domains, follows from them by counting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loadgen.fleet.callgraph import CallGraph, Incidence, Stack, endpoint_of
+from loadgen.fleet.inject.effects import Injected
+from loadgen.fleet.load import Load, wander
+from loadgen.fleet.scenario import GenerationSpec, Scenario
+from loadgen.fleet.streams import Streams
+from loadgen.fleet.timeline import Timeline
+from pipeline.model import FloatArray
+
+CountArray = NDArray[np.int32]
+
+_BLOCK = 256  # windows counted at once, which bounds the memory of the product below
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What every stack costs over time, as shares of the service's cost before any injection.
+
+    Rows that no injection touches have the cost of ``base`` all the time; the others stand in ``varying``.
+    A stack that only exists because cost moved there wanders like the one in ``origin`` that it came from,
+    so that a refactoring changes nothing but names.
+    """
+
+    stacks: tuple[Stack, ...]  # those of the call graph first, then new ones
+    base: FloatArray  # (stacks,)
+    varying: dict[int, FloatArray]  # row → (generations, windows)
+    origin: dict[int, Stack]  # row → stack
+    total: FloatArray  # (windows,) of the whole service, on the mean server
+
+
+def build_costs(scenario: Scenario, graph: CallGraph, injected: Sequence[Injected], windows: int) -> Costs:
+    """Apply injections to a call graph: first all that add cost, then all that move it.
+
+    Cost that moves is a share of what there is, so that the sum stays exactly as it is.
+    """
+    stacks = list(graph.stacks)
+    row_of = {stack: row for row, stack in enumerate(stacks)}
+    generations = scenario.servers.generations
+    factors = _regression_factors(generations)[:, None]
+    base = list(graph.weights)
+    varying: dict[int, FloatArray] = {}
+    origin: dict[int, Stack] = {}
+
+    def row(stack: Stack) -> int:
+        found = row_of.get(stack)
+        if found is None:
+            found = row_of[stack] = len(stacks)
+            stacks.append(stack)
+            base.append(0.0)
+        if found not in varying:
+            varying[found] = np.full((len(generations), windows), base[found])
+        return found
+
+    for one in injected:
+        for effect in one.stacks:
+            added = effect.cost * effect.profile
+            varying[row(effect.stack)] += added * factors if effect.new_work else added
+    for values in varying.values():
+        np.maximum(values, 0.0, out=values)
+    for one in injected:
+        before = {move.source: varying[row(move.source)].copy() for move in one.moves}
+        for move in one.moves:
+            moved = before[move.source] * (move.share * move.profile)
+            varying[row(move.source)] -= moved
+            new = move.goal not in row_of
+            varying[row(move.goal)] += moved
+            if new:
+                origin[row_of[move.goal]] = origin.get(row_of[move.source], move.source)
+    weights = _cpu_weights(generations)
+    total = np.ones(windows)
+    for place, values in varying.items():
+        np.maximum(values, 0.0, out=values)
+        total += weights @ values - base[place]
+    return Costs(tuple(stacks), np.array(base), varying, origin, total)
+
+
+def draw_counts(
+    scenario: Scenario, costs: Costs, load: Load, timeline: Timeline, streams: Streams
+) -> CountArray:
+    """Draw how many samples every stack has in every window: (stacks, windows).
+
+    Counts are Poisson around a Gamma (together negative binomial) whose mean follows cost, load, mix and a
+    slow wandering, and whose variance is that of the servers; see ``build_load``. Each stack draws from a
+    stream that its own frames name.
+    """
+    counts = np.empty((len(costs.stacks), timeline.windows), dtype=np.int32)
+    weights = _cpu_weights(scenario.servers.generations)
+    for row, stack in enumerate(costs.stacks):
+        own = streams.of("wander", *costs.origin.get(row, stack))
+        spread = np.exp(scenario.servers.cost_spread * own.standard_normal(len(weights)))
+        spread /= weights @ spread
+        cost = costs.varying.get(row, costs.base[row])
+        expected = (load.exposure * (spread[:, None] * cost)).sum(axis=0)
+        expected *= load.traffic.get(endpoint_of(stack), 1.0)
+        expected *= np.exp(wander(own, scenario.noise.drift, scenario.noise, timeline))
+        rng = streams.of("stack", *stack)
+        counts[row] = rng.poisson(_dispersed(rng, expected, load.dispersion))
+    counts[:, ~load.present] = 0
+    return counts
+
+
+def without_late(
+    scenario: Scenario, stacks: Sequence[Stack], counts: CountArray, timeline: Timeline, streams: Streams
+) -> CountArray:
+    """Take away what is still on its way when the data ends: (stacks, windows)."""
+    if not scenario.late.share:
+        return counts
+    arrived = np.array(counts)
+    missing = timeline.end - (timeline.starts + timeline.window_s)
+    recent = np.flatnonzero(missing < scenario.late.delay_s)
+    for row, stack in enumerate(stacks):
+        rng = streams.of("late", *stack)
+        arrived[row, recent] = rng.binomial(counts[row, recent], 1 - scenario.late.share)
+    return arrived
+
+
+def count_series(found: Incidence, counts: CountArray) -> FloatArray:
+    """Count samples per series: incidence × stack counts, (series, windows)."""
+    samples = np.empty((len(found.names), counts.shape[1]))
+    for first in range(0, counts.shape[1], _BLOCK):
+        block = counts[:, first : first + _BLOCK].astype(np.float64)
+        samples[:, first : first + _BLOCK] = found.matrix @ block
+    return samples
+
+
+def _dispersed(rng: np.random.Generator, expected: FloatArray, dispersion: FloatArray) -> FloatArray:
+    """Draw around ``expected`` with a variance of ``dispersion`` × it."""
+    if not dispersion.any():
+        return expected
+    scale = np.maximum(dispersion, 1e-9)
+    return rng.gamma(expected / scale, scale)
+
+
+def _cpu_weights(generations: Sequence[GenerationSpec]) -> FloatArray:
+    """Return the share of all CPU that each generation uses."""
+    cpu = np.array([g.share * g.cpu for g in generations])
+    weights: FloatArray = cpu / cpu.sum()
+    return weights
+
+
+def _regression_factors(generations: Sequence[GenerationSpec]) -> FloatArray:
+    """Return by how much new work costs more on each generation, relative to its CPU; 1 on average.
+
+    In FBDetect §5.1 the same change costs 0.003 % on servers at 40 % and 0.007 % on servers at 60 %.
+    """
+    absolute = np.array([g.regression for g in generations])
+    relative = absolute / np.array([g.cpu for g in generations])
+    factors: FloatArray = relative / (_cpu_weights(generations) @ relative)
+    return factors

@@ -1,0 +1,48 @@
+"""Kinds of injection by name, and how a scenario's list of groups becomes injections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from loadgen.fleet.inject.cost_shift import inject_cost_shift
+from loadgen.fleet.inject.effects import Injected
+from loadgen.fleet.inject.gradual import inject_gradual
+from loadgen.fleet.inject.new_feature import inject_new_feature
+from loadgen.fleet.inject.order import Order
+from loadgen.fleet.inject.scoped import inject_scoped
+from loadgen.fleet.inject.seasonal import inject_seasonal
+from loadgen.fleet.inject.service_metric import inject_service_metric
+from loadgen.fleet.inject.site import Site
+from loadgen.fleet.inject.spike_then_step import inject_spike_then_step
+from loadgen.fleet.inject.step import inject_cascade, inject_improvement, inject_step
+from loadgen.fleet.inject.transient import inject_transient
+from loadgen.fleet.scenario import InjectionKind, Scenario
+from loadgen.fleet.streams import Streams
+
+INJECTORS: Mapping[InjectionKind, Callable[[Order, Site], Injected]] = {
+    "step": inject_step,
+    "gradual": inject_gradual,
+    "scoped": inject_scoped,
+    "cascade": inject_cascade,
+    "improvement": inject_improvement,
+    "transient": inject_transient,
+    "spike_then_step": inject_spike_then_step,
+    "seasonal": inject_seasonal,
+    "cost_shift": inject_cost_shift,
+    "new_feature": inject_new_feature,
+    "service_metric": inject_service_metric,
+}
+
+
+def inject_all(scenario: Scenario, site: Site, streams: Streams) -> list[Injected]:
+    """Carry out every group of a scenario, in order.
+
+    Each injection has its own stream of random numbers. Only who was chosen before matters to it, so that
+    two injections never meet in one subroutine while others are free.
+    """
+    found = []
+    for group in scenario.inject:
+        for ordinal in range(group.count):
+            rng = streams.of("inject", group.key, str(ordinal))
+            found.append(INJECTORS[group.kind](Order(group, ordinal, rng, scenario.changes), site))
+    return [injected for injected in found if injected.truth]

@@ -1,0 +1,128 @@
+"""How much work the fleet does over time, on which servers, and in which mix of endpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.signal import lfilter
+
+from loadgen.fleet.inject.effects import EndpointEffect, HostEffect
+from loadgen.fleet.scenario import LoadSpec, NoiseSpec, Scenario, ServersSpec
+from loadgen.fleet.streams import Streams
+from loadgen.fleet.timeline import DAY_S, WEEK_S, Timeline
+from pipeline.model import BoolArray, FloatArray
+
+_PEAK_S = 15 * 3600.0  # load is highest at three in the afternoon, UTC
+_WEEKEND_S = 5 * DAY_S  # from Monday; the epoch began on a Thursday
+_EPOCH_MONDAY_S = 4 * DAY_S
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What stacks of a given cost are multiplied with.
+
+    Expected samples of a stack in a window are Σ over generations of ``exposure`` × its cost there, times
+    the traffic of its endpoint.
+    """
+
+    cycle: FloatArray  # (windows,) load relative to its mean
+    servers: FloatArray  # (generations, windows) that report
+    exposure: FloatArray  # (generations, windows) samples of the whole service
+    traffic: dict[str, FloatArray]  # endpoint → (windows,)
+    present: BoolArray  # (windows,) whether anything arrived
+    dispersion: FloatArray  # (windows,) by which the variance of counts exceeds their mean, relative
+
+
+def build_load(
+    scenario: Scenario,
+    timeline: Timeline,
+    endpoints: Sequence[str],
+    streams: Streams,
+    *,
+    shifts: Sequence[EndpointEffect] = (),
+    outages: Sequence[HostEffect] = (),
+) -> Load:
+    """Draw a fleet's load.
+
+    A server's utilisation in a window has mean μ and variance σ² (FBDetect §5.1). If its k stacks vary
+    independently, each stack's share of that variance is its share of the cost, and counts over servers
+    with N expected samples each have a variance of (1 + N σ²/μ²) times their mean.
+    """
+    cycle = _cycle(scenario.load, timeline)
+    servers = _servers(scenario.servers, timeline, streams, outages)
+    generations = scenario.servers.generations
+    mean_cpu = sum(g.share * g.cpu for g in generations)
+    per_server = scenario.samples_per_minute * scenario.window_s / 60
+    cpu = np.array([g.cpu for g in generations])[:, None]
+    exposure = servers * per_server * cpu / mean_cpu * cycle
+    excess = np.array([per_server * g.cpu / mean_cpu * g.variance / g.cpu**2 for g in generations])
+    weights = exposure / np.maximum(exposure.sum(axis=0), 1e-12)
+    present = np.ones(timeline.windows, dtype=np.bool_)
+    gaps = streams.of("gaps").choice(
+        timeline.windows, size=min(scenario.servers.missing_windows, timeline.windows), replace=False
+    )
+    present[gaps] = False
+    return Load(
+        cycle=cycle,
+        servers=servers,
+        exposure=exposure,
+        traffic=_traffic(scenario, timeline, endpoints, streams, shifts),
+        present=present,
+        dispersion=scenario.noise.dispersion * (excess @ weights),
+    )
+
+
+def wander(rng: np.random.Generator, sd: float, noise: NoiseSpec, timeline: Timeline) -> FloatArray:
+    """Return autocorrelated noise around 0 with standard deviation ``sd``: (windows,)."""
+    rho = float(np.exp(-timeline.window_s / noise.correlation_s))
+    steps = rng.standard_normal(timeline.windows) * sd
+    steps[1:] *= np.sqrt(1 - rho**2)
+    result: FloatArray = lfilter([1.0], [1.0, -rho], steps)
+    return result
+
+
+def _cycle(spec: LoadSpec, timeline: Timeline) -> FloatArray:
+    middles = timeline.middles
+    daily = 1 + spec.daily * np.cos(2 * np.pi * (middles - _PEAK_S) / DAY_S)
+    result: FloatArray = daily * (1 - spec.weekly * _weekend(middles))
+    return result
+
+
+def _weekend(moments: FloatArray) -> FloatArray:
+    return ((moments - _EPOCH_MONDAY_S) % WEEK_S >= _WEEKEND_S).astype(np.float64)
+
+
+def _servers(
+    spec: ServersSpec, timeline: Timeline, streams: Streams, outages: Sequence[HostEffect]
+) -> FloatArray:
+    rng = streams.of("servers")
+    whole = np.array([round(spec.count * g.share) for g in spec.generations])
+    found: FloatArray = rng.binomial(
+        whole[:, None], 1 - spec.missing, size=(len(whole), timeline.windows)
+    ).astype(np.float64)
+    for outage in outages:
+        found *= 1 - outage.lost * outage.profile
+    return found
+
+
+def _traffic(
+    scenario: Scenario,
+    timeline: Timeline,
+    endpoints: Sequence[str],
+    streams: Streams,
+    shifts: Sequence[EndpointEffect],
+) -> dict[str, FloatArray]:
+    """Give each endpoint its own phase of the day, its own weekends and its own wandering."""
+    traffic = {}
+    for endpoint in endpoints:
+        rng = streams.of("traffic", endpoint)
+        daily, weekly = rng.random() * scenario.load.mix_daily, rng.normal() * scenario.load.mix_weekly
+        phase = rng.random() * DAY_S
+        own = 1 + daily * np.cos(2 * np.pi * (timeline.middles - phase) / DAY_S)
+        own = own * (1 + weekly * _weekend(timeline.middles))
+        traffic[endpoint] = own * np.exp(wander(rng, scenario.noise.mix_drift, scenario.noise, timeline))
+    for shift in shifts:
+        traffic[shift.endpoint] = traffic[shift.endpoint] * (1 + shift.gain * shift.profile)
+    return traffic

@@ -1,0 +1,103 @@
+"""Service-level metrics that follow from cost and load, and set-up metrics that may explain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from loadgen.fleet.inject.effects import Injected
+from loadgen.fleet.load import Load, wander
+from loadgen.fleet.scenario import Scenario
+from loadgen.fleet.streams import Streams
+from loadgen.fleet.timeline import Timeline
+from pipeline.model import FloatArray, MetricPoints
+
+_SETUP = ("setup.algorithm_b_share", "setup.compression_level", "setup.region_east_share")
+"""Set-up metrics that explain nothing: each takes a new value from time to time, for no reason."""
+
+_NOISE = {
+    "throughput": 0.01,
+    "requests_per_server": 0.01,
+    "latency_p50_ms": 0.01,
+    "latency_p99_ms": 0.03,
+    "error_rate": 0.05,
+    "cpu_utilisation": 0.005,
+    "memory_mb": 0.01,
+}
+"""Relative standard deviation of each metric, half of it wandering slowly."""
+
+
+def build_metrics(
+    scenario: Scenario,
+    injected: Sequence[Injected],
+    load: Load,
+    total_cost: FloatArray,
+    timeline: Timeline,
+    streams: Streams,
+) -> tuple[MetricPoints, ...]:
+    """Draw one point per metric and window, windows without data left out.
+
+    Throughput is what a server can do at most, so it falls as a request costs more; latency grows with
+    utilisation; both follow every injection of cost by themselves, besides what is injected into them.
+    """
+    mean_cpu = sum(g.share * g.cpu for g in scenario.servers.generations)
+    crowding = load.servers.sum(axis=0).mean() / np.maximum(load.servers.sum(axis=0), 1.0)
+    busy = np.clip(mean_cpu * load.cycle * total_cost * crowding, 0.0, 0.97)
+    idle = (1 - mean_cpu) / (1 - busy)
+    levels: dict[str, FloatArray] = {
+        "throughput": 500.0 / total_cost,
+        "requests_per_server": 500.0 * mean_cpu * load.cycle * crowding,
+        "latency_p50_ms": 40.0 * total_cost * idle**0.3,
+        "latency_p99_ms": 250.0 * total_cost * idle**0.6,
+        "error_rate": 0.0005 * idle**0.5,
+        "cpu_utilisation": busy,
+        "memory_mb": 3000.0 * (1 + 0.02 * load.cycle),
+    }
+    for one in injected:
+        for effect in one.metrics:
+            levels[effect.metric] = levels[effect.metric] * (1 + effect.gain * effect.profile)
+    found = [
+        _points(scenario, name, _noisy(scenario, name, level, timeline, streams), load, timeline)
+        for name, level in levels.items()
+    ]
+    found += [
+        _points(scenario, name, _steps(streams, name, timeline), load, timeline, setup=True)
+        for name in _SETUP
+    ]
+    found += [
+        _points(scenario, effect.metric, effect.profile, load, timeline, setup=True)
+        for one in injected
+        for effect in one.setup
+    ]
+    return tuple(found)
+
+
+def _noisy(
+    scenario: Scenario, name: str, level: FloatArray, timeline: Timeline, streams: Streams
+) -> FloatArray:
+    rng = streams.of("metric", name)
+    sd = _NOISE[name] / np.sqrt(2)
+    noise = rng.standard_normal(timeline.windows) * sd + wander(rng, sd, scenario.noise, timeline)
+    result: FloatArray = level * np.exp(noise)
+    return result
+
+
+def _steps(streams: Streams, name: str, timeline: Timeline) -> FloatArray:
+    rng = streams.of("metric", name)
+    values = rng.random(6)
+    turns = np.sort(rng.uniform(timeline.start, timeline.end, size=5))
+    result: FloatArray = values[np.searchsorted(turns, timeline.middles)]
+    return result
+
+
+def _points(
+    scenario: Scenario,
+    name: str,
+    values: FloatArray,
+    load: Load,
+    timeline: Timeline,
+    *,
+    setup: bool = False,
+) -> MetricPoints:
+    return MetricPoints(scenario.service, name, timeline.starts[load.present], values[load.present], setup)

@@ -1,0 +1,84 @@
+"""What became of every candidate: the funnel of FBDetect's Table 5, and the ledger's lines."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.clock import to_iso
+from pipeline.codec.scans import dropped_to_json
+from pipeline.model import Scan
+
+STEPS = (
+    "went_away",
+    "threshold",
+    "significance",
+    "same_regression",
+    "som_dedup",
+    "cost_shift",
+    "pairwise_dedup",
+)
+"""Steps that drop candidates, in the order in which they run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Funnel:
+    """How many candidates are left after each step. ``series`` counts a series once for every scan."""
+
+    scans: int
+    series: int
+    change_points: int
+    remaining: tuple[tuple[str, int], ...]  # (step, candidates left after it), in order
+    reported: int
+
+
+def count_funnel(scans: Iterable[Scan]) -> Funnel:
+    """Count the funnel of scans as the last stage saw them, with everything dropped before."""
+    looked = series = reported = 0
+    dropped: Counter[str] = Counter()
+    for scan in scans:
+        looked += 1
+        series += scan.series
+        reported += len(scan.candidates)
+        dropped.update(line.step for line in scan.dropped)
+    left = change_points = reported + dropped.total()
+    remaining = []
+    for step in dict.fromkeys((*STEPS, *dropped)):
+        left -= dropped[step]
+        remaining.append((step, left))
+    return Funnel(looked, series, change_points, tuple(remaining), reported)
+
+
+def funnel_by_workload(scans: Sequence[Scan]) -> dict[str, Funnel]:
+    """Count the funnel of each workload, in the order in which they first scanned."""
+    return {
+        name: count_funnel(scan for scan in scans if scan.workload == name)
+        for name in dict.fromkeys(scan.workload for scan in scans)
+    }
+
+
+def funnel_to_json(funnel: Funnel) -> dict[str, Any]:
+    """Return a funnel as a JSON object; its first step is ``detected``."""
+    steps = (("detected", funnel.change_points), *funnel.remaining)
+    return {
+        "scans": funnel.scans,
+        "series": funnel.series,
+        "change_points": funnel.change_points,
+        "steps": [{"step": step, "remaining": left} for step, left in steps],
+        "reported": funnel.reported,
+    }
+
+
+def ledger_lines(scans: Iterable[Scan]) -> Iterator[dict[str, Any]]:
+    """Yield one JSON object for every candidate that was dropped: by which step, statistic and bound."""
+    for scan in scans:
+        for line in scan.dropped:
+            yield {
+                "service": scan.service,
+                "workload": scan.workload,
+                "scan_end": to_iso(scan.end),
+                "metric": line.candidate.metric,
+                **dropped_to_json(line),
+            }

@@ -1,0 +1,91 @@
+"""Plain series as datasets: points of any spacing become windows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.backtest.dataset import Dataset
+from pipeline.backtest.seriesfile import Series
+from pipeline.clock import to_iso
+from pipeline.errors import ConfigError
+from pipeline.model import FloatArray, IntArray, MetricPoints
+from pipeline.workloads import Workload
+
+
+def common_window_s(workloads: Sequence[Workload]) -> float:
+    """Return the widest window, in whole milliseconds, that divides every workload's resolution."""
+    return math.gcd(*(round(workload.resolution_s * 1000) for workload in workloads)) / 1000
+
+
+def build_datasets(series: Sequence[Series], path: Path, *, window_s: float) -> tuple[Dataset, ...]:
+    """Return one dataset a service, in the order of their names.
+
+    Samples of the same window add up; so do the totals of a service's distinct times. A series without a
+    row at a time that another series of its service has, held no sample then. There are no stacks.
+
+    Raises:
+        ConfigError: two series of a service differ in their total at the same time.
+    """
+    return tuple(
+        _build([one for one in series if one.service == service], path, window_s)
+        for service in sorted({one.service for one in series})
+    )
+
+
+def _build(series: Sequence[Series], path: Path, window_s: float) -> Dataset:
+    times = [one.timestamps for one in series if one.timestamps is not None]
+    start = math.floor(min(float(t.min()) for t in times) / window_s) * window_s
+    windows = int((max(float(t.max()) for t in times) - start) // window_s) + 1
+    counted = [one for one in series if one.totals is not None]
+    samples = np.zeros((len(counted), windows))
+    for row, one in enumerate(counted):
+        np.add.at(samples[row], _places(one, start, window_s), one.values)
+    return Dataset(
+        service=series[0].service,
+        start=start,
+        end=start + windows * window_s,
+        window_s=window_s,
+        stack_window_s=window_s,
+        kinds=tuple(one.kind for one in counted),
+        names=tuple(one.metric for one in counted),
+        samples=samples,
+        totals=_totals(counted, path, start, window_s, windows),
+        stacks=(),
+        stack_samples=np.zeros((0, windows)),
+        metrics=tuple(
+            MetricPoints(one.service, one.metric, one.timestamps, one.values)
+            for one in series
+            if one.totals is None and one.timestamps is not None
+        ),
+        changes=(),
+    )
+
+
+def _places(one: Series, start: float, window_s: float) -> IntArray:
+    assert one.timestamps is not None
+    places: IntArray = ((one.timestamps - start) // window_s).astype(np.int64)
+    return places
+
+
+def _totals(counted: Sequence[Series], path: Path, start: float, window_s: float, windows: int) -> FloatArray:
+    summed = np.zeros(windows)
+    if not counted:
+        return summed
+    times = np.concatenate([one.timestamps for one in counted if one.timestamps is not None])
+    totals = np.concatenate([one.totals for one in counted if one.totals is not None])
+    order = np.argsort(times, kind="stable")
+    times, totals = times[order], totals[order]
+    differ = (np.diff(times) == 0) & (np.diff(totals) != 0)
+    if differ.any():
+        at = int(np.flatnonzero(differ)[0])
+        raise ConfigError(
+            f"{path}: total: service {counted[0].service!r} has both {totals[at]:g} and {totals[at + 1]:g} "
+            f"at {to_iso(float(times[at]))}; it is the number of all its samples"
+        )
+    distinct, first = np.unique(times, return_index=True)
+    np.add.at(summed, ((distinct - start) // window_s).astype(np.int64), totals[first])
+    return summed

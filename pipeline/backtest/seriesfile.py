@@ -1,0 +1,252 @@
+"""Series files: CSV or Parquet, one point a row; every mistake is named by file, line and column."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn, get_args
+
+import numpy as np
+
+from pipeline.backtest.tables import Columns, read_parquet
+from pipeline.clock import from_iso
+from pipeline.codec.fields import EARLIEST_S, LATEST_S
+from pipeline.errors import ConfigError, InvalidMessage
+from pipeline.model import FloatArray, IntArray, MetricKind
+
+SUFFIXES = (".csv", ".parquet")
+_KNOWN = ("service", "metric", "metric_kind", "timestamp", "value", "samples", "total")
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One series of a file, in order of time. ``totals`` is None for plain values."""
+
+    service: str
+    kind: MetricKind
+    metric: str
+    timestamps: FloatArray | None  # (points,) epoch seconds; None where the file has none
+    values: FloatArray  # (points,) values, or samples where there are totals
+    totals: FloatArray | None  # (points,)
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The cells of a file: texts as they stand there, or numbers where the format has types."""
+
+    path: Path
+    cells: dict[str, Sequence[str] | FloatArray]
+    lines: Sequence[int]  # (rows,)
+    unit: str  # what ``lines`` counts: line or row
+
+    def refuse(self, row: int, column: str, what: str) -> NoReturn:
+        """Raise a ConfigError about one cell."""
+        place = (
+            f"{self.path}:{self.lines[row]}" if self.unit == "line" else f"{self.path}: row {self.lines[row]}"
+        )
+        raise ConfigError(f"{place}: {column}: {what}")
+
+
+def read_series(path: Path, *, plain: bool = False) -> tuple[Series, ...]:
+    """Read every series of a CSV or Parquet file, sorted by service, kind and name.
+
+    Args:
+        path: With the columns ``service, metric, timestamp`` (ISO 8601 or epoch seconds), and either
+            ``value`` or ``samples, total``; ``metric_kind`` may say what kind of gCPU series it is.
+        plain: Whether ``timestamp, value`` or a single column is enough.
+
+    Raises:
+        ConfigError: the file, line and column that is wrong.
+    """
+    if path.suffix.lower() not in SUFFIXES:
+        raise ConfigError(f"{path}: unknown kind of file {path.suffix!r}; should be {' or '.join(SUFFIXES)}")
+    table = _read_csv(path, plain) if path.suffix.lower() == ".csv" else _parquet_table(read_parquet(path))
+    if not table.lines:
+        raise ConfigError(f"{path}: holds no point")
+    _check_columns(table, plain)
+    return _split(table)
+
+
+def _read_csv(path: Path, plain: bool) -> _Table:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror or error}") from None
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise ConfigError(f"{path}:{line}: not UTF-8 text") from None
+    if "\0" in text:
+        line = text[: text.index("\0")].count("\n") + 1
+        raise ConfigError(f"{path}:{line}: not UTF-8 text: holds a NUL character")
+    reader = csv.reader(io.StringIO(text, newline=""), skipinitialspace=True, strict=True)
+    rows, lines = [], []
+    try:
+        for row in reader:
+            if row:
+                rows.append(row)
+                lines.append(reader.line_num)
+    except csv.Error as error:
+        raise ConfigError(f"{path}:{reader.line_num}: {error}") from None
+    if not rows:
+        raise ConfigError(f"{path}: empty")
+    header = [name.strip().lower() for name in rows[0]]
+    if plain and len(header) == 1 and _is_number(header[0]):
+        header, rows, lines = ["value"], [["value"], *rows], [0, *lines]
+    elif plain and len(header) == 1:
+        header = ["value"]
+    for row, line in zip(rows, lines, strict=True):
+        if len(row) != len(header):
+            raise ConfigError(f"{path}:{line}: {len(row)} columns, where the header has {len(header)}")
+    if again := [name for name, group in itertools.groupby(sorted(header)) if len(list(group)) > 1]:
+        raise ConfigError(f"{path}:1: {again[0]}: column stands twice")
+    columns = list(zip(*rows[1:], strict=True)) or [()] * len(header)
+    return _Table(path, dict(zip(header, columns, strict=True)), lines[1:], "line")
+
+
+def _parquet_table(columns: Columns) -> _Table:
+    cells: dict[str, Sequence[str] | FloatArray] = {}
+    names = [name for name in columns.names if name in _KNOWN] or columns.names[:1]
+    for name in names:
+        moments = columns.moments(name)
+        if moments is not None:
+            cells[name] = moments
+        elif columns.is_text(name):
+            texts = columns.texts(name)
+            cells[name] = [texts.values[code] for code in texts.codes.tolist()]
+        else:
+            cells[name] = columns.numbers(name)
+    if len(columns.names) == 1 and names[0] not in _KNOWN:
+        cells = {"value": cells[names[0]]}
+    return _Table(columns.path, cells, range(1, columns.table.num_rows + 1), "row")
+
+
+def _check_columns(table: _Table, plain: bool) -> None:
+    wanted = [] if plain else ["service", "metric", "timestamp"]
+    counts = "samples" in table.cells or "total" in table.cells
+    if counts and "value" in table.cells:
+        raise ConfigError(f"{table.path}: has both value and samples, total; give one of the two")
+    wanted += ["samples", "total"] if counts else ["value"]
+    if missing := [name for name in wanted if name not in table.cells]:
+        raise ConfigError(
+            f"{table.path}: no column {missing[0]!r}; it has {', '.join(table.cells) or 'none that is known'}"
+        )
+
+
+def _split(table: _Table) -> tuple[Series, ...]:
+    """Check every cell, and put the rows of each series together, in order of time."""
+    rows = len(table.lines)
+    counts = "samples" in table.cells
+    keys = list(
+        zip(
+            _texts(table, "service", "", rows),
+            _kinds(table, "subroutine" if counts else "service", rows),
+            _texts(table, "metric", "value", rows),
+            strict=True,
+        )
+    )
+    series = sorted(set(keys))
+    place = {key: number for number, key in enumerate(series)}
+    row_of: IntArray = np.array([place[key] for key in keys], dtype=np.int64)
+    times = _moments(table) if "timestamp" in table.cells else None
+    values = _numbers(table, "samples" if counts else "value")
+    totals = _numbers(table, "total") if counts else None
+    if totals is not None:
+        _check_counts(table, values, totals)
+    order = np.lexsort((np.arange(rows) if times is None else times, row_of))
+    if times is not None:
+        same = (np.diff(row_of[order]) == 0) & (np.diff(times[order]) == 0)
+        if same.any():
+            again = int(order[1:][same].min())
+            table.refuse(again, "timestamp", "the series has a point at this time already")
+    bounds = np.searchsorted(row_of[order], np.arange(len(series) + 1)).tolist()
+    return tuple(
+        Series(
+            service,
+            kind,
+            metric,
+            None if times is None else times[order[first:last]],
+            values[order[first:last]],
+            None if totals is None else totals[order[first:last]],
+        )
+        for (service, kind, metric), first, last in zip(series, bounds[:-1], bounds[1:], strict=True)
+    )
+
+
+def _texts(table: _Table, column: str, default: str, rows: int) -> list[str]:
+    cells = table.cells.get(column)
+    if cells is None:
+        return [default] * rows
+    texts = [str(cell).strip() for cell in cells]
+    if "" in texts:
+        table.refuse(texts.index(""), column, "missing")
+    return texts
+
+
+def _kinds(table: _Table, default: MetricKind, rows: int) -> list[MetricKind]:
+    allowed = [kind for kind in get_args(MetricKind) if (kind == "service") == (default == "service")]
+    kinds = _texts(table, "metric_kind", default, rows)
+    for row, kind in enumerate(kinds):
+        if kind not in allowed:
+            table.refuse(row, "metric_kind", f"should be {' or '.join(allowed)}, not {kind[:40]!r}")
+    return kinds  # type: ignore[return-value]  # the literal's values, just checked
+
+
+def _numbers(table: _Table, column: str) -> FloatArray:
+    cells = table.cells[column]
+    try:
+        values = np.array(cells, dtype=np.float64)
+    except ValueError:
+        row = next(row for row, cell in enumerate(cells) if not _is_number(str(cell)))
+        text = str(cells[row]).strip()
+        table.refuse(row, column, f"not a number: {text[:40]!r}" if text else "missing")
+    if not np.isfinite(values).all():
+        row = int(np.flatnonzero(~np.isfinite(values))[0])
+        table.refuse(row, column, f"should be finite, not {values[row]}")
+    return values
+
+
+def _moments(table: _Table) -> FloatArray:
+    cells = table.cells["timestamp"]
+    try:
+        times = np.array(cells, dtype=np.float64)
+    except ValueError:
+        times = np.array([_moment(table, row, str(cell)) for row, cell in enumerate(cells)])
+    outside = ~((times >= EARLIEST_S) & (times < LATEST_S))
+    if outside.any():
+        row = int(np.flatnonzero(outside)[0])
+        table.refuse(row, "timestamp", f"{cells[row]} is no time between 2000 and 2100 in epoch seconds")
+    return times
+
+
+def _moment(table: _Table, row: int, text: str) -> float:
+    text = text.strip()
+    if _is_number(text):
+        return float(text)
+    try:
+        return from_iso(text)
+    except InvalidMessage as error:
+        table.refuse(row, "timestamp", f"{error}" if text else "missing")
+
+
+def _check_counts(table: _Table, samples: FloatArray, totals: FloatArray) -> None:
+    for column, values in (("samples", samples), ("total", totals)):
+        if (values < 0).any():
+            row = int(np.flatnonzero(values < 0)[0])
+            table.refuse(row, column, f"negative: {values[row]:g}")
+    if (samples > totals).any():
+        row = int(np.flatnonzero(samples > totals)[0])
+        table.refuse(row, "samples", f"{samples[row]:g} of a total of {totals[row]:g}")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

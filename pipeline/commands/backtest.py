@@ -1,0 +1,226 @@
+"""``smidgen backtest``: the pipeline over files, without Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from pipeline.backtest.dataset import Dataset, read_changes, read_dataset
+from pipeline.backtest.funnel import (
+    Funnel,
+    count_funnel,
+    funnel_by_workload,
+    funnel_to_json,
+    ledger_lines,
+)
+from pipeline.backtest.plain import build_datasets, common_window_s
+from pipeline.backtest.run import Backtest, plan_scans, run_backtest
+from pipeline.backtest.seriesfile import read_series
+from pipeline.config import Settings
+from pipeline.errors import ConfigError
+from pipeline.model import Change
+from pipeline.units import format_duration
+from pipeline.workloads import Workload, load_workloads
+
+_OUT = click.Path(path_type=Path, dir_okay=False)
+
+
+_EXAMPLES = """\b
+Examples:
+  smidgen backtest history.csv --workload ct-demand --events events.jsonl
+  smidgen backtest out/ --workload frontfaas-small --events events.jsonl --ledger dropped.jsonl
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.argument("source", metavar="DIR|FILE", type=click.Path(path_type=Path))
+@click.option(
+    "--workload",
+    "workloads",
+    multiple=True,
+    required=True,
+    metavar="NAME|FILE",
+    help="Preset or file: windows, threshold, re-run interval. May be repeated.",
+)
+@click.option(
+    "--changes",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Deployed changes, JSON lines: suspects for root causes.",
+)
+@click.option(
+    "--events", type=_OUT, required=True, metavar="OUT.jsonl", help="Where to write events, one a line."
+)
+@click.option("--funnel", type=_OUT, metavar="OUT.json", help="Where to write what each step left over.")
+@click.option(
+    "--ledger", type=_OUT, metavar="OUT.jsonl", help="Where to write every dropped candidate, and why."
+)
+@click.option("--service", help="Only this service of FILE.")
+def backtest(
+    source: Path,
+    workloads: tuple[str, ...],
+    changes: Path | None,
+    events: Path,
+    funnel: Path | None,
+    ledger: Path | None,
+    service: str | None,
+) -> int:
+    """Try settings on history: run the pipeline over files, as fast as this machine allows.
+
+    DIR is what `smidgen loadgen fleet --out DIR` writes: counts, stacks, metrics, changes. FILE is CSV or
+    Parquet with the columns service, metric, timestamp (ISO 8601 or epoch seconds) and either value, for
+    workloads of service-level metrics, or samples and total, for workloads of gCPU.
+
+    The stages are those of `smidgen worker`, in event time and without Kafka or a store, so the events are
+    those that a live run would have published, ids included. Found events are no failure: the exit code
+    is 0, or 2 if a file is wrong.
+    """
+    chosen = load_workloads(workloads)
+    outputs = {"--events": events, "--funnel": funnel, "--ledger": ledger}
+    _check_outputs({flag: path for flag, path in outputs.items() if path})
+    datasets = _with_changes(_load(source, chosen, service), read_changes(changes) if changes else ())
+    _check_workloads(source, datasets, chosen)
+    found = _run(datasets, chosen)
+    scans = [scan for one in found for scan in one.scans]
+    _write(events, (event for one in found for event in one.events))
+    if ledger:
+        _write(ledger, ledger_lines(scans))
+    by_workload = funnel_by_workload(scans)
+    if funnel:
+        rows = [{"workload": name, **funnel_to_json(one)} for name, one in by_workload.items()]
+        _write(funnel, [{**funnel_to_json(count_funnel(scans)), "workloads": rows}])
+    Console().print(_summary(by_workload, sum(len(one.events) for one in found)))
+    return 0
+
+
+def _load(source: Path, workloads: Sequence[Workload], service: str | None) -> tuple[Dataset, ...]:
+    if source.is_dir():
+        datasets: tuple[Dataset, ...] = (read_dataset(source),)
+    else:
+        datasets = build_datasets(read_series(source), source, window_s=common_window_s(workloads))
+    if service is None:
+        return datasets
+    known = ", ".join(dataset.service for dataset in datasets)
+    datasets = tuple(dataset for dataset in datasets if dataset.service == service)
+    if not datasets:
+        raise ConfigError(f"{source}: no service {service!r}; it has {known}")
+    return datasets
+
+
+def _with_changes(datasets: Sequence[Dataset], changes: Sequence[Change]) -> tuple[Dataset, ...]:
+    known = {dataset.service for dataset in datasets}
+    if strange := {change.service for change in changes} - known:
+        click.echo(f"no series, so changes unused, of: {', '.join(sorted(strange)[:5])}", err=True)
+    return tuple(
+        replace(d, changes=(*d.changes, *(change for change in changes if change.service == d.service)))
+        for d in datasets
+    )
+
+
+def _check_workloads(source: Path, datasets: Sequence[Dataset], workloads: Sequence[Workload]) -> None:
+    """Refuse workloads that would look at nothing, and say which service is too short to judge."""
+    for workload in workloads:
+        if workload.series == "gcpu" and not any(len(dataset.names) for dataset in datasets):
+            raise ConfigError(f"{source}: no gCPU series (samples, total) for workload {workload.name}")
+        if workload.series == "service" and not any(dataset.metrics for dataset in datasets):
+            raise ConfigError(f"{source}: no metric values for workload {workload.name}")
+        for dataset in datasets:
+            if workload.series == "gcpu" and workload.resolution_s < dataset.window_s:
+                raise ConfigError(
+                    f"{source}: windows of {format_duration(dataset.window_s)} are wider than the resolution "
+                    f"of workload {workload.name}, {format_duration(workload.resolution_s)}"
+                )
+            least = workload.historical_s / 2 + workload.analysis_s + workload.extended_s
+            if dataset.end - dataset.start < least:
+                click.echo(
+                    f"{dataset.service}: too short for workload {workload.name}, which needs "
+                    f"{format_duration(least)} to find anything",
+                    err=True,
+                )
+
+
+def _run(datasets: Sequence[Dataset], workloads: Sequence[Workload]) -> list[Backtest]:
+    settings = Settings()
+    plans = [plan_scans(one, workloads, idle_s=settings.partition_idle_s) for one in datasets]
+    console = Console(stderr=True)
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("scans"),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as progress:
+        task = progress.add_task("backtest", total=sum(plan.scans for plan in plans))
+        return [
+            run_backtest(
+                one, workloads, settings=settings, advance=lambda scans: progress.advance(task, scans)
+            )
+            for one in datasets
+        ]
+
+
+def _check_outputs(paths: dict[str, Path]) -> None:
+    """Refuse before the work what could not be written after it."""
+    seen: set[Path] = set()
+    for flag, path in paths.items():
+        if path.resolve() in seen:
+            raise ConfigError(f"{flag}: {path} is given twice")
+        seen.add(path.resolve())
+        with _replacing(path, keep=False):
+            pass
+
+
+@contextmanager
+def _replacing(path: Path, *, keep: bool = True) -> Iterator[Any]:
+    """Write beside a file and put it in its place at the end: a run that is stopped leaves it as it was."""
+    beside = path.with_name(f"{path.name}.part")
+    try:
+        with beside.open("wb") as file:
+            yield file
+        if keep:
+            beside.replace(path)
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror or error}") from None
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _write(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    with _replacing(path) as file:
+        file.writelines(orjson.dumps(row) + b"\n" for row in rows)
+
+
+def _summary(funnels: dict[str, Funnel], events: int) -> Table:
+    table = Table(title=f"{events} events", title_justify="left")
+    table.add_column("")
+    for name in funnels:
+        table.add_column(name, justify="right")
+    shown = list(funnels.values())
+    table.add_row("scans", *(f"{one.scans:,}" for one in shown))
+    table.add_row("series scanned", *(f"{one.series:,}" for one in shown), end_section=True)
+    table.add_row("change points", *(f"{one.change_points:,}" for one in shown))
+    steps = dict.fromkeys(step for one in shown for step, _ in one.remaining)
+    for step in steps:
+        cells = [_share(dict(one.remaining).get(step), one.change_points) for one in shown]
+        table.add_row(f"after {step.replace('_', ' ')}", *cells)
+    table.add_row("reported", *(f"{one.reported:,}" for one in shown))
+    return table
+
+
+def _share(left: int | None, detected: int) -> str:
+    """Write what is left as a count, with the ratio 1/n to what was detected, as Table 5 does."""
+    if left is None:
+        return ""
+    return f"{left:,} (1/{detected / left:.3g})" if left else "0"

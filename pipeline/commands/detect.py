@@ -1,0 +1,87 @@
+"""``smidgen detect``: every change point of plain series, offline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import orjson
+from rich.console import Console
+from rich.table import Table
+
+from pipeline.backtest.seriesfile import Series, read_series
+from pipeline.clock import to_iso
+from pipeline.detect.segment import segment
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a series.")
+def detect(file: Path, as_json: bool) -> None:
+    """Find every change point of each series in FILE, up and down, looking back over all of it.
+
+    FILE is CSV or Parquet with the columns service, metric, timestamp (ISO 8601 or epoch seconds) and
+    either value or samples and total; or with just timestamp, value; or with a single column. There is
+    nothing to set: single outliers are passed over, and noise that follows itself is taken into account.
+
+    index counts from 0 in the order of time, and is the first point of the new regime; before and after
+    are the levels on both sides up to the next change points.
+    """
+    every = read_series(file, plain=True)
+    several = len({one.service for one in every}) > 1
+    found = [_look(one, several) for one in every]
+    if as_json:
+        for one in found:
+            click.echo(orjson.dumps(one).decode())
+        return
+    Console().print(_table(found))
+
+
+def _look(one: Series, several: bool) -> dict[str, Any]:
+    values = one.values
+    if one.totals is not None:  # a point without any sample says nothing
+        known = one.totals > 0
+        values = np.divide(one.values, one.totals, out=np.zeros(len(known)), where=known)
+        places = np.flatnonzero(known)
+        values = values[places]
+    else:
+        places = np.arange(len(values))
+    return {
+        "series": f"{one.service}/{one.metric}" if several else one.metric,
+        "change_points": [
+            {
+                "index": int(places[shift.index]),
+                "timestamp": None
+                if one.timestamps is None
+                else to_iso(float(one.timestamps[places[shift.index]])),
+                "before": shift.before,
+                "after": shift.after,
+                "p_value": shift.p_value,
+            }
+            for shift in segment(values)
+        ],
+    }
+
+
+def _table(found: list[dict[str, Any]]) -> Table:
+    changes = sum(len(one["change_points"]) for one in found)
+    table = Table(title=f"{changes} change points in {len(found)} series", title_justify="left")
+    for name in ("series", "index", "timestamp", "before", "after", "change", "p-value"):
+        table.add_column(
+            name, justify="left" if name in ("series", "timestamp") else "right", no_wrap=name != "series"
+        )
+    for one in found:
+        for point in one["change_points"]:
+            before, after = point["before"], point["after"]
+            table.add_row(
+                one["series"],
+                str(point["index"]),
+                (point["timestamp"] or "")[:16],
+                f"{before:.6g}",
+                f"{after:.6g}",
+                f"{(after - before) / abs(before):+.2%}" if before else "",
+                f"{point['p_value']:.1e}",
+            )
+    return table

@@ -1,0 +1,58 @@
+"""A backtest reports what streaming the same input reports: every event to the letter, ids included."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.backtest.dataset import read_dataset, write_dataset
+from pipeline.backtest.flow import Flow
+from pipeline.backtest.run import plan_scans, run_backtest
+from pipeline.config import Settings
+from pipeline.storage.arrays import ArrayStore
+from pipeline.storage.interface import Store
+from tests.fleets import BASE, LIVE, SLOWER, START, THROUGHPUT, Recording, as_dataset, record
+
+SETTINGS = Settings.model_validate({"window": 1, "stack_window": 1})
+WORKLOADS = (LIVE, THROUGHPUT)
+
+MIXES = {
+    "steady": [(90, BASE)],
+    "one regression": [(60, BASE), (60, SLOWER)],
+    "a regression that goes away and comes back": [(50, BASE), (12, SLOWER), (50, BASE), (50, SLOWER)],
+}
+
+
+def stream(store: Store, recording: Recording) -> Flow:
+    service = recording.profiles[0].service
+    flow = Flow(store, WORKLOADS, settings=SETTINGS, clock=lambda: START + 500, stream=service)
+    for topic, messages in recording.messages():
+        flow.send(topic, messages)
+    return flow
+
+
+@pytest.mark.parametrize("mixes", MIXES.values(), ids=MIXES.keys())
+def test_events_and_scans_are_those_of_streaming(
+    shared_store: Store, service_name: str, tmp_path: Path, mixes: list[tuple[int, dict[str, float]]]
+) -> None:
+    recording = record(service_name, mixes)
+    streamed = stream(shared_store, recording)
+    write_dataset(as_dataset(recording), tmp_path)
+    found = run_backtest(read_dataset(tmp_path), WORKLOADS)
+    assert list(found.events) == streamed.events()
+    assert {(e["data"]["metric"], e["data"]["workload"]) for e in found.events} == (
+        set() if len(mixes) == 1 else {("cart.tax", "live"), ("throughput", "throughput")}
+    )
+    assert sorted(found.scans, key=lambda s: (s.end, s.workload)) == sorted(
+        streamed.scans("unique"), key=lambda s: (s.end, s.workload)
+    )
+    assert len(found.scans) == plan_scans(as_dataset(recording), WORKLOADS, idle_s=0).scans
+
+
+def test_streaming_over_arrays_is_streaming_over_clickhouse(shared_store: Store, service_name: str) -> None:
+    recording = record(service_name, MIXES["one regression"])
+    ours, theirs = stream(ArrayStore(), recording), stream(shared_store, recording)
+    for topic in ("change-points", "filtered", "unique", "regressions"):
+        assert [m.value for m in ours.topics[topic]] == [m.value for m in theirs.topics[topic]]
+    assert len(ours.events()) == 2

@@ -1,0 +1,41 @@
+"""A backtest against real workers: the same events, ids included, as ``smidgen worker all`` publishes."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from pipeline.backtest.run import plan_scans, run_backtest
+from pipeline.codec.inputs import encode_change, encode_profile
+from pipeline.storage.interface import Store
+from tests.e2e.worker_process import WorkerProcess, fresh_broker, publish, read_all, wait_done, wait_until
+from tests.fleets import BASE, LIVE, SLOWER, START, as_dataset, record
+
+pytestmark = pytest.mark.e2e
+
+
+def test_workers_publish_the_events_of_a_backtest(
+    store_dsn: str, shared_store: Store, service_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"WORKLOADS": LIVE.name, "WINDOW": "1s", "STACK_WINDOW": "1s"}.items():
+        monkeypatch.setenv(f"SMIDGEN_{name}", value)
+    recording = record(service_name, [(60, BASE), (60, SLOWER)], metrics=False)
+    dataset = as_dataset(recording)
+    wanted = run_backtest(dataset, [LIVE]).events
+    scans = plan_scans(dataset, [LIVE], idle_s=0).scans
+    with fresh_broker() as broker, WorkerProcess(broker, store_dsn, "all") as worker:
+        key = f"{service_name}/h1".encode()
+        ends = publish(broker, [(key, encode_change(c)) for c in recording.changes], topic="changes")
+        wait_done(broker, ends, worker, topic="changes")
+        publish(broker, [(key, encode_profile(p)) for p in recording.profiles])
+        wait_until(
+            lambda: len(shared_store.rows("scans", service_name, START, START + 200)) == scans,
+            f"{scans} scans",
+            worker,
+        )
+        wait_until(lambda: len(read_all(broker, "unique")) == scans, f"{scans} scans at rootcause", worker)
+        wait_until(lambda: len(read_all(broker, "regressions")) >= len(wanted), "the events", worker)
+        assert worker.stop() == 0
+        published = [orjson.loads(entry.value or b"") for entry in read_all(broker, "regressions")]
+    assert [e["data"]["metric"] for e in wanted] == ["cart.tax"]
+    assert published == list(wanted)
