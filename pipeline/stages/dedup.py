@@ -62,7 +62,7 @@ class DedupStage:
         dropped: list[Dropped] = []
         known = recall(self._store, self.name, scan, self._workloads, same_workload=False)
         for cluster in cluster_by_time(scan.candidates, TOLERANCE_WINDOWS * workload.resolution_s):
-            matrix = stacks_around(self._store, scan, cluster, workload.resolution_s)
+            matrix = stacks_around(self._store, scan, cluster, workload)
             groups, merged = self._group(scan, cluster, matrix, workload)
             real, shifted = divide("cost_shift", ((group, _judge_shift(matrix, group)) for group in groups))
             fresh, repeated = divide(

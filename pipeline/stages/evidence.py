@@ -15,15 +15,18 @@ TOLERANCE_WINDOWS = 2
 
 
 def stacks_around(
-    store: Store, scan: Scan, candidates: Sequence[Candidate], resolution_s: float
+    store: Store, scan: Scan, candidates: Sequence[Candidate], workload: Workload
 ) -> StackMatrix:
-    """Return the service's stacks before the first and after the last change point of ``candidates``.
+    """Return the service's stacks just before the first and just after the last of the change points.
 
-    The windows next to the change point are left out: they may hold both regimes.
+    Before is as long as after, and an analysis window at least: against a longer past, the mix of a
+    service's load, which changes by the hour, would pass for what the change did. The windows next to the
+    change point are left out: they may hold both regimes.
     """
-    first = min(candidate.change_time for candidate in candidates)
-    last = max(candidate.change_time for candidate in candidates)
-    return store.stacks(scan.service, (scan.start, first - resolution_s), (last + resolution_s, scan.end))
+    first = min(candidate.change_time for candidate in candidates) - workload.resolution_s
+    last = max(candidate.change_time for candidate in candidates) + workload.resolution_s
+    span_s = max(scan.end - last, workload.analysis_s)
+    return store.stacks(scan.service, (max(first - span_s, scan.start), first), (last, scan.end))
 
 
 def changes_before(store: Store, scan: Scan, candidate: Candidate, workload: Workload) -> tuple[Change, ...]:

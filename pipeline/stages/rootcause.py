@@ -73,7 +73,7 @@ class RootcauseStage:
         changes = changes_before(self._store, scan, candidate, workload)
         if not changes or candidate.metric_kind == "service":
             return ()
-        matrix = stacks_around(self._store, scan, [candidate], workload.resolution_s)
+        matrix = stacks_around(self._store, scan, [candidate], workload)
         regressed = membership(matrix.stacks, [(candidate.metric_kind, candidate.metric)])[0]
         return rank_suspects(
             matrix,
