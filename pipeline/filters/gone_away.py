@@ -47,19 +47,15 @@ def judge_gone_away(
         extended_index = len(values) - max(round(after * config.last_share), 1)
     first = max(extended_index, change_index)
     known = weights[first:] > 0
-    level = _level_without_extreme(
-        values[first:][known], weights[first:][known], rising=candidate.delta > 0, otherwise=candidate.after
-    )
+    if not known.any():
+        return Verdict(False, 0.0, config.remaining, "no data yet that could confirm it")
+    level = _level_without_extreme(values[first:][known], weights[first:][known], rising=candidate.delta > 0)
     remaining = (level - candidate.before) / candidate.delta if candidate.delta else 0.0
     return Verdict(remaining >= config.remaining, remaining, config.remaining, "returned to the level before")
 
 
-def _level_without_extreme(
-    values: FloatArray, weights: FloatArray, *, rising: bool, otherwise: float
-) -> float:
-    """Return the weighted mean without the most extreme point; ``otherwise`` where there is no point."""
-    if not len(values):
-        return otherwise
+def _level_without_extreme(values: FloatArray, weights: FloatArray, *, rising: bool) -> float:
+    """Return the weighted mean without the most extreme point, if there is more than one."""
     if len(values) > 1:
         extreme = int(np.argmax(values) if rising else np.argmin(values))
         values, weights = np.delete(values, extreme), np.delete(weights, extreme)

@@ -57,39 +57,64 @@ class FilterStage:
         if not scan.candidates:
             return scan
         threshold = workload.threshold.model_dump()
-        lasting, gone_away = divide("went_away", self._judge_gone_away(scan, workload))
+        levels = _Levels(self._store, scan, workload)
+        lasting, gone_away = divide("went_away", ((c, levels.judge_gone_away(c)) for c in scan.candidates))
         large, small = divide("threshold", ((c, judge_threshold(c, **threshold)) for c in lasting))
         sure, chance = divide("significance", ((c, judge_significance(c, series=scan.series)) for c in large))
         known = recall(self._store, self.name, scan, self._workloads, same_workload=True) if sure else []
-        fresh, same = divide(
-            "same_regression",
-            (
-                (c, judge_same_regression(c, [k for k in known if _same_series(k, c)], **threshold))
-                for c in sure
-            ),
-        )
+
+        def judge_same(candidate: Candidate) -> Verdict:
+            return judge_same_regression(
+                candidate,
+                [k for k in known if _same_series(k, candidate)],
+                recent=levels.recent(candidate),
+                analysis_s=workload.analysis_s,
+                **threshold,
+            )
+
+        fresh, same = divide("same_regression", ((c, judge_same(c)) for c in sure))
         remember(self._store, self.name, [(scan, fresh)])
         return replace(scan, candidates=fresh, dropped=(*scan.dropped, *gone_away, *small, *chance, *same))
 
-    def _judge_gone_away(self, scan: Scan, workload: Workload) -> list[tuple[Candidate, Verdict]]:
+
+class _Levels:
+    """The series of a scan, by window."""
+
+    def __init__(self, store: Store, scan: Scan, workload: Workload) -> None:
+        self._scan = scan
+        self._workload = workload
         resolution_s = workload.resolution_s
-        matrix = self._store.series(workload.series, scan.service, scan.start, scan.end, resolution_s)
-        values, weights = values_and_weights(matrix)
-        weights = np.broadcast_to(weights, values.shape)
-        row_of = {series: row for row, series in enumerate(zip(matrix.kinds, matrix.names, strict=True))}
-        extended = round((scan.analysis_end - scan.start) / resolution_s)
-        judged = []
-        for candidate in scan.candidates:
-            row = row_of.get((candidate.metric_kind, candidate.metric))
-            if row is None:  # its rows have outlived their retention since the scan
-                judged.append((candidate, Verdict(False, 0.0, 0.0, "the store no longer holds the series")))
-                continue
-            change = round((candidate.change_time - scan.start) / resolution_s)
-            verdict = judge_gone_away(
-                candidate, values[row], weights[row], change_index=change, extended_index=extended
-            )
-            judged.append((candidate, verdict))
-        return judged
+        matrix = store.series(workload.series, scan.service, scan.start, scan.end, resolution_s)
+        self._values, weights = values_and_weights(matrix)
+        self._weights = np.broadcast_to(weights, self._values.shape)
+        self._rows = {series: row for row, series in enumerate(zip(matrix.kinds, matrix.names, strict=True))}
+
+    def judge_gone_away(self, candidate: Candidate) -> Verdict:
+        """Judge whether the change is still there at the end."""
+        row = self._rows.get((candidate.metric_kind, candidate.metric))
+        if row is None:  # its rows have outlived their retention since the scan
+            return Verdict(False, 0.0, 0.0, "the store no longer holds the series")
+        return judge_gone_away(
+            candidate,
+            self._values[row],
+            self._weights[row],
+            change_index=self._column(candidate.change_time),
+            extended_index=self._column(self._scan.analysis_end),
+        )
+
+    def recent(self, candidate: Candidate) -> float:
+        """Return the level over an analysis window just before the change; the one before without data."""
+        row = self._rows[candidate.metric_kind, candidate.metric]
+        end = self._column(candidate.change_time)
+        span = slice(max(end - round(self._workload.analysis_s / self._workload.resolution_s), 0), end)
+        known = self._weights[row, span] > 0
+        if not known.any():
+            return candidate.before
+        weights = self._weights[row, span][known]
+        return float(np.average(self._values[row, span][known], weights=weights))
+
+    def _column(self, time: float) -> int:
+        return round((time - self._scan.start) / self._workload.resolution_s)
 
 
 def _same_series(one: Candidate, other: Candidate) -> bool:

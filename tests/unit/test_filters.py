@@ -87,10 +87,10 @@ def test_gone_away_looks_the_same_way_down() -> None:
     assert not judge_gone_away(falling, series, np.ones(30), change_index=20, extended_index=25).passed
 
 
-def test_gone_away_without_data_at_the_end_keeps_the_candidate() -> None:
+def test_gone_away_without_data_at_the_end_confirms_nothing() -> None:
     series, weights = levels((20, 0.1), (5, 0.2), (5, np.nan)), np.ones(30)
     weights[25:] = 0.0
-    assert judge_gone_away(build_candidate(), series, weights, change_index=20, extended_index=25).passed
+    assert not judge_gone_away(build_candidate(), series, weights, change_index=20, extended_index=25).passed
 
 
 @pytest.mark.parametrize(
@@ -130,14 +130,44 @@ def test_gone_away_without_data_at_the_end_keeps_the_candidate() -> None:
     ],
 )
 def test_same_regression(candidate: Candidate, known: list[Candidate], passed: bool) -> None:
-    assert judge_same_regression(candidate, known, absolute=0.03, relative=None).passed is passed
+    assert same(candidate, known, absolute=0.03) is passed
+
+
+def same(
+    candidate: Candidate,
+    known: list[Candidate],
+    *,
+    absolute: float | None = None,
+    relative: float | None = None,
+    recent: float | None = None,
+) -> bool:
+    level = candidate.before if recent is None else recent
+    return judge_same_regression(
+        candidate, known, recent=level, analysis_s=100.0, absolute=absolute, relative=relative
+    ).passed
+
+
+@pytest.mark.parametrize(
+    ("earlier_s", "recent", "passed"),
+    [
+        pytest.param(50, 0.1, False, id="at the same time, however it looked before"),
+        pytest.param(500, 0.2, False, id="long ago, and the level is still there"),
+        pytest.param(500, 0.1, True, id="long ago, rolled back, and back again"),
+    ],
+)
+def test_a_regression_that_comes_back_after_a_rollback_is_new(
+    earlier_s: float, recent: float, passed: bool
+) -> None:
+    candidate = build_candidate(before=0.12, after=0.2)
+    known = replace(build_candidate(before=0.1, after=0.2), change_time=candidate.change_time - earlier_s)
+    assert same(candidate, [known], absolute=0.03, recent=recent) is passed
 
 
 def test_same_regression_by_a_relative_threshold() -> None:
     known = [build_candidate(before=100.0, after=110.0)]
     grown = build_candidate(before=110.0, after=117.0)
-    assert judge_same_regression(grown, known, absolute=None, relative=0.05).passed
-    assert not judge_same_regression(grown, known, absolute=None, relative=0.10).passed
+    assert same(grown, known, relative=0.05)
+    assert not same(grown, known, relative=0.10)
 
 
 def test_divide_writes_the_ledger() -> None:

@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from pipeline.cli import run
-from pipeline.codec.events import regression_event
+from pipeline.codec.events import regression_event, regression_id
 from pipeline.errors import InvalidMessage
 from pipeline.model import Candidate, Change, MetricKind, Regression, SeriesMatrix, StackMatrix, Suspect
 from pipeline.report.flame import Icicle, icicle, largest_shifts
@@ -42,7 +42,7 @@ def candidate(metric: str = "shop.rank", kind: MetricKind = "subroutine", **chan
 
 
 def regression(found: Candidate, *suspects: Suspect, service: str = "shop") -> Regression:
-    return Regression("0f" * 16, service, "live", found, END, suspects)
+    return Regression(regression_id(service, "live", found, END), service, "live", found, END, suspects)
 
 
 def suspect(text: str = "Search: keep hits in order", sha: str = "f67ada14f", score: float = 0.93) -> Suspect:
