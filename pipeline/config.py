@@ -46,9 +46,13 @@ class Settings(StrictModel):
         min_length=1,
         description="workload presets or files",
     )
+    stream: str = Field(
+        default="",
+        description="name of the log; the cluster id by default",
+    )
     window_s: Seconds = Field(default=60.0, alias="window", gt=0, description="width of a gCPU window")
     stack_window_s: Seconds = Field(
-        default=600.0, alias="stack_window", gt=0, description="width of a stack window"
+        default=300.0, alias="stack_window", gt=0, description="width of a stack window"
     )
     batch_size: int = Field(default=500, ge=1, description="most messages in one batch")
     batch_wait_s: Seconds = Field(

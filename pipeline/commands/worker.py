@@ -12,6 +12,7 @@ import click
 from pipeline.clock import system_clock
 from pipeline.commands.options import settings_options
 from pipeline.config import Settings
+from pipeline.errors import ConfigError
 from pipeline.runtime.admin import require_topics
 from pipeline.runtime.identity import cluster_id
 from pipeline.runtime.service import Service
@@ -21,7 +22,8 @@ from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
 from pipeline.telemetry import RepeatFilter
 from pipeline.topics import Topics, load_topics
-from pipeline.workloads import load_workloads
+from pipeline.units import format_duration
+from pipeline.workloads import Workload, load_workloads
 
 
 class StageName(click.ParamType):
@@ -58,7 +60,10 @@ def worker(stages: tuple[str, ...], settings: Settings) -> int:
     names = STAGES if "all" in stages else tuple(name for name in STAGES if name in stages)
     topics = load_topics(settings.topics)
     workloads = load_workloads(settings.workloads)
-    stream = asyncio.run(_check_broker(settings.broker, topics))
+    if "detect" in names:
+        _check_windows(settings, workloads)
+    cluster = asyncio.run(_check_broker(settings.broker, topics))
+    stream = settings.stream or cluster
     stores: list[Store] = []
     try:
         for _ in names:  # one connection a stage: each works in a thread of its own
@@ -74,6 +79,29 @@ def worker(stages: tuple[str, ...], settings: Settings) -> int:
     finally:
         for store in stores:
             store.close()
+
+
+def _check_windows(settings: Settings, workloads: Sequence[Workload]) -> None:
+    """Check that the counted windows are fine enough for what looks at them.
+
+    Raises:
+        ConfigError: a workload would see gaps where there is data, or find no stacks after a change.
+    """
+    for workload in workloads:
+        if workload.series != "gcpu":
+            continue
+        windows = workload.resolution_s / settings.window_s
+        if windows < 1 or windows != round(windows):
+            raise ConfigError(
+                f"window: {format_duration(settings.window_s)} does not divide the resolution of workload "
+                f"{workload.name}, {format_duration(workload.resolution_s)}"
+            )
+        least_s = 2 * workload.resolution_s + workload.extended_s
+        if settings.stack_window_s > least_s:
+            raise ConfigError(
+                f"stack_window: {format_duration(settings.stack_window_s)} is longer than what workload "
+                f"{workload.name} may see after a change, {format_duration(least_s)}"
+            )
 
 
 async def _check_broker(broker: str, topics: Topics) -> str:

@@ -24,6 +24,8 @@ def candidate_changes(
 ) -> tuple[Change, ...]:
     """Return the changes deployed immediately before a change point, oldest first.
 
+    Of a change that was announced several times in that span, by each host or restart, the first counts.
+
     Args:
         changes: Deployed changes of the service.
         change_time: Start of the first window of the new regime, epoch seconds.
@@ -31,7 +33,10 @@ def candidate_changes(
         tolerance_s: How long after it, since a change point is only as exact as its windows.
     """
     near = [c for c in changes if change_time - lookback_s <= c.time <= change_time + tolerance_s]
-    return tuple(sorted(near, key=lambda change: (change.time, change.id)))
+    first: dict[str, Change] = {}
+    for change in sorted(near, key=lambda change: (change.time, change.id)):
+        first.setdefault(change.id, change)
+    return tuple(first.values())
 
 
 def rank_suspects(

@@ -39,6 +39,7 @@ class AggregateStage:
         self, *, store: Store, clock: Clock, stream: str, window_s: float, stack_window_s: float
     ) -> None:
         self._store = store
+        self._clock = clock
         self._stream = stream
         self._window_s = window_s
         self._stack_window_s = stack_window_s
@@ -65,7 +66,7 @@ class AggregateStage:
             self._insert_fresh(batch, "metrics", self._metric_columns)
         else:
             self._count(batch)
-        return _progress(batch)
+        return _progress(batch, self._clock())
 
     def settled(self) -> None:
         """Nothing to do: what counts is in the store."""
@@ -197,8 +198,11 @@ def _change_columns(changes: Sequence[Change]) -> Columns:
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
-def _progress(batch: Sequence[Record]) -> list[Outgoing]:
-    """Return one message per service and partition: how far its event time has come."""
+def _progress(batch: Sequence[Record], now: float) -> list[Outgoing]:
+    """Return one message per service and partition: how far its event time has come.
+
+    No further than now: a host whose clock is ahead would end windows that others still fill.
+    """
     spans: dict[tuple[str, int], tuple[float, float]] = {}
     for record in batch:
         start, end = _span(record.payload)
@@ -206,10 +210,11 @@ def _progress(batch: Sequence[Record]) -> list[Outgoing]:
         earliest, latest = spans.get(place, (start, end))
         spans[place] = (min(earliest, start), max(latest, end))
     topic = batch[0].topic
-    return [
-        Outgoing("windows", service, encode_progress(Progress(service, topic, partition, latest, earliest)))
+    progress = [
+        Progress(service, topic, partition, min(latest, now), earliest)
         for (service, partition), (earliest, latest) in spans.items()
     ]
+    return [Outgoing("windows", step.service, encode_progress(step)) for step in progress]
 
 
 def _span(payload: Profile | MetricPoints) -> tuple[float, float]:

@@ -24,6 +24,10 @@ from pipeline.workloads import Workload
 
 log = logging.getLogger(__name__)
 
+MAX_CATCH_UP = 1000
+"""Most scans of one workload that one step of the watermark may cause. A host with a dead clock, or a service
+that was silent for months, would otherwise ask for every scan since."""
+
 
 @dataclass(slots=True)
 class _Service:
@@ -51,6 +55,9 @@ class DetectStage:
         self._store = store
         self._clock = clock
         self._workloads = tuple(workloads)
+        for workload in self._workloads:
+            if "long_term" in workload.detectors:
+                log.warning("workload %s: the long_term detector does not exist yet", workload.name)
         self._partition_idle_s = partition_idle_s
         self._config = config or ChangePointConfig()
         self._services: dict[str, _Service] = {}
@@ -118,13 +125,23 @@ class DetectStage:
         low = min(live)
         due = []
         for workload in self._workloads:
-            end = state.scanned[workload.name] + workload.rerun_interval_s
+            end = self._first_due(service, state, workload, low)
             while end + workload.wait_s <= low:
                 due.append((end, workload))
                 end += workload.rerun_interval_s
         # By the watermark that each waited for: one by one or all at once, the order is the same.
         due.sort(key=lambda item: (item[0] + item[1].wait_s, item[1].name))
         return [self._scan(service, workload, end) for end, workload in due]
+
+    def _first_due(self, service: str, state: _Service, workload: Workload, low: float) -> float:
+        """Return the end of the next scan, without those that lie too far back to be worth catching up."""
+        interval_s = workload.rerun_interval_s
+        following = state.scanned[workload.name] + interval_s
+        oldest = (math.floor((low - workload.wait_s) / interval_s) - MAX_CATCH_UP + 1) * interval_s
+        if following < oldest:
+            skipped = round((oldest - following) / interval_s)
+            log.warning("service=%s workload=%s: %d old scans skipped", service, workload.name, skipped)
+        return max(following, oldest)
 
     def _scan(self, service: str, workload: Workload, end: float) -> Scan:
         start = end - workload.span_s

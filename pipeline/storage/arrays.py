@@ -22,7 +22,7 @@ from pipeline.storage.points import Frames, Points, SeriesKey, StackPoints
 from pipeline.storage.schema import COLUMNS, check_counted, is_time, prepare, to_ms
 
 _IDENTITY: Mapping[str, tuple[str, ...]] = {
-    "changes": ("id",),
+    "changes": ("id", "time"),
     "regressions": ("id",),
     "scans": ("workload", "time"),
     "memory": ("stage", "workload", "metric_kind", "metric", "kind", "scan_end"),

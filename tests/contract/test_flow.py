@@ -128,6 +128,15 @@ def test_a_steady_service_is_silent(flow: Flow, service_name: str, seed: int) ->
     assert len(flow.scans("unique")) == len(flow.scans("change-points")) > 20
 
 
+def test_a_regression_that_returns_after_a_rollback_is_reported_again(flow: Flow, service_name: str) -> None:
+    service = Service(flow, service_name)
+    service.run(50, BASE)
+    service.run(20, SLOWER)
+    service.run(20, BASE)
+    service.run(40, SLOWER)
+    assert [event["data"]["metric"] for event in flow.events()] == ["cart.tax", "cart.tax"]
+
+
 def test_the_funnel_adds_up(flow: Flow, service_name: str) -> None:
     service = Service(flow, service_name)
     service.run(50, BASE)
@@ -161,7 +170,7 @@ def test_the_same_input_gives_the_same_events(shared_store: Store, service_name:
     ids = []
     for stream in ("one", "other"):
         flow = Flow(
-            shared_store, [LIVE], settings=SETTINGS, clock=lambda: START, stream=stream + service_name
+            shared_store, [LIVE], settings=SETTINGS, clock=lambda: START + 500, stream=stream + service_name
         )
         service = Service(flow, f"{service_name}-{stream}")
         service.run(50, BASE)

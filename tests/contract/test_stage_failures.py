@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from pipeline.backtest.flow import Flow
-from pipeline.codec.scans import decode_scan, encode_scan
+from pipeline.codec.scans import decode_progress, decode_scan, encode_scan
 from pipeline.config import Settings
 from pipeline.errors import ConfigError, StoreUnavailable
 from pipeline.model import Outgoing, Profile, Record, Scan
 from pipeline.stages.base import Stage
+from pipeline.stages.detect import MAX_CATCH_UP
 from pipeline.stages.factory import STAGES, build_stage
 from pipeline.storage.interface import Store, Table
 from pipeline.workloads import load_workloads
@@ -182,6 +183,24 @@ def test_settling_is_repeated_when_the_store_fails(shared_store: Store, service_
         detect.settled()
     detect.settled()
     assert len(shared_store.rows("scans", service_name, START, START + 100)) == 1
+
+
+def test_a_dead_clock_does_not_ask_for_every_scan_since(shared_store: Store, service_name: str) -> None:
+    aggregate = build("aggregate", shared_store, service_name)
+    old = build_profile({"main": 1}, service=service_name, start=START - 20 * 365 * 86_400)
+    windows = aggregate.handle(records([old, build_profile({"main": 1}, service=service_name, start=START)]))
+    detect = build("detect", shared_store, service_name)
+    progress = [Record("windows", 0, 0, detect.inputs["windows"](message.value)) for message in windows]
+    scans = [decode_scan(message.value) for message in detect.handle(progress)]
+    assert len(scans) == MAX_CATCH_UP
+    assert scans[-1].end == START - 5 + 5 * ((1 - LIVE.wait_s) // 5 + 1)
+
+
+def test_a_clock_that_is_ahead_does_not_move_the_watermark(shared_store: Store, service_name: str) -> None:
+    stage = build("aggregate", shared_store, service_name, now=START)
+    ahead = build_profile({"main": 1}, service=service_name, start=START + 1800)
+    (message,) = stage.handle(records([ahead]))
+    assert decode_progress(message.value).watermark == START
 
 
 def a_scan(service: str, workload: str) -> Scan:

@@ -74,6 +74,14 @@ ERRORS = {
         ["worker", "all", "--window", "often"],
         "command line: window: should be a duration",
     ),
+    "window wider than a workload's": (
+        ["worker", "all", "--workloads", "live"],
+        "window: 1m does not divide the resolution of workload live, 1s",
+    ),
+    "stack window wider than what follows": (
+        ["worker", "detect", "--workloads", "live", "--window", "1s"],
+        "stack_window: 5m is longer than what workload live may see after a change, 7s",
+    ),
     "count of nothing": (["events", "tail", "--count", "0"], "Invalid value for '--count'"),
     "timeout in words": (["events", "tail", "--timeout", "soon"], "should be a duration"),
 }

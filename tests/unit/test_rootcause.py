@@ -63,6 +63,12 @@ def test_only_changes_deployed_just_before_are_candidates() -> None:
     assert [change.id for change in found] == ["before", "at", "a window after"]
 
 
+def test_a_change_that_is_announced_again_counts_from_its_first_deployment() -> None:
+    changes = [build_change("one", time=T + at) for at in (-5, -40, -20)]
+    (found,) = candidate_changes(changes, T, lookback_s=100, tolerance_s=10)
+    assert found.time == T - 40
+
+
 def rank(matrix: StackMatrix, *changes: tuple[str, list[str], float]) -> list[str]:
     built = [build_change(name, subroutines, time=T + at) for name, subroutines, at in changes]
     return [s.change.id for s in rank_suspects(matrix, OF_B, built, T, lookback_s=100)]

@@ -89,7 +89,7 @@ CREATE TABLE IF NOT EXISTS changes (
     gates Array(String),
     inserted DateTime('UTC') DEFAULT now()
 ) ENGINE = ReplacingMergeTree
-ORDER BY (service, id)
+ORDER BY (service, id, time)
 TTL inserted + INTERVAL 400 DAY;
 
 CREATE TABLE IF NOT EXISTS regressions (
