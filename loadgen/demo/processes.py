@@ -14,7 +14,7 @@ from typing import NoReturn
 from pipeline.embedded import tether
 from pipeline.errors import SmidgenError
 
-STOP_S = 10.0
+STOP_S = 30.0
 """How long a process may take to end after SIGTERM."""
 
 _TICK_S = 0.1
