@@ -108,6 +108,10 @@ def read_suite(path: Path) -> dict[str, Any]:
                 raise InvalidMessage(f"runs[{index}]: should be an object with a score")
             fields.text(run, "scenario")
             fields.integer(run, "seed")
+        try:
+            pooled(raw["runs"])
+        except (KeyError, TypeError, AttributeError) as error:
+            raise InvalidMessage(f"runs: a score lacks {error}") from None
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror or error}") from None
     except InvalidMessage as error:

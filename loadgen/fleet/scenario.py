@@ -11,6 +11,7 @@ import yaml
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from pipeline.clock import from_iso
+from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.config import Seconds
 from pipeline.errors import ConfigError, InvalidMessage
 from pipeline.validation import StrictModel, read_yaml, validate
@@ -19,6 +20,7 @@ PRESETS = Path(__file__).with_name("presets")
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
+MOST_WINDOWS = 100_000
 MOST_SAMPLES = 5e8
 """Counts of a window are kept in 32 bits, with room for spikes."""
 
@@ -253,6 +255,10 @@ class Scenario(StrictModel):
             raise ValueError("duration: should be whole stack windows, and a stack window whole windows")
         if self.start % self.stack_window_s:
             raise ValueError("start: should be a multiple of the stack window")
+        if not EARLIEST_S <= self.start < self.start + self.duration_s < LATEST_S:
+            raise ValueError("start: should lie between 2000 and 2100, and the end too")
+        if self.windows > MOST_WINDOWS:
+            raise ValueError(f"duration: {self.windows} windows are more than {MOST_WINDOWS}")
         samples = self.servers.count * self.samples_per_minute * self.window_s / 60
         if samples > MOST_SAMPLES:
             raise ValueError(f"servers: {samples:.3g} samples in a window are more than {MOST_SAMPLES:.0e}")

@@ -21,6 +21,9 @@ SIZES = (
 )
 """Decades of gCPU from the smallest regression of FBDetect Table 7 to the largest: name, from, below."""
 
+LARGEST = SIZES[-1][1]
+"""Belongs to the last decade itself."""
+
 NOTHING = "nothing happened"
 """What a false positive is called that no truth row explains."""
 
@@ -113,8 +116,10 @@ def score(
 
 def size_of(delta: float) -> str:
     """Return the name of the decade that a change of gCPU belongs to."""
-    # A size drawn as 0.00005 may have been rounded to just below it on its way.
+    # A size drawn as 0.00005 may have been rounded to just below it on its way; 4 % belongs below.
     size = abs(delta) * (1 + 1e-9)
+    if abs(delta) <= LARGEST * (1 + 1e-9):
+        size = min(size, LARGEST * (1 - 1e-9))
     return next(name for name, low, high in SIZES if low <= size < high)
 
 

@@ -47,6 +47,20 @@ class Dataset:
     meta: Mapping[str, Any] = field(default_factory=dict)  # further keys of dataset.json
 
 
+MOST_POINTS = 2 * 10**8
+"""Largest matrix of a dataset, series × windows: 1.6 GB."""
+
+
+def check_size(series: int, windows: int, where: str) -> None:
+    """Refuse what would not fit into memory, as one wrong timestamp makes of a small file.
+
+    Raises:
+        ConfigError: ``where`` and how many windows that would be.
+    """
+    if max(series, 1) * windows > MOST_POINTS:
+        raise ConfigError(f"{where}: {windows} windows of {series} series are more than fit into memory")
+
+
 def window_count(start: float, end: float, width_s: float) -> int:
     """Return how many windows of a width cover [start, end)."""
     return max(0, int(np.ceil((end - start) / width_s - 1e-9)))
@@ -87,6 +101,8 @@ def read_dataset(path: Path) -> Dataset:
     head = _read_head(path / "dataset.json")
     service = fields.text(head, "service")
     start, end, window_s = head["start"], head["end"], head["window_s"]
+    for key in ("window_s", "stack_window_s"):
+        check_size(1, window_count(start, end, head[key]), f"{path / 'dataset.json'}: {key}")
     totals = _read_totals(
         path / "totals.parquet", service, start, window_s, window_count(start, end, window_s)
     )

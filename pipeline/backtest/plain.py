@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.backtest.dataset import Dataset
+from pipeline.backtest.dataset import Dataset, check_size
 from pipeline.backtest.seriesfile import Series
 from pipeline.clock import to_iso
 from pipeline.errors import ConfigError
@@ -41,6 +41,8 @@ def _build(series: Sequence[Series], path: Path, window_s: float) -> Dataset:
     start = math.floor(min(float(t.min()) for t in times) / window_s) * window_s
     windows = int((max(float(t.max()) for t in times) - start) // window_s) + 1
     counted = [one for one in series if one.totals is not None]
+    span = f"{to_iso(start)} to {to_iso(start + windows * window_s)}"
+    check_size(len(counted), windows, f"{path}: timestamp: {span}")
     samples = np.zeros((len(counted), windows))
     for row, one in enumerate(counted):
         np.add.at(samples[row], _places(one, start, window_s), one.values)

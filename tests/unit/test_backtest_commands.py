@@ -212,6 +212,17 @@ BAD_USES: dict[str, tuple[list[str], str]] = {
 }
 
 
+def test_a_timestamp_decades_off_is_refused_before_it_fills_the_memory(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "s,m,1700000000,1,9\ns,m,4000000000,1,9\n"
+    (folder / "s.csv").write_text(f"service,metric,timestamp,samples,total\n{rows}")
+    assert run(["backtest", "s.csv", "--workload", "live", "--events", "e.jsonl"]) == 2
+    told = capsys.readouterr().err
+    assert "s.csv: timestamp: 2023-11-14T22:13:20.000Z to 2096-10-02" in told
+    assert told.count("\n") == 1
+
+
 @pytest.mark.parametrize(("arguments", "message"), BAD_USES.values(), ids=BAD_USES.keys())
 def test_a_wrong_use_is_named(
     folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str

@@ -175,6 +175,7 @@ BAD = {
     "no such result": (["--against", "gone.json"], "gone.json: No such file"),
     "no result": (["--against", "workload.yaml"], "workload.yaml: not JSON"),
     "result of another version": (["--against", "other.json"], "other.json: version: should be 1"),
+    "score without figures": (["--against", "hollow.json"], "hollow.json: runs: a score lacks"),
     "run without score": (["--against", "empty.json"], "empty.json: runs[0]: should be an object with"),
 }
 
@@ -187,6 +188,8 @@ def test_mistakes_are_found_before_the_work(
 ) -> None:
     (folder / "other.json").write_text('{"version": 2, "runs": []}')
     (folder / "empty.json").write_text('{"version": 1, "runs": [{}]}')
+    hollow = {"version": 1, "runs": [{"scenario": "tiny", "seed": 1, "score": {}}]}
+    (folder / "hollow.json").write_bytes(orjson.dumps(hollow))
     assert run(["bench", "accuracy", *arguments]) == 2
     out, err = capfd.readouterr()
     assert out == ""

@@ -26,6 +26,11 @@ from pipeline.errors import ConfigError
 from pipeline.gcpu.count import count_samples
 
 MALFORMED = {
+    "outside of time": ("name: x\nstart: 0\n", "start: should lie between 2000 and 2100"),
+    "windows without end": (
+        "name: x\nduration: 3650d\nwindow: 1s\nstack_window: 1s\n",
+        "duration: 315360000 windows are more than 100000",
+    ),
     "unknown key": ("name: x\nseeed: 3\n", ":2: seeed: unknown key; known keys are changes, duration"),
     "unknown nested key": ("name: x\ngraph:\n  subrutines: 3\n", ":3: graph.subrutines: unknown key"),
     "key twice": ("name: x\nname: y\n", ":2: key 'name' stands twice"),

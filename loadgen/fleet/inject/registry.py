@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 
 from loadgen.fleet.inject.cost_shift import inject_cost_shift
@@ -18,6 +19,8 @@ from loadgen.fleet.inject.step import inject_cascade, inject_improvement, inject
 from loadgen.fleet.inject.transient import inject_transient
 from loadgen.fleet.scenario import InjectionKind, Scenario
 from loadgen.fleet.streams import Streams
+
+log = logging.getLogger(__name__)
 
 INJECTORS: Mapping[InjectionKind, Callable[[Order, Site], Injected]] = {
     "step": inject_step,
@@ -45,4 +48,7 @@ def inject_all(scenario: Scenario, site: Site, streams: Streams) -> list[Injecte
         for ordinal in range(group.count):
             rng = streams.of("inject", group.key, str(ordinal))
             found.append(INJECTORS[group.kind](Order(group, ordinal, rng, scenario.changes), site))
-    return [injected for injected in found if injected.truth]
+    carried_out = [injected for injected in found if injected.truth]
+    if len(carried_out) < len(found):
+        log.warning("%d of %d injections found no place", len(found) - len(carried_out), len(found))
+    return carried_out
