@@ -25,6 +25,9 @@ AnnotationKind = Literal["endpoint", "metadata"]
 RegressionKind = Literal["short_term", "long_term"]
 """Which of the two detection paths found a regression (FBDetect §5.4.1)."""
 
+Detector = Literal["short_term", "long_term", "kdd2018"]
+"""What looks for change points: FBDetect §5.4.2, §5.4.5, or the scaled CUSUM of the KDD 2018 paper."""
+
 Direction = Literal["up", "down"]
 """The way in which a regression moves: a rise in gCPU, a drop in throughput."""
 
@@ -121,6 +124,19 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
+class Judgement:
+    """A step's decision on a candidate: the number that it looked at and the bound that it held it against.
+
+    ``reason`` says why the candidate was dropped; it is empty, or a remark, where it passed.
+    """
+
+    step: str
+    statistic: float
+    bound: float
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """A change point that may be a regression, with its levels on both sides.
 
@@ -137,6 +153,7 @@ class Candidate:
     p_value: float
     statistic: float  # the test's value: likelihood-ratio chi-squared
     group: tuple[Candidate, ...] = ()  # merged members, the representative left out
+    passed: tuple[Judgement, ...] = ()  # what steps decided that let it through, in order
 
     @property
     def delta(self) -> float:
@@ -173,6 +190,7 @@ class Scan:
     series: int  # how many series were scanned
     candidates: tuple[Candidate, ...] = ()
     dropped: tuple[Dropped, ...] = ()
+    grown: tuple[Candidate, ...] = ()  # what a regression of an earlier scan has become; also in ``dropped``
     part: int = 0
     parts: int = 1
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from pipeline.errors import ConfigError
-from pipeline.model import Direction, RegressionKind
+from pipeline.model import Detector, Direction
 from pipeline.units import format_duration, parse_duration_s
 from pipeline.validation import StrictModel, read_yaml, validate
 
@@ -44,7 +44,7 @@ class Workload(StrictModel):
         Field(alias="extended", default=0.0)
     )
     threshold: Threshold
-    detectors: tuple[RegressionKind, ...] = Field(default=("short_term",), min_length=1)
+    detectors: tuple[Detector, ...] = Field(default=("short_term",), min_length=1)
     direction: Direction = "up"
     lateness_s: Annotated[
         float | None, BeforeValidator(lambda v: None if v is None else parse_duration_s(v))

@@ -9,7 +9,7 @@ import orjson
 
 from pipeline.codec import fields
 from pipeline.errors import InvalidMessage
-from pipeline.model import Candidate, Dropped, MetricKind, Progress, RegressionKind, Scan
+from pipeline.model import Candidate, Dropped, Judgement, MetricKind, Progress, RegressionKind, Scan
 
 MAX_PART_ITEMS = 5000
 """Candidates and dropped ones in one message; about 2 MB of JSON."""
@@ -57,7 +57,10 @@ def split_scan(scan: Scan, max_items: int = MAX_PART_ITEMS) -> list[Scan]:
         chunk = joined[part * max_items : (part + 1) * max_items]
         candidates = tuple(item for item in chunk if isinstance(item, Candidate))
         dropped = tuple(item for item in chunk if isinstance(item, Dropped))
-        found.append(replace(scan, candidates=candidates, dropped=dropped, part=part, parts=parts))
+        grown = scan.grown if part == 0 else ()
+        found.append(
+            replace(scan, candidates=candidates, dropped=dropped, grown=grown, part=part, parts=parts)
+        )
     return found
 
 
@@ -67,6 +70,7 @@ def join_scan(parts: list[Scan]) -> Scan:
         parts[0],
         candidates=tuple(c for part in parts for c in part.candidates),
         dropped=tuple(d for part in parts for d in part.dropped),
+        grown=tuple(c for part in parts for c in part.grown),
         part=0,
         parts=1,
     )
@@ -85,6 +89,7 @@ def encode_scan(scan: Scan) -> bytes:
             "series": scan.series,
             "candidates": [candidate_to_json(c) for c in scan.candidates],
             "dropped": [dropped_to_json(d) for d in scan.dropped],
+            "grown": [candidate_to_json(c) for c in scan.grown],
             "part": scan.part,
             "parts": scan.parts,
         }
@@ -111,6 +116,7 @@ def decode_scan(value: bytes | None) -> Scan:
         series=fields.integer(raw, "series"),
         candidates=tuple(candidate_from_json(c) for c in fields.listing(raw, "candidates")),
         dropped=tuple(_dropped_from_json(d) for d in fields.listing(raw, "dropped", optional=True)),
+        grown=tuple(candidate_from_json(c) for c in fields.listing(raw, "grown", optional=True)),
         part=part,
         parts=parts,
     )
@@ -130,6 +136,8 @@ def candidate_to_json(candidate: Candidate) -> dict[str, Any]:
     }
     if candidate.group:
         raw["group"] = [candidate_to_json(member) for member in candidate.group]
+    if candidate.passed:
+        raw["passed"] = [judgement_to_json(judgement) for judgement in candidate.passed]
     return raw
 
 
@@ -158,6 +166,28 @@ def candidate_from_json(raw: object, depth: int = 0) -> Candidate:
         group=tuple(
             candidate_from_json(member, depth + 1) for member in fields.listing(raw, "group", optional=True)
         ),
+        passed=tuple(_judgement_from_json(j) for j in fields.listing(raw, "passed", optional=True)),
+    )
+
+
+def judgement_to_json(judgement: Judgement) -> dict[str, Any]:
+    """Return a step's decision as a JSON object."""
+    return {
+        "step": judgement.step,
+        "statistic": judgement.statistic,
+        "bound": judgement.bound,
+        "reason": judgement.reason,
+    }
+
+
+def _judgement_from_json(raw: object) -> Judgement:
+    if not isinstance(raw, dict):
+        raise InvalidMessage("passed: each should be an object")
+    return Judgement(
+        step=fields.text(raw, "step"),
+        statistic=fields.number(raw, "statistic"),
+        bound=fields.number(raw, "bound"),
+        reason=fields.text(raw, "reason", ""),
     )
 
 

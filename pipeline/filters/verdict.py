@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from pipeline.model import Candidate, Dropped
+from pipeline.model import Candidate, Dropped, Judgement
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,16 @@ class Verdict:
 def divide(
     step: str, judged: Iterable[tuple[Candidate, Verdict]]
 ) -> tuple[tuple[Candidate, ...], tuple[Dropped, ...]]:
-    """Split judged candidates into those that passed and the ledger's lines for those that did not."""
+    """Split judged candidates into those that passed and the ledger's lines for those that did not.
+
+    What passed carries the decision along.
+    """
     judged = list(judged)
-    passed = tuple(candidate for candidate, verdict in judged if verdict.passed)
+    passed = tuple(
+        replace(candidate, passed=(*candidate.passed, Judgement(step, verdict.statistic, verdict.bound)))
+        for candidate, verdict in judged
+        if verdict.passed
+    )
     dropped = tuple(
         Dropped(candidate, step, verdict.statistic, verdict.bound, verdict.reason)
         for candidate, verdict in judged
