@@ -1,163 +1,133 @@
 """Change points by CUSUM and maximum likelihood, over all series at once (FBDetect §5.4.2).
 
 The paper alternates CUSUM and Expectation Maximization until they converge "at the change point with the
-maximum likelihood of having different means before and after". Each such step can only raise the
-likelihood, so the best it can reach is the split with the largest likelihood of all; and that is the
+maximum likelihood of having different means before and after the change point". Each such step can only raise
+the likelihood, so the best it can reach is the split with the largest likelihood of all; and that is the
 largest standardised CUSUM, which running sums give for every split at once. So it is taken directly: the
 same limit, no iterations, and no local optimum to stop in.
 
-The split is tested against one mean throughout by the likelihood ratio, which is chi-squared with one
-degree of freedom for a split that was given. The best of m splits was searched for, and exceeds any bound
-up to m times as often; its p-value accounts for that (Šidák), so that the significance level is what it
-says. Points carry weights (a window's total samples): a window of few samples says little,
-one of none says nothing.
+Two likelihoods: of counts (samples that held a subroutine, out of those that were taken), and of values
+(service-level metrics). A series of counts may have but a few samples a day; there the ratio's mean is far
+from normal, and the likelihood of counts is what finds a tiny, rare subroutine. Over-dispersed counts are
+taken as quasi-likelihood (McCullagh and Nelder 1989, chapter 9): the deviance by the dispersion.
+
+The paper tests by the chi-squared distribution with one degree of freedom. After a search for the best split
+that exceeds any level many times as often as it says, and it knows neither autocorrelation nor that the
+noise is itself an estimate. ``p_values`` accounts for all three.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 from pipeline.model import BoolArray, FloatArray, IntArray
 
-CHUNK_ROWS = 512
-"""Series worked on together: few enough that their running sums stay in the processor's cache."""
+Family = Literal["counts", "values"]
+"""What is observed: counts with their expectation, or values times their weights."""
 
 
 @dataclass(frozen=True, slots=True)
-class ChangePointConfig:
-    """Settings of the change-point detector."""
+class Sums:
+    """What lies on both sides of splits: arrays of one shape, (series, splits)."""
 
-    significance: float = 0.01  # FBDetect §5.4.2
-    min_points: int = 3  # on either side; two points fit nearly any level
-
-
-@dataclass(frozen=True, slots=True)
-class ChangePoints:
-    """The most likely change point of each series; index -1 where a series has too few points."""
-
-    index: IntArray  # (series,) first point of the new regime
-    before: FloatArray  # (series,) weighted mean of the points before it, NaN with index -1
-    after: FloatArray  # (series,)
-    statistic: FloatArray  # (series,) likelihood ratio, chi-squared with 1 degree of freedom under no change
-    p_value: FloatArray  # (series,) of that, with the search over splits accounted for
+    left: FloatArray  # observed
+    left_exposure: FloatArray
+    right: FloatArray
+    right_exposure: FloatArray
 
 
-def find_change_points(
-    values: FloatArray,
-    weights: FloatArray,
-    *,
-    first: int,
-    last: int,
-    config: ChangePointConfig | None = None,
-) -> ChangePoints:
-    """Find the one most likely change point of each series within [first, last].
+def split_sums(observed: FloatArray, exposure: FloatArray, *, first: int, last: int) -> Sums:
+    """Return the sums on both sides of each split in [first, last]; a split is the first index of the right.
 
     Args:
-        values: (series, points); what has weight 0 may be NaN.
-        weights: (points,) or (series, points), not negative: inverse variances up to a factor.
-        first: Smallest index the change point may have.
-        last: Largest index it may have.
-        config: Settings; the paper's by default.
-
-    Returns:
-        One change point a series. Its significance is for the caller to judge by ``p_value``.
-
-    Example:
-        >>> step = np.array([[1.0, 1.1, 0.9, 1.0, 2.0, 2.1, 1.9, 2.0]])
-        >>> find_change_points(step, np.ones(8), first=1, last=7).index
-        array([4])
+        observed: (series, windows).
+        exposure: (series, windows), 0 where there is no data.
+        first: At least 1.
+        last: Less than the number of windows.
     """
-    config = config or ChangePointConfig()
-    first, last = max(first, 1), min(last, values.shape[1] - 1)
-    weights = np.broadcast_to(np.asarray(weights, dtype=np.float64), values.shape)
-    if first > last or not len(values):
-        return _none(len(values))
-    chunks = [
-        _find(values[row : row + CHUNK_ROWS], weights[row : row + CHUNK_ROWS], first, last, config.min_points)
-        for row in range(0, len(values), CHUNK_ROWS)
-    ]
-    index, before, after, statistic, splits = (np.concatenate(column) for column in zip(*chunks, strict=True))
-    return ChangePoints(
-        index=index.astype(np.int64),
-        before=before,
-        after=after,
-        statistic=statistic,
-        p_value=_p_value(statistic, splits),
+    left, right = both_sides(observed, first, last)
+    left_exposure, right_exposure = both_sides(exposure, first, last)
+    return Sums(left, left_exposure, right, right_exposure)
+
+
+def both_sides(values: FloatArray, first: int, last: int) -> tuple[FloatArray, FloatArray]:
+    """Return what lies left and right of each split in [first, last]: (series, splits) each."""
+    # Each side is summed from its own end: what lies beyond the splits is added up once, and the sums of
+    # counts stay whole numbers.
+    middle = values[:, first:last]
+    left = np.empty((len(values), last - first + 1))
+    left[:, 0] = values[:, :first].sum(axis=1)
+    np.cumsum(middle, axis=1, out=left[:, 1:])
+    left[:, 1:] += left[:, :1]
+    right = values.sum(axis=1, keepdims=True) - left
+    return left, right
+
+
+def signed_roots(sums: Sums, family: Family) -> FloatArray:
+    """Return the signed root of the likelihood ratio of two levels against one, positive for a rise.
+
+    For noise of dispersion (variance) 1 it is standard normal under no change. For values it is the
+    standardised CUSUM; for counts with expectation E, by the Poisson likelihood given the sum of both sides,
+    2 Σ O log(O / Ê), Ê being the sum divided as the expectations are.
+    """
+    both = (sums.left_exposure > 0) & (sums.right_exposure > 0)
+    mass = np.where(both, sums.left_exposure + sums.right_exposure, 1.0)
+    if family == "values":
+        change = ratio(sums.right, sums.right_exposure) - ratio(sums.left, sums.left_exposure)
+        roots: FloatArray = change * np.sqrt(sums.left_exposure * sums.right_exposure / mass)
+        return np.where(both, roots, 0.0)
+    total = sums.left + sums.right
+    share = sums.right_exposure / mass
+    expected_right = total * share
+    expected_left = total - expected_right
+    deviance = 2 * (_times_log(sums.left, expected_left) + _times_log(sums.right, expected_right))
+    sign = np.sign(sums.right - expected_right)
+    return np.where(both, sign * np.sqrt(np.maximum(deviance, 0.0)), 0.0)
+
+
+def _times_log(observed: FloatArray, expected: FloatArray) -> FloatArray:
+    ratio = np.divide(observed, expected, out=np.ones(observed.shape), where=expected > 0)
+    result: FloatArray = special.xlogy(observed, ratio)
+    return result
+
+
+def p_values(root: FloatArray, freedom: FloatArray, span: FloatArray, splits: IntArray) -> FloatArray:
+    """Return how likely the best of many splits is to show so large a root where nothing changed.
+
+    One split's root by the estimated noise follows Student's t. The best of neighbouring splits, standardised
+    CUSUMs with correlation exp(-|u| / 2) in u = log(left / right exposure), exceeds b with a probability of
+    about 2 Φ(-b) + U b φ(b), U being the range of u (Siegmund 1985, chapter 11), but never more often than so
+    many independent ones.
+
+    Args:
+        root: (series,) standardised by the noise.
+        freedom: (series,) degrees of freedom of the noise's estimate.
+        span: (series,) U.
+        splits: (series,) how many were searched.
+    """
+    one = 2 * stats.t.sf(np.abs(root), freedom)
+    normal = stats.norm.isf(np.maximum(one, 1e-300) / 2)
+    searched = one + span * normal * stats.norm.pdf(normal)
+    independent = -np.expm1(splits * np.log1p(-np.minimum(one, 1 - 1e-12)))
+    result: FloatArray = np.minimum(np.minimum(searched, independent), 1.0)
+    return result
+
+
+def log_odds_span(sums: Sums, allowed: BoolArray) -> FloatArray:
+    """Return the range of log(left / right exposure) over the allowed splits: (series,)."""
+    odds = np.log(ratio(sums.left_exposure, sums.right_exposure), where=allowed, out=np.zeros(allowed.shape))
+    highest = np.max(odds, axis=1, initial=-np.inf, where=allowed)
+    lowest = np.min(odds, axis=1, initial=np.inf, where=allowed)
+    return np.where(allowed.any(axis=1), highest - lowest, 0.0)
+
+
+def ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
+    """Divide, 0 where nothing is divided by."""
+    out: FloatArray = np.divide(
+        numerator, denominator, out=np.zeros(np.shape(numerator)), where=denominator > 0
     )
-
-
-def _p_value(statistic: FloatArray, splits: FloatArray) -> FloatArray:
-    """Return how likely the best of so many splits reaches the statistic by chance (Šidák's bound)."""
-    one = np.asarray(stats.chi2.sf(statistic, df=1), dtype=np.float64)
-    p_value: FloatArray = -np.expm1(splits * np.log1p(-np.minimum(one, 1 - 1e-12)))
-    return np.where(statistic > 0, p_value, 1.0)
-
-
-def _find(
-    values: FloatArray, weights: FloatArray, first: int, last: int, min_points: int
-) -> tuple[FloatArray, ...]:
-    """Return (index, mean before, mean after, statistic, splits searched) of one chunk."""
-    known = weights > 0
-    total_mass = weights.sum(axis=1)
-    plain = np.where(known, values, 0.0) * weights
-    centre = _ratio(plain.sum(axis=1), total_mass)
-    # Centring keeps the running sums small against the differences that matter, and makes their total 0.
-    moved = np.where(known, values - centre[:, None], 0.0)
-    weighted = moved * weights
-    one_mean = (moved * weighted).sum(axis=1)
-    # What remains of a constant series is rounding, in which everything looks significant.
-    one_mean[one_mean <= total_mass * (1e-12 * centre) ** 2] = 0.0
-
-    def running(array: FloatArray | BoolArray) -> FloatArray:
-        """Sum what lies left of each allowed split: (series, last - first + 1)."""
-        left: FloatArray = np.cumsum(array[:, first - 1 : last], axis=1, dtype=np.float64)
-        left += array[:, : first - 1].sum(axis=1, keepdims=True)
-        return left
-
-    cusum, mass, points = running(weighted), running(weights), running(known)
-    all_points = known.sum(axis=1).astype(np.float64)
-    allowed = (points >= min_points) & (all_points[:, None] - points >= min_points)
-    # How much two means instead of one lower the squared error: the standardised CUSUM.
-    gain = np.where(
-        allowed, cusum**2 * _ratio(total_mass[:, None], mass * (total_mass[:, None] - mass)), -1.0
-    )
-    rows = np.arange(len(values))
-    best = gain.argmax(axis=1)
-    found = allowed[rows, best]
-    mass_left, left, nonzero = mass[rows, best], running(plain)[rows, best], running(plain != 0)[rows, best]
-    before = _ratio(left, mass_left)
-    after = _ratio(plain.sum(axis=1) - left, total_mass - mass_left)
-    after[(plain != 0).sum(axis=1) == nonzero] = 0.0  # a mean of zeros is 0, not what rounding left over
-    statistic = _likelihood_ratio(one_mean, gain[rows, best], all_points)
-    return (
-        np.where(found, best + first, -1).astype(np.float64),
-        np.where(found, before, np.nan),
-        np.where(found, after, np.nan),
-        np.where(found, statistic, 0.0),
-        allowed.sum(axis=1).astype(np.float64),
-    )
-
-
-def _likelihood_ratio(one_mean: FloatArray, gain: FloatArray, points: FloatArray) -> FloatArray:
-    """Return n log(squared error of one mean / of two means): Gaussian noise of unknown variance."""
-    # A series without any noise has an infinite ratio; a floor keeps every number finite and in order.
-    two_means = np.maximum(one_mean - gain, 1e-12 * one_mean)
-    ratio = np.divide(one_mean, two_means, out=np.ones_like(one_mean), where=two_means > 0)
-    statistic: FloatArray = points * np.log(np.maximum(ratio, 1.0))
-    return statistic
-
-
-def _ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
-    shape = np.broadcast_shapes(numerator.shape, denominator.shape)
-    out: FloatArray = np.divide(numerator, denominator, out=np.zeros(shape), where=denominator > 0)
     return out
-
-
-def _none(series: int) -> ChangePoints:
-    nothing = np.full(series, np.nan)
-    return ChangePoints(
-        np.full(series, -1, dtype=np.int64), nothing, nothing, np.zeros(series), np.ones(series)
-    )

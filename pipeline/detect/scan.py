@@ -1,13 +1,26 @@
-"""One scan: a matrix of series in, the candidates among them out (FBDetect §5.4.1, short-term path)."""
+"""One scan: a matrix of series in, the candidates among them out (FBDetect §5.4.1, short-term path).
+
+First a screen of all series at once: is the level from some split in the analysis window on another than that
+of the baseline before? Then, of the few that it leaves, whether the change belongs to this scan at all: a
+series may have changed more in the baseline, which an earlier scan has seen, or in the extended window, which
+a later one will see; then only what is left between those counts.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from pipeline.detect.change_point import ChangePointConfig, find_change_points
-from pipeline.model import Candidate, Direction, FloatArray, SeriesMatrix
+from pipeline.detect.change_point import both_sides, log_odds_span, p_values, ratio, signed_roots, split_sums
+from pipeline.detect.cycle import DAY_S
+from pipeline.detect.normalise import Normalised, NormaliseConfig, normalise, values_and_weights  # noqa: F401
+from pipeline.detect.week import without_week
+from pipeline.model import BoolArray, Candidate, Direction, FloatArray, IntArray, SeriesMatrix
+
+CHUNK_ROWS = 256
+"""Series worked on together: few enough that what is computed of them stays in the processor's cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,17 +32,28 @@ class Windows:
     end: int
 
 
-def values_and_weights(matrix: SeriesMatrix) -> tuple[FloatArray, FloatArray]:
-    """Return levels (series, windows) and what each point weighs (broadcastable); no data weighs 0.
+@dataclass(frozen=True, slots=True)
+class ScanConfig:
+    """Settings of the short-term detector."""
 
-    A gCPU ratio's variance is inverse to the samples it was taken from, so it weighs as many.
-    """
-    if matrix.kinds and matrix.kinds[0] == "service":
-        return matrix.samples, np.isfinite(matrix.samples).astype(np.float64)
-    values = np.divide(
-        matrix.samples, matrix.totals, out=np.full(matrix.samples.shape, np.nan), where=matrix.totals > 0
-    )
-    return values, matrix.totals
+    significance: float = 0.01  # FBDetect §5.4.2
+    min_points: int = 3  # on either side; two points fit nearly any level
+    min_history: float = 0.5  # share of the history with data: before that, a service is only starting up
+    baseline: float = 4.0  # times what follows it: a longer one lowers the error by a tenth, and may be stale
+    week_doubt: float = 2.0  # of a change at this time last week, see pipeline.detect.week
+    placement: float = 6.635  # likelihood ratio by which a split elsewhere must be better (99 %)
+    normalise: NormaliseConfig = field(default_factory=NormaliseConfig)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The best split of each series in some range."""
+
+    split: IntArray  # (series,)
+    root: FloatArray  # (series,) standardised, positive for a rise
+    p_value: FloatArray
+    before: FloatArray  # (series,) levels
+    after: FloatArray
 
 
 def find_candidates(
@@ -37,48 +61,164 @@ def find_candidates(
     windows: Windows,
     *,
     direction: Direction = "up",
-    config: ChangePointConfig | None = None,
-    min_history: float = 0.5,
+    config: ScanConfig | None = None,
 ) -> tuple[Candidate, ...]:
-    """Find the series whose mean changed for the worse in the analysis window.
+    """Find the series whose level changed for the worse in the analysis window.
 
-    A change point is looked for where the historical and the analysis window leave enough points on either
-    side. The extended window takes no part in it: it is there to confirm later what was found without it.
+    The level after the change is that of all windows up to the end, the extended ones included; the one
+    before is that of the last part of the history. Levels are compared after the daily cycle has been taken
+    out, and after what happened at the same time a week before, where that was significant.
 
     Args:
         matrix: All series of a service.
         windows: Where the analysis and the extended window begin.
         direction: Which way is worse.
-        config: Settings of the change-point detector.
-        min_history: Share of the historical window that must have data: the baseline of a service that has
-            only just appeared is its start-up.
+        config: Settings.
 
     Returns:
-        One candidate for each series that rejects "one mean throughout", in the matrix's order.
+        One candidate for each series that rejects "one level throughout", in the matrix's order. Its
+        statistic is the likelihood ratio.
     """
-    config = config or ChangePointConfig()
-    values, weights = values_and_weights(matrix)
-    weights = np.broadcast_to(weights, values.shape)
-    found = find_change_points(
-        values[:, : windows.extended],
-        weights[:, : windows.extended],
-        first=windows.analysis,
-        last=windows.extended - 1,
-        config=config,
-    )
-    worse = found.after > found.before if direction == "up" else found.after < found.before
-    known = (weights[:, : windows.analysis] > 0).mean(axis=1) >= min_history
-    chosen = np.flatnonzero(known & (found.index >= 0) & (found.p_value < config.significance) & worse)
-    return tuple(
-        Candidate(
-            metric_kind=matrix.kinds[i],
-            metric=matrix.names[i],
-            kind="short_term",
-            change_time=matrix.start + float(found.index[i]) * matrix.resolution_s,
-            before=float(found.before[i]),
-            after=float(found.after[i]),
-            p_value=float(found.p_value[i]),
-            statistic=float(found.statistic[i]),
+    config = config or ScanConfig()
+    found: list[Candidate] = []
+    for first in range(0, len(matrix.names), CHUNK_ROWS):
+        rows = slice(first, first + CHUNK_ROWS)
+        chunk = SeriesMatrix(
+            matrix.start,
+            matrix.resolution_s,
+            matrix.kinds[rows],
+            matrix.names[rows],
+            matrix.samples[rows, : windows.end],
+            matrix.totals[: windows.end],
         )
-        for i in chosen.tolist()
+        found += _find(chunk, windows, 1.0 if direction == "up" else -1.0, config)
+    return tuple(found)
+
+
+def _find(matrix: SeriesMatrix, windows: Windows, sign: float, config: ScanConfig) -> list[Candidate]:
+    start = baseline_start(windows, matrix.resolution_s, config)
+    series = normalise(
+        matrix,
+        history=windows.analysis,
+        longest=windows.end - windows.analysis,
+        apart=(windows.end - start) // 2,
+        config=config.normalise,
+    )
+    search = _Search(series, matrix.resolution_s, windows, config)
+    rows = np.arange(len(matrix.names))
+    screened = search.best(rows, search.start, windows.end, windows.analysis, windows.extended - 1)
+    known = (series.exposure[:, : windows.analysis] > 0).mean(axis=1) >= config.min_history
+    promising = known & (screened.p_value < config.significance) & (sign * screened.root > 0)
+    candidates = []
+    for row in np.flatnonzero(promising).tolist():
+        own = search.isolate(row)
+        if own is None or own.p_value[0] >= config.significance or sign * own.root[0] <= 0:
+            continue
+        candidates.append(
+            Candidate(
+                metric_kind=matrix.kinds[row],
+                metric=matrix.names[row],
+                kind="short_term",
+                change_time=matrix.start + float(own.split[0]) * matrix.resolution_s,
+                before=float(own.before[0]),
+                after=float(own.after[0]),
+                p_value=float(own.p_value[0]),
+                statistic=float(own.root[0] ** 2),
+            )
+        )
+    return candidates
+
+
+class _Search:
+    """Looks for the best split of series in ranges of their windows."""
+
+    def __init__(
+        self, series: Normalised, resolution_s: float, windows: Windows, config: ScanConfig
+    ) -> None:
+        self._series = series
+        self._windows = windows
+        self._config = config
+        self._week = round(7 * DAY_S / resolution_s)
+        self._least_baseline = round(DAY_S / resolution_s)
+        self.start = baseline_start(windows, resolution_s, config)
+
+    def isolate(self, row: int) -> _Found | None:
+        """Return the best split of the analysis window, other changes aside; None if it has none of its own.
+
+        The range is cut at any split outside that is clearly better than the best one inside, until there is
+        none: from a change in the baseline on, and up to a change in the extended window.
+        """
+        rows = np.array([row])
+        first, last = self._windows.analysis, self._windows.extended - 1
+        low, high = self.start, self._windows.end
+        for _ in range(8):
+            own = self.best(rows, low, high, first, min(last, high - 1))
+            any_place = self.best(rows, low, high, low + 1, high - 1)
+            place = int(any_place.split[0])
+            inside = first <= place <= last
+            better = any_place.root[0] ** 2 - own.root[0] ** 2 > self._config.placement
+            if inside or not better or any_place.p_value[0] >= self._config.significance:
+                return own
+            if place < first:
+                low = place
+            else:
+                high = place
+        return None
+
+    def best(self, rows: IntArray, low: int, high: int, first: int, last: int) -> _Found:
+        """Return the best split in [first, last] of each row's windows in [low, high)."""
+        series = self._series
+        first, last = max(first, low + 1), min(last, high - 1)
+        if first > last:
+            return _nothing(len(rows))
+        observed, exposure = series.observed[rows], series.exposure[rows]
+        deviation = np.sqrt(series.variance[rows])[:, None]
+        plain = split_sums(observed[:, low:high], exposure[:, low:high], first=first - low, last=last - low)
+        sums, widening = plain, np.ones((len(rows), 1))
+        if (earlier := max(low - self._week, 0)) + self._least_baseline <= first - self._week:
+            past = slice(earlier, high - self._week)
+            week_ago = split_sums(
+                observed[:, past],
+                exposure[:, past],
+                first=first - self._week - earlier,
+                last=last - self._week - earlier,
+            )
+            sums, widening = without_week(
+                plain, week_ago, deviation, series.family, doubt=self._config.week_doubt
+            )
+        allowed = self._allowed(exposure[:, low:high] > 0, first - low, last - low)
+        roots = np.where(allowed, signed_roots(sums, series.family) / (deviation * widening), 0.0)
+        split = np.abs(roots).argmax(axis=1)
+        place = np.arange(len(rows)), split
+        p_value = p_values(
+            roots[place],
+            series.freedom[rows],
+            log_odds_span(plain, allowed),
+            allowed.sum(axis=1),
+        )
+        centre, scale = series.centre[rows], series.scale[rows]
+        before = ratio(plain.left, plain.left_exposure)[place]
+        change = (ratio(sums.right, sums.right_exposure) - ratio(sums.left, sums.left_exposure))[place]
+        before = centre + scale * before
+        return _Found(split + first, roots[place], p_value, before, before + scale * change)
+
+    def _allowed(self, known: BoolArray, first: int, last: int) -> BoolArray:
+        left, right = both_sides(known.astype(np.float64), first, last)
+        enough: BoolArray = np.minimum(left, right) >= self._config.min_points
+        return enough
+
+
+def baseline_start(windows: Windows, resolution_s: float, config: ScanConfig) -> int:
+    """Return the first window of the baseline: whole days, where the history has as many."""
+    length = math.ceil(config.baseline * (windows.end - windows.analysis))
+    day = max(1, round(DAY_S / resolution_s))
+    if length > day:
+        length = -(-length // day) * day
+    return max(0, windows.analysis - length)
+
+
+def _nothing(series: int) -> _Found:
+    nothing = np.full(series, np.nan)
+    return _Found(
+        np.full(series, -1, dtype=np.int64), np.zeros(series), np.ones(series), nothing, nothing
     )

@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from pipeline.clock import Clock, to_iso
 from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.codec.scans import decode_progress, encode_scan, split_scan
-from pipeline.detect.change_point import ChangePointConfig
-from pipeline.detect.scan import Windows, find_candidates
+from pipeline.detect.scan import ScanConfig, Windows, find_candidates
 from pipeline.model import Outgoing, Progress, Record, Scan
 from pipeline.stages.base import Decoder
 from pipeline.storage.interface import Store
@@ -50,7 +49,7 @@ class DetectStage:
         clock: Clock,
         workloads: Sequence[Workload],
         partition_idle_s: float,
-        config: ChangePointConfig | None = None,
+        config: ScanConfig | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -59,7 +58,7 @@ class DetectStage:
             if "long_term" in workload.detectors:
                 log.warning("workload %s: the long_term detector does not exist yet", workload.name)
         self._partition_idle_s = partition_idle_s
-        self._config = config or ChangePointConfig()
+        self._config = config or ScanConfig()
         self._services: dict[str, _Service] = {}
         self._unsettled: list[Scan] = []
         self.inputs: Mapping[str, Decoder] = {"windows": decode_progress}

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from pipeline.codec.scans import decode_scan, encode_scan, split_scan
-from pipeline.detect.scan import values_and_weights
+from pipeline.detect.normalise import values_and_weights
 from pipeline.filters.gone_away import judge_gone_away
 from pipeline.filters.same_regression import judge_same_regression
 from pipeline.filters.threshold import judge_significance, judge_threshold

@@ -1,17 +1,22 @@
-"""rootcause: deduplicated scans in, regression events with ranked suspects out."""
+"""rootcause: deduplicated scans in, regression events out: detected with ranked suspects, updated, resolved.
+
+It is the last to see a scan, with everything that was dropped on the way: so it writes the ledger.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
 
-from pipeline.codec.events import encode_event, regression_event, regression_id
+from pipeline.codec.events import encode_event, regression_event, regression_id, update_event
+from pipeline.codec.ledger import dropped_entries, ledger_columns, reported_entries
 from pipeline.codec.scans import decode_scan
 from pipeline.gcpu.stacks import membership
 from pipeline.model import Candidate, Outgoing, Record, Regression, Scan, Suspect
 from pipeline.rootcause.ranking import RankingConfig, rank_suspects
 from pipeline.stages.base import Decoder
 from pipeline.stages.evidence import changes_before, stacks_around
+from pipeline.stages.following import follow, update_columns
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 
@@ -19,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 class RootcauseStage:
-    """Finds the changes that may have caused each regression, and reports it."""
+    """Finds the changes that may have caused each regression, reports it, and follows it from then on."""
 
     name = "rootcause"
 
@@ -32,28 +37,39 @@ class RootcauseStage:
         self.inputs: Mapping[str, Decoder] = {"unique": decode_scan}
 
     def assigned(self, topic: str, partitions: Sequence[int]) -> None:
-        """Nothing to forget: every scan is judged by itself."""
+        """Nothing to forget: what was reported is in the store."""
 
     def handle(self, batch: Sequence[Record]) -> list[Outgoing]:
-        """Report every candidate that is left of each scan."""
-        regressions = [
-            self._explain(record.payload, candidate)
-            for record in batch
-            for candidate in record.payload.candidates
-        ]
-        if not regressions:
-            return []
-        events = [encode_event(regression_event(regression)) for regression in regressions]
-        self._keep(regressions, events)
-        return [
-            Outgoing(
-                "regressions", regression.service, event, (("content-type", b"application/cloudevents+json"),)
-            )
-            for regression, event in zip(regressions, events, strict=True)
-        ]
+        """Report every candidate that is left of each scan, and what has become of earlier regressions."""
+        events = [(scan.service, event) for scan in _scans(batch) for event in self._judge(scan)]
+        self._note(_scans(batch))
+        content_type = (("content-type", b"application/cloudevents+json"),)
+        return [Outgoing("regressions", service, event, content_type) for service, event in events]
 
     def settled(self) -> None:
         """Nothing to do: what is reported is kept before it is published, and a repeat replaces it."""
+
+    def _judge(self, scan: Scan) -> list[bytes]:
+        """Return a scan's events. They are kept at once: the next scan of the batch asks for them."""
+        regressions = [self._explain(scan, candidate) for candidate in scan.candidates]
+        detected = [encode_event(regression_event(regression, scan)) for regression in regressions]
+        workload = self._workloads.get(scan.workload)
+        updates = follow(self._store, scan, workload) if workload else []
+        told = [encode_event(update_event(update)) for update in updates]
+        if regressions:
+            self._keep(regressions, detected)
+        if updates:
+            self._store.insert("updates", update_columns(updates, told))
+        return [*detected, *told]
+
+    def _note(self, scans: Sequence[Scan]) -> None:
+        """Write the ledger; reported ones last, so that they win where a series was dropped as well."""
+        entries = [
+            *(entry for scan in scans for entry in dropped_entries(scan)),
+            *(entry for scan in scans for entry in reported_entries(scan)),
+        ]
+        if entries:
+            self._store.insert("ledger", ledger_columns(entries))
 
     def _explain(self, scan: Scan, candidate: Candidate) -> Regression:
         return Regression(
@@ -103,3 +119,7 @@ class RootcauseStage:
                 "event": [event.decode() for event in events],
             },
         )
+
+
+def _scans(batch: Sequence[Record]) -> list[Scan]:
+    return [record.payload for record in batch]

@@ -1,0 +1,107 @@
+"""How noisy a series is, at the scale on which its levels are compared.
+
+Sampling alone gives a mean of n windows an n-th of one window's variance. Servers that differ and load that
+wanders add to that, and what they add does not average out as fast: neighbours are alike. So the variance is
+measured where it matters, on means of blocks as long as what is compared (batch means; Wu and Zhao 2007 for
+series whose level may change): from differences of neighbouring blocks, in which a change of level shows but
+once. It is estimated at several scales, and the largest counts: with positive autocorrelation the variance
+per sample only grows with the scale, and the estimates of long blocks, of which there are few, may fall short
+by chance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from pipeline.model import FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseConfig:
+    """Settings of the estimate."""
+
+    min_blocks: int = 24  # of the longest scale: fewer leave the estimate itself too uncertain
+    ratio: int = 3  # between scales
+    cut: float = 2.706  # a squared difference counts for no more than its 90 % quantile: a third may be odd
+    efficiency: float = 0.55  # degrees of freedom a pair of neighbours, with that cut; by simulation
+    many: int = 300  # pairs from which on the cut is made only where it is needed
+    typical: float = 5.0  # counts a block from which on they are near enough to normal for that
+
+
+def unit_variance(
+    observed: FloatArray,
+    exposure: FloatArray,
+    *,
+    longest: int,
+    apart: int,
+    counts: bool,
+    config: NoiseConfig | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the variance of a mean of exposure 1, and the degrees of freedom it was estimated with.
+
+    Args:
+        observed: (series, history) counts, or values times their weights.
+        exposure: (series, history) counts expected, or weights; 0 where there is no data. The mean of a
+            block is what was observed by its exposure, and its variance the result by the exposure: for
+            counts the dispersion, 1 if only sampling makes noise.
+        longest: How many windows are compared as one level.
+        apart: How many windows lie between the middles of the two levels.
+        counts: Whether ``observed`` are counts, whose noise is skewed where they are few.
+        config: Settings.
+
+    Returns:
+        (series,) each; a series without any data has a variance of 0.
+    """
+    config = config or NoiseConfig()
+    history = observed.shape[1]
+    scales = [max(1, min(longest, history // config.min_blocks))]
+    while scales[-1] > 1:
+        scales.append(scales[-1] // config.ratio or 1)
+    scales.reverse()
+    found = [_at_scale(observed, exposure, width, max(1, round(apart / width)), counts, config) for width in scales]
+    variances, freedoms = (np.stack(column) for column in zip(*found, strict=True))
+    best = variances.argmax(axis=0)
+    # An estimate that is the largest cannot fall shorter of the truth than the next finer one does.
+    rows = np.arange(len(observed))
+    return variances[best, rows], freedoms[np.maximum(best - 1, 0), rows]
+
+
+def _at_scale(
+    observed: FloatArray, exposure: FloatArray, width: int, lag: int, counts: bool, config: NoiseConfig
+) -> tuple[FloatArray, FloatArray]:
+    if width > 1:
+        blocks = observed.shape[1] // width
+        # The newest windows matter most, so that what does not fill a block is left out at the old end.
+        newest = slice(observed.shape[1] - blocks * width, None)
+        shape = (len(observed), blocks, width)
+        observed = observed[:, newest].reshape(shape).sum(axis=2)
+        exposure = exposure[:, newest].reshape(shape).sum(axis=2)
+    known = exposure > 0
+    inverse = np.divide(1.0, exposure, out=np.zeros(exposure.shape), where=known)
+    means = observed * inverse
+    spread = inverse[:, lag:] + inverse[:, :-lag]
+    both = known[:, lag:] & known[:, :-lag]
+    changes = means[:, lag:] - means[:, :-lag]
+    squares = np.divide(changes**2, spread, out=np.zeros(spread.shape), where=both)
+    pairs = both.sum(axis=1)
+    variance = squares.sum(axis=1) / np.maximum(pairs, 1)
+    # Transients of the past say nothing about noise; but a rare thing's few samples are no outliers.
+    few = exposure.sum(axis=1) < config.typical * known.sum(axis=1) if counts else np.zeros(len(means), bool)
+    robust = np.flatnonzero(~few)
+    if squares.shape[1] > config.many:  # then the plain mean does, but where something stands out
+        outlying = stats.chi2.isf(0.01 / squares.shape[1], 1)
+        robust = np.flatnonzero(~few & (squares.max(axis=1) > outlying * variance))
+    if len(robust):
+        variance[robust] = _cut_mean(squares[robust], pairs[robust], variance[robust], config.cut)
+    return variance, np.maximum(pairs * config.efficiency, 1.0)
+
+
+def _cut_mean(squares: FloatArray, pairs: FloatArray, variance: FloatArray, cut: float) -> FloatArray:
+    """Return the mean of squares that are cut at a quantile of what the mean implies (Huber's proposal 2)."""
+    kept = stats.chi2.cdf(cut, 3) + cut * stats.chi2.sf(cut, 1)
+    for _ in range(20):
+        variance = np.minimum(squares, cut * variance[:, None]).sum(axis=1) / (kept * np.maximum(pairs, 1))
+    return variance

@@ -1,0 +1,238 @@
+"""Follows what was reported: which regressions have gone, which have grown, as a scan sees it.
+
+All that is known of them is in the store, and a scan leaves out what it and later scans have told; so a
+scan that comes again after a crash tells the same again, under the same ids.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import orjson
+
+from pipeline.codec.events import update_id
+from pipeline.codec.ledger import candidate_of_event
+from pipeline.detect.normalise import values_and_weights
+from pipeline.model import Candidate, FloatArray, Scan, SeriesMatrix
+from pipeline.rootcause.lifecycle import (
+    DAY_S,
+    OpenRegression,
+    Series,
+    Update,
+    fixing_changes,
+    has_grown,
+    judge_returned,
+    reference_shift_s,
+    return_index,
+    span_s,
+)
+from pipeline.stages.evidence import changes_before
+from pipeline.storage.interface import Store
+from pipeline.workloads import Workload
+
+FOLLOW_S = 30 * DAY_S
+"""How long after its change point a regression is followed; the series of 45 days ago are gone."""
+
+
+def follow(store: Store, scan: Scan, workload: Workload) -> list[Update]:
+    """Return what has become of the regressions that earlier scans of this workload reported."""
+    found = open_regressions(store, scan)
+    if not found:
+        return []
+    return [*_grown(store, scan, workload, found), *_resolved(store, scan, workload, found)]
+
+
+def open_regressions(store: Store, scan: Scan) -> list[OpenRegression]:
+    """Return the regressions that scans before this one reported and did not resolve, newest first."""
+    span = (scan.end - FOLLOW_S, scan.end)
+    rows = store.rows("regressions", scan.service, *span, workload=scan.workload)
+    rows = [row for row in rows if row["detected_time"] < scan.end]
+    if not rows:
+        return []
+    told: dict[str, dict[Series, float]] = {}
+    resolved = set()
+    for row in store.rows("updates", scan.service, *span, workload=scan.workload):
+        if row["type"] == "resolved":
+            resolved.add(row["regression"])
+        else:
+            told.setdefault(row["regression"], {}).update(_told(row))
+    rows = [row for row in rows if row["id"] not in resolved]
+    rows.sort(key=lambda row: (-row["detected_time"], row["id"]))
+    return [OpenRegression(row["id"], _reported(row), told.get(row["id"], {})) for row in rows]
+
+
+def update_columns(updates: Sequence[Update], events: Sequence[bytes]) -> dict[str, list[Any]]:
+    """Return updates and their events as columns of the table ``updates``."""
+    reported = [update.regression.candidate for update in updates]
+    return {
+        "id": [update_id(update) for update in updates],
+        "type": [update.kind for update in updates],
+        "regression": [update.regression.id for update in updates],
+        "service": [update.service for update in updates],
+        "workload": [update.workload for update in updates],
+        "metric_kind": [candidate.metric_kind for candidate in reported],
+        "metric": [candidate.metric for candidate in reported],
+        "time": [update.time for update in updates],
+        "before": [candidate.before for candidate in reported],
+        "after": [candidate.after for candidate in reported],
+        "level": [update.level for update in updates],
+        "share_remaining": [update.share_remaining for update in updates],
+        "event": [event.decode() for event in events],
+    }
+
+
+def _reported(row: Mapping[str, Any]) -> Candidate:
+    return candidate_of_event(orjson.loads(row["event"])["data"])
+
+
+def _told(row: Mapping[str, Any]) -> dict[Series, float]:
+    """Return the levels that an update told: of the regression's own metric, and of the series that grew."""
+    grown = orjson.loads(row["event"])["data"]["grown"]
+    own = (row["metric_kind"], row["metric"])
+    return {own: row["level"], (grown["metric_kind"], grown["metric"]): grown["after"]}
+
+
+def _grown(store: Store, scan: Scan, workload: Workload, found: Sequence[OpenRegression]) -> list[Update]:
+    """Return one update for each regression of which a series has grown beyond what was told of it."""
+    updates: dict[str, Update] = {}
+    # What grew most speaks for a group; but a regression's own metric goes before its group's.
+    for candidate in sorted(scan.grown, key=lambda c: (-abs(c.delta), c.metric_kind, c.metric)):
+        series = (candidate.metric_kind, candidate.metric)
+        # The newest regression of a series is the one that has grown.
+        regression = next((one for one in found if one.member(series)), None)
+        if regression is None:
+            continue
+        member, told = regression.member(series), regression.last_level(series)
+        own = member is regression.candidate
+        if member is None or told is None or (regression.id in updates and not own):
+            continue
+        if has_grown(candidate, told, delta=member.delta, **workload.threshold.model_dump()):
+            updates[regression.id] = Update(
+                kind="updated",
+                regression=regression,
+                service=scan.service,
+                workload=scan.workload,
+                time=scan.end,
+                change_time=candidate.change_time,
+                level=candidate.after if own else _level(store, scan, workload, regression, candidate),
+                grown=replace(candidate, before=told),
+            )
+    return list(updates.values())
+
+
+def _level(
+    store: Store, scan: Scan, workload: Workload, regression: OpenRegression, candidate: Candidate
+) -> float:
+    """Return the level of a regression's own metric since a member of its group has grown."""
+    series = _Series(store, scan, workload, [regression], candidate.change_time)
+    values, weights = series.of(regression.candidate, candidate.change_time, scan.end)
+    known = weights > 0
+    if not known.any():
+        own = regression.candidate
+        return regression.told.get((own.metric_kind, own.metric), own.after)
+    return float(np.average(values[known], weights=weights[known]))
+
+
+def _resolved(store: Store, scan: Scan, workload: Workload, found: Sequence[OpenRegression]) -> list[Update]:
+    """Return one update for each regression whose series has returned and stayed."""
+    first = scan.end - span_s(scan.end - scan.analysis_start, workload.historical_s)
+    old = [one for one in found if one.candidate.change_time <= first]
+    if not old:
+        return []
+    shifts = [_shift_s(one.candidate, first, scan, workload) for one in old]
+    starts = (
+        min(one.candidate.change_time, first - shift_s) for one, shift_s in zip(old, shifts, strict=True)
+    )
+    series = _Series(store, scan, workload, old, min(starts))
+    updates = []
+    for one, shift_s in zip(old, shifts, strict=True):
+        reported = one.candidate
+        values, weights = series.of(reported, first, scan.end)
+        judged = judge_returned(
+            values,
+            weights,
+            before=reported.before,
+            after=reported.after,
+            expected=series.of(reported, first - shift_s, scan.end - shift_s)[0] if shift_s else None,
+        )
+        if judged.returned:
+            index = return_index(*series.of(reported, reported.change_time, scan.end))
+            time = reported.change_time + index * workload.resolution_s
+            updates.append(_resolution(store, scan, workload, one, time, judged.level))
+    return updates
+
+
+def _shift_s(reported: Candidate, first: float, scan: Scan, workload: Workload) -> float:
+    """Return how much earlier the course of the same hours before a regression lies; 0 if there is none."""
+    earliest = reported.change_time - workload.historical_s
+    return reference_shift_s(first, scan.end, reported.change_time, earliest) or 0.0
+
+
+def _resolution(
+    store: Store, scan: Scan, workload: Workload, one: OpenRegression, time: float, level: float
+) -> Update:
+    changes = changes_before(store, scan, replace(one.candidate, change_time=time), workload)
+    every = (one.candidate, *one.candidate.group)
+    return Update(
+        kind="resolved",
+        regression=one,
+        service=scan.service,
+        workload=scan.workload,
+        time=scan.end,
+        change_time=time,
+        level=level,
+        changes=fixing_changes(changes, frozenset(candidate.metric for candidate in every)),
+    )
+
+
+class _Series:
+    """The own metrics of some regressions, from some time to the end of a scan."""
+
+    def __init__(
+        self, store: Store, scan: Scan, workload: Workload, found: Sequence[OpenRegression], start: float
+    ) -> None:
+        self._resolution_s = workload.resolution_s
+        windows = math.ceil((scan.end - start) / self._resolution_s - 1e-6)
+        self._end = scan.end
+        names = {(one.candidate.metric_kind, one.candidate.metric) for one in found}
+        matrix = store.series(
+            workload.series,
+            scan.service,
+            scan.end - windows * self._resolution_s,
+            scan.end,
+            self._resolution_s,
+            sorted(names),
+        )
+        self._windows = windows
+        self._rows: dict[Series, int] = {
+            series: row for row, series in enumerate(zip(matrix.kinds, matrix.names, strict=True))
+        }
+        self._values, self._weights = _levels(matrix, workload)
+
+    def of(self, candidate: Candidate, start: float, end: float) -> tuple[FloatArray, FloatArray]:
+        """Return values and weights of a candidate's series in [start, end)."""
+        columns = slice(self._column(start), self._column(end))
+        row = self._rows.get((candidate.metric_kind, candidate.metric), -1)
+        return self._values[row, columns], self._weights[row, columns]
+
+    def _column(self, time: float) -> int:
+        return max(self._windows - round((self._end - time) / self._resolution_s), 0)
+
+
+def _levels(matrix: SeriesMatrix, workload: Workload) -> tuple[FloatArray, FloatArray]:
+    """Return values and weights of each series, and as the last row those of one that has no row.
+
+    A subroutine that no sample holds any more takes no CPU; a metric without points says nothing.
+    """
+    values, weights = values_and_weights(matrix)
+    weights = np.broadcast_to(weights, values.shape)
+    if workload.series == "service":
+        absent = np.full(len(matrix.totals), np.nan)
+        nothing = np.zeros(len(matrix.totals))
+    else:
+        absent, nothing = np.where(matrix.totals > 0, 0.0, np.nan), matrix.totals
+    return np.vstack([values, absent]), np.vstack([weights, nothing])
