@@ -52,7 +52,8 @@ def values_and_weights(matrix: SeriesMatrix) -> tuple[FloatArray, FloatArray]:
     A gCPU ratio's variance is inverse to the samples it was taken from, so it weighs as many.
     """
     if matrix.kinds and matrix.kinds[0] == "service":
-        return matrix.samples, np.isfinite(matrix.samples).astype(np.float64)
+        known: FloatArray = np.isfinite(matrix.samples).astype(np.float64)
+        return matrix.samples, known
     values = np.divide(
         matrix.samples, matrix.totals, out=np.full(matrix.samples.shape, np.nan), where=matrix.totals > 0
     )
@@ -85,11 +86,17 @@ def _normalise_counts(
     # What was not there in the history has no cycle either; any scale serves to compare it with itself.
     scale = np.where(level > 0, level, 1.0)
     near = unit_variance(
-        counts[:, :history], scale[:, None] * totals[:history], longest=1, apart=1, counts=True, config=config.noise
+        counts[:, :history],
+        scale[:, None] * totals[:history],
+        longest=1,
+        apart=1,
+        counts=True,
+        config=config.noise,
     )[0]
-    ratios = np.divide(
-        counts[:, :history], totals[:history], out=np.zeros((len(counts), history)), where=totals[:history] > 0
-    )
+    past = counts[:, :history]
+    if matrix.dilution is not None:
+        past = past / _dilution(matrix.dilution, level)[:, :history]
+    ratios = np.divide(past, totals[:history], out=np.zeros(past.shape), where=totals[:history] > 0)
     cycle = fit_daily_cycle(
         ratios,
         totals[:history],
@@ -100,13 +107,29 @@ def _normalise_counts(
         config=config.cycle,
     )
     exposure = np.maximum(scale[:, None] + cycle, _LEAST_SHARE * scale[:, None]) * totals
+    if matrix.dilution is not None:
+        exposure *= _dilution(matrix.dilution, level)
     variance, freedom = unit_variance(
-        counts[:, :history], exposure[:, :history], longest=longest, apart=apart, counts=True, config=config.noise
+        counts[:, :history],
+        exposure[:, :history],
+        longest=longest,
+        apart=apart,
+        counts=True,
+        config=config.noise,
     )
     sampling = np.maximum(1 - level, 1e-6)  # binomial: less noise than counts have there cannot be
     return Normalised(
         "counts", counts, exposure, np.maximum(variance, sampling), freedom, np.zeros(len(counts)), scale
     )
+
+
+def _dilution(factor: FloatArray, level: FloatArray) -> FloatArray:
+    """Return by how much each series' share moved because others changed: (series, windows).
+
+    The others' change moves a share p by 1 - p of itself: what every sample holds stays at 1.
+    """
+    result: FloatArray = np.exp(np.log(factor) * np.maximum(1 - level, 0.0)[:, None])
+    return result
 
 
 def _normalise_values(
@@ -129,7 +152,12 @@ def _normalise_values(
     )
     moved -= np.where(weights > 0, cycle, 0.0)
     variance, freedom = unit_variance(
-        moved[:, :history], weights[:, :history], longest=longest, apart=apart, counts=False, config=config.noise
+        moved[:, :history],
+        weights[:, :history],
+        longest=longest,
+        apart=apart,
+        counts=False,
+        config=config.noise,
     )
     # What remains of a constant series is rounding, in which everything looks significant.
     rounding = (1e-9 * np.maximum(np.abs(known).max(axis=1, initial=0.0), 1e-290)) ** 2

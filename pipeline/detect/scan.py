@@ -13,10 +13,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pipeline.detect.change_point import both_sides, log_odds_span, p_values, ratio, signed_roots, split_sums
+from pipeline.detect.change_point import (
+    Sums,
+    both_sides,
+    log_odds_span,
+    p_values,
+    ratio,
+    signed_roots,
+    split_sums,
+)
 from pipeline.detect.cycle import DAY_S
 from pipeline.detect.normalise import Normalised, NormaliseConfig, normalise, values_and_weights  # noqa: F401
-from pipeline.detect.week import without_week
+from pipeline.detect.week import roots_against_week
 from pipeline.model import BoolArray, Candidate, Direction, FloatArray, IntArray, SeriesMatrix
 
 CHUNK_ROWS = 256
@@ -90,6 +98,7 @@ def find_candidates(
             matrix.names[rows],
             matrix.samples[rows, : windows.end],
             matrix.totals[: windows.end],
+            None if matrix.dilution is None else matrix.dilution[: windows.end],
         )
         found += _find(chunk, windows, 1.0 if direction == "up" else -1.0, config)
     return tuple(found)
@@ -132,14 +141,14 @@ def _find(matrix: SeriesMatrix, windows: Windows, sign: float, config: ScanConfi
 class _Search:
     """Looks for the best split of series in ranges of their windows."""
 
-    def __init__(
-        self, series: Normalised, resolution_s: float, windows: Windows, config: ScanConfig
-    ) -> None:
+    def __init__(self, series: Normalised, resolution_s: float, windows: Windows, config: ScanConfig) -> None:
         self._series = series
         self._windows = windows
         self._config = config
         self._week = round(7 * DAY_S / resolution_s)
-        self._least_baseline = round(DAY_S / resolution_s)
+        self._day = round(DAY_S / resolution_s)
+        # A history of less than a week knows no weekends, and is not asked about them.
+        self._weekly = 1 < self._day and self._week + self._day <= windows.analysis
         self.start = baseline_start(windows, resolution_s, config)
 
     def isolate(self, row: int) -> _Found | None:
@@ -174,20 +183,12 @@ class _Search:
         observed, exposure = series.observed[rows], series.exposure[rows]
         deviation = np.sqrt(series.variance[rows])[:, None]
         plain = split_sums(observed[:, low:high], exposure[:, low:high], first=first - low, last=last - low)
-        sums, widening = plain, np.ones((len(rows), 1))
-        if (earlier := max(low - self._week, 0)) + self._least_baseline <= first - self._week:
-            past = slice(earlier, high - self._week)
-            week_ago = split_sums(
-                observed[:, past],
-                exposure[:, past],
-                first=first - self._week - earlier,
-                last=last - self._week - earlier,
-            )
-            sums, widening = without_week(
-                plain, week_ago, deviation, series.family, doubt=self._config.week_doubt
-            )
         allowed = self._allowed(exposure[:, low:high] > 0, first - low, last - low)
-        roots = np.where(allowed, signed_roots(sums, series.family) / (deviation * widening), 0.0)
+        if self._weekly:
+            roots, sums = self._against_week(plain, observed, exposure, deviation, (low, high, first, last))
+        else:
+            roots, sums = signed_roots(plain, series.family) / deviation, plain
+        roots = np.where(allowed, roots, 0.0)
         split = np.abs(roots).argmax(axis=1)
         place = np.arange(len(rows)), split
         p_value = p_values(
@@ -201,6 +202,32 @@ class _Search:
         change = (ratio(sums.right, sums.right_exposure) - ratio(sums.left, sums.left_exposure))[place]
         before = centre + scale * before
         return _Found(split + first, roots[place], p_value, before, before + scale * change)
+
+    def _against_week(
+        self,
+        plain: Sums,
+        observed: FloatArray,
+        exposure: FloatArray,
+        deviation: FloatArray,
+        places: tuple[int, int, int, int],
+    ) -> tuple[FloatArray, Sums]:
+        low, high, first, last = (max(place - self._week, 0) for place in places)
+        first = max(first, low + 1)
+        last = first + plain.left.shape[1] - 1
+        past = slice(low, high)
+        splits = {"first": first - low, "last": last - low}
+        week_ago = split_sums(observed[:, past], exposure[:, past], **splits)
+        left, right = both_sides((exposure[:, past] > 0).astype(np.float64), **splits)
+        half = right >= (high - last) / 2
+        return roots_against_week(
+            plain,
+            week_ago,
+            deviation,
+            self._series.family,
+            whole=half & (left >= self._day / 2),
+            half=half,
+            doubt=self._config.week_doubt,
+        )
 
     def _allowed(self, known: BoolArray, first: int, last: int) -> BoolArray:
         left, right = both_sides(known.astype(np.float64), first, last)
@@ -219,6 +246,4 @@ def baseline_start(windows: Windows, resolution_s: float, config: ScanConfig) ->
 
 def _nothing(series: int) -> _Found:
     nothing = np.full(series, np.nan)
-    return _Found(
-        np.full(series, -1, dtype=np.int64), np.zeros(series), np.ones(series), nothing, nothing
-    )
+    return _Found(np.full(series, -1, dtype=np.int64), np.zeros(series), np.ones(series), nothing, nothing)

@@ -1,7 +1,9 @@
 """What happened at the same time a week before, taken out of a change.
 
 Ten days of history hold one earlier weekend: too little to decompose, enough to compare with. A level that
-rose by as much at the same hour of last week has not regressed.
+rose by as much at the same hour of last week has not regressed. While the history is too short to hold last
+week's change, its level at least must have been another; and before a week is over nothing can be told, for
+the first weekend looks like a change of everything.
 """
 
 from __future__ import annotations
@@ -9,13 +11,20 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.detect.change_point import Family, Sums, ratio, signed_roots
-from pipeline.model import FloatArray
+from pipeline.model import BoolArray, FloatArray
 
 
-def without_week(
-    sums: Sums, week_ago: Sums, deviation: FloatArray, family: Family, *, doubt: float = 2.0
-) -> tuple[Sums, FloatArray]:
-    """Return sums whose change is less by last week's, and by how much that widens the change's noise.
+def roots_against_week(
+    sums: Sums,
+    week_ago: Sums,
+    deviation: FloatArray,
+    family: Family,
+    *,
+    whole: BoolArray,
+    half: BoolArray,
+    doubt: float = 2.0,
+) -> tuple[FloatArray, Sums]:
+    """Return standardised roots of changes beyond last week's, and the sums whose change that is.
 
     Last week's change is noisy too; taking all of it out would make every comparison so. It is shrunk by the
     positive-part James-Stein factor 1 - doubt / z², z its own root: nothing of what may be chance, nearly all
@@ -24,21 +33,30 @@ def without_week(
     Args:
         sums: On both sides of each split, (series, splits).
         week_ago: The same, a week earlier.
-        deviation: (series, 1) of noise, by which roots are standardised.
+        deviation: (series, 1) of noise.
         family: What is observed.
+        whole: (series, 1) whether there is enough data on both sides a week earlier.
+        half: (series, 1) whether there is enough after the split; without either the root is 0.
         doubt: Squared roots below which a change counts for nothing.
-
-    Returns:
-        Sums, and (series, splits) factors of the noise's deviation.
     """
-    roots = signed_roots(week_ago, family) / deviation
-    kept = np.maximum(0.0, 1 - doubt / np.maximum(roots**2, 1e-300))
-    left, right = (ratio(week_ago.left, week_ago.left_exposure), ratio(week_ago.right, week_ago.right_exposure))
+    earlier = signed_roots(week_ago, family) / deviation
+    kept = np.where(whole, np.maximum(0.0, 1 - doubt / np.maximum(earlier**2, 1e-300)), 0.0)
+    beyond = _without(sums, week_ago, kept, family)
+    roots = signed_roots(beyond, family) / (deviation * np.sqrt(1 + kept**2))
+    last_week = Sums(week_ago.right, week_ago.right_exposure, sums.right, sums.right_exposure)
+    level = signed_roots(last_week, family) / deviation
+    both = np.where(np.sign(level) == np.sign(roots), np.minimum(np.abs(level), np.abs(roots)), 0.0)
+    return np.where(whole, roots, np.where(half, np.sign(roots) * both, 0.0)), beyond
+
+
+def _without(sums: Sums, week_ago: Sums, kept: FloatArray, family: Family) -> Sums:
+    """Take so much of last week's change out of the right side, from values or from what is expected."""
     if family == "values":
-        shifted = sums.right - kept * (right - left) * sums.right_exposure
-        return Sums(sums.left, sums.left_exposure, shifted, sums.right_exposure), np.sqrt(1 + kept**2)
+        left = ratio(week_ago.left, week_ago.left_exposure)
+        right = ratio(week_ago.right, week_ago.right_exposure)
+        moved = sums.right - kept * (right - left) * sums.right_exposure
+        return Sums(sums.left, sums.left_exposure, moved, sums.right_exposure)
     # Half a count more keeps what was not seen at all from weighing infinitely.
     left = (week_ago.left + 0.5) / np.maximum(week_ago.left_exposure, 0.5)
     right = (week_ago.right + 0.5) / np.maximum(week_ago.right_exposure, 0.5)
-    grown = (right / left) ** kept
-    return Sums(sums.left, sums.left_exposure, sums.right, sums.right_exposure * grown), np.sqrt(1 + kept**2)
+    return Sums(sums.left, sums.left_exposure, sums.right, sums.right_exposure * (right / left) ** kept)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pipeline.clock import Clock, to_iso
 from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.codec.scans import decode_progress, encode_scan, split_scan
+from pipeline.detect.composition import with_dilution
 from pipeline.detect.scan import ScanConfig, Windows, find_candidates
 from pipeline.model import Outgoing, Progress, Record, Scan
 from pipeline.stages.base import Decoder
@@ -148,7 +149,10 @@ class DetectStage:
         columns = [workload.historical_s, workload.historical_s + workload.analysis_s, workload.span_s]
         analysis, extended, last = (round(seconds / workload.resolution_s) for seconds in columns)
         candidates = find_candidates(
-            matrix, Windows(analysis, extended, last), direction=workload.direction, config=self._config
+            with_dilution(matrix, history=analysis),
+            Windows(analysis, extended, last),
+            direction=workload.direction,
+            config=self._config,
         )
         log.info(
             "scan service=%s workload=%s end=%s series=%d candidates=%d",

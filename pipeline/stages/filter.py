@@ -9,7 +9,8 @@ from dataclasses import replace
 import numpy as np
 
 from pipeline.codec.scans import decode_scan, encode_scan, split_scan
-from pipeline.detect.normalise import values_and_weights
+from pipeline.detect.composition import with_dilution
+from pipeline.detect.normalise import normalise
 from pipeline.filters.gone_away import judge_gone_away
 from pipeline.filters.same_regression import judge_same_regression
 from pipeline.filters.threshold import judge_significance, judge_threshold
@@ -85,7 +86,14 @@ class _Levels:
         self._workload = workload
         resolution_s = workload.resolution_s
         matrix = store.series(workload.series, scan.service, scan.start, scan.end, resolution_s)
-        self._values, weights = values_and_weights(matrix)
+        history = round(workload.historical_s / resolution_s)
+        series = normalise(
+            with_dilution(matrix, history=history),
+            history=history,
+            longest=round((workload.analysis_s + workload.extended_s) / resolution_s),
+            apart=1,
+        )
+        self._values, weights = series.levels(), series.exposure
         self._weights = np.broadcast_to(weights, self._values.shape)
         self._rows = {series: row for row, series in enumerate(zip(matrix.kinds, matrix.names, strict=True))}
 
