@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.clock import to_iso
-from pipeline.codec.scans import dropped_to_json
+from pipeline.codec.ledger import dropped_entries, entry_to_json
 from pipeline.model import Scan
 
 STEPS = (
     "went_away",
+    "seasonality",
     "threshold",
     "significance",
     "same_regression",
@@ -74,11 +74,5 @@ def funnel_to_json(funnel: Funnel) -> dict[str, Any]:
 def ledger_lines(scans: Iterable[Scan]) -> Iterator[dict[str, Any]]:
     """Yield one JSON object for every candidate that was dropped: by which step, statistic and bound."""
     for scan in scans:
-        for line in scan.dropped:
-            yield {
-                "service": scan.service,
-                "workload": scan.workload,
-                "scan_end": to_iso(scan.end),
-                "metric": line.candidate.metric,
-                **dropped_to_json(line),
-            }
+        for entry in dropped_entries(scan):
+            yield entry_to_json(entry)

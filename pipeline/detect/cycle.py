@@ -1,8 +1,9 @@
-"""The daily cycle of many series at once: harmonics fitted by weighted least squares over the history.
+"""The daily cycle of many series at once: the waves that each day of the history repeats.
 
 A service's mix follows its users' day. What the day explains is neither noise nor change, so the detector
-compares a series with what it did at the same hours before. Only a significant cycle is taken out. All
-series share their moments in time, so that one matrix product fits all of them.
+compares a series with what it does at these hours. Each day of the history is fitted by itself, around its own
+mean, and the cycle is what most days have in common: neither a step nor a trouble of one day makes a cycle, and
+a slow drift is none.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ DAY_S = 86_400.0
 class CycleConfig:
     """Settings of the daily cycle."""
 
-    harmonics: int = 3  # of the day; KDD 2018 §2.2.1 chooses the order per series, few do for a level's sake
-    significance: float = 0.01  # of the cycle as a whole
-    min_days: float = 3.0  # of history: fewer cannot tell a cycle from a coincidence
+    harmonics: int = 3  # of the day: enough for a level over hours, few enough to be known from ten days
+    significance: float = 0.01  # of the cycle as a whole, against the noise of single windows
+    consistency: float = 0.05  # of the same, against how much the days differ
+    min_days: int = 3  # of history: fewer cannot tell a cycle from a coincidence
     min_points: int = 8  # a day, so that three harmonics are not fitted to as many points
-    outlier: float = 4.0  # standard deviations at which a point is clipped before the fit is made again
+    trimmed: float = 0.2  # share of days with the largest, and with the smallest waves, that do not count
 
 
 def fit_daily_cycle(
@@ -51,51 +53,53 @@ def fit_daily_cycle(
 
     Returns:
         What to subtract from a value; 0 for series without a significant cycle, and for all where the
-        history is too short or too coarse.
+        history is too short or too coarse, or a day is no whole number of points.
     """
     config = config or CycleConfig()
-    nothing = np.zeros((len(values), windows))
-    history = values.shape[1]
-    short = history * resolution_s < config.min_days * DAY_S
-    if short or DAY_S / resolution_s < config.min_points or not len(values):
-        return nothing
+    cycle = np.zeros((len(values), windows))
+    day = round(DAY_S / resolution_s)
+    days = values.shape[1] // day
+    uneven = abs(day * resolution_s - DAY_S) > 1e-6
+    if uneven or day < config.min_points or days < config.min_days or not len(values):
+        return cycle
+    newest = slice(values.shape[1] - days * day, values.shape[1])
+    known = np.broadcast_to(weights > 0, values.shape)[:, newest].reshape(len(values), days, day)
+    by_day = np.where(known, values[:, newest].reshape(len(values), days, day), 0.0)
+    points = known.sum(axis=2)
+    means = by_day.sum(axis=2) / np.maximum(points, 1)
+    by_day = np.where(known, by_day - means[:, :, None], 0.0)
     angles = 2 * np.pi * ((start + resolution_s * np.arange(windows)) % DAY_S) / DAY_S
-    waves = [wave(k * angles) for k in range(1, config.harmonics + 1) for wave in (np.sin, np.cos)]
-    terms = np.stack([np.ones(windows), *waves], axis=1)
-    known = np.where(weights > 0, values, 0.0)
-    coefficients, gain = _least_squares(known, weights, terms[:history])
-    bound = stats.chi2.isf(config.significance, 2 * config.harmonics)
-    cyclic = np.flatnonzero(gain > bound * np.maximum(variance, 1e-300))
-    if not len(cyclic):
-        return nothing
-    own = weights if weights.ndim == 1 else weights[cyclic]
-    fitted = coefficients[cyclic] @ terms[:history].T
-    with np.errstate(divide="ignore"):
-        reach = config.outlier * np.sqrt(variance[cyclic, None] / np.maximum(own, 0.0))
-    clipped = np.clip(known[cyclic], fitted - reach, fitted + reach)
-    coefficients, _ = _least_squares(clipped, own, terms[:history])
-    nothing[cyclic] = coefficients[:, 1:] @ terms[:, 1:].T
-    return nothing
+    waves = np.stack(
+        [wave(k * angles) for k in range(1, config.harmonics + 1) for wave in (np.sin, np.cos)], axis=1
+    )
+    # Waves of a whole day are orthogonal: projections are the least squares fit.
+    daily = by_day @ (waves[newest][:day] * (2 / day))
+    waves_of_rows = _common(daily, points >= day / 2, variance, weights, config, day)
+    cyclic = np.flatnonzero(waves_of_rows.any(axis=1))
+    cycle[cyclic] = waves_of_rows[cyclic] @ waves.T
+    return cycle
 
 
-def _least_squares(values: FloatArray, weights: FloatArray, terms: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return coefficients (series, terms), and by how much the waves lower the weighted squared error."""
-    count = terms.shape[1]
-    if weights.ndim == 1:
-        normal = (terms * weights[:, None]).T @ terms
-        right = (values * weights) @ terms
-        ridge = 1e-9 * np.trace(normal) / count + 1e-300
-        coefficients: FloatArray = np.linalg.solve(normal + ridge * np.eye(count), right.T).T
-        mass = np.full(len(values), weights.sum())
-    else:
-        products = (terms[:, :, None] * terms[:, None, :]).reshape(len(terms), -1)
-        normals = (weights @ products).reshape(len(values), count, count)
-        right = (values * weights) @ terms
-        ridges = 1e-9 * np.trace(normals, axis1=1, axis2=2) / count + 1e-300
-        coefficients = np.linalg.solve(
-            normals + ridges[:, None, None] * np.eye(count), right[:, :, None]
-        )[:, :, 0]
-        mass = weights.sum(axis=1)
-    explained = (coefficients * right).sum(axis=1)
-    level = np.divide(right[:, 0] ** 2, mass, out=np.zeros(len(values)), where=mass > 0)
-    return coefficients, explained - level
+def _common(
+    daily: FloatArray,
+    enough: np.ndarray,
+    variance: FloatArray,
+    weights: FloatArray,
+    config: CycleConfig,
+    day: int,
+) -> FloatArray:
+    """Return the coefficients that most days share, 0 where they are not significant: (series, waves)."""
+    days, terms = daily.shape[1:]
+    # A day with gaps has a distorted wave; it stands in with the middle of the others.
+    daily = np.where(enough[:, :, None], daily, np.median(daily, axis=1, keepdims=True))
+    cut = int(config.trimmed * days)
+    ordered = np.sort(daily, axis=1)[:, cut : days - cut]
+    common: FloatArray = ordered.mean(axis=1)
+    spread = np.median(np.abs(daily - np.median(daily, axis=1, keepdims=True)), axis=1) * 1.4826
+    mass = np.where(weights > 0, weights, 0.0).sum(axis=-1) / np.maximum((weights > 0).sum(axis=-1), 1)
+    sampling = variance / np.maximum(mass, 1e-300) * 2 / (day * days)
+    power = (common**2).sum(axis=1)
+    significant = power > stats.chi2.isf(config.significance, terms) * sampling
+    differing = (spread**2).mean(axis=1) / days
+    consistent = power > terms * stats.f.isf(config.consistency, terms, days - 1) * differing
+    return np.where((significant & consistent)[:, None], common, 0.0)

@@ -61,7 +61,9 @@ def unit_variance(
     while scales[-1] > 1:
         scales.append(scales[-1] // config.ratio or 1)
     scales.reverse()
-    found = [_at_scale(observed, exposure, width, max(1, round(apart / width)), counts, config) for width in scales]
+    found = [
+        _at_scale(observed, exposure, width, max(1, round(apart / width)), counts, config) for width in scales
+    ]
     variances, freedoms = (np.stack(column) for column in zip(*found, strict=True))
     best = variances.argmax(axis=0)
     # An estimate that is the largest cannot fall shorter of the truth than the next finer one does.

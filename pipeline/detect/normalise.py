@@ -38,12 +38,14 @@ class Normalised:
     freedom: FloatArray  # (series,) degrees of freedom of that
     centre: FloatArray  # (series,)
     scale: FloatArray  # (series,)
+    cycle: FloatArray  # (series, windows) in units of the level
 
     def levels(self) -> FloatArray:
         """Return every window's level without the cycle: (series, windows), NaN where there is no data."""
         known = self.exposure > 0
         ratio = np.divide(self.observed, self.exposure, out=np.full(known.shape, np.nan), where=known)
-        return self.centre[:, None] + self.scale[:, None] * ratio
+        levels: FloatArray = self.centre[:, None] + self.scale[:, None] * ratio
+        return levels
 
 
 def values_and_weights(matrix: SeriesMatrix) -> tuple[FloatArray, FloatArray]:
@@ -119,7 +121,14 @@ def _normalise_counts(
     )
     sampling = np.maximum(1 - level, 1e-6)  # binomial: less noise than counts have there cannot be
     return Normalised(
-        "counts", counts, exposure, np.maximum(variance, sampling), freedom, np.zeros(len(counts)), scale
+        "counts",
+        counts,
+        exposure,
+        np.maximum(variance, sampling),
+        freedom,
+        np.zeros(len(counts)),
+        scale,
+        cycle,
     )
 
 
@@ -162,5 +171,5 @@ def _normalise_values(
     # What remains of a constant series is rounding, in which everything looks significant.
     rounding = (1e-9 * np.maximum(np.abs(known).max(axis=1, initial=0.0), 1e-290)) ** 2
     return Normalised(
-        "values", moved, weights, np.maximum(variance, rounding), freedom, centre, np.ones(len(values))
+        "values", moved, weights, np.maximum(variance, rounding), freedom, centre, np.ones(len(values)), cycle
     )

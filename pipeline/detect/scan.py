@@ -9,7 +9,7 @@ a later one will see; then only what is left between those counts.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from pipeline.detect.change_point import (
     split_sums,
 )
 from pipeline.detect.cycle import DAY_S
+from pipeline.detect.noise import unit_variance
 from pipeline.detect.normalise import Normalised, NormaliseConfig, normalise, values_and_weights  # noqa: F401
 from pipeline.detect.week import roots_against_week
 from pipeline.model import BoolArray, Candidate, Direction, FloatArray, IntArray, SeriesMatrix
@@ -59,6 +60,8 @@ class _Found:
 
     split: IntArray  # (series,)
     root: FloatArray  # (series,) standardised, positive for a rise
+    span: FloatArray  # of the search, see p_values
+    splits: IntArray  # that were searched
     p_value: FloatArray
     before: FloatArray  # (series,) levels
     after: FloatArray
@@ -162,20 +165,55 @@ class _Search:
         low, high = self.start, self._windows.end
         for _ in range(8):
             own = self.best(rows, low, high, first, min(last, high - 1))
-            any_place = self.best(rows, low, high, low + 1, high - 1)
+            any_place = self.best(rows, low, high, low + 1, high - 1, weekly=False)
             place = int(any_place.split[0])
             inside = first <= place <= last
             better = any_place.root[0] ** 2 - own.root[0] ** 2 > self._config.placement
             if inside or not better or any_place.p_value[0] >= self._config.significance:
-                return own
+                return self._with_noise_around(own, row, low, high)
             if place < first:
                 low = place
             else:
                 high = place
         return None
 
-    def best(self, rows: IntArray, low: int, high: int, first: int, last: int) -> _Found:
-        """Return the best split in [first, last] of each row's windows in [low, high)."""
+    def _with_noise_around(self, found: _Found, row: int, low: int, high: int) -> _Found:
+        """Judge a split by the noise of the windows around it too, if that is more than the history's.
+
+        A subroutine that is new, or has grown, is noisier now than its history was.
+        """
+        split, series = int(found.split[0]), self._series
+        if split < 0:
+            return found
+        observed, exposure = series.observed[row, low:high].copy(), series.exposure[row, low:high].copy()
+        for side in (slice(0, split - low), slice(split - low, high - low)):
+            level = observed[side].sum() / max(float(exposure[side].sum()), 1e-300)
+            if series.family == "counts":
+                exposure[side] *= level
+            else:
+                observed[side] -= level * exposure[side]
+        longest = max(1, (high - low) // self._config.normalise.noise.min_blocks)
+        around, freedom = unit_variance(
+            observed[None],
+            exposure[None],
+            longest=longest,
+            apart=longest,
+            counts=series.family == "counts",
+            config=self._config.normalise.noise,
+        )
+        if around[0] <= series.variance[row]:
+            return found
+        root = found.root * math.sqrt(series.variance[row] / around[0])
+        p_value = p_values(root, np.minimum(freedom, series.freedom[row]), found.span, found.splits)
+        return replace(found, root=root, p_value=p_value)
+
+    def best(
+        self, rows: IntArray, low: int, high: int, first: int, last: int, *, weekly: bool = True
+    ) -> _Found:
+        """Return the best split in [first, last] of each row's windows in [low, high).
+
+        ``weekly`` is for changes to be reported: where one lies is the plain likelihood's to say.
+        """
         series = self._series
         first, last = max(first, low + 1), min(last, high - 1)
         if first > last:
@@ -184,24 +222,20 @@ class _Search:
         deviation = np.sqrt(series.variance[rows])[:, None]
         plain = split_sums(observed[:, low:high], exposure[:, low:high], first=first - low, last=last - low)
         allowed = self._allowed(exposure[:, low:high] > 0, first - low, last - low)
-        if self._weekly:
+        if self._weekly and weekly:
             roots, sums = self._against_week(plain, observed, exposure, deviation, (low, high, first, last))
         else:
             roots, sums = signed_roots(plain, series.family) / deviation, plain
         roots = np.where(allowed, roots, 0.0)
         split = np.abs(roots).argmax(axis=1)
         place = np.arange(len(rows)), split
-        p_value = p_values(
-            roots[place],
-            series.freedom[rows],
-            log_odds_span(plain, allowed),
-            allowed.sum(axis=1),
-        )
+        span, splits = log_odds_span(plain, allowed), allowed.sum(axis=1)
+        p_value = p_values(roots[place], series.freedom[rows], span, splits)
         centre, scale = series.centre[rows], series.scale[rows]
         before = ratio(plain.left, plain.left_exposure)[place]
         change = (ratio(sums.right, sums.right_exposure) - ratio(sums.left, sums.left_exposure))[place]
         before = centre + scale * before
-        return _Found(split + first, roots[place], p_value, before, before + scale * change)
+        return _Found(split + first, roots[place], span, splits, p_value, before, before + scale * change)
 
     def _against_week(
         self,
@@ -212,8 +246,7 @@ class _Search:
         places: tuple[int, int, int, int],
     ) -> tuple[FloatArray, Sums]:
         low, high, first, last = (max(place - self._week, 0) for place in places)
-        first = max(first, low + 1)
-        last = first + plain.left.shape[1] - 1
+        low = min(low, first - 1)
         past = slice(low, high)
         splits = {"first": first - low, "last": last - low}
         week_ago = split_sums(observed[:, past], exposure[:, past], **splits)
@@ -245,5 +278,6 @@ def baseline_start(windows: Windows, resolution_s: float, config: ScanConfig) ->
 
 
 def _nothing(series: int) -> _Found:
-    nothing = np.full(series, np.nan)
-    return _Found(np.full(series, -1, dtype=np.int64), np.zeros(series), np.ones(series), nothing, nothing)
+    nothing, zeros = np.full(series, np.nan), np.zeros(series)
+    none = np.zeros(series, dtype=np.int64)
+    return _Found(none - 1, zeros, zeros, none, zeros + 1.0, nothing, nothing)

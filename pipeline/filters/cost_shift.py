@@ -8,13 +8,15 @@ the uncertainty of both sides: a domain is judged only where its samples could t
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import stats
 
 from pipeline.filters.verdict import Verdict
 from pipeline.gcpu.labels import element, series_of
-from pipeline.gcpu.stacks import Series, holding_any
+from pipeline.gcpu.stacks import Series, holding_any, membership
 from pipeline.model import BoolArray, StackMatrix
 
 
@@ -23,15 +25,25 @@ class CostShiftConfig:
     """Settings of the check."""
 
     negligible: float = 0.5  # a domain that rose by less than this share of what was expected did not rise
-    deviations: float = 2.576  # a true regression is taken for a shift once in 200 times
+    mistaken: float = 0.005  # how often a true regression may be taken for a shift
 
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """A cost domain: its name for people, and which stacks hold any of its subroutines."""
+    """A cost domain: its name for people, and the labels of its subroutines, as stacks hold them."""
 
     name: str
-    holds: BoolArray  # (stacks,)
+    labels: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Shares of all samples before and after a change, and how many samples these were."""
+
+    before: float
+    after: float
+    samples_before: float
+    samples_after: float
 
 
 def caller_domain(matrix: StackMatrix, series: Series) -> Domain | None:
@@ -42,8 +54,7 @@ def caller_domain(matrix: StackMatrix, series: Series) -> Domain | None:
     callers = sorted({c for stack in matrix.stacks for c in _callers(stack, element(*series))})
     if not callers:
         return None
-    holds = holding_any(matrix.stacks, set(callers))
-    return Domain(f"callers: {', '.join(callers[:3])}{' …' if len(callers) > 3 else ''}", holds)
+    return Domain(f"callers: {', '.join(callers[:3])}{' …' if len(callers) > 3 else ''}", frozenset(callers))
 
 
 def class_domain(matrix: StackMatrix, series: Series) -> Domain | None:
@@ -52,15 +63,28 @@ def class_domain(matrix: StackMatrix, series: Series) -> Domain | None:
     prefix = name.rpartition(".")[0]
     if kind != "subroutine" or not prefix:
         return None
-    holds = np.array(
-        [any(label.rpartition(".")[0] == prefix for label in stack) for stack in matrix.stacks],
-        dtype=np.bool_,
-    )
-    return Domain(f"class: {prefix}", holds)
+    labels = {label for stack in matrix.stacks for label in stack if label.rpartition(".")[0] == prefix}
+    return Domain(f"class: {prefix}", frozenset(labels))
+
+
+def own_shares(matrix: StackMatrix, series: Series) -> Shares:
+    """Return the shares of the stacks that hold a series."""
+    return _shares(matrix, membership(matrix.stacks, [series])[0])
+
+
+def rest_shares(matrix: StackMatrix, series: Series, domain: Domain) -> Shares:
+    """Return the shares of a domain's stacks that do not hold a series."""
+    own = membership(matrix.stacks, [series])[0]
+    return _shares(matrix, holding_any(matrix.stacks, set(domain.labels)) & ~own)
 
 
 def judge_cost_shift(
-    matrix: StackMatrix, holds: BoolArray, domain: Domain, *, config: CostShiftConfig | None = None
+    own: Shares,
+    rest: Shares,
+    domain: Domain,
+    *,
+    earlier: Sequence[Shares] = (),
+    config: CostShiftConfig | None = None,
 ) -> Verdict:
     """Drop a candidate whose cost came from the rest of its cost domain.
 
@@ -70,33 +94,54 @@ def judge_cost_shift(
     lie between the two, from 0 (shifted) to 1 (kept): by how much of what was expected the domain rose. A
     domain too large for the change is too uncertain to reject the first case, and judges nothing.
 
+    How uncertain the rest is, earlier days tell: by how much it changed at the same hours of each, on
+    average, which is its daily cycle, and around that, which is its noise. It is never less than that of
+    sampling.
+
     Args:
-        matrix: Stack counts before and after the change.
-        holds: (stacks,) which stacks hold the candidate.
-        domain: The cost domain.
+        own: Shares of the candidate.
+        rest: Shares of the rest of its domain.
+        domain: The domain.
+        earlier: Shares of the rest at the same hours of earlier days.
         config: Settings.
     """
     config = config or CostShiftConfig()
-    if not matrix.total_before or not matrix.total_after:
+    if not rest.samples_before or not rest.samples_after:
         return Verdict(True, 1.0, config.negligible)
-    own_before, own_after = _share_pair(matrix, holds)
-    rest_before, rest_after = _share_pair(matrix, domain.holds & ~holds)
-    won = own_after - own_before
-    shrinking = (1 - own_after) / max(1 - own_before, 1e-9)
-    apart = won - rest_before * (1 - shrinking)
-    if not rest_before or won <= 0 or apart <= 0:
+    won = own.after - own.before
+    shrinking = (1 - own.after) / max(1 - own.before, 1e-9)
+    apart = won - rest.before * (1 - shrinking)
+    if not rest.before or won <= 0 or apart <= 0:
         return Verdict(True, 1.0, config.negligible)  # nothing that existed before could have given the cost
-    rose = 1 - (rest_before * shrinking - rest_after) / apart
-    variance = shrinking**2 * _variance(rest_before, matrix.total_before) + _variance(
-        rest_after, matrix.total_after
-    )
-    bound = min(config.negligible, 1 - config.deviations * math.sqrt(variance) / apart)
+    usual, deviation, quantile = _usual_change(rest, shrinking, earlier, config)
+    rose = 1 - (rest.before * shrinking + usual - rest.after) / apart
+    bound = min(config.negligible, 1 - quantile * deviation / apart)
     return Verdict(rose >= bound, rose, bound, f"cost shift within {domain.name}")
 
 
-def _share_pair(matrix: StackMatrix, holds: BoolArray) -> tuple[float, float]:
-    before = float(matrix.before[holds].sum()) / matrix.total_before
-    return before, float(matrix.after[holds].sum()) / matrix.total_after
+def _usual_change(
+    rest: Shares, shrinking: float, earlier: Sequence[Shares], config: CostShiftConfig
+) -> tuple[float, float, float]:
+    """Return how the rest changes at these hours, its deviation from that, and how many of those count."""
+    variance = shrinking**2 * _variance(rest.before, rest.samples_before)
+    variance += _variance(rest.after, rest.samples_after)
+    changes = np.array([e.after / e.before - 1 for e in earlier if e.before > 0])
+    if len(changes) < 2:
+        return 0.0, math.sqrt(variance), float(stats.norm.isf(config.mistaken))
+    usual = rest.before * float(changes.mean())
+    seen = rest.before**2 * float(changes.var(ddof=1))
+    deviation = math.sqrt(max(seen, variance) * (1 + 1 / len(changes)))
+    return usual, deviation, float(stats.t.isf(config.mistaken, len(changes) - 1))
+
+
+def _shares(matrix: StackMatrix, holds: BoolArray) -> Shares:
+    before, after = matrix.total_before, matrix.total_after
+    return Shares(
+        float(matrix.before[holds].sum()) / before if before else 0.0,
+        float(matrix.after[holds].sum()) / after if after else 0.0,
+        before,
+        after,
+    )
 
 
 def _variance(share: float, samples: float) -> float:

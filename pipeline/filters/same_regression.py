@@ -6,10 +6,15 @@ the historical one, where the mixture of old and new level makes what follows lo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+import numpy as np
 
 from pipeline.filters.verdict import Verdict
-from pipeline.model import Candidate
+from pipeline.model import Candidate, FloatArray
+
+ECHO = "same regression as in an earlier scan"
+GROWN = "a regression of an earlier scan that has grown"
 
 
 def judge_same_regression(
@@ -20,6 +25,7 @@ def judge_same_regression(
     analysis_s: float,
     absolute: float | None,
     relative: float | None,
+    gradual_since: Callable[[float], bool] | None = None,
 ) -> Verdict:
     """Drop a candidate that does not go beyond a regression of the same series that was passed on before.
 
@@ -35,6 +41,8 @@ def judge_same_regression(
         analysis_s: Length of the analysis window.
         absolute: The workload's absolute threshold, or None.
         relative: The workload's relative threshold, or None.
+        gradual_since: Tells whether the series has grown steadily since a moment: then what lies beyond is the
+            known regression still growing (``GROWN``), and no new one.
     """
     echoed = [
         k
@@ -52,4 +60,35 @@ def judge_same_regression(
     threshold = absolute if absolute is not None else (relative or 0.0) * abs(reported)
     bound = max(threshold, abs(candidate.delta) / 2)
     beyond = sign * (candidate.after - reported)
-    return Verdict(beyond >= bound, beyond, bound, "same regression as in an earlier scan")
+    if beyond < bound:
+        return Verdict(False, beyond, bound, ECHO)
+    first = min(k.change_time for k in echoed)
+    if gradual_since is not None and first < candidate.change_time and gradual_since(first):
+        return Verdict(False, beyond, bound, GROWN)
+    return Verdict(True, beyond, bound)
+
+
+def is_gradual(values: FloatArray, weights: FloatArray, *, change: int) -> bool:
+    """Tell whether a steady rise from the start on explains a series better than one step at ``change``.
+
+    Both have two parameters, so that the smaller weighted squared error decides.
+
+    Args:
+        values: (windows,) from the first regression on; NaN where the weight is 0.
+        weights: (windows,).
+        change: Index of the step.
+    """
+    known = weights > 0
+    if known[:change].sum() < 2 or known[change:].sum() < 2:
+        return False
+    y, w, t = values[known], weights[known], np.flatnonzero(known).astype(np.float64)
+    step = _squared_error(y, w, (t >= change).astype(np.float64))
+    return _squared_error(y, w, t) < step
+
+
+def _squared_error(y: FloatArray, w: FloatArray, x: FloatArray) -> float:
+    """Return what a weighted straight line on ``x`` leaves over."""
+    y, x = y - np.average(y, weights=w), x - np.average(x, weights=w)
+    spread = float((w * x * x).sum())
+    slope = float((w * x * y).sum()) / spread if spread > 0 else 0.0
+    return float((w * (y - slope * x) ** 2).sum())

@@ -25,7 +25,7 @@ def judge_threshold(
     return Verdict(reached, statistic, bound, f"{what} change below the threshold")
 
 
-def judge_significance(candidate: Candidate, *, series: int, expected: float = 0.001) -> Verdict:
+def judge_significance(candidate: Candidate, *, series: int, expected: float = 0.01) -> Verdict:
     """Pass a change point of which a scan of so many steady series yields at most ``expected`` by chance.
 
     A scan looks at thousands of series: at the detector's level of 0.01 each (§5.4.2), dozens of them are

@@ -14,12 +14,24 @@ import numpy as np
 
 from pipeline.codec.scans import decode_scan, encode_scan, split_scan
 from pipeline.dedup.explained import ExplainedConfig, explained_shares, group_by_stacks
-from pipeline.filters.cost_shift import caller_domain, class_domain, judge_cost_shift
+from pipeline.filters.cost_shift import (
+    caller_domain,
+    class_domain,
+    judge_cost_shift,
+    own_shares,
+    rest_shares,
+)
 from pipeline.filters.verdict import Verdict, divide
 from pipeline.gcpu.stacks import membership, share_changes
 from pipeline.model import Candidate, Dropped, Outgoing, Record, Scan, StackMatrix
 from pipeline.stages.base import Decoder
-from pipeline.stages.evidence import TOLERANCE_WINDOWS, changes_before, cluster_by_time, stacks_around
+from pipeline.stages.evidence import (
+    TOLERANCE_WINDOWS,
+    changes_before,
+    cluster_by_time,
+    stacks_around,
+    stacks_on_earlier_days,
+)
 from pipeline.stages.memory import recall, remember
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
@@ -64,7 +76,10 @@ class DedupStage:
         for cluster in cluster_by_time(scan.candidates, TOLERANCE_WINDOWS * workload.resolution_s):
             matrix = stacks_around(self._store, scan, cluster, workload)
             groups, merged = self._group(scan, cluster, matrix, workload)
-            real, shifted = divide("cost_shift", ((group, _judge_shift(matrix, group)) for group in groups))
+            days = stacks_on_earlier_days(self._store, scan, cluster, workload)
+            real, shifted = divide(
+                "cost_shift", ((group, _judge_shift(matrix, days, group)) for group in groups)
+            )
             fresh, repeated = divide(
                 "pairwise_dedup",
                 ((group, self._judge_known(matrix, group, known, workload)) for group in real),
@@ -119,12 +134,14 @@ class DedupStage:
         return Verdict(share < self._config.bound, share, self._config.bound, reason)
 
 
-def _judge_shift(matrix: StackMatrix, candidate: Candidate) -> Verdict:
+def _judge_shift(matrix: StackMatrix, days: Sequence[StackMatrix], candidate: Candidate) -> Verdict:
     """Return the first domain's verdict that finds a cost shift, else the last one's."""
     series = (candidate.metric_kind, candidate.metric)
-    holds = membership(matrix.stacks, [series])[0]
+    own = own_shares(matrix, series)
     verdict = Verdict(True, 0.0, 0.0)
     for domain in (caller_domain(matrix, series), class_domain(matrix, series)):
         if domain is not None and verdict.passed:
-            verdict = judge_cost_shift(matrix, holds, domain)
+            rest = rest_shares(matrix, series, domain)
+            earlier = [rest_shares(day, series, domain) for day in days]
+            verdict = judge_cost_shift(own, rest, domain, earlier=earlier)
     return verdict

@@ -10,6 +10,10 @@ from pipeline.rootcause.ranking import candidate_changes
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 
+DAY_S = 86_400.0
+
+_EARLIER_DAYS = 7
+
 TOLERANCE_WINDOWS = 2
 """By how many windows an estimated change point may be early."""
 
@@ -23,10 +27,36 @@ def stacks_around(
     service's load, which changes by the hour, would pass for what the change did. The windows next to the
     change point are left out: they may hold both regimes.
     """
+    return store.stacks(scan.service, *_spans(scan, candidates, workload))
+
+
+def stacks_on_earlier_days(
+    store: Store, scan: Scan, candidates: Sequence[Candidate], workload: Workload
+) -> list[StackMatrix]:
+    """Return the same as ``stacks_around`` at the same hours of each day of the week before.
+
+    Of a workload whose history is shorter than that, none: there the hour of the day plays no part.
+    """
+    found = []
+    for day in range(1, _EARLIER_DAYS + 1):
+        spans = [
+            (first - day * DAY_S, last - day * DAY_S) for first, last in _spans(scan, candidates, workload)
+        ]
+        if spans[0][0] < scan.start:
+            break
+        matrix = store.stacks(scan.service, *spans)
+        if matrix.total_before and matrix.total_after:
+            found.append(matrix)
+    return found
+
+
+def _spans(
+    scan: Scan, candidates: Sequence[Candidate], workload: Workload
+) -> tuple[tuple[float, float], tuple[float, float]]:
     first = min(candidate.change_time for candidate in candidates) - workload.resolution_s
     last = max(candidate.change_time for candidate in candidates) + workload.resolution_s
     span_s = max(scan.end - last, workload.analysis_s)
-    return store.stacks(scan.service, (max(first - span_s, scan.start), first), (last, scan.end))
+    return (max(first - span_s, scan.start), first), (last, scan.end)
 
 
 def changes_before(store: Store, scan: Scan, candidate: Candidate, workload: Workload) -> tuple[Change, ...]:

@@ -21,13 +21,14 @@ from pipeline.model import Candidate, FloatArray, Scan, SeriesMatrix
 from pipeline.rootcause.lifecycle import (
     DAY_S,
     OpenRegression,
+    ReturnConfig,
     Series,
     Update,
+    find_drop,
     fixing_changes,
     has_grown,
     judge_returned,
     reference_shift_s,
-    return_index,
     span_s,
 )
 from pipeline.stages.evidence import changes_before
@@ -43,7 +44,9 @@ def follow(store: Store, scan: Scan, workload: Workload) -> list[Update]:
     found = open_regressions(store, scan)
     if not found:
         return []
-    return [*_grown(store, scan, workload, found), *_resolved(store, scan, workload, found)]
+    resolved = _resolved(store, scan, workload, found)
+    gone = {update.regression.id for update in resolved}
+    return [*_grown(store, scan, workload, [one for one in found if one.id not in gone]), *resolved]
 
 
 def open_regressions(store: Store, scan: Scan) -> list[OpenRegression]:
@@ -159,9 +162,7 @@ def _resolved(store: Store, scan: Scan, workload: Workload, found: Sequence[Open
             after=reported.after,
             expected=series.of(reported, first - shift_s, scan.end - shift_s)[0] if shift_s else None,
         )
-        if judged.returned:
-            index = return_index(*series.of(reported, reported.change_time, scan.end))
-            time = reported.change_time + index * workload.resolution_s
+        if judged.returned and (time := _drop_time(series, reported, first, scan, workload)):
             updates.append(_resolution(store, scan, workload, one, time, judged.level))
     return updates
 
@@ -170,6 +171,18 @@ def _shift_s(reported: Candidate, first: float, scan: Scan, workload: Workload) 
     """Return how much earlier the course of the same hours before a regression lies; 0 if there is none."""
     earliest = reported.change_time - workload.historical_s
     return reference_shift_s(first, scan.end, reported.change_time, earliest) or 0.0
+
+
+def _drop_time(
+    series: _Series, reported: Candidate, first: float, scan: Scan, workload: Workload
+) -> float | None:
+    """Return when a series fell back by a large part of a regression; None if it never did at one time."""
+    values, weights = series.of(reported, reported.change_time, scan.end)
+    upward = values if reported.delta > 0 else -values
+    index, drop = find_drop(upward, weights, span=round((scan.end - first) / workload.resolution_s))
+    if drop < ReturnConfig().drop * abs(reported.delta):
+        return None
+    return reported.change_time + index * workload.resolution_s
 
 
 def _resolution(

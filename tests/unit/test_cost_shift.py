@@ -3,8 +3,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.filters.cost_shift import caller_domain, class_domain, judge_cost_shift
-from pipeline.gcpu.stacks import membership
+from pipeline.filters.cost_shift import (
+    caller_domain,
+    class_domain,
+    judge_cost_shift,
+    own_shares,
+    rest_shares,
+)
+from pipeline.gcpu.stacks import Series
 from pipeline.model import StackMatrix
 from tests.builders import build_stacks
 
@@ -22,8 +28,8 @@ def shifted(matrix: StackMatrix, name: str, domain: str) -> bool:
     find = caller_domain if domain == "callers" else class_domain
     found = find(matrix, ("subroutine", name))
     assert found is not None
-    holds = membership(matrix.stacks, [("subroutine", name)])[0]
-    return not judge_cost_shift(matrix, holds, found).passed
+    series: Series = ("subroutine", name)
+    return not judge_cost_shift(own_shares(matrix, series), rest_shares(matrix, series, found), found).passed
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,277 @@
+"""Long-term regressions: slow rises that no single step shows (FBDetect §5.4.5).
+
+Season, regression, change point, in the paper's order. STL costs milliseconds a series, so that only those
+get there which pass a test of the same kind on daily medians. What the paper leaves open is settled so:
+
+- "Start" and "end" of a window are a day: the trend cannot follow faster, and a whole day holds no daily
+  cycle. Without an extended window the last day stands in for it: one look at one day confirms nothing.
+- The paper's two long workloads spend more than a third of what they read on the analysis window. A workload
+  whose own is shorter cannot see a rise over days within it; so the analysis begins here at the last third of
+  everything at the latest.
+- Weekends differ from weekdays. So the baseline is also at least the level on the same weekday before the
+  analysis window, where the data reach that far back.
+- The difference must be significant. Its variance is that of means as long as those compared, estimated from
+  neighbouring blocks (batch means; a slow rise hardly shows in their differences). Taking the larger baseline
+  and the smaller current value only makes the test more careful. The medians of the same days must differ
+  as significantly: there is no went-away detector on this path, and a transient of less than half a day
+  moves a day's median as little as the paper wants a long-term detector to be moved.
+- Gradual or not is decided, and the change point placed, on what the season leaves over, since the trend
+  turns every step into a rise of a day or more: see ``ramp``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy import stats
+
+from pipeline.detect.batch_means import long_run_variance
+from pipeline.detect.normalise import values_and_weights
+from pipeline.detect.ramp import locate_rise
+from pipeline.detect.scan import Windows
+from pipeline.detect.season import (
+    DAY_S,
+    WEEK_S,
+    SeasonConfig,
+    block_means,
+    decompose,
+    find_periods,
+    fold,
+    moving_mean,
+    points_of,
+)
+from pipeline.model import BoolArray, Candidate, Direction, FloatArray, IntArray, SeriesMatrix
+
+CHUNK_ROWS = 2048
+"""Series screened together: bounds the memory for copies of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class LongTermConfig:
+    """Settings of the long-term detector."""
+
+    significance: float = 0.01  # FBDetect §5.4.2, of the difference between baseline and current value
+    screen_significance: float = 0.05  # what the trend has to reach, with room for what STL changes
+    screen_threshold: float = 0.5  # of the workload's threshold, for the same reason
+    min_analysis: float = 1 / 3  # of all windows: FBDetect Table 3, adserving-long and ct-supply-long
+    min_known: float = 0.5  # of a compared day, and of the historical window, must have data
+    season: SeasonConfig = field(default_factory=SeasonConfig)
+
+
+@dataclass(frozen=True, slots=True)
+class _Days:
+    """The spans whose means are compared."""
+
+    baseline: tuple[slice, ...]
+    current: tuple[slice, ...]
+    length: int  # of each, in windows
+
+
+@dataclass(frozen=True, slots=True)
+class _Levels:
+    """Levels on the days compared: (series, days) each; NaN where a day has too little data."""
+
+    starts: FloatArray
+    ends: FloatArray
+
+    @property
+    def baseline(self) -> FloatArray:
+        """The larger of the levels at the starts (FBDetect §5.4.5)."""
+        return np.asarray(self.starts.max(axis=1))
+
+    @property
+    def current(self) -> FloatArray:
+        """The smaller of the levels at the ends."""
+        return np.asarray(self.ends.min(axis=1))
+
+
+@dataclass(frozen=True, slots=True)
+class _Threshold:
+    """How large a rise must be."""
+
+    absolute: float
+    relative: float
+
+    def reached(self, levels: _Levels, share: float) -> BoolArray:
+        """Tell which series rose by that share of the threshold."""
+        bound = np.maximum(self.absolute, self.relative * np.abs(levels.baseline))
+        rise = levels.current - levels.baseline
+        return np.asarray((rise > 0) & (rise >= share * bound))
+
+
+def find_long_term(
+    matrix: SeriesMatrix,
+    windows: Windows,
+    *,
+    direction: Direction = "up",
+    absolute: float | None = None,
+    relative: float | None = None,
+    config: LongTermConfig | None = None,
+) -> tuple[Candidate, ...]:
+    """Find the series whose trend changed for the worse by at least a threshold.
+
+    Args:
+        matrix: All series of a service.
+        windows: Where the analysis and the extended window begin.
+        direction: Which way is worse.
+        absolute: Least change of the level, in the series' unit; None for no such bound.
+        relative: Least change as a share of the baseline; None for no such bound.
+        config: Settings.
+
+    Returns:
+        Candidates of kind "long_term" in the matrix's order. ``before`` is the baseline and ``after`` the
+        current value, ``statistic`` their difference in standard errors, ``p_value`` that of Student's test.
+        None where the windows are too short to hold two days (of four eighths of the data) apart.
+    """
+    config = config or LongTermConfig()
+    days = _days(windows, matrix.resolution_s, config)
+    if days is None or not matrix.names:
+        return ()
+    sign = 1.0 if direction == "up" else -1.0
+    levels, weights = values_and_weights(matrix)
+    weights = np.broadcast_to(np.asarray(weights, dtype=np.float64), levels.shape)
+    known = (weights[:, : windows.analysis] > 0).mean(axis=1) >= config.min_known
+    least = _Threshold(absolute or 0.0, relative or 0.0)
+    found: list[Candidate] = []
+    for first in range(0, len(levels), CHUNK_ROWS):
+        rows = first + np.flatnonzero(known[first : first + CHUNK_ROWS])
+        values = np.where(weights[rows] > 0, sign * levels[rows], 0.0)
+        likely = _screen(values, weights[rows], days, least, config)
+        found += _examine(
+            matrix, rows[likely], values[likely], weights[rows[likely]], days, least, sign, config
+        )
+    return tuple(found)
+
+
+def _examine(
+    matrix: SeriesMatrix,
+    rows: IntArray,
+    values: FloatArray,
+    weights: FloatArray,
+    days: _Days,
+    least: _Threshold,
+    sign: float,
+    config: LongTermConfig,
+) -> list[Candidate]:
+    """Return the candidates among rows that passed the screen, values turned so that a rise is worse."""
+    if not len(rows):
+        return []
+    seasonal, trend = _season_and_trend(values, weights, matrix.resolution_s, days, config)
+    left = values - seasonal
+    variance, freedom = _mean_variance(left, weights, days)
+    mean = _Levels(_means(trend, days.baseline), _means(trend, days.current))
+    median = _Levels(
+        _medians(left, weights, days.baseline, config), _medians(left, weights, days.current, config)
+    )
+    statistic = np.minimum(_statistic(mean, variance), _statistic(median, np.pi / 2 * variance))
+    p_value = stats.t.sf(statistic, freedom)
+    chosen = np.flatnonzero((p_value < config.significance) & least.reached(mean, 1.0))
+    starts = [locate_rise(left[i], weights[i], shortest=days.length // 2) for i in chosen.tolist()]
+    return [
+        Candidate(
+            metric_kind=matrix.kinds[rows[i]],
+            metric=matrix.names[rows[i]],
+            kind="long_term",
+            change_time=matrix.start + start * matrix.resolution_s,
+            before=sign * float(mean.baseline[i]),
+            after=sign * float(mean.current[i]),
+            p_value=float(p_value[i]),
+            statistic=float(statistic[i]),
+        )
+        for i, start in zip(chosen.tolist(), starts, strict=True)
+    ]
+
+
+def _days(windows: Windows, resolution_s: float, config: LongTermConfig) -> _Days | None:
+    """Return the spans to compare; None where the windows are too short for them to lie apart."""
+    analysis = min(windows.analysis, windows.end - math.ceil(config.min_analysis * windows.end))
+    length = min(points_of(DAY_S, resolution_s), (windows.end - analysis) // 2, windows.analysis)
+    if length < 2 or analysis + 2 * length > windows.extended:
+        return None
+    starts = {0, analysis}
+    week = points_of(WEEK_S, resolution_s)
+    same_weekday = windows.end - length - week * -(-(windows.end - analysis) // week)
+    if length == points_of(DAY_S, resolution_s) and same_weekday >= 0:
+        starts.add(same_weekday)
+    ends = (
+        {windows.extended, windows.end}
+        if windows.extended < windows.end
+        else {windows.end - length, windows.end}
+    )
+    return _Days(
+        tuple(slice(start, start + length) for start in sorted(starts)),
+        tuple(slice(end - length, end) for end in sorted(ends)),
+        length,
+    )
+
+
+def _screen(
+    values: FloatArray, weights: FloatArray, days: _Days, least: _Threshold, config: LongTermConfig
+) -> IntArray:
+    """Return the rows whose daily medians rose by so much that the trend may have."""
+    median = _Levels(
+        _medians(values, weights, days.baseline, config), _medians(values, weights, days.current, config)
+    )
+    rows = np.flatnonzero(least.reached(median, config.screen_threshold))
+    values, weights = values[rows], weights[rows]
+    # A day's phases in the mean are near enough to its season for a measure of noise.
+    variance, freedom = _mean_variance(values - fold(values, weights, days.length), weights, days)
+    rose = _Levels(median.starts[rows], median.ends[rows])
+    likely = stats.t.sf(_statistic(rose, variance), freedom) < config.screen_significance
+    return np.asarray(rows[likely])
+
+
+def _medians(
+    values: FloatArray, weights: FloatArray, spans: tuple[slice, ...], config: LongTermConfig
+) -> FloatArray:
+    """Return each day's median of three-hour means (rare things have samples in most): (series, days)."""
+    columns = []
+    for span in spans:
+        width = max(1, (span.stop - span.start) // 8)
+        means, mass = block_means(values[:, span], weights[:, span], width)
+        column = np.median(means, axis=1)
+        gaps = np.flatnonzero((mass == 0).any(axis=1))
+        told = (weights[gaps, span] > 0).mean(axis=1) >= config.min_known
+        column[gaps] = np.nan
+        holes = np.where(mass[gaps[told]] > 0, means[gaps[told]], np.nan)
+        column[gaps[told]] = np.nanmedian(holes, axis=1)
+        columns.append(column)
+    return np.stack(columns, axis=1)
+
+
+def _season_and_trend(
+    values: FloatArray, weights: FloatArray, resolution_s: float, days: _Days, config: LongTermConfig
+) -> tuple[FloatArray, FloatArray]:
+    """Return the season and the trend; a moving mean is the trend where the data are too short for STL."""
+    day, week = points_of(DAY_S, resolution_s), points_of(WEEK_S, resolution_s)
+    if day < config.season.min_points or values.shape[1] < config.season.min_cycles * day:
+        return np.zeros(values.shape), moving_mean(values, weights, days.length)
+    weekly = find_periods(values, weights, resolution_s, config=config.season).weekly
+    seasonal, trend = np.zeros(values.shape), np.zeros(values.shape)
+    for rows, periods in ((~weekly, [day]), (weekly, [day, week])):
+        if rows.any():
+            parts = decompose(values[rows], weights[rows], periods, config=config.season)
+            seasonal[rows], trend[rows] = parts.seasonal, parts.trend
+    return seasonal, trend
+
+
+def _means(trend: FloatArray, spans: tuple[slice, ...]) -> FloatArray:
+    return np.stack([trend[:, span].mean(axis=1) for span in spans], axis=1)
+
+
+def _statistic(levels: _Levels, variance: FloatArray) -> FloatArray:
+    """Return by how many standard errors the smaller current value exceeds the larger baseline."""
+    size = np.maximum(np.abs(levels.baseline), np.abs(levels.current))
+    # What rounding leaves of a constant series is no noise to measure a difference with.
+    floor = np.maximum(1e-12 * np.nan_to_num(size), np.finfo(np.float64).tiny)
+    rise = np.nan_to_num(levels.current - levels.baseline)
+    return np.where(np.abs(rise) > floor, rise / np.maximum(np.sqrt(2 * variance), floor), 0.0)
+
+
+def _mean_variance(values: FloatArray, weights: FloatArray, days: _Days) -> tuple[FloatArray, FloatArray]:
+    """Return the variance of a day's mean, and the degrees of freedom of that estimate."""
+    variance, freedom = long_run_variance(values, weights, longest=days.length)
+    mass = days.length * np.maximum(weights.mean(axis=1), np.finfo(np.float64).tiny)
+    return variance / mass, freedom

@@ -1,0 +1,88 @@
+"""Where a lasting rise began: a step, or an even slope between two points (FBDetect §5.4.5).
+
+The paper fits a line to the normalised trend, calls the rise gradual where its root mean square error is
+small, and places it at the beginning; otherwise it searches the partition that minimises the variance on both
+sides. A line through everything fits no series that was flat at first, so the line here may begin and end
+anywhere, with level pieces before and after, and its error is small if it is less than that of a step.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import ndimage
+
+from pipeline.detect.season import block_means, bridge
+from pipeline.model import FloatArray, IntArray
+
+_PLACES = 100
+"""Blocks in which beginning and end of a slope are looked for: all pairs of them are tried."""
+
+
+def locate_rise(values: FloatArray, weights: FloatArray, *, shortest: int) -> int:
+    """Return the window in which a series begins to rise.
+
+    Args:
+        values: (windows,) the series without its season; anything where the weight is 0.
+        weights: (windows,).
+        shortest: Windows that a slope must at least span to be gradual; what is shorter is a step.
+    """
+    if not (weights > 0).any():
+        return 0
+    clean = _without_transients(bridge(values, weights > 0), width=2 * (shortest // 4) + 1)
+    width = -(-len(clean) // _PLACES)
+    means, mass = block_means(clean[None, :], weights[None, :], width)
+    begins, ends, errors = _slopes(means[0], mass[0])
+    # A step within a block looks like a slope over two.
+    gradual = ends - begins > max(2, shortest // width)
+    if gradual.any() and not gradual.all():
+        # A slope has one more point to place than a step (Akaike's price). A step taken for a slope begins
+        # hours early, a slope for a step days late, when its cause is out of sight.
+        gain = len(means[0]) * np.log(errors[~gradual].min() / errors[gradual].min())
+        if gain > 2:
+            # Blocks fill up from the new end; a block stands for its middle.
+            first = len(clean) - width * len(means[0]) + width // 2
+            return first + width * int(begins[gradual][errors[gradual].argmin()])
+    return best_split(clean, weights)
+
+
+def _without_transients(values: FloatArray, width: int) -> FloatArray:
+    """Clip what strays far from the running median, which follows a step but not what is over soon after."""
+    middle = ndimage.median_filter(values, size=width, mode="nearest")
+    size = np.abs(values - middle)
+    # The median says what is usual unless most values are alike, as of rare things; the mean does then.
+    reach = 4 * max(1.4826 * float(np.median(size)), 1.2533 * float(size.mean()))
+    clipped: FloatArray = np.clip(values, middle - reach, middle + reach)
+    return clipped
+
+
+def best_split(values: FloatArray, weights: FloatArray) -> int:
+    """Return the first window of the second part, where two parts have the least squared error.
+
+    Every partition is compared by running sums: the dynamic programming search for one change point.
+    """
+    mass = np.cumsum(weights)
+    known = np.where(weights > 0, values, 0.0)
+    total = np.cumsum((known - np.average(known, weights=weights)) * weights)
+    inside = (mass > 0) & (mass < mass[-1])
+    gain = np.full(len(values), -np.inf)
+    gain[inside] = total[inside] ** 2 / (mass[inside] * (mass[-1] - mass[inside]))
+    return min(int(np.argmax(gain)) + 1, len(values) - 1)
+
+
+def _slopes(values: FloatArray, weights: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return (begin, end, squared error) of every level line that slopes between two points to another level.
+
+    Errors are weighted, and never quite 0.
+    """
+    places = np.arange(len(values))
+    begins, ends = (pair.ravel() for pair in np.meshgrid(places, places + 1, indexing="ij"))
+    begins, ends = begins[ends > begins], ends[ends > begins]
+    shape = np.clip((places - begins[:, None]) / (ends - begins)[:, None], 0.0, 1.0)
+    share = weights / weights.sum()
+    centred = values - values @ share
+    mean = shape @ share
+    covariance = shape @ (share * centred)
+    variance = shape**2 @ share - mean**2
+    explained = np.divide(covariance**2, variance, out=np.zeros(len(begins)), where=variance > 1e-12)
+    whole = float(centred**2 @ share)
+    return begins, ends, np.maximum(whole - explained, 1e-12 * whole + 1e-300)

@@ -1,0 +1,253 @@
+"""Seasonality: what comes back every day or week is not a regression (FBDetect §5.4.4).
+
+The season is taken off, and the medians of trend + residual before and after the change point are compared,
+in units of the residual's standard deviation, in the analysis and in the extended window. What the paper
+leaves open is settled so:
+
+- The season is fitted to what precedes the change point and carried on beyond it. A decomposition of the
+  whole series would take a part of a true step for a season of the last day.
+- "Before" are the last three days before the change point: long enough that their median is less noisy than
+  the one after, short enough to follow a drift, and whole, so that what is left of a daily cycle cancels.
+- The threshold is a number of standard errors, since a regression far below one standard deviation of a
+  single window is still one. The standard error is that of the very same statistic at all earlier places of
+  the series, which accounts for autocorrelation and odd distributions; it is never below that of independent
+  noise, and grows by what the season's own estimate adds.
+- A season must account for the change: one that does not rise there, beyond its own error, is no reason to
+  drop. A pulse shorter than half of what is compared moves the mean only, so that either may show it.
+- A week that has been seen only once is too little for an autocorrelation. There the same rise, a week
+  earlier and gone since, stands in for it. It is compared with one day before, lest the week's own shape
+  enter the comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from scipy import stats
+
+from pipeline.detect.season import (
+    DAY_S,
+    WEEK_S,
+    SeasonConfig,
+    bridge,
+    carry_on,
+    decompose,
+    find_periods,
+    points_of,
+)
+from pipeline.filters.verdict import Verdict
+from pipeline.model import FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class SeasonalityConfig:
+    """Settings of the filter."""
+
+    significance: float = 0.01  # FBDetect §5.4.2: a seasonal rise remains beyond it so often in each window
+    accounted: float = 0.001  # a season-free series shows a season's rise so often, by chance
+    before_days: int = 3
+    returned: float = 0.5  # nearer to the level before than to the one after counts as gone
+    season: SeasonConfig = field(default_factory=SeasonConfig)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A change point and the windows that are compared there."""
+
+    change: int
+    before: slice  # the days before the change point
+    spans: tuple[slice, ...]  # after it: those of analysis and extended window that have data
+    day: int  # in windows
+
+
+@dataclass(frozen=True, slots=True)
+class _Season:
+    """A season, known beyond the change point as well."""
+
+    values: FloatArray  # (windows,)
+    share: float  # variance of its estimate, as a share of the series' own
+
+
+_UNSEASONAL = Verdict(True, 0.0, 0.0, "no season accounts for it")
+
+
+def judge_seasonality(
+    values: FloatArray,
+    weights: FloatArray,
+    *,
+    change_index: IntArray,
+    analysis_index: int,
+    extended_index: int,
+    resolution_s: float,
+    rising: bool,
+    config: SeasonalityConfig | None = None,
+) -> list[Verdict]:
+    """Drop candidates whose change is gone once the season is taken off.
+
+    Args:
+        values: (series, windows), one row a candidate; what has weight 0 may be NaN.
+        weights: (windows,) or (series, windows).
+        change_index: (series,) first window of the new regime.
+        analysis_index: Where the historical window ends; periods are looked for before it.
+        extended_index: Where the extended window begins; the number of windows without one.
+        resolution_s: Length of a window.
+        rising: Whether a rise is the regression; otherwise a drop is.
+        config: Settings.
+
+    Returns:
+        One verdict a row. ``statistic`` is the pseudo z-score of the window that speaks most for a
+        regression, ``bound`` what it must exceed; both 0 where no season accounts for the change.
+    """
+    config = config or SeasonalityConfig()
+    weights = np.broadcast_to(np.asarray(weights, dtype=np.float64), values.shape)
+    known = weights > 0
+    moved = np.where(known, values if rising else -values, np.nan)
+    found = find_periods(
+        moved[:, :analysis_index], weights[:, :analysis_index], resolution_s, config=config.season
+    )
+    day, week = points_of(DAY_S, resolution_s), points_of(WEEK_S, resolution_s)
+    verdicts = []
+    for row, change in enumerate(change_index.tolist()):
+        edge = max(extended_index, change)
+        spans = [slice(change, edge), slice(edge, values.shape[1])]
+        told = tuple(span for span in spans if known[row, span].any())
+        place = _Place(change, slice(max(change - day, 0), change), told, day)
+        if day < config.season.min_points or not told or not known[row, place.before].any():
+            verdicts.append(_UNSEASONAL)
+            continue
+        periods = [p for p, has in ((day, found.daily[row]), (week, found.weekly[row])) if has]
+        verdicts.append(_judge(moved[row], place, periods, week, config))
+    return verdicts
+
+
+def _judge(
+    values: FloatArray, day_before: _Place, periods: Sequence[int], week: int, config: SeasonalityConfig
+) -> Verdict:
+    """Judge one series, turned so that a rise is the regression."""
+    change, day = day_before.change, day_before.day
+    season = _fit(values, change, periods, config)
+    left = values - season.values
+    history = bridge(left[:change], np.isfinite(left[:change]))
+    # What a median's variance is, had the season been known: the fit took its share of the noise with it.
+    variances = [_variance(history, s.stop - s.start, day) / (1 - season.share) for s in day_before.spans]
+    days_before = replace(day_before, before=slice(max(change - config.before_days * day, 0), change))
+    verdict = _UNSEASONAL
+    if _accounts(season, variances, days_before, config):
+        verdict = _compare(left, history, season.share, variances, days_before, config)
+    if not verdict.passed:
+        return verdict
+    estimated = [variance * (1 + season.share) for variance in variances]
+    weekly = _week_before(history, estimated, day_before, week, config)
+    if weekly is None:
+        return verdict
+    return _compare(left - weekly.values, history, weekly.share, estimated, day_before, config)
+
+
+def _compare(
+    left: FloatArray,
+    history: FloatArray,
+    share: float,
+    variances: Sequence[float],
+    place: _Place,
+    config: SeasonalityConfig,
+) -> Verdict:
+    """Compare medians before and after, of what the season leaves over, in each of the windows."""
+    bound = _deviations(config.significance)
+    remaining, needed = max(
+        (
+            (_rise(left, span, place), bound * _error(variance, span, place) * np.sqrt(1 + share))
+            for span, variance in zip(place.spans, variances, strict=True)
+        ),
+        key=lambda pair: pair[0] - pair[1],
+    )
+    spread = _spread(history)
+    return Verdict(
+        bool(remaining > needed), remaining / spread, float(needed) / spread, "comes back every day or week"
+    )
+
+
+def _fit(values: FloatArray, change: int, periods: Sequence[int], config: SeasonalityConfig) -> _Season:
+    """Fit the season to what precedes the change point, and carry it on."""
+    if not periods:
+        return _Season(np.zeros(len(values)), 0.0)
+    history = values[None, :change]
+    parts = decompose(history, np.isfinite(history).astype(np.float64), periods, config=config.season)
+    carried = carry_on(parts.seasonal, max(periods), len(values))[0]
+    return _Season(carried, sum(period / change for period in periods))
+
+
+def _week_before(
+    history: FloatArray, variances: Sequence[float], place: _Place, week: int, config: SeasonalityConfig
+) -> _Season | None:
+    """Return what happened at the same time of earlier weeks, if it was a rise like a season's.
+
+    The rise must have been there, and must have gone since: a regression of a week ago is still there.
+    """
+    weeks = place.before.start // week
+    if weeks < 1:
+        return None
+    later = np.arange(place.before.start, place.spans[-1].stop)
+    back = np.maximum(-(-(later - place.change + 1) // week), 1)
+    level = np.mean([history[later - week * (back + earlier)] for earlier in range(weeks)], axis=0)
+    season = _Season(np.zeros(place.spans[-1].stop), 1 / weeks)
+    season.values[place.before.start :] = level
+    if not _accounts(season, variances, place, config):
+        return None
+    rise = max(_rise(season.values, span, place) for span in place.spans)
+    stayed = float(np.median(history[place.before]) - np.median(season.values[place.before]))
+    return season if stayed < config.returned * rise else None
+
+
+def _accounts(season: _Season, variances: Sequence[float], place: _Place, config: SeasonalityConfig) -> bool:
+    """Tell whether a season rises at the change point by more than its own error."""
+    bound = _deviations(config.accounted)
+    return any(
+        max(_rise(season.values, span, place), _mean_rise(season.values, span, place))
+        > bound * _error(variance, span, place) * np.sqrt(season.share)
+        for span, variance in zip(place.spans, variances, strict=True)
+    )
+
+
+def _rise(values: FloatArray, span: slice, place: _Place) -> float:
+    """Return the median in a span less the one before the change point."""
+    return float(np.nanmedian(values[span]) - np.nanmedian(values[place.before]))
+
+
+def _mean_rise(values: FloatArray, span: slice, place: _Place) -> float:
+    return float(values[span].mean() - values[place.before].mean())
+
+
+def _variance(history: FloatArray, windows: int, day: int) -> float:
+    """Return the variance of the difference between medians of so many windows and of the day before them.
+
+    It is measured at all places of the history, robustly, and is at least that of independent noise.
+    """
+    windows = max(1, min(windows, (len(history) - day) // 4))
+    independent = np.pi / 2 * _spread(history) ** 2 * (1 / windows + 1 / day)
+    if len(history) <= day + windows:
+        return float(independent)
+    step = max(1, windows // 3)
+    after = np.median(sliding_window_view(history[day:], windows)[::step], axis=1)
+    before = np.median(sliding_window_view(history[:-windows], day)[::step], axis=1)
+    typical = 1.4826 * float(np.median(np.abs(after - before)))
+    return max(typical**2, float(independent))
+
+
+def _error(variance: float, span: slice, place: _Place) -> float:
+    """Return the standard error where more than a day before is compared."""
+    after = span.stop - span.start
+    before = place.before.stop - place.before.start
+    return float(np.sqrt(variance * (1 / after + 1 / before) / (1 / after + 1 / place.day)))
+
+
+def _spread(history: FloatArray) -> float:
+    """Return a robust standard deviation of a series; never quite 0."""
+    spread = 1.4826 * float(np.median(np.abs(history - np.median(history))))
+    return max(spread, 1e-12 * float(np.abs(history).max()), 1e-300)
+
+
+def _deviations(probability: float) -> float:
+    return float(stats.norm.isf(probability))

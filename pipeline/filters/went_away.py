@@ -1,0 +1,200 @@
+"""Went-away: is a change point a lasting regression or a trouble that came and went (FBDetect §5.4.3)?
+
+The predicate is the paper's, with its constants::
+
+    NEWPATTERN or [SIGNIFICANTREGRESSION and LASTINGTREND and not REGRESSIONGONEAWAY]
+
+The paper leaves open at which scale its terms look at a series. A regression of 0.005 % lies far below the
+noise of one window, where neither letters nor percentiles of single windows can see it. So every term works
+on means of blocks, which is also how SAX begins (piecewise aggregation): blocks just long enough that letters
+can tell the change from the history's noise. A letter is beyond the history's valid ones if its level is
+above the history's 97 % quantile (X = 3 %), which a change of 1.88 + 1.96 = 3.84 deviations of a block's
+mean achieves 39 times in 40; the blocks are made that long, as far as three of them fit in after the change.
+
+What else was open, and how it is settled:
+
+- *Post-regression* is all from the change point to the end, the extended window included; *pre-regression* is
+  the historical window, by blocks of the same length at every place in it.
+- *The value range* that is divided into buckets is that of the blocks after the change and of the history
+  without its outermost 3 % on either side: those cannot make a letter valid, so they do not stretch it.
+- *Most letters* are more than half, and of the last three windows one: what ends in an old pattern is no new
+  one. Where the series has turned since (see the last point), the letter of the median since then has to be
+  invalid, and what remains must lie above the level before by as much as letters can tell, 3.84 deviations.
+- *The previous day* is the day before the change point, or as long a time as there is after it, if longer.
+- *The entire analysis window* of the trend is what follows the change and as long a time before it: in any
+  other proportion, half or more of the pairs lie on the same side of a clean step, and the median slope is 0.
+- *The window with the lower slope* is the lower of those that have an upward trend: after a clean step there
+  is none. After a step that decays (a downward trend) what counts is how far the trend's line still lies
+  above the level before when it ends.
+- *The slope* is compared by its rise over the window, in units of the series, with 1.5 × 1.4826 × the median
+  absolute deviation of the history's blocks.
+- *The last few data points* are as many as speak most for a return: the evidence is the log-likelihood ratio
+  of "back at the level before" against "still there" summed from the end, as in Wald's sequential test.
+  Under a lasting change its exponential is a martingale, so it exceeds log(1 / α) at any length with
+  probability α at most (Ville's inequality).
+
+By the paper's percentiles a change must reach above what the history often reached anyway: a season as large
+as the change has to be taken off the values before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.detect.sax import adjacent_starts, block_means, moving_starts, running_sums, spell
+from pipeline.filters.verdict import Verdict
+from pipeline.filters.went_away_scale import Frame, WentAwayConfig, measure, median_deviation
+from pipeline.filters.went_away_terms import (
+    Term,
+    judge_gone_away,
+    judge_lasting,
+    judge_new_pattern,
+    judge_significant,
+    spread_letters,
+)
+from pipeline.model import FloatArray, IntArray
+
+_CHUNK_ROWS = 256
+_DAY_S = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A series in letters, one a block; for a fall, ``a`` is the highest bucket and the width is negative."""
+
+    block: int  # windows per letter
+    start: int  # first window of the first letter of ``before``
+    change: int  # first window of the first letter of ``after``
+    before: str
+    after: str
+    valid: str  # letters that are valid in the history
+    lowest: float  # level at which bucket ``a`` begins
+    width: float  # of a bucket
+
+
+@dataclass(frozen=True, slots=True)
+class WentAway:
+    """The predicate of one candidate, term by term."""
+
+    before: float  # level before the change; NaN without data
+    delta: float  # change of level in the analysis window
+    pattern: Pattern
+    new_pattern: Term  # share of invalid letters
+    significant: Term  # percentile (a level) after the change, against those before
+    lasting: Term  # by how much the trend leads to the worse, or the test's score if there is none
+    gone_away: Term  # log-likelihood ratio of a return
+    returned_index: int | None  # window since which the series is back at the level before
+
+    @property
+    def verdict(self) -> Verdict:
+        """The decision, with the term that took it; of several, the plainest to a person."""
+        if self.new_pattern.holds:
+            return Verdict(True, self.new_pattern.statistic, self.new_pattern.bound, "new pattern")
+        if self.gone_away.holds:
+            return _drop(self.gone_away)
+        if not self.significant.holds:
+            return _drop(self.significant)
+        if not self.lasting.holds:
+            return _drop(self.lasting)
+        reason = "significant, lasting and still there"
+        return Verdict(True, self.lasting.statistic, self.lasting.bound, reason)
+
+
+def judge_went_away(
+    values: FloatArray,
+    weights: FloatArray,
+    *,
+    change_index: IntArray,
+    analysis_index: int,
+    extended_index: int,
+    resolution_s: float,
+    rising: bool,
+    config: WentAwayConfig | None = None,
+) -> list[WentAway]:
+    """Judge each row's change point by the went-away predicate.
+
+    Args:
+        values: (rows, windows) levels; NaN where the weight is 0.
+        weights: (windows,) or (rows, windows), not negative: inverse variances up to a factor; 0 is no data.
+        change_index: (rows,) first window of the new regime, from 1 to windows - 1.
+        analysis_index: First window of the analysis window; before it is the historical window.
+        extended_index: First window of the extended window; the number of windows without one.
+        resolution_s: Width of a window.
+        rising: Whether a rise is the regression; otherwise a fall.
+        config: Settings; the paper's by default.
+
+    Raises:
+        ValueError: An index lies outside the series.
+    """
+    config = config or WentAwayConfig()
+    windows = values.shape[1]
+    change_index = np.asarray(change_index, dtype=np.int64)
+    if not 0 <= analysis_index <= extended_index <= windows:
+        raise ValueError("the analysis and the extended window must lie within the series, in this order")
+    if len(change_index) and not (change_index.min() >= 1 and change_index.max() < windows):
+        raise ValueError("a change must have windows before and after it")
+    weights = np.broadcast_to(np.asarray(weights, dtype=np.float64), values.shape)
+    judged: list[WentAway] = []
+    for row in range(0, len(values), _CHUNK_ROWS):
+        rows = slice(row, row + _CHUNK_ROWS)
+        upward = values[rows] if rising else -values[rows]
+        frame = Frame(
+            values=np.where(weights[rows] > 0, upward, np.nan),
+            weights=weights[rows],
+            change=change_index[rows],
+            history=np.minimum(change_index[rows], analysis_index),
+            extended=extended_index,
+            day=max(round(_DAY_S / resolution_s), 1),
+        )
+        judged += _judge(frame, config, 1.0 if rising else -1.0)
+    return judged
+
+
+def _judge(frame: Frame, config: WentAwayConfig, sign: float) -> list[WentAway]:
+    sums = running_sums(frame.values, frame.weights)
+    level = measure(frame, sums, config)
+    history = block_means(
+        sums, moving_starts(np.zeros_like(frame.history), frame.history, level.block), level.block
+    )
+    starts = adjacent_starts(frame.change, frame.end, level.block)
+    after = block_means(sums, starts, level.block)
+    deviation = config.normality * median_deviation(history)
+    gone, turn = judge_gone_away(frame, level, config)
+    alphabet = spread_letters(history, after, config)
+    new = judge_new_pattern(frame, sums, level, deviation, alphabet, gone, turn, config)
+    significant = judge_significant(frame, sums, level, history, after, alphabet, config)
+    lasting = judge_lasting(frame, sums, level, deviation, config)
+    old_starts = adjacent_starts(np.zeros_like(frame.change), frame.change, level.block)
+    old = alphabet.read(block_means(sums, old_starts, level.block))
+    judged = []
+    for row in range(len(frame.values)):
+        first, second = old_starts[row] >= 0, starts[row] >= 0
+        pattern = Pattern(
+            block=int(level.block[row]),
+            start=int(old_starts[row][first].min(initial=frame.change[row])),
+            change=int(starts[row][second].min(initial=frame.values.shape[1])),
+            before=spell(old[row][first]),
+            after=spell(alphabet.after[row][second]),
+            valid=spell(np.flatnonzero(alphabet.valid[row])),
+            lowest=sign * float(alphabet.lowest[row]),
+            width=sign * float(alphabet.width[row]),
+        )
+        judged.append(
+            WentAway(
+                sign * float(level.before[row]),
+                sign * float(level.delta[row]),
+                pattern,
+                new.row(row),
+                significant.row(row, sign=sign),
+                lasting.row(row),
+                gone.row(row, against=True),
+                int(turn[row]) if turn[row] < frame.end[row] else None,
+            )
+        )
+    return judged
+
+
+def _drop(term: Term) -> Verdict:
+    return Verdict(False, term.statistic, term.bound, term.note)

@@ -1,0 +1,237 @@
+"""The four terms of the went-away predicate, each over all rows at once (FBDetect §5.4.3)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from pipeline.detect.monotonic import mann_kendall, row_quantiles, theil_sen
+from pipeline.detect.sax import (
+    RunningSums,
+    adjacent_starts,
+    block_means,
+    letters,
+    moving_starts,
+    valid_letters,
+)
+from pipeline.filters.went_away_scale import (
+    Frame,
+    Level,
+    WentAwayConfig,
+    letters_apart,
+    mean_between,
+    ratio_or_zero,
+)
+from pipeline.model import BoolArray, FloatArray, IntArray
+
+ROUNDING = 1e-9
+"""Differences below this share of a level are rounding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One term of the predicate: whether it holds, and the statistic that was held against the bound.
+
+    The note says why, where that speaks against the regression.
+    """
+
+    holds: bool
+    statistic: float
+    bound: float
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """A term for all rows."""
+
+    holds: BoolArray
+    statistic: FloatArray
+    bound: FloatArray
+    note: list[str]
+
+    def row(self, row: int, *, against: bool = False, sign: float = 1.0) -> Term:
+        """Return one row's term, its numbers turned back by ``sign``; the note where ``holds is against``."""
+        holds = bool(self.holds[row])
+        # What has no data has no number, and messages carry only numbers.
+        statistic, bound = (sign * np.nan_to_num([self.statistic[row], self.bound[row]])).tolist()
+        return Term(holds, statistic, bound, self.note[row] if holds is against else "")
+
+
+def judge_gone_away(frame: Frame, level: Level, config: WentAwayConfig) -> tuple[Terms, IntArray]:
+    """Judge REGRESSIONGONEAWAY; also return from which window on the series is back (the end if it is not).
+
+    However small the noise, a window at the level before counts no more than its share of the bound, so that
+    a glitch cannot decide; and it is clipped two deviations outside both levels, so that an outlier cannot.
+    """
+    bound = -math.log(config.gone_significance)
+    first = int(frame.change.min())
+    values, weights = frame.values[:, first:], frame.weights[:, first:]
+    place = np.arange(first, frame.values.shape[1])
+    known = (weights > 0) & (place >= frame.change[:, None])
+    mean_weight = ratio_or_zero(np.where(known, weights, 0.0).sum(axis=1), known.sum(axis=1))[:, None]
+    share = np.where(known, np.minimum(ratio_or_zero(weights, mean_weight), 1.0), 0.0)
+    above = np.where(known, values - level.before[:, None], 0.0)
+    delta, noise = _height(above, share, level, bound)[:, None], level.noise[:, None]
+    clipped = np.clip(above, -2 * noise, delta + 2 * noise)
+    # At the level before, a window's evidence is delta² / 2 noise²; the half lets one window more decide.
+    noise_squared = np.maximum(noise**2, delta**2 * (config.glitch + 0.5) / (2 * bound))
+    evidence = (delta / 2 - clipped) * share * ratio_or_zero(delta, noise_squared)
+    summed = np.cumsum(evidence[:, ::-1], axis=1)[:, ::-1]
+    turn, most = summed.argmax(axis=1), np.maximum(summed.max(axis=1), 0.0)
+    # Without an extended window the last third has to have data, or nothing could be confirmed.
+    begin = frame.extended if frame.extended < frame.values.shape[1] else frame.end - -(-frame.after // 3)
+    untold = np.asarray(~(known & (place >= np.reshape(begin, (-1, 1)))).any(axis=1))
+    back = (most >= bound) & ~untold
+    notes = [
+        "no data yet that could confirm it" if nothing else "returned to the level before"
+        for nothing in untold.tolist()
+    ]
+    terms = Terms(back | untold, np.where(untold, 0.0, most), np.where(untold, 0.0, bound), notes)
+    since: IntArray = np.where(back, np.maximum(turn + first, frame.change), frame.end)
+    return terms, since
+
+
+def _height(above: FloatArray, share: FloatArray, level: Level, bound: float) -> FloatArray:
+    """Return (rows,) how far the change led, less one standard error: a change is sought where it is largest.
+
+    That is the measured change, unless a rise that ended within the analysis window explains the windows
+    better than one level by more than the bound: then its height before it ended, which the windows after it
+    would dilute.
+    """
+    points, sums = np.cumsum(share, axis=1), np.cumsum(above * share, axis=1)
+    # Half the squared error that "up to here, then back" saves against one level throughout.
+    gain = (ratio_or_zero(sums**2, points) - ratio_or_zero(sums[:, -1:] ** 2, points[:, -1:])) / 2
+    rows, best = np.arange(len(gain)), np.where(sums > 0, gain, -np.inf).argmax(axis=1)
+    ended = (gain[rows, best] > bound * level.noise**2) & (sums[rows, best] > 0)
+    height = np.where(ended, ratio_or_zero(sums[rows, best], points[rows, best]), level.delta)
+    error = np.where(ended, level.noise / np.sqrt(np.maximum(points[rows, best], 1.0)), level.error)
+    careful: FloatArray = np.maximum(np.maximum(height - error, height / 2), 0.0)
+    return careful
+
+
+@dataclass(frozen=True, slots=True)
+class Alphabet:
+    """How levels become letters, by row."""
+
+    lowest: FloatArray
+    width: FloatArray
+    buckets: int
+    after: IntArray  # (rows, blocks) letters after the change
+    valid: BoolArray  # (rows, buckets)
+
+    def read(self, values: FloatArray) -> IntArray:
+        """Return the letters of (rows, points) levels."""
+        highest = self.lowest + self.buckets * self.width
+        return letters(values, lowest=self.lowest, highest=highest, buckets=self.buckets)
+
+    def edge(self, bucket: IntArray) -> FloatArray:
+        """Return the level at which a bucket begins."""
+        return self.lowest + bucket * self.width
+
+    def is_valid(self, found: IntArray) -> BoolArray:
+        """Return which of (rows, points) letters the history knows."""
+        return np.asarray(np.take_along_axis(self.valid, np.maximum(found, 0), 1) & (found >= 0))
+
+
+def spread_letters(history: FloatArray, after: FloatArray, config: WentAwayConfig) -> Alphabet:
+    """Divide the range into buckets and find those that are valid in the history."""
+    low, high = row_quantiles(history, (config.valid_share, 1 - config.valid_share))
+    smallest, largest = row_quantiles(after, (0.0, 1.0))
+    lowest, highest = np.nan_to_num(np.fmin(low, smallest)), np.nan_to_num(np.fmax(high, largest))
+    apart = highest - lowest > ROUNDING * np.maximum(np.abs(highest), np.abs(lowest))
+    width = np.where(apart, (highest - lowest) / config.buckets, 0.0)
+    none = np.zeros((len(history), 0), dtype=np.int64)
+    plain = Alphabet(lowest, width, config.buckets, none, np.zeros((0, 0), dtype=np.bool_))
+    valid = valid_letters(plain.read(history), buckets=config.buckets, share=config.valid_share)
+    return Alphabet(lowest, width, config.buckets, plain.read(after), valid)
+
+
+def judge_new_pattern(
+    frame: Frame,
+    sums: RunningSums,
+    level: Level,
+    deviation: FloatArray,
+    alphabet: Alphabet,
+    gone: Terms,
+    turn: IntArray,
+    config: WentAwayConfig,
+) -> Terms:
+    """Judge NEWPATTERN: most letters after the change, and after a turn, are none of the history's."""
+    told = alphabet.after >= 0
+    foreign = told & ~alphabet.is_valid(alphabet.after)
+    share = ratio_or_zero(foreign.sum(axis=1).astype(np.float64), told.sum(axis=1))
+    turned = turn < frame.end
+    first = int(turn.min(initial=frame.values.shape[1]))
+    since = np.arange(first, frame.values.shape[1]) >= turn[:, None]
+    # What has returned may be short: the median, lest one window speaks for all.
+    recent = row_quantiles(np.where(since, frame.values[:, first:], np.nan), (0.5,))[0]
+    average = np.where(turned, recent, mean_between(sums, frame.change, frame.end))
+    remains = average - level.before >= letters_apart(config) * deviation
+    known_again = alphabet.is_valid(alphabet.read(average[:, None]))[:, 0] | ~remains
+    back = np.arange(told.shape[1], 0, -1)
+    final = back <= -(-(config.glitch + 1) // level.block)[:, None]
+    old = np.where(turned, known_again, ~(final & foreign).any(axis=1))
+    floor = alphabet.edge(alphabet.valid.argmax(axis=1))
+    unknown = ~alphabet.valid.any(axis=1) | (gone.holds & ~turned)
+    holds = (share > config.most) & ~old & (average >= floor) & (level.delta > 0) & ~unknown
+    bound = np.full(len(share), config.most)
+    return Terms(holds, share, bound, ["letters known from the history"] * len(share))
+
+
+def judge_significant(
+    frame: Frame,
+    sums: RunningSums,
+    level: Level,
+    history: FloatArray,
+    after: FloatArray,
+    alphabet: Alphabet,
+    config: WentAwayConfig,
+) -> Terms:
+    """Judge SIGNIFICANTREGRESSION by the largest letters and by the percentiles."""
+    first = np.maximum(frame.change - np.maximum(frame.day, frame.after), 0)
+    day = block_means(sums, moving_starts(first, frame.change, level.block), level.block)
+    reached = row_quantiles(after, (config.after_quantile,))[0]
+    usual = row_quantiles(history, (config.historical_quantile,))[0]
+    recent = row_quantiles(day, (config.previous_day_quantile,))[0]
+    bound = np.fmax(usual, recent)
+    largest_valid = alphabet.valid.shape[1] - 1 - alphabet.valid[:, ::-1].argmax(axis=1)
+    lettered = alphabet.after.max(axis=1, initial=-1) >= largest_valid
+    beyond = reached - bound > ROUNDING * np.abs(bound)
+    holds = lettered & beyond & (level.delta > 0)
+    notes = [
+        "no higher than the history's high percentiles" if low else "below the history's highest valid letter"
+        for low in (~beyond | (level.delta <= 0)).tolist()
+    ]
+    by_letter = beyond & ~lettered
+    highest = row_quantiles(after, (1.0,))[0]
+    statistic = np.where(by_letter, highest, reached)
+    return Terms(holds, statistic, np.where(by_letter, alphabet.edge(largest_valid), bound), notes)
+
+
+def judge_lasting(
+    frame: Frame, sums: RunningSums, level: Level, deviation: FloatArray, config: WentAwayConfig
+) -> Terms:
+    """Judge LASTINGTREND by Mann-Kendall's test and Theil-Sen's slope, after the change and around it."""
+    size = -(-frame.after // config.trend_points)
+    points = frame.after // size
+    first = np.maximum(frame.end - 2 * points * size, 0)
+    entire = block_means(sums, adjacent_starts(first, frame.end, size), size)
+    back = np.arange(entire.shape[1], 0, -1)
+    post = np.where(back <= points[:, None], entire, np.nan)[:, -int(points.max()) :]
+    critical = float(stats.norm.isf(config.trend_significance))
+    score, post_score = mann_kendall(entire), mann_kendall(post)
+    line, post_line = theil_sen(entire), theil_sen(post)
+    up, post_up = score > critical, post_score > critical
+    by_post = post_up & (~up | (post_line.slope < line.slope))
+    rise = np.where(by_post, post_line.slope * points, line.slope * 2 * points)
+    left = post_line.intercept + post_line.slope * (post.shape[1] - 1) - level.before
+    rise = np.where(post_score < -critical, np.fmin(rise, left), rise)
+    threshold = config.coefficient * deviation
+    found = up | post_up
+    large = rise - threshold > ROUNDING * np.abs(level.before)
+    notes = ["the trend rises too little" if trend else "no upward trend" for trend in found.tolist()]
+    return Terms(found & large, np.where(found, rise, score), np.where(found, threshold, critical), notes)
