@@ -8,6 +8,7 @@ import numpy as np
 
 from loadgen.fleet.callgraph import build_graph, incidence
 from loadgen.fleet.changes import background
+from loadgen.fleet.detectability import with_standard_error
 from loadgen.fleet.draw import CountArray, build_costs, count_series, draw_counts, without_late
 from loadgen.fleet.inject.registry import inject_all
 from loadgen.fleet.inject.site import Site
@@ -49,6 +50,14 @@ def simulate(scenario: Scenario, seed: int) -> Fleet:
     changes = background(scenario.changes, streams, scenario.service, timeline, site.subroutines)
     changes += [change for one in injected for change in one.changes]
     truth = sorted((row for one in injected for row in one.truth), key=lambda row: (row["start"], row["id"]))
+    samples, totals = count_series(found, counts), counts.sum(axis=0, dtype=np.float64)
+    place = {series: row for row, series in enumerate(zip(found.kinds, found.names, strict=True))}
+    told = [
+        with_standard_error(row, samples[place[key]], totals, load.dispersion, timeline)
+        if (key := (row["metric_kind"], row["subroutines"][0])) in place
+        else row
+        for row in truth
+    ]
     ratio = round(scenario.stack_window_s / scenario.window_s)
     dataset = Dataset(
         service=scenario.service,
@@ -58,13 +67,13 @@ def simulate(scenario: Scenario, seed: int) -> Fleet:
         stack_window_s=scenario.stack_window_s,
         kinds=found.kinds,
         names=found.names,
-        samples=count_series(found, counts),
-        totals=counts.sum(axis=0, dtype=np.float64),
+        samples=samples,
+        totals=totals,
         stacks=costs.stacks,
         stack_samples=counts.reshape(len(counts), -1, ratio).sum(axis=2, dtype=np.float64),
         metrics=build_metrics(scenario, injected, load, costs.total, timeline, streams),
         changes=tuple(sorted(changes, key=lambda change: (change.time, change.id))),
-        truth=tuple(truth),
+        truth=tuple(told),
         meta={"scenario": scenario.name, "seed": seed, "servers": scenario.servers.count},
     )
     return Fleet(dataset, counts)

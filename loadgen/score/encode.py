@@ -25,6 +25,7 @@ def score_to_json(score: Score, curves: Sequence[Curve] = ()) -> dict[str, Any]:
         "rates": {
             "precision": rate_to_json(score.precision),
             "recall": rate_to_json(score.recall),
+            "detectable": rate_to_json(score.detectable),
             "false_positive_rate": score.false_positive_rate and rate_to_json(score.false_positive_rate),
             "repeated": rate_to_json(score.repeated),
         },

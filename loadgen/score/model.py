@@ -33,6 +33,7 @@ class TruthRow:
     delta: float
     change: str | None  # the culprit's id
     changes: tuple[str, ...] = ()  # all that had a part in it, where there is no one culprit
+    standard_error: float | None = None  # of ``delta`` over ten hours, from sampling alone
 
     @property
     def gcpu(self) -> bool:

@@ -113,7 +113,7 @@ def _truth_row(raw: Mapping[str, Any]) -> TruthRow:
     end = None if raw.get("end") is None else fields.moment(raw, "end")
     if end is not None and end < start:
         raise InvalidMessage("end: before start")
-    change = raw.get("change")
+    change, error = raw.get("change"), raw.get("standard_error")
     return TruthRow(
         id=fields.text(raw, "id"),
         kind=kind,
@@ -126,6 +126,7 @@ def _truth_row(raw: Mapping[str, Any]) -> TruthRow:
         delta=fields.number(raw, "delta") if expected or raw.get("delta") is not None else 0.0,
         change=None if change is None else fields.text(raw, "change"),
         changes=fields.texts(raw, "changes"),
+        standard_error=None if error is None else fields.number(raw, "standard_error"),
     )
 
 

@@ -31,6 +31,11 @@ MISPLACED = "a regression, at another time"
 """What a false positive is called whose series did regress, within a day but outside the tolerance."""
 
 
+DETECTABLE = 8.0
+"""Standard errors from which on a step can be told: five make it significant among thousands of series, and
+three more let noise take as much away as it will in one case of a thousand."""
+
+
 @dataclass(frozen=True, slots=True)
 class Slice:
     """The figures of one kind or size. ``rows`` are truth rows of it that have an event, of all."""
@@ -59,6 +64,7 @@ class Score:
     matching: Matching
     precision: Rate
     recall: Rate
+    detectable: Rate  # recall of the steps that sampling noise does not hide, see DETECTABLE
     false_positive_rate: Rate | None  # per scanned series; None without a funnel
     repeated: Rate  # of events
     kinds: tuple[Slice, ...]
@@ -98,6 +104,7 @@ def score(
         matching=matching,
         precision=Rate(len(true), len(matching.judged)),
         recall=Rate(len(true), len(expected)),
+        detectable=_recall_of([row for row in expected if is_detectable(row)], told),
         false_positive_rate=Rate(min(len(false), funnel.series), funnel.series) if funnel else None,
         repeated=Rate(len(matching.having("repeated")), len(matching.judged)),
         kinds=_kinds(truth, told),
@@ -112,6 +119,12 @@ def score(
         root_cause=_root_cause(true, false),
         funnel=funnel,
     )
+
+
+def is_detectable(row: TruthRow) -> bool:
+    """Tell whether a row is a step of gCPU that stands out of what sampling alone makes of its series."""
+    sudden = row.kind == "regression" and row.until <= row.start
+    return sudden and row.standard_error is not None and abs(row.delta) >= DETECTABLE * row.standard_error
 
 
 def size_of(delta: float) -> str:
@@ -160,12 +173,16 @@ def _on_gcpu(judged: Iterable[Judged]) -> list[Judged]:
     return [one for one in judged if one.event.metric_kind != "service"]
 
 
+def _recall_of(rows: Sequence[TruthRow], told: set[str]) -> Rate:
+    return Rate(sum(row.id in told for row in rows), len(rows))
+
+
 def _recall_by_size(rows: Sequence[TruthRow], told: set[str]) -> tuple[tuple[str, Rate], ...]:
     rates = {}
     for name, _, _ in SIZES:
         sized = [row for row in rows if size_of(row.delta) == name]
         if sized:
-            rates[name] = Rate(sum(row.id in told for row in sized), len(sized))
+            rates[name] = _recall_of(sized, told)
     return tuple(rates.items())
 
 

@@ -41,6 +41,7 @@ def _parts(score: Score) -> Iterator[RenderableType]:
         [
             ("precision", score.precision),
             ("recall", score.recall),
+            ("recall of detectable steps", score.detectable),
             ("false positives per scanned series", score.false_positive_rate or Rate(0, 0)),
             ("repeated, of events", score.repeated),
         ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -93,20 +94,24 @@ class CandidateSeries:
         rows = [self._row[candidates[place].metric_kind, candidates[place].metric] for place in asked]
         change: IntArray = np.array([self._column(candidates[place].change_time) for place in asked])
         levels: FloatArray = self._levels[rows]
-        where = {
-            "change_index": np.clip(change, 1, levels.shape[1] - 1),
-            "analysis_index": self._column(self._scan.analysis_start),
-            "extended_index": self._column(self._scan.analysis_end),
-            "resolution_s": self._workload.resolution_s,
-            "rising": self._workload.direction == "up",
-        }
-        if seasonal:
-            found = judge_seasonality(levels + self._cycles[rows], self._weights[rows], **where)
-        else:
-            found = [one.verdict for one in judge_went_away(levels, self._weights[rows], **where)]
+        shown = levels + self._cycles[rows] if seasonal else levels
+        judge = judge_seasonality if seasonal else _judge_went_away
+        found = judge(
+            shown,
+            self._weights[rows],
+            change_index=np.clip(change, 1, levels.shape[1] - 1),
+            analysis_index=self._column(self._scan.analysis_start),
+            extended_index=self._column(self._scan.analysis_end),
+            resolution_s=self._workload.resolution_s,
+            rising=self._workload.direction == "up",
+        )
         for place, verdict in zip(asked, found, strict=True):
             verdicts[place] = verdict
         return verdicts
 
     def _column(self, time: float) -> int:
         return round((time - self._scan.start) / self._workload.resolution_s)
+
+
+def _judge_went_away(values: FloatArray, weights: FloatArray, **where: Any) -> list[Verdict]:
+    return [one.verdict for one in judge_went_away(values, weights, **where)]

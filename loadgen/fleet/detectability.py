@@ -1,0 +1,48 @@
+"""How large an injected change is against what sampling makes of its series."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from loadgen.fleet.timeline import DAY_S, Timeline
+from pipeline.model import FloatArray
+
+AFTER_S = 10 * 3600.0
+"""What is compared: ten hours, the analysis and extended window of FrontFaaS (FBDetect Table 3) ..."""
+
+BEFORE_S = 2 * DAY_S
+"""... with two days before."""
+
+
+def with_standard_error(
+    row: Mapping[str, Any],
+    samples: FloatArray,
+    totals: FloatArray,
+    dispersion: FloatArray,
+    timeline: Timeline,
+) -> Mapping[str, Any]:
+    """Return a truth row with the standard error of its change, as a gCPU ratio.
+
+    It is that of sampling and of the servers' variance (FBDetect, Expression 7): no method can do better.
+
+    Args:
+        row: The truth.
+        samples: (windows,) of the main series.
+        totals: (windows,) of the service.
+        dispersion: (windows,) by which the variance of counts exceeds their mean, relative.
+        timeline: The windows.
+    """
+    change = int((row["start"] - timeline.start) / timeline.window_s)
+    before = slice(max(change - round(BEFORE_S / timeline.window_s), 0), change)
+    after = slice(change, change + round(AFTER_S / timeline.window_s))
+    variance = 0.0
+    for span in (before, after):
+        total = float(totals[span].sum())
+        if not total:
+            return row
+        share = max(float(samples[span].sum()), 1.0) / total
+        spread = 1 + float(dispersion[span].mean())
+        variance += share * max(1 - share, 0.0) * spread / total
+    return {**row, "standard_error": math.sqrt(variance)}
