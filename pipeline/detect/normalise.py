@@ -51,7 +51,8 @@ class Normalised:
 def values_and_weights(matrix: SeriesMatrix) -> tuple[FloatArray, FloatArray]:
     """Return levels (series, windows) and what each point weighs (broadcastable); no data weighs 0.
 
-    A gCPU ratio's variance is inverse to the samples it was taken from, so it weighs as many.
+    A gCPU ratio's variance is inverse to the samples it was taken from, so it weighs as many. What the
+    whole did to all shares is taken out, where the matrix says what that was.
     """
     if matrix.kinds and matrix.kinds[0] == "service":
         known: FloatArray = np.isfinite(matrix.samples).astype(np.float64)
@@ -59,6 +60,9 @@ def values_and_weights(matrix: SeriesMatrix) -> tuple[FloatArray, FloatArray]:
     values = np.divide(
         matrix.samples, matrix.totals, out=np.full(matrix.samples.shape, np.nan), where=matrix.totals > 0
     )
+    if matrix.dilution is not None:
+        level = matrix.samples.sum(axis=1) / max(float(matrix.totals.sum()), 1.0)
+        values /= _dilution(matrix.dilution, level)
     return values, matrix.totals
 
 

@@ -75,7 +75,7 @@ class CandidateSeries:
         return float(np.average(self._levels[row, span][known], weights=self._weights[row, span][known]))
 
     def is_gradual(self, candidate: Candidate, since: float) -> bool:
-        """Tell whether the series has grown steadily since a moment, rather than stepped at the candidate's."""
+        """Tell whether the series has grown steadily since a moment, rather than stepped at the change."""
         row = self._row.get((candidate.metric_kind, candidate.metric))
         first, change = max(self._column(since), 0), self._column(candidate.change_time)
         if row is None:

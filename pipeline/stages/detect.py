@@ -16,8 +16,10 @@ from pipeline.clock import Clock, to_iso
 from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.codec.scans import decode_progress, encode_scan, split_scan
 from pipeline.detect.composition import with_dilution
+from pipeline.detect.kdd2018 import find_kdd2018
+from pipeline.detect.long_term import find_long_term
 from pipeline.detect.scan import ScanConfig, Windows, find_candidates
-from pipeline.model import Outgoing, Progress, Record, Scan
+from pipeline.model import Candidate, Outgoing, Progress, Record, Scan, SeriesMatrix
 from pipeline.stages.base import Decoder
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
@@ -55,9 +57,6 @@ class DetectStage:
         self._store = store
         self._clock = clock
         self._workloads = tuple(workloads)
-        for workload in self._workloads:
-            if "long_term" in workload.detectors:
-                log.warning("workload %s: the long_term detector does not exist yet", workload.name)
         self._partition_idle_s = partition_idle_s
         self._config = config or ScanConfig()
         self._services: dict[str, _Service] = {}
@@ -148,12 +147,8 @@ class DetectStage:
         matrix = self._store.series(workload.series, service, start, end, workload.resolution_s)
         columns = [workload.historical_s, workload.historical_s + workload.analysis_s, workload.span_s]
         analysis, extended, last = (round(seconds / workload.resolution_s) for seconds in columns)
-        candidates = find_candidates(
-            with_dilution(matrix, history=analysis),
-            Windows(analysis, extended, last),
-            direction=workload.direction,
-            config=self._config,
-        )
+        windows = Windows(analysis, extended, last)
+        candidates = _detect(with_dilution(matrix, history=analysis), windows, workload, self._config)
         log.info(
             "scan service=%s workload=%s end=%s series=%d candidates=%d",
             service,
@@ -172,3 +167,23 @@ class DetectStage:
             series=len(matrix.names),
             candidates=candidates,
         )
+
+
+def _detect(
+    matrix: SeriesMatrix, windows: Windows, workload: Workload, config: ScanConfig
+) -> tuple[Candidate, ...]:
+    """Run the workload's detectors; where two find the same kind of change in a series, the first counts."""
+    found: dict[tuple[str, str, str], Candidate] = {}
+    for detector in workload.detectors:
+        match detector:
+            case "short_term":
+                candidates = find_candidates(matrix, windows, direction=workload.direction, config=config)
+            case "kdd2018":
+                candidates = find_kdd2018(matrix, windows, direction=workload.direction)
+            case "long_term":
+                candidates = find_long_term(
+                    matrix, windows, direction=workload.direction, **workload.threshold.model_dump()
+                )
+        for candidate in candidates:
+            found.setdefault((candidate.metric_kind, candidate.metric, candidate.kind), candidate)
+    return tuple(found.values())

@@ -113,7 +113,7 @@ def _grown(store: Store, scan: Scan, workload: Workload, found: Sequence[OpenReg
         own = member is regression.candidate
         if member is None or told is None or (regression.id in updates and not own):
             continue
-        if has_grown(candidate, told, delta=member.delta, **workload.threshold.model_dump()):
+        if has_grown(candidate, before=member.before, told=told, **workload.threshold.model_dump()):
             updates[regression.id] = Update(
                 kind="updated",
                 regression=regression,
