@@ -18,11 +18,12 @@ noise is itself an estimate. ``p_values`` accounts for all three.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from pipeline.model import BoolArray, FloatArray, IntArray
 
@@ -109,9 +110,9 @@ def p_values(root: FloatArray, freedom: FloatArray, span: FloatArray, splits: In
         span: (series,) U.
         splits: (series,) how many were searched.
     """
-    one = 2 * stats.t.sf(np.abs(root), freedom)
-    normal = stats.norm.isf(np.maximum(one, 1e-300) / 2)
-    searched = one + span * normal * stats.norm.pdf(normal)
+    one = 2 * special.stdtr(freedom, -np.abs(root))
+    normal = -special.ndtri(np.maximum(one, 1e-300) / 2)
+    searched = one + span * normal * np.exp(-(normal**2) / 2) / math.sqrt(2 * math.pi)
     independent = -np.expm1(splits * np.log1p(-np.minimum(one, 1 - 1e-12)))
     result: FloatArray = np.minimum(np.minimum(searched, independent), 1.0)
     return result

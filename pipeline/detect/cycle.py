@@ -1,9 +1,9 @@
 """The daily cycle of many series at once: the waves that each day of the history repeats.
 
 A service's mix follows its users' day. What the day explains is neither noise nor change, so the detector
-compares a series with what it does at these hours. Each day of the history is fitted by itself, around its own
-mean, and the cycle is what most days have in common: neither a step nor a trouble of one day makes a cycle, and
-a slow drift is none.
+compares a series with what it does at these hours. Each day of the history is fitted by itself, around its
+own mean, and the cycle is what most days have in common: neither a step nor a trouble of one day makes a
+cycle, and a slow drift is none.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from pipeline.model import FloatArray
 
@@ -99,7 +99,7 @@ def _common(
     mass = np.where(weights > 0, weights, 0.0).sum(axis=-1) / np.maximum((weights > 0).sum(axis=-1), 1)
     sampling = variance / np.maximum(mass, 1e-300) * 2 / (day * days)
     power = (common**2).sum(axis=1)
-    significant = power > stats.chi2.isf(config.significance, terms) * sampling
+    significant = power > special.chdtri(terms, config.significance) * sampling
     differing = (spread**2).mean(axis=1) / days
-    consistent = power > terms * stats.f.isf(config.consistency, terms, days - 1) * differing
+    consistent = power > terms * special.fdtri(terms, days - 1, 1 - config.consistency) * differing
     return np.where((significant & consistent)[:, None], common, 0.0)

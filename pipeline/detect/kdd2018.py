@@ -39,6 +39,9 @@ BLOCKS = 13
 
 HOUR_S = 3600.0
 
+_KNOWN = 1e9
+"""Degrees of freedom of a variance that is not estimated."""
+
 
 @dataclass(frozen=True, slots=True)
 class Kdd2018Config:
@@ -133,7 +136,13 @@ def find_kdd2018(
 
 
 def cusum(
-    values: FloatArray, weights: FloatArray, variance: FloatArray, scale: FloatArray, *, first: int = 1
+    values: FloatArray,
+    weights: FloatArray,
+    variance: FloatArray,
+    scale: FloatArray,
+    *,
+    first: int = 1,
+    freedom: FloatArray | float = _KNOWN,
 ) -> Cusum:
     """Return each series' scaled CUSUM: where it is lowest, and how likely by chance (KDD 2018 §2.1).
 
@@ -143,6 +152,7 @@ def cusum(
         variance: (series,) long-run variance of a window of weight 1.
         scale: (series,) by which the statistic is divided, positive.
         first: Smallest index the change point may have.
+        freedom: (series,) degrees of freedom with which the variance was estimated.
     """
     tiny = np.finfo(np.float64).tiny
     total = np.maximum(weights.sum(axis=1), tiny)
@@ -154,17 +164,20 @@ def cusum(
     depth[depth <= 1e-12 * np.abs(mean)] = 0.0  # what rounding leaves of a constant series is no change
     reached = np.minimum(depth / np.sqrt(np.maximum(variance / total, tiny)), 1e3)
     searched = weights[:, max(first - 1, 0) :].sum(axis=1) / total
-    return Cusum((lowest + 1).astype(np.int64), depth / scale, _bridge_exceeds(reached, searched))
+    return Cusum((lowest + 1).astype(np.int64), depth / scale, _bridge_exceeds(reached, searched, freedom))
 
 
-def _bridge_exceeds(bound: FloatArray, share: FloatArray) -> FloatArray:
-    """Return how likely a Brownian bridge exceeds a bound within that share of its length from one end."""
+def _bridge_exceeds(bound: FloatArray, share: FloatArray, freedom: FloatArray | float) -> FloatArray:
+    """Return how likely a Brownian bridge exceeds a bound within that share of its length from one end.
+
+    The bound is in units of an estimated standard deviation: exp(-2 x²), averaged over the chi-squared
+    distribution of its square, is (1 + 4 x² / ν)^(-ν/2), and Student's distribution replaces the normal one.
+    """
     share = np.clip(share, 1e-9, 1.0)
     spread = np.sqrt(np.maximum(share * (1 - share), 1e-18))
-    whole = np.exp(-2 * bound**2)
-    return np.asarray(
-        stats.norm.sf(bound / spread) + whole * stats.norm.cdf((2 * share - 1) * bound / spread)
-    )
+    whole = np.exp(-freedom / 2 * np.log1p(4 * bound**2 / freedom))
+    inside = stats.t.cdf((2 * share - 1) * bound / spread, freedom)
+    return np.asarray(stats.t.sf(bound / spread, freedom) + whole * inside)
 
 
 def _examine(
@@ -183,22 +196,22 @@ def _examine(
     length = points_of(config.cusum_s, matrix.resolution_s)
     # Blocks as long as the levels that are compared, if the data hold enough of them.
     longest = max(1, min(length // 4, series.shape[1] // BLOCKS))
-    variance, _ = long_run_variance(series, weights, longest=longest)
+    variance, freedom = long_run_variance(series, weights, longest=longest)
     span = slice(-length, None)
     series, plain, weights = series[:, span], plain[:, span], weights[:, span].copy()
     scale = _scales(series, weights, config)
     smooth = _smooth(series, weights, matrix.resolution_s, config)
     if config.truncate:
-        down = cusum(-smooth, weights, variance, scale)
+        down = cusum(-smooth, weights, variance, scale, freedom=freedom)
         fallen = np.flatnonzero(down.p_value < config.significance)
         weights[fallen] *= np.arange(weights.shape[1]) >= down.index[fallen, None]
         smooth[fallen] = _smooth(series[fallen], weights[fallen], matrix.resolution_s, config)
     recent = max(series.shape[1] - scan, 1)
-    found = cusum(smooth, weights, variance, scale, first=recent)
+    found = cusum(smooth, weights, variance, scale, first=recent, freedom=freedom)
     clears = (found.p_value < config.significance) & (found.index < series.shape[1])
     index = found.index
     if config.second_pass:
-        second = cusum(series[:, recent:], weights[:, recent:], variance, scale)
+        second = cusum(series[:, recent:], weights[:, recent:], variance, scale, freedom=freedom)
         index = np.minimum(recent + second.index, series.shape[1] - 1)
         clears &= second.p_value < config.second_significance
     start = matrix.start + (values.shape[1] - series.shape[1]) * matrix.resolution_s

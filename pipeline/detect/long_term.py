@@ -71,7 +71,11 @@ class _Days:
 
 @dataclass(frozen=True, slots=True)
 class _Levels:
-    """Levels on the days compared: (series, days) each; NaN where a day has too little data."""
+    """Levels on the days compared: (series, days) each; NaN where a day has too little data.
+
+    The first start is the historical window's, which a younger series may lack. All others must be there: one
+    that is younger than a week cannot tell a weekend from a regression.
+    """
 
     starts: FloatArray
     ends: FloatArray
@@ -79,7 +83,7 @@ class _Levels:
     @property
     def baseline(self) -> FloatArray:
         """The larger of the levels at the starts (FBDetect §5.4.5)."""
-        return np.asarray(self.starts.max(axis=1))
+        return np.asarray(np.fmax(self.starts[:, 0], self.starts[:, 1:].max(axis=1)))
 
     @property
     def current(self) -> FloatArray:
@@ -248,13 +252,22 @@ def _season_and_trend(
     day, week = points_of(DAY_S, resolution_s), points_of(WEEK_S, resolution_s)
     if day < config.season.min_points or values.shape[1] < config.season.min_cycles * day:
         return np.zeros(values.shape), moving_mean(values, weights, days.length)
-    weekly = find_periods(values, weights, resolution_s, config=config.season).weekly
-    seasonal, trend = np.zeros(values.shape), np.zeros(values.shape)
-    for rows, periods in ((~weekly, [day]), (weekly, [day, week])):
+    # Nothing on this path looks closer than an hour, and STL's cost grows with the windows.
+    width = max(1, day // 24)
+    means, mass = block_means(values, weights, width)
+    weekly = find_periods(means, mass, resolution_s * width, config=config.season).weekly
+    seasonal, trend = np.zeros(means.shape), np.zeros(means.shape)
+    for rows, periods in ((~weekly, [day // width]), (weekly, [day // width, week // width])):
         if rows.any():
-            parts = decompose(values[rows], weights[rows], periods, config=config.season)
+            parts = decompose(means[rows], mass[rows], periods, config=config.season)
             seasonal[rows], trend[rows] = parts.seasonal, parts.trend
-    return seasonal, trend
+    return _spread(seasonal, width, values.shape[1]), _spread(trend, width, values.shape[1])
+
+
+def _spread(means: FloatArray, width: int, windows: int) -> FloatArray:
+    """Return each block's value for all of its windows; the oldest windows may have no block of their own."""
+    repeated = np.repeat(means, width, axis=1)
+    return np.pad(repeated, ((0, 0), (windows - repeated.shape[1], 0)), mode="edge")
 
 
 def _means(trend: FloatArray, spans: tuple[slice, ...]) -> FloatArray:
@@ -273,5 +286,6 @@ def _statistic(levels: _Levels, variance: FloatArray) -> FloatArray:
 def _mean_variance(values: FloatArray, weights: FloatArray, days: _Days) -> tuple[FloatArray, FloatArray]:
     """Return the variance of a day's mean, and the degrees of freedom of that estimate."""
     variance, freedom = long_run_variance(values, weights, longest=days.length)
-    mass = days.length * np.maximum(weights.mean(axis=1), np.finfo(np.float64).tiny)
+    known = np.maximum((weights > 0).sum(axis=1), 1)
+    mass = days.length * np.maximum(weights.sum(axis=1) / known, np.finfo(np.float64).tiny)
     return variance / mass, freedom

@@ -11,12 +11,16 @@ by chance.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from pipeline.model import FloatArray
+
+_RANDOM_WALK = 1.0
+"""Power of their length by which the variance of a random walk's means exceeds that of white noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +48,9 @@ def unit_variance(
 
     Args:
         observed: (series, history) counts, or values times their weights.
-        exposure: (series, history) counts expected, or weights; 0 where there is no data. The mean of a
-            block is what was observed by its exposure, and its variance the result by the exposure: for
-            counts the dispersion, 1 if only sampling makes noise.
+        exposure: (series, history) or (1, history) counts expected, or weights; 0 where there is no data. The
+            mean of a block is what was observed by its exposure, and its variance the result by the exposure:
+            for counts the dispersion, 1 if only sampling makes noise.
         longest: How many windows are compared as one level.
         apart: How many windows lie between the middles of the two levels.
         counts: Whether ``observed`` are counts, whose noise is skewed where they are few.
@@ -61,49 +65,65 @@ def unit_variance(
     while scales[-1] > 1:
         scales.append(scales[-1] // config.ratio or 1)
     scales.reverse()
+    # Of a short history, a quarter at most is given up for the distance.
+    lags = [max(1, min(round(apart / width), history // width // 4)) for width in scales]
     found = [
-        _at_scale(observed, exposure, width, max(1, round(apart / width)), counts, config) for width in scales
+        _at_scale(observed, exposure, width, lag, counts, config)
+        for width, lag in zip(scales, lags, strict=True)
     ]
     variances, freedoms = (np.stack(column) for column in zip(*found, strict=True))
     best = variances.argmax(axis=0)
     # An estimate that is the largest cannot fall shorter of the truth than the next finer one does.
     rows = np.arange(len(observed))
-    return variances[best, rows], freedoms[np.maximum(best - 1, 0), rows]
+    growth = np.ones(len(observed))
+    if longest > scales[-1] > 1:
+        # Longer means than the history has blocks of: their variance grows on as it has grown so far.
+        ratios = np.divide(variances[-1], variances[0], out=np.ones(len(rows)), where=variances[0] > 0)
+        slope = np.log(np.clip(ratios, 1.0, None)) / math.log(scales[-1])
+        growth = (longest / scales[-1]) ** np.minimum(slope, _RANDOM_WALK)
+    return variances[best, rows] * growth, freedoms[np.maximum(best - 1, 0), rows]
 
 
 def _at_scale(
     observed: FloatArray, exposure: FloatArray, width: int, lag: int, counts: bool, config: NoiseConfig
 ) -> tuple[FloatArray, FloatArray]:
-    if width > 1:
-        blocks = observed.shape[1] // width
-        # The newest windows matter most, so that what does not fill a block is left out at the old end.
-        newest = slice(observed.shape[1] - blocks * width, None)
-        shape = (len(observed), blocks, width)
-        observed = observed[:, newest].reshape(shape).sum(axis=2)
-        exposure = exposure[:, newest].reshape(shape).sum(axis=2)
+    observed, exposure = _block_sums(observed, width), _block_sums(exposure, width)
     known = exposure > 0
-    inverse = np.divide(1.0, exposure, out=np.zeros(exposure.shape), where=known)
+    inverse = 1.0 / np.where(known, exposure, np.inf)
     means = observed * inverse
-    spread = inverse[:, lag:] + inverse[:, :-lag]
     both = known[:, lag:] & known[:, :-lag]
-    changes = means[:, lag:] - means[:, :-lag]
-    squares = np.divide(changes**2, spread, out=np.zeros(spread.shape), where=both)
-    pairs = both.sum(axis=1)
+    spread = np.where(both, inverse[:, lag:] + inverse[:, :-lag], np.inf)
+    squares = means[:, lag:] - means[:, :-lag]
+    squares *= squares
+    squares /= spread
+    pairs = np.broadcast_to(both.sum(axis=1), len(squares))
     variance = squares.sum(axis=1) / np.maximum(pairs, 1)
     # Transients of the past say nothing about noise; but a rare thing's few samples are no outliers.
-    few = exposure.sum(axis=1) < config.typical * known.sum(axis=1) if counts else np.zeros(len(means), bool)
+    few = observed.sum(axis=1) < config.typical * known.sum(axis=1) if counts else np.zeros(len(means), bool)
     robust = np.flatnonzero(~few)
     if squares.shape[1] > config.many:  # then the plain mean does, but where something stands out
-        outlying = stats.chi2.isf(0.01 / squares.shape[1], 1)
+        outlying = special.chdtri(1, 0.01 / squares.shape[1])
         robust = np.flatnonzero(~few & (squares.max(axis=1) > outlying * variance))
     if len(robust):
         variance[robust] = _cut_mean(squares[robust], pairs[robust], variance[robust], config.cut)
     return variance, np.maximum(pairs * config.efficiency, 1.0)
 
 
+def _block_sums(values: FloatArray, width: int) -> FloatArray:
+    """Return sums of blocks; the newest windows matter most, so what fills none is left out at the old end."""
+    first = values.shape[1] % width
+    sums = values[:, first::width]
+    # By the place in the block: sums over an axis as short as most blocks are cost several times as much.
+    for place in range(first + 1, first + width):
+        sums = sums + values[:, place::width]
+    return sums
+
+
 def _cut_mean(squares: FloatArray, pairs: FloatArray, variance: FloatArray, cut: float) -> FloatArray:
     """Return the mean of squares that are cut at a quantile of what the mean implies (Huber's proposal 2)."""
-    kept = stats.chi2.cdf(cut, 3) + cut * stats.chi2.sf(cut, 1)
+    kept = special.chdtr(3, cut) + cut * special.chdtrc(1, cut)
+    divisor, limited = kept * np.maximum(pairs, 1), np.empty_like(squares)
     for _ in range(20):
-        variance = np.minimum(squares, cut * variance[:, None]).sum(axis=1) / (kept * np.maximum(pairs, 1))
+        np.minimum(squares, (cut * variance)[:, None], out=limited)
+        variance = limited.sum(axis=1) / divisor
     return variance

@@ -91,30 +91,25 @@ def _normalise_counts(
     level = counts[:, :history].sum(axis=1) / max(float(totals[:history].sum()), 1.0)
     # What was not there in the history has no cycle either; any scale serves to compare it with itself.
     scale = np.where(level > 0, level, 1.0)
-    near = unit_variance(
-        counts[:, :history],
-        scale[:, None] * totals[:history],
-        longest=1,
-        apart=1,
-        counts=True,
-        config=config.noise,
-    )[0]
-    past = counts[:, :history]
-    if matrix.dilution is not None:
-        past = past / _dilution(matrix.dilution, level)[:, :history]
-    ratios = np.divide(past, totals[:history], out=np.zeros(past.shape), where=totals[:history] > 0)
+    past, past_totals = counts[:, :history], totals[None, :history]
+    # Of shares, where a count's dispersion is the variance by the level.
+    near = unit_variance(past, past_totals, longest=1, apart=1, counts=True, config=config.noise)[0]
+    dilution = None if matrix.dilution is None else _dilution(matrix.dilution, level)
+    ratios = past / np.where(past_totals > 0, past_totals, np.inf)
+    if dilution is not None:
+        ratios /= dilution[:, :history]
     cycle = fit_daily_cycle(
         ratios,
         totals[:history],
-        np.maximum(near, 1 - level) * level,
+        np.maximum(near, (1 - level) * level),
         start=matrix.start,
         resolution_s=matrix.resolution_s,
         windows=counts.shape[1],
         config=config.cycle,
     )
     exposure = np.maximum(scale[:, None] + cycle, _LEAST_SHARE * scale[:, None]) * totals
-    if matrix.dilution is not None:
-        exposure *= _dilution(matrix.dilution, level)
+    if dilution is not None:
+        exposure *= dilution
     variance, freedom = unit_variance(
         counts[:, :history],
         exposure[:, :history],

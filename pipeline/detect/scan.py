@@ -24,7 +24,7 @@ from pipeline.detect.change_point import (
 )
 from pipeline.detect.cycle import DAY_S
 from pipeline.detect.noise import unit_variance
-from pipeline.detect.normalise import Normalised, NormaliseConfig, normalise, values_and_weights  # noqa: F401
+from pipeline.detect.normalise import NormaliseConfig, Normalised, normalise, values_and_weights  # noqa: F401
 from pipeline.detect.week import roots_against_week
 from pipeline.model import BoolArray, Candidate, Direction, FloatArray, IntArray, SeriesMatrix
 
@@ -151,7 +151,7 @@ class _Search:
         self._week = round(7 * DAY_S / resolution_s)
         self._day = round(DAY_S / resolution_s)
         # A history of less than a week knows no weekends, and is not asked about them.
-        self._weekly = 1 < self._day and self._week + self._day <= windows.analysis
+        self._weekly = self._day > 1 and self._week <= windows.analysis
         self.start = baseline_start(windows, resolution_s, config)
 
     def isolate(self, row: int) -> _Found | None:
@@ -246,7 +246,7 @@ class _Search:
         places: tuple[int, int, int, int],
     ) -> tuple[FloatArray, Sums]:
         low, high, first, last = (max(place - self._week, 0) for place in places)
-        low = min(low, first - 1)
+        low = min(low, first)
         past = slice(low, high)
         splits = {"first": first - low, "last": last - low}
         week_ago = split_sums(observed[:, past], exposure[:, past], **splits)
@@ -274,7 +274,10 @@ def baseline_start(windows: Windows, resolution_s: float, config: ScanConfig) ->
     day = max(1, round(DAY_S / resolution_s))
     if length > day:
         length = -(-length // day) * day
-    return max(0, windows.analysis - length)
+    start = max(0, windows.analysis - length)
+    # Last week's change is told from as long a baseline, so that both hold the same days of the week.
+    week = 7 * day
+    return max(start, week) if week + day <= windows.analysis else start
 
 
 def _nothing(series: int) -> _Found:

@@ -11,7 +11,8 @@ leaves open is settled so:
 - The threshold is a number of standard errors, since a regression far below one standard deviation of a
   single window is still one. The standard error is that of the very same statistic at all earlier places of
   the series, which accounts for autocorrelation and odd distributions; it is never below that of independent
-  noise, and grows by what the season's own estimate adds.
+  noise, nor of that statistic at the same time of earlier days, which tells how far one day's cycle differs
+  from another's. It grows by what the season's own estimate adds.
 - A season must account for the change: one that does not rise there, beyond its own error, is no reason to
   drop. A pulse shorter than half of what is compared moves the mean only, so that either may show it.
 - A week that has been seen only once is too little for an autocorrelation. There the same rise, a week
@@ -136,7 +137,11 @@ def _judge(
     days_before = replace(day_before, before=slice(max(change - config.before_days * day, 0), change))
     verdict = _UNSEASONAL
     if _accounts(season, variances, days_before, config):
-        verdict = _compare(left, history, season.share, variances, days_before, config)
+        cyclic = [
+            max(variance, _variance_by_day(history, span, day_before) / (1 - season.share))
+            for variance, span in zip(variances, day_before.spans, strict=True)
+        ]
+        verdict = _compare(left, history, season.share, cyclic, days_before, config)
     if not verdict.passed:
         return verdict
     estimated = [variance * (1 + season.share) for variance in variances]
@@ -234,6 +239,20 @@ def _variance(history: FloatArray, windows: int, day: int) -> float:
     before = np.median(sliding_window_view(history[:-windows], day)[::step], axis=1)
     typical = 1.4826 * float(np.median(np.abs(after - before)))
     return max(typical**2, float(independent))
+
+
+def _variance_by_day(history: FloatArray, span: slice, place: _Place) -> float:
+    """Return the mean square of the same difference at the same time of earlier days; 0 if too few."""
+    shifts = np.arange(place.day, place.before.start + 1, place.day)
+    shifts = shifts[span.stop - shifts <= place.change]
+    if len(shifts) < 3:
+        return 0.0
+    rises = [
+        np.median(history[span.start - shift : span.stop - shift])
+        - np.median(history[place.before.start - shift : place.change - shift])
+        for shift in shifts.tolist()
+    ]
+    return float(np.mean(np.square(rises)))
 
 
 def _error(variance: float, span: slice, place: _Place) -> float:
