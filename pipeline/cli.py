@@ -20,6 +20,7 @@ COMMANDS = {
     "topics": ("pipeline.commands.topics", "Create or check the topics of topics.yaml."),
     "store": ("pipeline.commands.store", "Create or upgrade the tables."),
     "events": ("pipeline.commands.events", "Read regression events."),
+    "why": ("pipeline.commands.why", "Explain a reported or dropped candidate, step by step."),
     "report": ("pipeline.commands.report", "Draw one regression as a page."),
     "score": ("loadgen.score.command", "Hold events against a known truth."),
     "compare": ("loadgen.score.command", "Show what only one of two runs reports."),

@@ -9,7 +9,7 @@ import aiokafka
 from aiokafka.errors import KafkaError
 
 from loadgen.demo.status import Status
-from pipeline.codec.events import decode_event
+from pipeline.codec.events import DETECTED, decode_event
 from pipeline.codec.scans import decode_scan
 from pipeline.errors import BrokerUnavailable
 from pipeline.model import Scan
@@ -78,8 +78,9 @@ class Subscriber:
     def _take(self, topic: str, message: Any) -> None:
         if topic == "regressions":
             event = decode_event(message.value)
-            self._status.events.append(event)
-            self._on_event(event)
+            if event["type"] == DETECTED:  # what became of one later is told as well, and is no finding
+                self._status.events.append(event)
+                self._on_event(event)
         elif topic == "dead-letters":
             headers = dict(message.headers)
             reason = headers.get("reason", b"no reason").decode(errors="replace")

@@ -11,6 +11,7 @@ from pipeline.codec.events import decode_event
 from pipeline.codec.scans import decode_scan, join_scan
 from pipeline.config import Settings
 from pipeline.model import Outgoing, Record, Scan
+from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.base import Stage
 from pipeline.stages.factory import STAGES, build_stage
 from pipeline.storage.interface import Store
@@ -33,6 +34,7 @@ class Flow:
         clock: Clock,
         stream: str = "log",
         stages: Iterable[str] = STAGES,
+        without: Without = NOTHING,
     ) -> None:
         self._arguments: dict[str, Any] = {
             "settings": settings,
@@ -40,6 +42,7 @@ class Flow:
             "store": store,
             "stream": stream,
             "clock": clock,
+            "without": without,
         }
         self.stages: dict[str, Stage] = {}
         for name in stages:

@@ -14,6 +14,7 @@ from pipeline.backtest.flow import Flow
 from pipeline.codec.scans import encode_progress
 from pipeline.config import Settings
 from pipeline.model import Progress, Scan
+from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.factory import STAGES
 from pipeline.storage.arrays import ArrayStore
 from pipeline.workloads import Workload
@@ -68,6 +69,7 @@ def run_backtest(
     *,
     settings: Settings | None = None,
     advance: Callable[[int], None] | None = None,
+    without: Without = NOTHING,
 ) -> Backtest:
     """Run every stage but aggregate over a dataset: what streaming the same input would have reported.
 
@@ -76,6 +78,7 @@ def run_backtest(
         workloads: What to scan it by.
         settings: Only ``partition_idle_s`` matters.
         advance: Called with the number of scans that have been made since the last call.
+        without: Steps to leave out, which is for measuring what they are worth.
 
     Raises:
         ConfigError: a workload's setting that a stage refuses.
@@ -88,6 +91,7 @@ def run_backtest(
         settings=settings,
         clock=lambda: dataset.end,  # stands still: no partition falls silent in the middle of a file
         stages=[name for name in STAGES if name != "aggregate"],
+        without=without,
     )
     scans: list[Scan] = []
     events: list[dict[str, Any]] = []

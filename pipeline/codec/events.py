@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -11,10 +12,16 @@ import xxhash
 from pipeline.clock import to_iso
 from pipeline.codec import fields
 from pipeline.codec.inputs import change_to_json
+from pipeline.codec.scans import judgement_to_json
 from pipeline.errors import InvalidMessage
-from pipeline.model import Candidate, Regression
+from pipeline.model import Candidate, Regression, Scan
+from pipeline.rootcause.lifecycle import Update, UpdateKind
 
 DETECTED = "smidgen.regression.detected"
+UPDATED = "smidgen.regression.updated"
+RESOLVED = "smidgen.regression.resolved"
+
+_TYPES: Mapping[UpdateKind, str] = {"updated": UPDATED, "resolved": RESOLVED}
 
 
 def regression_id(service: str, workload: str, candidate: Candidate, scan_end: float) -> str:
@@ -29,8 +36,14 @@ def regression_id(service: str, workload: str, candidate: Candidate, scan_end: f
     return xxhash.xxh3_128_hexdigest(content)
 
 
-def regression_event(regression: Regression) -> dict[str, Any]:
-    """Return a regression as a CloudEvent (structured mode)."""
+def update_id(update: Update) -> str:
+    """Derive the id of an update: which regression, what became of it, which scan."""
+    content = orjson.dumps([update.regression.id, _TYPES[update.kind], update.time])
+    return xxhash.xxh3_128_hexdigest(content)
+
+
+def regression_event(regression: Regression, scan: Scan | None = None) -> dict[str, Any]:
+    """Return a regression as a CloudEvent (structured mode), with the windows of its scan if given."""
     candidate = regression.candidate
     return {
         "specversion": "1.0",
@@ -57,7 +70,58 @@ def regression_event(regression: Regression) -> dict[str, Any]:
                 {"change": change_to_json(s.change), "score": s.score, "factors": dict(s.factors)}
                 for s in regression.suspects
             ],
+            "passed": [judgement_to_json(judgement) for judgement in candidate.passed],
+            **({"scan": windows_to_json(scan)} if scan else {}),
         },
+    }
+
+
+def update_event(update: Update) -> dict[str, Any]:
+    """Return what has become of a regression as a CloudEvent (structured mode).
+
+    Metric, kind, ``before`` and ``after`` are those of the regression as it was reported; ``level`` and
+    ``change_time`` are new.
+    """
+    reported = update.regression.candidate
+    data: dict[str, Any] = {
+        "service": update.service,
+        "workload": update.workload,
+        "metric": reported.metric,
+        "metric_kind": reported.metric_kind,
+        "kind": reported.kind,
+        "regression": update.regression.id,
+        "regression_time": to_iso(reported.change_time),
+        "change_time": to_iso(update.change_time),
+        "detected_time": to_iso(update.time),
+        "before": reported.before,
+        "after": reported.after,
+        "level": update.level,
+        "share_remaining": update.share_remaining,
+    }
+    if update.grown:
+        grown = update.grown
+        data["grown"] = {"metric": grown.metric, "metric_kind": grown.metric_kind, **_levels(grown)}
+    else:
+        data["resolved_by"] = [change_to_json(change) for change in update.changes]
+    return {
+        "specversion": "1.0",
+        "id": update_id(update),
+        "type": _TYPES[update.kind],
+        "source": f"/smidgen/{update.service}",
+        "subject": reported.metric,
+        "time": to_iso(update.time),
+        "datacontenttype": "application/json",
+        "data": data,
+    }
+
+
+def windows_to_json(scan: Scan) -> dict[str, Any]:
+    """Return where the windows of a scan lie."""
+    return {
+        "start": to_iso(scan.start),
+        "analysis_start": to_iso(scan.analysis_start),
+        "analysis_end": to_iso(scan.analysis_end),
+        "end": to_iso(scan.end),
     }
 
 

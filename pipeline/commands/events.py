@@ -12,7 +12,7 @@ import orjson
 from rich.console import Console
 from rich.text import Text
 
-from pipeline.codec.events import decode_event
+from pipeline.codec.events import RESOLVED, UPDATED, decode_event
 from pipeline.commands.options import settings_options
 from pipeline.config import Settings
 from pipeline.errors import InvalidMessage
@@ -106,25 +106,21 @@ def _printer(console: Console) -> Callable[[Event], None]:
 
 def describe(event: Event) -> list[Text]:
     """Return an event as a few lines for people; what it lacks is left out."""
-    data = event["data"]
-    gcpu = data.get("metric_kind", "subroutine") != "service"
+    lines = {UPDATED: _grown, RESOLVED: _resolved}.get(str(event.get("type")), _detected)(event["data"])
+    return [*lines, Text(f"  id      {event['id']}", style="dim")]
+
+
+def _detected(data: Event) -> list[Text]:
+    kind = f"{data.get('workload', '')} {str(data.get('kind', '')).replace('_', '-')}"
     lines = [
-        Text.assemble(
-            (str(data.get("metric", "?")), "bold red"),
-            "  ",
-            (str(data.get("service", "?")), "bold"),
-            f"  {data.get('workload', '')} {str(data.get('kind', '')).replace('_', '-')}",
-        ),
-        Text(f"  since {data.get('change_time', '?')}  {_levels(data, gcpu)}"),
+        _heading(data, "bold red", kind),
+        Text(f"  since {data.get('change_time', '?')}  {_levels(data, _is_gcpu(data))}"),
     ]
     causes = data.get("root_causes") or []
     if causes:
-        change = causes[0].get("change", {})
-        title = f"{str(change.get('id', '?'))[:12]} {change.get('title', '')}"
-        author = f" by {change['author']}" if change.get("author") else ""
         score = f"  score {causes[0].get('score', 0):.2f}"
         others = f", {len(causes) - 1} more" if len(causes) > 1 else ""
-        lines.append(Text.assemble("  suspect ", (title, "yellow"), author, score, others))
+        lines.append(Text.assemble("  suspect ", *_change(causes[0].get("change", {})), score, others))
     else:
         lines.append(Text("  no suspect"))
     group = data.get("group") or []
@@ -132,8 +128,55 @@ def describe(event: Event) -> list[Text]:
         names = ", ".join(str(member.get("metric", "?")) for member in group[:5])
         more = f", {len(group) - 5} more" if len(group) > 5 else ""
         lines.append(Text(f"  with    {names}{more}"))
-    lines.append(Text(f"  id      {event['id']}", style="dim"))
     return lines
+
+
+def _grown(data: Event) -> list[Text]:
+    grown = data.get("grown") or {}
+    other = "" if grown.get("metric") == data.get("metric") else f"  by {grown.get('metric', '?')}"
+    return [
+        _heading(data, "bold red", f"{data.get('workload', '')} has grown"),
+        Text(f"  since {data.get('change_time', '?')}  {_present(data)}{other}"),
+        Text(f"  of      {data.get('regression', '?')}"),
+    ]
+
+
+def _resolved(data: Event) -> list[Text]:
+    lines = [
+        _heading(data, "bold green", f"{data.get('workload', '')} is resolved"),
+        Text(f"  since {data.get('change_time', '?')}  {_present(data)}"),
+        Text(f"  of      {data.get('regression', '?')}"),
+    ]
+    for change in (data.get("resolved_by") or [])[:1]:
+        lines.append(Text.assemble("  fix     ", *_change(change)))
+    return lines
+
+
+def _heading(data: Event, style: str, what: str) -> Text:
+    return Text.assemble(
+        (str(data.get("metric", "?")), style), "  ", (str(data.get("service", "?")), "bold"), f"  {what}"
+    )
+
+
+def _change(change: Event) -> list[str | tuple[str, str]]:
+    title = f"{str(change.get('id', '?'))[:12]} {change.get('title', '')}"
+    return [(title, "yellow"), f" by {change['author']}" if change.get("author") else ""]
+
+
+def _is_gcpu(data: Event) -> bool:
+    return bool(data.get("metric_kind", "subroutine") != "service")
+
+
+def _present(data: Event) -> str:
+    """Return the level now, and those of the report."""
+    try:
+        before, after, level = (float(data[name]) for name in ("before", "after", "level"))
+        share = float(data["share_remaining"])
+    except (KeyError, TypeError, ValueError):
+        return ""
+    if _is_gcpu(data):
+        return f"{level:.4%} of CPU, {share:.0%} of the rise from {before:.4%} to {after:.4%}"
+    return f"{level:g}, {share:.0%} of the change from {before:g} to {after:g}"
 
 
 def _levels(data: Event, gcpu: bool) -> str:

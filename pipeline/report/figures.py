@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -12,7 +11,7 @@ import plotly.graph_objects as go
 
 from pipeline.model import FloatArray
 from pipeline.report.flame import Icicle
-from pipeline.report.windows import ScanWindows
+from pipeline.report.windows import Line, ScanWindows
 
 When = Literal["before", "after"]
 
@@ -37,15 +36,6 @@ _ROW_HEIGHT = 26
 _LONGEST_LABEL = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One series as it is drawn. ``values`` is NaN where a window has no data."""
-
-    times: FloatArray  # (windows,) start of each
-    values: FloatArray  # (windows,)
-    ratio: bool  # gCPU, shown in per cent; otherwise the metric's own unit
-
-
 def series_figure(
     line: Line, windows: ScanWindows, change_time: float, before: float, after: float
 ) -> go.Figure:
@@ -54,7 +44,7 @@ def series_figure(
     unit = " %" if line.ratio else ""
     figure = go.Figure()
     # A point stands in the middle of its window.
-    moments = [_moment(time + windows.resolution_s / 2) for time in line.times]
+    moments = [moment(time + windows.resolution_s / 2) for time in line.times]
     figure.add_scatter(
         x=moments,
         y=(line.values * scale).tolist(),
@@ -68,15 +58,15 @@ def series_figure(
     for level, start, end in ((before, windows.start, change_time), (after, change_time, windows.end)):
         figure.add_shape(
             type="line",
-            x0=_moment(start),
-            x1=_moment(end),
+            x0=moment(start),
+            x1=moment(end),
             y0=level * scale,
             y1=level * scale,
             line={"color": INK, "width": 1.5, "dash": "dash"},
         )
-    figure.add_vline(x=_moment(change_time), line={"color": CHANGE, "width": 2})
+    figure.add_vline(x=moment(change_time), line={"color": CHANGE, "width": 2})
     figure.add_annotation(
-        x=_moment(change_time),
+        x=moment(change_time),
         y=1.0,
         yref="paper",
         yanchor="bottom",
@@ -182,8 +172,8 @@ def _shade(figure: go.Figure, windows: ScanWindows) -> None:
         if end <= start:
             continue
         figure.add_vrect(
-            x0=_moment(start),
-            x1=_moment(end),
+            x0=moment(start),
+            x1=moment(end),
             fillcolor=colour,
             line_width=0,
             layer="below",
@@ -222,6 +212,7 @@ def _percent(ratio: float) -> str:
     return f"{ratio * 100:.2f} %"
 
 
-def _moment(epoch_s: float) -> datetime:
+def moment(epoch_s: float) -> datetime:
+    """Return a time as plotly draws it."""
     # plotly draws local-looking times as they are written, so an offset must not be there.
     return datetime.fromtimestamp(epoch_s, tz=UTC).replace(tzinfo=None)

@@ -40,7 +40,9 @@ def gather(store: Store, event: Mapping[str, Any], workload: Workload) -> Report
     service = fields.text(data, "service")
     later = windows.end + workload.analysis_s
     source: Literal["gcpu", "service"] = "service" if data["metric_kind"] == "service" else "gcpu"
-    series = store.series(source, service, windows.start, later, workload.resolution_s)
+    shown = [data, *fields.listing(data, "group", optional=True)]
+    names = [(str(one["metric_kind"]), str(one["metric"])) for one in shown if isinstance(one, Mapping)]
+    series = store.series(source, service, windows.start, later, workload.resolution_s, names)
     after_end = max(windows.end, change_time + workload.analysis_s + workload.extended_s)
     stacks = store.stacks(
         service,

@@ -19,10 +19,10 @@ from pipeline.clock import to_iso
 from pipeline.codec import fields
 from pipeline.codec.inputs import change_from_json
 from pipeline.errors import InvalidMessage
-from pipeline.model import FloatArray, MetricKind, SeriesMatrix, StackMatrix, Suspect
-from pipeline.report.figures import Line, icicle_figure, series_figure
+from pipeline.model import SeriesMatrix, StackMatrix, Suspect
+from pipeline.report.figures import icicle_figure, series_figure
 from pipeline.report.flame import Icicle, icicle, largest_shifts
-from pipeline.report.windows import ScanWindows
+from pipeline.report.windows import Line, ScanWindows, line_of
 
 _SHIFTS = 12
 _NEW = 1000.0  # a rise to more than a thousand times is from practically nothing
@@ -56,7 +56,7 @@ def render_report(report: ReportData) -> str:
     ratio = data["metric_kind"] != "service"
     figures = _figures(report, data, change_time, tree)
     return (
-        _environment(ratio)
+        environment(ratio=ratio)
         .get_template("page.html")
         .render(
             plotly=Markup(get_plotlyjs() if figures else ""),
@@ -70,7 +70,7 @@ def render_report(report: ReportData) -> str:
             windows=report.windows,
             suspects=[_suspect(raw) for raw in fields.listing(data, "root_causes", optional=True)],
             group=[
-                {**_levels(member), "spark": _spark(_line(report.series, member, report.windows))}
+                {**_levels(member), "spark": _spark(_line(report.series, member))}
                 for member in fields.listing(data, "group", optional=True)
             ],
             ratio=ratio,
@@ -82,14 +82,14 @@ def _figures(
     report: ReportData, data: Mapping[str, Any], change_time: float, tree: Icicle
 ) -> dict[str, Markup]:
     figures: dict[str, Markup] = {}
-    line = _line(report.series, data, report.windows)
+    line = _line(report.series, data)
     if line is not None:
         plot = series_figure(line, report.windows, change_time, data["before"], data["after"])
-        figures["series"] = _embedded(plot, "series")
+        figures["series"] = embedded(plot, "series")
     if len(tree.paths) > 1:
         service, metric = data["service"], data["metric"]
-        figures["before"] = _embedded(icicle_figure(tree, service, metric, "before"), "before")
-        figures["after"] = _embedded(icicle_figure(tree, service, metric, "after"), "after")
+        figures["before"] = embedded(icicle_figure(tree, service, metric, "before"), "before")
+        figures["after"] = embedded(icicle_figure(tree, service, metric, "after"), "after")
     return figures
 
 
@@ -121,18 +121,9 @@ def _suspect(raw: object) -> Suspect:
     return Suspect(change_from_json(raw["change"]), fields.number(raw, "score"), factors)
 
 
-def _line(series: SeriesMatrix, data: Mapping[str, Any], windows: ScanWindows) -> Line | None:
+def _line(series: SeriesMatrix, data: Mapping[str, Any]) -> Line | None:
     """Return the values of an event's or a group member's metric, None if the store has none."""
-    wanted: tuple[MetricKind, str] = (data["metric_kind"], data["metric"])
-    row = next(
-        (i for i, key in enumerate(zip(series.kinds, series.names, strict=True)) if key == wanted), None
-    )
-    if row is None:
-        return None
-    empty = np.full(series.totals.shape, np.nan)
-    values: FloatArray = np.divide(series.samples[row], series.totals, out=empty, where=series.totals > 0)
-    times: FloatArray = series.start + np.arange(len(values), dtype=np.float64) * windows.resolution_s
-    return Line(times=times, values=values, ratio=wanted[0] != "service")
+    return line_of(series, data["metric_kind"], data["metric"])
 
 
 def _spark(line: Line | None) -> str:
@@ -149,7 +140,8 @@ def _spark(line: Line | None) -> str:
     )
 
 
-def _embedded(figure: go.Figure, name: str) -> Markup:
+def embedded(figure: go.Figure, name: str) -> Markup:
+    """Return a plot as HTML that needs plotly on the page."""
     return Markup(  # noqa: S704  # plotly escapes < > & in its JSON; labels were escaped by figures
         plotly.io.to_html(
             figure, include_plotlyjs=False, full_html=False, div_id=f"figure-{name}", config=_PLOTLY
@@ -157,7 +149,8 @@ def _embedded(figure: go.Figure, name: str) -> Markup:
     )
 
 
-def _environment(ratio: bool) -> Environment:
+def environment(*, ratio: bool) -> Environment:
+    """Return what templates are rendered with; ``ratio`` writes levels in per cent."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,

@@ -1,4 +1,4 @@
-"""The windows of the scan that found a regression, put together again from its event."""
+"""What is drawn: the windows of a scan, and one series over them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from pipeline.codec import fields
+from pipeline.model import FloatArray, Scan, SeriesMatrix
 from pipeline.workloads import Workload
 
 
@@ -25,15 +28,51 @@ class ScanWindows:
     end: float
 
 
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One series as it is drawn. ``values`` is NaN where a window has no data."""
+
+    times: FloatArray  # (windows,) start of each
+    values: FloatArray  # (windows,)
+    ratio: bool  # gCPU, shown in per cent; otherwise the metric's own unit
+
+
+def line_of(series: SeriesMatrix, kind: str, name: str) -> Line | None:
+    """Return one series of a matrix; None if it is not there."""
+    keys = list(zip(series.kinds, series.names, strict=True))
+    row = next((i for i, key in enumerate(keys) if key == (kind, name)), None)
+    if row is None:
+        return None
+    empty = np.full(series.totals.shape, np.nan)
+    values: FloatArray = np.divide(series.samples[row], series.totals, out=empty, where=series.totals > 0)
+    times: FloatArray = series.start + np.arange(len(values), dtype=np.float64) * series.resolution_s
+    return Line(times=times, values=values, ratio=kind != "service")
+
+
+def windows_of(scan: Scan, workload: Workload) -> ScanWindows:
+    """Return the windows of a scan."""
+    return ScanWindows(
+        resolution_s=workload.resolution_s,
+        start=scan.start,
+        analysis_start=scan.analysis_start,
+        analysis_end=scan.analysis_end,
+        end=scan.end,
+    )
+
+
 def scan_windows(event: Mapping[str, Any], workload: Workload) -> ScanWindows:
     """Return the windows that were scanned when the event was made.
 
-    The scan ended at the last re-run boundary at or before the event's ``detected_time``.
+    An event without them is older than they are: its scan ended at the last re-run boundary at or before
+    ``detected_time``.
 
     Raises:
         InvalidMessage: the event lacks a time, or it is wrong.
     """
     data = event["data"]
+    if isinstance(told := data.get("scan"), Mapping):
+        names = ("start", "analysis_start", "analysis_end", "end")
+        return ScanWindows(workload.resolution_s, *(fields.moment(told, name) for name in names))
     detected, change = fields.moment(data, "detected_time"), fields.moment(data, "change_time")
     step = workload.rerun_interval_s
     end = math.floor(detected / step + 1e-6) * step

@@ -15,6 +15,7 @@ from pipeline.filters.seasonality import judge_seasonality
 from pipeline.filters.verdict import Verdict
 from pipeline.filters.went_away import judge_went_away
 from pipeline.model import Candidate, FloatArray, IntArray, Scan
+from pipeline.stages.ablation import NOTHING, Without, normalise_config
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 
@@ -29,13 +30,14 @@ class CandidateSeries:
     out first and looks at lasting trends by itself (FBDetect §5.4.5).
     """
 
-    def __init__(self, store: Store, scan: Scan, workload: Workload) -> None:
+    def __init__(self, store: Store, scan: Scan, workload: Workload, *, without: Without = NOTHING) -> None:
         self._scan = scan
         self._workload = workload
         resolution_s = workload.resolution_s
         matrix = store.series(workload.series, scan.service, scan.start, scan.end, resolution_s)
         history = round(workload.historical_s / resolution_s)
-        matrix = with_dilution(matrix, history=history)
+        if "composition" not in without:
+            matrix = with_dilution(matrix, history=history)
         wanted = {(c.metric_kind, c.metric) for c in scan.candidates}
         rows = [row for row, key in enumerate(zip(matrix.kinds, matrix.names, strict=True)) if key in wanted]
         series = normalise(
@@ -48,6 +50,7 @@ class CandidateSeries:
             history=history,
             longest=max(1, matrix.samples.shape[1] - history),
             apart=max(1, matrix.samples.shape[1] - history),
+            config=normalise_config(without),
         )
         self._row = {(matrix.kinds[row], matrix.names[row]): place for place, row in enumerate(rows)}
         self._levels = series.levels()

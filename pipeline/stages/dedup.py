@@ -7,6 +7,7 @@ cost domain is dropped; one that belongs to a regression passed on by an earlier
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -24,8 +25,10 @@ from pipeline.filters.cost_shift import (
 from pipeline.filters.verdict import Verdict, divide
 from pipeline.gcpu.stacks import membership, share_changes
 from pipeline.model import Candidate, Dropped, Outgoing, Record, Scan, StackMatrix
+from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.base import Decoder
 from pipeline.stages.evidence import (
+    DAY_S,
     TOLERANCE_WINDOWS,
     changes_before,
     cluster_by_time,
@@ -45,11 +48,17 @@ class DedupStage:
     name = "dedup"
 
     def __init__(
-        self, *, store: Store, workloads: Sequence[Workload], config: ExplainedConfig | None = None
+        self,
+        *,
+        store: Store,
+        workloads: Sequence[Workload],
+        config: ExplainedConfig | None = None,
+        without: Without = NOTHING,
     ) -> None:
         self._store = store
         self._workloads = {workload.name: workload for workload in workloads}
         self._config = config or ExplainedConfig()
+        self._without = without
         self.inputs: Mapping[str, Decoder] = {"filtered": decode_scan}
 
     def assigned(self, topic: str, partitions: Sequence[int]) -> None:
@@ -72,14 +81,19 @@ class DedupStage:
             return scan
         unique: list[Candidate] = []
         dropped: list[Dropped] = []
-        known = recall(self._store, self.name, scan, self._workloads, same_workload=False)
+        known: Sequence[Candidate] = ()
+        if "pairwise_dedup" not in self._without:
+            known = recall(self._store, self.name, scan, self._workloads, same_workload=False)
         for cluster in cluster_by_time(scan.candidates, TOLERANCE_WINDOWS * workload.resolution_s):
             matrix = stacks_around(self._store, scan, cluster, workload)
             groups, merged = self._group(scan, cluster, matrix, workload)
-            days = stacks_on_earlier_days(self._store, scan, cluster, workload)
-            real, shifted = divide(
-                "cost_shift", ((group, _judge_shift(matrix, days, group)) for group in groups)
-            )
+            real: Sequence[Candidate] = groups
+            shifted: Sequence[Dropped] = ()
+            if "cost_shift" not in self._without:
+                days = stacks_on_earlier_days(self._store, scan, cluster, workload)
+                real, shifted = divide(
+                    "cost_shift", ((group, _judge_shift(matrix, days, group)) for group in groups)
+                )
             fresh, repeated = divide(
                 "pairwise_dedup",
                 ((group, self._judge_known(matrix, group, known, workload)) for group in real),
@@ -104,7 +118,7 @@ class DedupStage:
             [(candidate.metric_kind, candidate.metric) for candidate in cluster],
             np.array([candidate.delta for candidate in cluster]),
             preferred=np.array([candidate.metric in modified for candidate in cluster], dtype=np.bool_),
-            config=self._config,
+            config=replace(self._config, bound=math.inf) if "som_dedup" in self._without else self._config,
         )
         merged, dropped = [], []
         for group in groups:
@@ -122,9 +136,11 @@ class DedupStage:
         self, matrix: StackMatrix, candidate: Candidate, known: Sequence[Candidate], workload: Workload
     ) -> Verdict:
         """Drop a candidate whose rise comes from the stacks of a regression that was passed on before."""
-        near = [k for k in known if abs(k.change_time - candidate.change_time) <= workload.analysis_s]
+        near = [k for k in known if _may_be_one(k, candidate, workload)]
         if not near:
             return Verdict(True, 0.0, self._config.bound)
+        if candidate.kind == "long_term":
+            return self._judge_slow(matrix, candidate, near)
         series = [(c.metric_kind, c.metric) for c in (candidate, *near)]
         explained = explained_shares(membership(matrix.stacks, series), share_changes(matrix))
         shares = np.maximum(explained[0, 1:], explained[1:, 0])
@@ -132,6 +148,25 @@ class DedupStage:
         share = float(shares[best])
         reason = f"same stacks as {near[best].metric}, passed on by an earlier scan"
         return Verdict(share < self._config.bound, share, self._config.bound, reason)
+
+    def _judge_slow(self, matrix: StackMatrix, candidate: Candidate, near: Sequence[Candidate]) -> Verdict:
+        """Drop a slow rise that comes from the stacks of all known regressions in sight together."""
+        holds = membership(matrix.stacks, [(c.metric_kind, c.metric) for c in (candidate, *near)])
+        both = np.stack([holds[0], holds[1:].any(axis=0)])
+        share = float(explained_shares(both, share_changes(matrix))[0, 1])
+        reason = f"same stacks as regressions passed on by earlier scans, {near[0].metric} among them"
+        return Verdict(share < self._config.bound, share, self._config.bound, reason)
+
+
+def _may_be_one(known: Candidate, candidate: Candidate, workload: Workload) -> bool:
+    """Tell whether two changes are near enough in time to be one.
+
+    A slow candidate is the rise over all that the scan sees; when a slow one began is known to a day.
+    """
+    if candidate.kind == "long_term":
+        return True
+    apart_s = workload.analysis_s if known.kind == "short_term" else max(workload.analysis_s, DAY_S)
+    return abs(known.change_time - candidate.change_time) <= apart_s
 
 
 def _judge_shift(matrix: StackMatrix, days: Sequence[StackMatrix], candidate: Candidate) -> Verdict:

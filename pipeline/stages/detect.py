@@ -20,6 +20,7 @@ from pipeline.detect.kdd2018 import find_kdd2018
 from pipeline.detect.long_term import find_long_term
 from pipeline.detect.scan import ScanConfig, Windows, find_candidates
 from pipeline.model import Candidate, Outgoing, Progress, Record, Scan, SeriesMatrix
+from pipeline.stages.ablation import NOTHING, Without, scan_config
 from pipeline.stages.base import Decoder
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
@@ -52,13 +53,14 @@ class DetectStage:
         clock: Clock,
         workloads: Sequence[Workload],
         partition_idle_s: float,
-        config: ScanConfig | None = None,
+        without: Without = NOTHING,
     ) -> None:
         self._store = store
         self._clock = clock
         self._workloads = tuple(workloads)
         self._partition_idle_s = partition_idle_s
-        self._config = config or ScanConfig()
+        self._config = scan_config(without)
+        self._composition = "composition" not in without
         self._services: dict[str, _Service] = {}
         self._unsettled: list[Scan] = []
         self.inputs: Mapping[str, Decoder] = {"windows": decode_progress}
@@ -148,7 +150,9 @@ class DetectStage:
         columns = [workload.historical_s, workload.historical_s + workload.analysis_s, workload.span_s]
         analysis, extended, last = (round(seconds / workload.resolution_s) for seconds in columns)
         windows = Windows(analysis, extended, last)
-        candidates = _detect(with_dilution(matrix, history=analysis), windows, workload, self._config)
+        if self._composition:
+            matrix = with_dilution(matrix, history=analysis)
+        candidates = _detect(matrix, windows, workload, self._config)
         log.info(
             "scan service=%s workload=%s end=%s series=%d candidates=%d",
             service,

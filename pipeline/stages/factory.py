@@ -5,6 +5,7 @@ from __future__ import annotations
 from pipeline.clock import Clock
 from pipeline.config import Settings
 from pipeline.errors import ConfigError
+from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.stages.base import Stage
 from pipeline.stages.dedup import DedupStage
@@ -26,6 +27,7 @@ def build_stage(
     store: Store,
     stream: str,
     clock: Clock,
+    without: Without = NOTHING,
 ) -> Stage:
     """Return a stage ready to handle batches.
 
@@ -36,6 +38,7 @@ def build_stage(
         store: Open and migrated.
         stream: Identity of the broker's log, kept with every counted row.
         clock: Tells messages from the future, and partitions that have fallen silent.
+        without: Steps to leave out, which is for measuring what they are worth.
 
     Raises:
         ConfigError: an unknown name.
@@ -51,12 +54,16 @@ def build_stage(
             )
         case "detect":
             return DetectStage(
-                store=store, clock=clock, workloads=workloads, partition_idle_s=settings.partition_idle_s
+                store=store,
+                clock=clock,
+                workloads=workloads,
+                partition_idle_s=settings.partition_idle_s,
+                without=without,
             )
         case "filter":
-            return FilterStage(store=store, workloads=workloads)
+            return FilterStage(store=store, workloads=workloads, without=without)
         case "dedup":
-            return DedupStage(store=store, workloads=workloads)
+            return DedupStage(store=store, workloads=workloads, without=without)
         case "rootcause":
             return RootcauseStage(store=store, workloads=workloads)
     raise ConfigError(f"unknown stage {name!r}; stages are {', '.join(STAGES)}")

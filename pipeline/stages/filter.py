@@ -12,6 +12,7 @@ from pipeline.filters.same_regression import GROWN, judge_same_regression
 from pipeline.filters.threshold import judge_significance, judge_threshold
 from pipeline.filters.verdict import Verdict, divide
 from pipeline.model import Candidate, Dropped, Outgoing, Record, Scan
+from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.base import Decoder
 from pipeline.stages.candidate_series import CandidateSeries
 from pipeline.stages.memory import recall, remember
@@ -29,8 +30,9 @@ class FilterStage:
 
     name = "filter"
 
-    def __init__(self, *, store: Store, workloads: Sequence[Workload]) -> None:
+    def __init__(self, *, store: Store, workloads: Sequence[Workload], without: Without = NOTHING) -> None:
         self._store = store
+        self._without = without
         self._workloads = {workload.name: workload for workload in workloads}
         self.inputs: Mapping[str, Decoder] = {"change-points": decode_scan}
 
@@ -57,7 +59,7 @@ class FilterStage:
             return replace(scan, candidates=(), dropped=(*scan.dropped, *gone))
         if not scan.candidates:
             return scan
-        series = CandidateSeries(self._store, scan, workload)
+        series = CandidateSeries(self._store, scan, workload, without=self._without)
         threshold = workload.threshold.model_dump()
         left, dropped = scan.candidates, [*scan.dropped]
         steps: tuple[tuple[str, Judge], ...] = (
@@ -67,9 +69,13 @@ class FilterStage:
             ("significance", lambda cs: [judge_significance(c, series=scan.series) for c in cs]),
         )
         for step, judge in steps:
+            if step in self._without:
+                continue
             left, gone = divide(step, zip(left, judge(left), strict=True))
             dropped += gone
-        known = recall(self._store, self.name, scan, self._workloads, same_workload=True) if left else []
+        known: Sequence[Candidate] = ()
+        if left and "same_regression" not in self._without:
+            known = recall(self._store, self.name, scan, self._workloads, same_workload=True)
         echoes = [
             judge_same_regression(
                 c,
@@ -88,4 +94,5 @@ class FilterStage:
 
 
 def _same_series(one: Candidate, other: Candidate) -> bool:
-    return (one.metric_kind, one.metric, one.kind) == (other.metric_kind, other.metric, other.kind)
+    """Tell whether two candidates are of one series; a regression is one, whichever detector saw it first."""
+    return (one.metric_kind, one.metric) == (other.metric_kind, other.metric)

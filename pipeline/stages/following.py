@@ -7,8 +7,9 @@ scan that comes again after a crash tells the same again, under the same ids.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import orjson
 
 from pipeline.codec.events import update_id
 from pipeline.codec.ledger import candidate_of_event
+from pipeline.detect.composition import CompositionConfig, with_dilution
 from pipeline.detect.normalise import values_and_weights
 from pipeline.model import Candidate, FloatArray, Scan, SeriesMatrix
 from pipeline.rootcause.lifecycle import (
@@ -32,21 +34,78 @@ from pipeline.rootcause.lifecycle import (
     span_s,
 )
 from pipeline.stages.evidence import changes_before
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import SeriesName, Store
 from pipeline.workloads import Workload
+
+_MOST_PEERS = 1000  # regressions whose peers are remembered
+
+Dilution = Callable[[Scan, Workload, OpenRegression, float], float]
 
 FOLLOW_S = 30 * DAY_S
 """How long after its change point a regression is followed; the series of 45 days ago are gone."""
 
 
-def follow(store: Store, scan: Scan, workload: Workload) -> list[Update]:
-    """Return what has become of the regressions that earlier scans of this workload reported."""
-    found = open_regressions(store, scan)
-    if not found:
-        return []
-    resolved = _resolved(store, scan, workload, found)
-    gone = {update.regression.id for update in resolved}
-    return [*_grown(store, scan, workload, [one for one in found if one.id not in gone]), *resolved]
+class Follower:
+    """Tells what has become of regressions. It remembers only what it would read again."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._peers: dict[str, list[SeriesName]] = {}
+
+    def follow(self, scan: Scan, workload: Workload) -> list[Update]:
+        """Return what has become of the regressions that earlier scans of this workload reported."""
+        found = open_regressions(self._store, scan)
+        if not found:
+            return []
+        resolved = _resolved(self._store, scan, workload, found, self._dilution)
+        gone = {update.regression.id for update in resolved}
+        left = [one for one in found if one.id not in gone]
+        return [*_grown(self._store, scan, workload, left), *resolved]
+
+    def _dilution(self, scan: Scan, workload: Workload, one: OpenRegression, first: float) -> float:
+        """Return the factor by which all shares of a service have moved since before a regression.
+
+        It is that of the service's largest subroutines, as they were in a span just before the regression.
+        """
+        span_s, change_time = scan.end - first, one.candidate.change_time
+        if workload.series == "service":
+            return 1.0
+        before = (change_time - span_s, change_time)
+        if one.id not in self._peers:
+            if len(self._peers) >= _MOST_PEERS:
+                self._peers.clear()
+            matrix = self._store.series("gcpu", scan.service, *before, span_s)
+            self._peers[one.id] = _largest(matrix)
+        peers = self._peers[one.id]
+        then, now = (
+            self._store.series("gcpu", scan.service, *span, span_s, peers)
+            for span in (before, (first, scan.end))
+        )
+        return _common_factor(then, now)
+
+
+def _largest(matrix: SeriesMatrix) -> list[SeriesName]:
+    """Return the subroutines with most samples."""
+    order = np.argsort(-matrix.samples[:, 0], kind="stable").tolist()
+    names = [(matrix.kinds[i], matrix.names[i]) for i in order if matrix.kinds[i] == "subroutine"]
+    return names[: CompositionConfig().most_series]
+
+
+def _common_factor(then: SeriesMatrix, now: SeriesMatrix) -> float:
+    """Return what the shares of most series were multiplied by; 1 where too few are known."""
+    columns: dict[SeriesName, list[float]] = {}
+    for place, matrix in enumerate((then, now)):
+        for kind, name, count in zip(matrix.kinds, matrix.names, matrix.samples[:, 0].tolist(), strict=True):
+            columns.setdefault((kind, name), [0.0, 0.0])[place] = count
+    both = replace(
+        then,
+        kinds=tuple("subroutine" for _ in columns),
+        names=tuple(name for _, name in columns),
+        samples=np.array(list(columns.values())).reshape(len(columns), 2),
+        totals=np.concatenate([then.totals, now.totals]),
+    )
+    dilution = with_dilution(both, history=1).dilution
+    return 1.0 if dilution is None else float(dilution[1])
 
 
 def open_regressions(store: Store, scan: Scan) -> list[OpenRegression]:
@@ -140,7 +199,9 @@ def _level(
     return float(np.average(values[known], weights=weights[known]))
 
 
-def _resolved(store: Store, scan: Scan, workload: Workload, found: Sequence[OpenRegression]) -> list[Update]:
+def _resolved(
+    store: Store, scan: Scan, workload: Workload, found: Sequence[OpenRegression], dilution: Dilution
+) -> list[Update]:
     """Return one update for each regression whose series has returned and stayed."""
     first = scan.end - span_s(scan.end - scan.analysis_start, workload.historical_s)
     old = [one for one in found if one.candidate.change_time <= first]
@@ -155,14 +216,14 @@ def _resolved(store: Store, scan: Scan, workload: Workload, found: Sequence[Open
     for one, shift_s in zip(old, shifts, strict=True):
         reported = one.candidate
         values, weights = series.of(reported, first, scan.end)
-        judged = judge_returned(
-            values,
-            weights,
-            before=reported.before,
-            after=reported.after,
-            expected=series.of(reported, first - shift_s, scan.end - shift_s)[0] if shift_s else None,
-        )
-        if judged.returned and (time := _drop_time(series, reported, first, scan, workload)):
+        expected = series.of(reported, first - shift_s, scan.end - shift_s)[0] if shift_s else None
+        judge = partial(judge_returned, before=reported.before, after=reported.after, expected=expected)
+        judged = judge(values, weights)
+        if not judged.returned:
+            continue
+        time = _drop_time(series, reported, first, scan, workload)
+        # Asked for last: it reads many series.
+        if time and judge(values / dilution(scan, workload, one, first), weights).returned:
             updates.append(_resolution(store, scan, workload, one, time, judged.level))
     return updates
 

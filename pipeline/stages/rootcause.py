@@ -16,7 +16,7 @@ from pipeline.model import Candidate, Outgoing, Record, Regression, Scan, Suspec
 from pipeline.rootcause.ranking import RankingConfig, rank_suspects
 from pipeline.stages.base import Decoder
 from pipeline.stages.evidence import changes_before, stacks_around
-from pipeline.stages.following import follow, update_columns
+from pipeline.stages.following import Follower, update_columns
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 
@@ -32,6 +32,7 @@ class RootcauseStage:
         self, *, store: Store, workloads: Sequence[Workload], config: RankingConfig | None = None
     ) -> None:
         self._store = store
+        self._follower = Follower(store)
         self._workloads = {workload.name: workload for workload in workloads}
         self._config = config or RankingConfig()
         self.inputs: Mapping[str, Decoder] = {"unique": decode_scan}
@@ -54,7 +55,7 @@ class RootcauseStage:
         regressions = [self._explain(scan, candidate) for candidate in scan.candidates]
         detected = [encode_event(regression_event(regression, scan)) for regression in regressions]
         workload = self._workloads.get(scan.workload)
-        updates = follow(self._store, scan, workload) if workload else []
+        updates = self._follower.follow(scan, workload) if workload else []
         told = [encode_event(update_event(update)) for update in updates]
         if regressions:
             self._keep(regressions, detected)

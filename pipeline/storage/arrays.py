@@ -17,13 +17,15 @@ from numpy.typing import NDArray
 from pipeline.gcpu.count import stack_ids
 from pipeline.model import Change, FloatArray, MetricKind, MetricPoints, SeriesMatrix, StackMatrix
 from pipeline.storage.dense import DenseCounts, DenseStacks
-from pipeline.storage.interface import Table
+from pipeline.storage.interface import RowTable, SeriesName, Table
 from pipeline.storage.points import Frames, Points, SeriesKey, StackPoints
 from pipeline.storage.schema import COLUMNS, check_counted, is_time, prepare, to_ms
 
 _IDENTITY: Mapping[str, tuple[str, ...]] = {
     "changes": ("id", "time"),
     "regressions": ("id",),
+    "updates": ("id",),
+    "ledger": ("id",),
     "scans": ("workload", "time"),
     "memory": ("stage", "workload", "metric_kind", "metric", "kind", "scan_end"),
 }
@@ -144,7 +146,13 @@ class ArrayStore:
             return {place: self._offsets[key] for place, key in keys.items() if key in self._offsets}
 
     def series(
-        self, source: Literal["gcpu", "service"], service: str, start: float, end: float, resolution_s: float
+        self,
+        source: Literal["gcpu", "service"],
+        service: str,
+        start: float,
+        end: float,
+        resolution_s: float,
+        names: Sequence[SeriesName] | None = None,
     ) -> SeriesMatrix:
         """Return series × windows; see Store.series. Window j starts at ``start + j * resolution_s``."""
         span = (to_ms(start), to_ms(end), to_ms(resolution_s))
@@ -153,10 +161,13 @@ class ArrayStore:
         with self._lock:
             held = self._services.get(service) or _Service()
             if source == "service":
-                series, matrix = held.metrics.means(*span)
+                series, matrix = held.metrics.means(*span, names)
             else:
                 series, matrix = _merged_series(
-                    [held.counts.sums(*span), *(part.sums(*span) for part in held.loaded_counts)]
+                    [
+                        held.counts.sums(*span, names),
+                        *(part.sums(*span, names) for part in held.loaded_counts),
+                    ]
                 )
                 _, rows = _merged_series(
                     [held.totals.sums(*span), *(part.sums(*span) for part in held.loaded_totals)]
@@ -184,21 +195,24 @@ class ArrayStore:
 
     def rows(
         self,
-        table: Literal["changes", "regressions", "scans", "memory"],
+        table: RowTable,
         service: str | None,
         start: float,
         end: float,
+        *,
+        id_prefix: str = "",
         **equal: str,
     ) -> list[dict[str, Any]]:
         """Return rows, oldest first; see Store.rows.
 
         Raises:
-            ValueError: ``equal`` names a column that the table has not.
+            ValueError: a column is asked for that the table has not.
         """
         names = _row_columns(table)
-        if unknown := [name for name in equal if name not in names]:
+        if unknown := [name for name in (*equal, *(["id"] if id_prefix else [])) if name not in names]:
             raise ValueError(f"{table} has no column {unknown[0]!r}")
         wanted = [(names.index(name), value) for name, value in equal.items()]
+        identity = names.index("id") if id_prefix else 0
         first, last = to_ms(start), to_ms(end)
         with self._lock:
             services = self._services if service is None else [service]
@@ -206,7 +220,9 @@ class ArrayStore:
                 row
                 for held in map(self._services.get, services)
                 for row in (held.rows.get(table, {}).values() if held else ())
-                if first <= row[0] < last and all(row[place] == value for place, value in wanted)
+                if first <= row[0] < last
+                and all(row[place] == value for place, value in wanted)
+                and (not id_prefix or row[identity].startswith(id_prefix))
             ]
         times = [is_time(table, name) for name in names]
         return [

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, cast
+from urllib.parse import quote
 from uuid import uuid4
 
 import numpy as np
@@ -13,7 +15,7 @@ from numpy.typing import NDArray
 from pipeline.model import FloatArray, MetricKind, SeriesMatrix, StackMatrix
 from pipeline.storage import migrate
 from pipeline.storage.failures import translated
-from pipeline.storage.interface import Table
+from pipeline.storage.interface import RowTable, SeriesName, Table
 from pipeline.storage.schema import COLUMNS, check_counted, is_time, prepare, to_ms
 
 _UNLIMITED = str(1 << 40)
@@ -25,6 +27,9 @@ _ONE_BLOCK = {
     "min_insert_block_size_bytes": _UNLIMITED,
 }
 """Settings under which one INSERT is one block, hence one part, hence atomic."""
+
+_PART_BYTES = 4000
+"""Most bytes of names in one query: parameters travel in the URL, of which servers read 8 kB at least."""
 
 _NUMBERS = np.dtype([("series", np.uint64), ("place", np.int64), ("count", np.float64)])
 
@@ -57,6 +62,7 @@ FROM gcpu
 WHERE service = {service:String}
     AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
     AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
+    AND ({every:UInt8} OR (kind, subroutine) IN arrayZip({kinds:Array(String)}, {names:Array(String)}))
 GROUP BY series, place
 """,
     "service": """
@@ -68,6 +74,7 @@ FROM metrics
 WHERE service = {service:String} AND setup = 0
     AND time >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
     AND time < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
+    AND ({every:UInt8} OR metric IN {names:Array(String)})
 GROUP BY series, place
 """,
 }
@@ -78,6 +85,7 @@ FROM gcpu
 WHERE service = {service:String}
     AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
     AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
+    AND ({every:UInt8} OR (kind, subroutine) IN arrayZip({kinds:Array(String)}, {names:Array(String)}))
 GROUP BY kind, subroutine
 ORDER BY kind_name, subroutine
 """,
@@ -87,6 +95,7 @@ FROM metrics
 WHERE service = {service:String} AND setup = 0
     AND time >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
     AND time < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
+    AND ({every:UInt8} OR metric IN {names:Array(String)})
 GROUP BY metric
 ORDER BY metric_name
 """,
@@ -165,15 +174,25 @@ class ClickHouseStore:
         return {int(key): int(value) for key, value in zip(partition, offset, strict=True)}
 
     def series(
-        self, source: Literal["gcpu", "service"], service: str, start: float, end: float, resolution_s: float
+        self,
+        source: Literal["gcpu", "service"],
+        service: str,
+        start: float,
+        end: float,
+        resolution_s: float,
+        names: Sequence[SeriesName] | None = None,
     ) -> SeriesMatrix:
         """Return series × windows; see Store.series. Window j starts at ``start + j * resolution_s``."""
+        if names is not None and any(_url_bytes(key) > _PART_BYTES for key in names):
+            return _only(names, self.series(source, service, start, end, resolution_s))
         bounds = {"start": to_ms(start), "end": to_ms(end), "resolution": to_ms(resolution_s)}
         values = {"service": service, **bounds}
         windows = max(0, -(-(bounds["end"] - bounds["start"]) // bounds["resolution"]))
         # Counts before names: what arrives between the two queries has a name at least.
-        counts = self._numbers(_COUNTS[source], values)
-        kinds, names, keys = self._columns(_NAMES[source], 3, values)
+        parts = [{**values, **asked} for asked in _asked(source, names)]
+        counts = np.concatenate([np.empty(0, _NUMBERS), *(self._numbers(_COUNTS[source], p) for p in parts)])
+        told = [self._columns(_NAMES[source], 3, part) for part in parts]
+        kinds, known, keys = ([cell for part in told for cell in part[i]] for i in range(3))
         row, found = _rows_of(counts["series"], np.asarray(keys, dtype=np.uint64))
         matrix = np.full((len(found), windows), np.nan if source == "service" else 0.0)
         matrix[row, counts["place"]] = counts["count"]
@@ -181,7 +200,7 @@ class ClickHouseStore:
             start=start,
             resolution_s=resolution_s,
             kinds=tuple(cast("MetricKind", kinds[index]) for index in found),
-            names=tuple(names[index] for index in found),
+            names=tuple(known[index] for index in found),
             samples=matrix,
             totals=np.ones(windows) if source == "service" else self._totals(values, windows),
         )
@@ -208,16 +227,18 @@ class ClickHouseStore:
 
     def rows(
         self,
-        table: Literal["changes", "regressions", "scans", "memory"],
+        table: RowTable,
         service: str | None,
         start: float,
         end: float,
+        *,
+        id_prefix: str = "",
         **equal: str,
     ) -> list[dict[str, Any]]:
         """Return rows, oldest first; see Store.rows.
 
         Raises:
-            ValueError: ``equal`` names a column that the table has not.
+            ValueError: a column is asked for that the table has not.
         """
         names = ["time", *(name for name in COLUMNS[table] if name != "time")]
         values: dict[str, Any] = {"table": table, "start": to_ms(start), "end": to_ms(end)}
@@ -228,6 +249,11 @@ class ClickHouseStore:
                 raise ValueError(f"{table} has no column {column!r}")
             conditions += f" AND {{column{number}:Identifier}} = {{value{number}:String}}"
             values |= {f"column{number}": column, f"value{number}": value}
+        if id_prefix:
+            if "id" not in names:
+                raise ValueError(f"{table} has no column 'id'")
+            conditions += " AND startsWith(id, {prefix:String})"
+            values["prefix"] = id_prefix
         # Only names from schema.py and the numbers of parameters are put into the text, never a value.
         sql = (
             f"SELECT {', '.join(names)} FROM {{table:Identifier}} FINAL"
@@ -267,6 +293,54 @@ class ClickHouseStore:
         with translated(self._where):
             found: NDArray[np.void] = self._client.query_np(sql, dict(values))
             return found if len(found) else np.empty(0, _NUMBERS)
+
+
+def _asked(
+    source: Literal["gcpu", "service"], names: Sequence[SeriesName] | None
+) -> Iterator[dict[str, Any]]:
+    """Yield the parameters that choose series, in parts that each fit into a URL.
+
+    Parts hold series in order, so that rows stay sorted when the parts are put together.
+    """
+    if names is None:
+        yield {"every": 1, "kinds": [], "names": []}
+        return
+    part: list[SeriesName] = []
+    size = 0
+    for key in sorted({key for key in names if (key[0] == "service") == (source == "service")}, key=_bytes):
+        if part and size + _url_bytes(key) > _PART_BYTES:
+            yield _chosen(part)
+            part, size = [], 0
+        part.append(key)
+        size += _url_bytes(key)
+    if part:
+        yield _chosen(part)
+
+
+def _chosen(part: Sequence[SeriesName]) -> dict[str, Any]:
+    return {"every": 0, "kinds": [kind for kind, _ in part], "names": [name for _, name in part]}
+
+
+def _url_bytes(key: SeriesName) -> int:
+    """Return how much of a URL a series takes at most, escapes and separators included."""
+    return len(quote(repr(key[0]))) + len(quote(repr(key[1]))) + 10
+
+
+def _only(names: Sequence[SeriesName], matrix: SeriesMatrix) -> SeriesMatrix:
+    """Leave those series in a matrix that are asked for."""
+    asked = set(names)
+    rows = [i for i, key in enumerate(zip(matrix.kinds, matrix.names, strict=True)) if key in asked]
+    return replace(
+        matrix,
+        kinds=tuple(matrix.kinds[i] for i in rows),
+        names=tuple(matrix.names[i] for i in rows),
+        samples=matrix.samples[rows],
+    )
+
+
+def _bytes(key: SeriesName) -> tuple[bytes, bytes]:
+    """Order texts as ClickHouse does."""
+    return key[0].encode(), key[1].encode()
 
 
 def _rows_of(series: NDArray[np.uint64], keys: NDArray[np.uint64]) -> tuple[NDArray[np.intp], list[int]]:

@@ -25,21 +25,33 @@ class DenseCounts:
         self._start_ms = start_ms
         self._width_ms = width_ms
         self._binned: dict[tuple[int, int], tuple[int, FloatArray]] = {}
+        self._row_of = {key: row for row, key in enumerate(self._series)}
 
-    def sums(self, start_ms: int, end_ms: int, resolution_ms: int) -> tuple[list[SeriesKey], FloatArray]:
+    def sums(
+        self,
+        start_ms: int,
+        end_ms: int,
+        resolution_ms: int,
+        names: Sequence[SeriesKey] | None = None,
+    ) -> tuple[list[SeriesKey], FloatArray]:
         """Return the series with a sample in [start, end), sorted, and their counts by windows.
 
-        Windows are aligned to ``start_ms``. The matrix may be a view, and is not to be written to.
+        Windows are aligned to ``start_ms``. The matrix may be a view, and is not to be written to. With
+        ``names``, only series among them are looked at.
         """
         windows = max(0, -(-(end_ms - start_ms) // resolution_ms))
         place, counts = self._between(start_ms, end_ms, resolution_ms)
+        series = self._series
+        if names is not None:
+            rows = sorted({self._row_of[key] for key in names if key in self._row_of})
+            series, counts = [series[row] for row in rows], counts[rows]
         present = counts.any(axis=1)
         whole = present.all()
         if whole and counts.shape[1] == windows:
-            return self._series, counts
+            return series, counts
         padded = np.zeros((int(present.sum()), windows))
         padded[:, place : place + counts.shape[1]] = counts if whole else counts[present]
-        return [self._series[i] for i in np.flatnonzero(present).tolist()], padded
+        return [series[i] for i in np.flatnonzero(present).tolist()], padded
 
     def _between(self, start_ms: int, end_ms: int, resolution_ms: int) -> tuple[int, FloatArray]:
         """Return counts by windows, and the place of the first of them; what lies around them is 0."""

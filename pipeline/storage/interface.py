@@ -7,7 +7,17 @@ from typing import Any, Literal, Protocol
 
 from pipeline.model import SeriesMatrix, StackMatrix
 
-Table = Literal["totals", "gcpu", "stacks", "metrics", "changes", "regressions", "scans", "memory"]
+CountTable = Literal["totals", "gcpu", "stacks", "metrics"]
+"""Tables of additive rows."""
+
+
+RowTable = Literal["changes", "regressions", "updates", "ledger", "scans", "memory"]
+"""Tables of rows with an identity and a time."""
+
+Table = CountTable | RowTable
+
+SeriesName = tuple[str, str]
+"""Kind and name of a series."""
 
 COUNTED: tuple[Table, ...] = ("totals", "gcpu", "stacks", "metrics")
 """Tables of additive rows that carry their place in the log (stream, partition, last_offset)."""
@@ -26,7 +36,7 @@ class Store(Protocol):
         """Add rows, all or none. ``columns`` maps a column to its values, all equally many.
 
         A repeated insert with the same non-empty ``token`` adds nothing. Rows of the other tables
-        (changes, regressions, scans, memory) replace those of the same identity.
+        (changes, regressions, updates, ledger, scans, memory) replace those of the same identity.
         """
 
     def last_offsets(
@@ -38,12 +48,19 @@ class Store(Protocol):
         """
 
     def series(
-        self, source: Literal["gcpu", "service"], service: str, start: float, end: float, resolution_s: float
+        self,
+        source: Literal["gcpu", "service"],
+        service: str,
+        start: float,
+        end: float,
+        resolution_s: float,
+        names: Sequence[SeriesName] | None = None,
     ) -> SeriesMatrix:
         """Return every series of a service in [start, end) by windows, sorted by kind and name.
 
         ``gcpu`` gives subroutines, endpoints and metadata; ``service`` the service-level metrics, set-up
-        metrics left out.
+        metrics left out. With ``names`` only those of them are read; one without data in the span is absent,
+        as it is without ``names``. Totals are the service's in any case.
         """
 
     def stacks(self, service: str, before: tuple[float, float], after: tuple[float, float]) -> StackMatrix:
@@ -51,15 +68,17 @@ class Store(Protocol):
 
     def rows(
         self,
-        table: Literal["changes", "regressions", "scans", "memory"],
+        table: RowTable,
         service: str | None,
         start: float,
         end: float,
+        *,
+        id_prefix: str = "",
         **equal: str,
     ) -> list[dict[str, Any]]:
         """Return rows of a service with a time in [start, end), oldest first, where columns equal values.
 
-        None instead of a service gives those of every service.
+        None instead of a service gives those of every service; ``id_prefix`` those whose id begins so.
         """
 
     def close(self) -> None:

@@ -35,22 +35,36 @@ class Points:
         self._chunks.append((np.full(len(values), row, dtype=np.int64), times_ms, values))
         self._sorted = None
 
-    def sums(self, start_ms: int, end_ms: int, resolution_ms: int) -> tuple[list[SeriesKey], FloatArray]:
-        """Return the series with a point in [start, end), sorted, and their sums; 0 where none is."""
-        series, _, sums = self._by_window(start_ms, end_ms, resolution_ms)
+    def sums(
+        self, start_ms: int, end_ms: int, resolution_ms: int, names: Sequence[SeriesKey] | None = None
+    ) -> tuple[list[SeriesKey], FloatArray]:
+        """Return the series with a point in [start, end), sorted, and their sums; 0 where none is.
+
+        With ``names``, only series among them are looked at.
+        """
+        series, _, sums = self._by_window(start_ms, end_ms, resolution_ms, names)
         return series, sums
 
-    def means(self, start_ms: int, end_ms: int, resolution_ms: int) -> tuple[list[SeriesKey], FloatArray]:
-        """Return the series with a point in [start, end), sorted, and their means; NaN where none is."""
-        series, counts, sums = self._by_window(start_ms, end_ms, resolution_ms)
+    def means(
+        self, start_ms: int, end_ms: int, resolution_ms: int, names: Sequence[SeriesKey] | None = None
+    ) -> tuple[list[SeriesKey], FloatArray]:
+        """Return the series with a point in [start, end), sorted, and their means; NaN where none is.
+
+        With ``names``, only series among them are looked at.
+        """
+        series, counts, sums = self._by_window(start_ms, end_ms, resolution_ms, names)
         return series, np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
 
     def _by_window(
-        self, start_ms: int, end_ms: int, resolution_ms: int
+        self, start_ms: int, end_ms: int, resolution_ms: int, names: Sequence[SeriesKey] | None
     ) -> tuple[list[SeriesKey], IntArray, FloatArray]:
         series, rows, times, values = self._in_order()
         first, last = np.searchsorted(times, [start_ms, max(start_ms, end_ms)])
         rows, times, values = rows[first:last], times[first:last], values[first:last]
+        if names is not None:
+            asked = set(names)
+            chosen = np.array([key in asked for key in series], dtype=np.bool_)[rows]
+            rows, times, values = rows[chosen], times[chosen], values[chosen]
         windows = max(0, -(-(end_ms - start_ms) // resolution_ms))
         present = np.flatnonzero(np.bincount(rows, minlength=len(series)))
         place = np.searchsorted(present, rows) * windows + (times - start_ms) // resolution_ms

@@ -40,6 +40,19 @@ COLUMNS: Mapping[Table, Mapping[str, str]] = {
         **{"before": "Float64", "after": "Float64", "delta": "Float64", "p_value": "Float64"},
         **{"event": "String"},
     },
+    "updates": {
+        **{"id": "String", "type": _NAME, "regression": "String", "service": _NAME, "workload": _NAME},
+        **{"metric_kind": _NAME, "metric": "String", "time": _TIME},
+        **{"before": "Float64", "after": "Float64", "level": "Float64", "share_remaining": "Float64"},
+        **{"event": "String"},
+    },
+    "ledger": {
+        **{"id": "String", "service": _NAME, "workload": _NAME, "time": _TIME},
+        **{"scan_start": _TIME, "analysis_start": _TIME, "analysis_end": _TIME},
+        **{"metric_kind": _NAME, "metric": "String", "kind": _NAME, "change_time": _TIME},
+        **{"before": "Float64", "after": "Float64", "p_value": "Float64", "statistic": "Float64"},
+        **{"step": _NAME, "value": "Float64", "bound": "Float64", "reason": "String", "passed": "String"},
+    },
     "scans": {
         **{"service": _NAME, "workload": _NAME, "time": _TIME, "series": "UInt32", "candidates": "UInt32"},
     },

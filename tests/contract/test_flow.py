@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from pipeline.backtest.flow import Flow
+from pipeline.codec.events import DETECTED, RESOLVED
 from pipeline.codec.inputs import encode_change, encode_metric_points, encode_profile
 from pipeline.config import Settings
 from pipeline.model import MetricPoints, Record, Scan
@@ -134,7 +135,8 @@ def test_a_regression_that_returns_after_a_rollback_is_reported_again(flow: Flow
     service.run(20, SLOWER)
     service.run(20, BASE)
     service.run(40, SLOWER)
-    assert [event["data"]["metric"] for event in flow.events()] == ["cart.tax", "cart.tax"]
+    told = [(event["type"], event["data"]["metric"]) for event in flow.events()]
+    assert told == [(DETECTED, "cart.tax"), (RESOLVED, "cart.tax"), (DETECTED, "cart.tax")]
 
 
 def test_the_funnel_adds_up(flow: Flow, service_name: str) -> None:

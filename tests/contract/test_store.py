@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipeline.model import FloatArray
-from pipeline.storage.interface import COUNTED, Store, Table
+from pipeline.storage.interface import COUNTED, RowTable, Store, Table
 from tests.contract.rows import (
     MINUTE,
     NASTY,
@@ -280,6 +280,51 @@ def test_an_unknown_service_has_no_series(store: Store, service_name: str, sourc
     np.testing.assert_array_equal(found.totals, np.zeros(3) if source == "gcpu" else np.ones(3))
 
 
+# Few series of many
+
+
+@pytest.mark.parametrize(
+    ("names", "wanted"),
+    [
+        pytest.param([("subroutine", "a.g"), ("subroutine", "a.f")], ["a.f", "a.g"], id="in order"),
+        pytest.param([("subroutine", "a.f"), ("subroutine", "a.f")], ["a.f"], id="asked for twice"),
+        pytest.param([("endpoint", "a.f"), ("service", "a.f")], [], id="of another kind"),
+        pytest.param([("subroutine", "z"), ("subroutine", "a.late")], [], id="without data in the span"),
+        pytest.param([], [], id="none"),
+        pytest.param([("subroutine", name) for name in NASTY], sorted(NASTY, key=str.encode), id="nasty"),
+        pytest.param(
+            [("subroutine", f"a.{i}.{'x' * 100}") for i in range(100)] + [("subroutine", "a.g")],
+            ["a.g"],
+            id="more than a URL holds",
+        ),
+        pytest.param(
+            [("subroutine", "λ" * 4000), ("subroutine", "a.f")],
+            ["a.f", "λ" * 4000],
+            id="a name too long for it",
+        ),
+    ],
+)
+def test_only_named_series_are_read(
+    store: Store, service_name: str, names: list[tuple[str, str]], wanted: list[str]
+) -> None:
+    held = ["a.f", "a.g", "b.h", "λ" * 4000, *NASTY]
+    store.insert("gcpu", gcpu(service_name, [(name, T0, 1 + i) for i, name in enumerate(held)]))
+    store.insert("gcpu", gcpu(service_name, [("a.late", T0 + 5 * MINUTE, 1)]))
+    store.insert("totals", totals(service_name, [(T0, 100)]))
+    found = store.series("gcpu", service_name, T0, T0 + 2 * MINUTE, MINUTE, names)
+    assert list(found.names) == wanted
+    assert found.samples[:, 0].tolist() == [1 + held.index(name) for name in wanted]
+    assert (found.samples.shape, found.totals.tolist()) == ((len(wanted), 2), [100, 0])
+
+
+def test_only_named_metrics_are_read(store: Store, service_name: str) -> None:
+    points = [("latency", T0, 1.0), ("rps", T0, 7.0), ("errors", T0, 0.5)]
+    store.insert("metrics", metrics(service_name, points))
+    names = [("service", "rps"), ("service", "latency"), ("subroutine", "errors")]
+    found = store.series("service", service_name, T0, T0 + MINUTE, MINUTE, names)
+    assert (found.names, found.samples.tolist()) == (("latency", "rps"), [[1.0], [7.0]])
+
+
 # Stacks
 
 
@@ -374,3 +419,49 @@ def test_regressions_scans_and_memory_come_back_as_given(store: Store, service_n
         for _ in range(2):
             store.insert(table, {name: [value] for name, value in row.items()}, token=service_name)
         assert store.rows(table, service_name, T0, T0 + 1, workload="live") == [row]
+
+
+UPDATE: dict[str, Any] = {
+    **{"id": "u1", "type": "resolved", "regression": "r1", "workload": "live"},
+    **{"metric_kind": "subroutine", "metric": "a.f", "time": T0},
+    **{"before": 0.01, "after": 0.015, "level": 0.0101, "share_remaining": 0.02, "event": '{"é": "\'"}'},
+}
+LINE: dict[str, Any] = {
+    **{"id": "c0ffee", "workload": "live", "time": T0, "scan_start": T0 - 50.0},
+    **{"analysis_start": T0 - 20.0, "analysis_end": T0 - 5.0},
+    **{"metric_kind": "subroutine", "metric": "a.f", "kind": "short_term", "change_time": T0 - 12.0},
+    **{"before": 0.01, "after": 0.015, "p_value": 1e-300, "statistic": 40.5},
+    **{"step": "went_away", "value": 0.25, "bound": 0.5, "reason": "it's gone", "passed": "[]"},
+}
+
+
+@pytest.mark.parametrize(("table", "given"), [("updates", UPDATE), ("ledger", LINE)])
+def test_updates_and_ledger_come_back_as_given(
+    store: Store, service_name: str, table: RowTable, given: dict[str, Any]
+) -> None:
+    row = {**given, "service": service_name}
+    for workload in ("draft", "live"):
+        columns = {name: [value] for name, value in {**row, "workload": workload}.items()}
+        store.insert(table, columns, token=service_name + workload)
+    assert store.rows(table, service_name, T0, T0 + 1, metric="a.f") == [row]
+
+
+def test_rows_whose_id_begins_so(store: Store, service_name: str) -> None:
+    for number in ("c0ffee11", "c0ffee12", "C0FFEE13", "c0%"):
+        columns = {name: [value] for name, value in {**LINE, "service": service_name, "id": number}.items()}
+        store.insert("ledger", columns)
+
+    def found(prefix: str) -> list[str]:
+        return [row["id"] for row in store.rows("ledger", service_name, T0, T0 + 1, id_prefix=prefix)]
+
+    assert found("c0ffee") == ["c0ffee11", "c0ffee12"]
+    assert found("c0ffee12") == ["c0ffee12"]
+    assert found("c0%") == ["c0%"]
+    with pytest.raises(ValueError, match="no column 'id'"):
+        store.rows("scans", service_name, T0, T0 + 1, id_prefix="c0")
+
+
+def test_migrating_again_changes_nothing(sql_store: Store, service_name: str) -> None:
+    sql_store.insert("updates", {n: [v] for n, v in {**UPDATE, "service": service_name}.items()})
+    sql_store.migrate()
+    assert len(sql_store.rows("updates", service_name, T0, T0 + 1)) == 1

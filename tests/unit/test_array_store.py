@@ -141,3 +141,24 @@ def test_a_repeated_token_of_another_table_is_another_insert(table: str) -> None
     store.insert("totals", totals("s", [(T0, 1)]), token="t")
     store.insert("gcpu", gcpu("s", [("a.f", T0, 1)]), token="t")
     assert store.last_offsets(table, "stream-a", "profiles", [0]) == {0: 0}  # type: ignore[arg-type]
+
+
+@given(
+    seed=st.integers(0, 5),
+    start=st.integers(-400, 900),
+    length=st.integers(0, 1200),
+    resolution=st.sampled_from([20.0, 60.0, 120.0, 90.0]),
+    names=st.lists(st.sampled_from([*NAMES, "z"]), max_size=5),
+)
+def test_named_series_are_those_rows_of_all(
+    seed: int, start: int, length: int, resolution: float, names: list[str]
+) -> None:
+    data = build(seed)
+    span = (T0 + start, T0 + start + length, resolution)
+    for store in (ArrayStore(data), inserted(data)):
+        every = store.series("gcpu", "s", *span)
+        some = store.series("gcpu", "s", *span, [("subroutine", name) for name in names])
+        assert some.names == tuple(name for name in every.names if name in names)
+        rows = [every.names.index(name) for name in some.names]
+        np.testing.assert_array_equal(some.samples, every.samples[rows])
+        np.testing.assert_array_equal(some.totals, every.totals)

@@ -6,9 +6,20 @@ from typing import Any
 import orjson
 import pytest
 
-from pipeline.codec.events import DETECTED, decode_event, encode_event, regression_event, regression_id
+from pipeline.codec.events import (
+    DETECTED,
+    RESOLVED,
+    UPDATED,
+    decode_event,
+    encode_event,
+    regression_event,
+    regression_id,
+    update_event,
+    update_id,
+)
 from pipeline.errors import InvalidMessage
-from pipeline.model import Candidate, Change, Regression, Suspect
+from pipeline.model import Candidate, Change, Judgement, Regression, Scan, Suspect
+from pipeline.rootcause.lifecycle import OpenRegression, Update
 
 T0 = 1_760_000_000.0
 MEMBER = Candidate("subroutine", "shop.checkout", "short_term", T0, 0.1, 0.15, 1e-9, 40.0)
@@ -104,3 +115,58 @@ def test_what_is_no_event_is_refused(alteration: dict[str, Any], message: str) -
     with pytest.raises(InvalidMessage) as caught:
         decode_event(orjson.dumps(raw))
     assert str(caught.value).startswith(message)
+
+
+def test_an_event_tells_what_each_step_measured_and_where_the_windows_lie() -> None:
+    scan = Scan("shop", "live", T0 - 20, T0 - 5, T0 + 25, T0 + 30, 7)
+    passed = (Judgement("threshold", 0.05, 0.03),)
+    found = replace(REGRESSION, candidate=replace(CANDIDATE, passed=passed))
+    data = regression_event(found, scan)["data"]
+    assert data["passed"] == [{"step": "threshold", "statistic": 0.05, "bound": 0.03, "reason": ""}]
+    assert data["scan"]["analysis_end"] == "2025-10-09T08:53:45.000Z"
+
+
+OPEN = OpenRegression("c0ffee", CANDIDATE)
+GROWN = replace(CANDIDATE, before=0.15, after=0.2, change_time=T0 + 100)
+UPDATE = Update("updated", OPEN, "shop", "live", T0 + 130, T0 + 100, level=0.2, grown=GROWN)
+RETURN = Update("resolved", OPEN, "shop", "live", T0 + 130, T0 + 90, level=0.11, changes=(CHANGE,))
+
+
+@pytest.mark.parametrize(
+    ("update", "kind"), [(UPDATE, UPDATED), (RETURN, RESOLVED)], ids=["updated", "resolved"]
+)
+def test_what_became_of_a_regression_names_it(update: Update, kind: str) -> None:
+    event = decode_event(encode_event(update_event(update)))
+    assert (event["type"], event["subject"], event["source"]) == (kind, "shop.total", "/smidgen/shop")
+    data = event["data"]
+    promised = {"service": "shop", "workload": "live", "metric": "shop.total", "metric_kind": "subroutine"}
+    assert promised.items() <= data.items()
+    assert (data["regression"], data["kind"], data["before"], data["after"]) == (
+        "c0ffee",
+        "short_term",
+        0.1,
+        0.15,
+    )
+    assert data["regression_time"] == "2025-10-09T08:53:20.000Z"
+    assert data["detected_time"] == "2025-10-09T08:55:30.000Z"
+
+
+def test_growth_and_return_tell_what_changed() -> None:
+    grown, gone = update_event(UPDATE)["data"], update_event(RETURN)["data"]
+    assert grown["change_time"] == "2025-10-09T08:55:00.000Z"
+    assert (grown["level"], grown["share_remaining"]) == (0.2, pytest.approx(2.0))
+    assert (grown["grown"]["before"], grown["grown"]["after"]) == (0.15, 0.2)
+    assert (gone["level"], gone["share_remaining"]) == (0.11, pytest.approx(0.2))
+    assert [change["id"] for change in gone["resolved_by"]] == ["c0ffee"]
+
+
+def test_the_id_of_an_update_is_the_regression_the_type_and_the_scan() -> None:
+    first = update_id(UPDATE)
+    assert update_id(replace(UPDATE, level=0.21, change_time=T0 + 99)) == first
+    others = [
+        replace(UPDATE, kind="resolved"),
+        replace(UPDATE, time=T0 + 135),
+        replace(UPDATE, regression=replace(OPEN, id="decaf0")),
+    ]
+    assert len({first, *map(update_id, others)}) == 4
+    assert first == "276b9209d937c0c04158c5636287ca90", "an id outlives versions"

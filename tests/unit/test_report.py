@@ -13,7 +13,16 @@ import pytest
 from pipeline.cli import run
 from pipeline.codec.events import regression_event, regression_id
 from pipeline.errors import InvalidMessage
-from pipeline.model import Candidate, Change, MetricKind, Regression, SeriesMatrix, StackMatrix, Suspect
+from pipeline.model import (
+    Candidate,
+    Change,
+    MetricKind,
+    Regression,
+    Scan,
+    SeriesMatrix,
+    StackMatrix,
+    Suspect,
+)
 from pipeline.report.flame import Icicle, icicle, largest_shifts
 from pipeline.report.page import ReportData, render_report
 from pipeline.report.windows import ScanWindows, scan_windows
@@ -224,6 +233,15 @@ def test_scan_windows_are_those_that_were_scanned(live: Workload) -> None:
     event = regression_event(regression(candidate()))
 
     assert scan_windows(event, live) == ScanWindows(1.0, END - 50, END - 20, END - 5, END)
+
+
+def test_scan_windows_are_those_that_the_event_tells(live: Workload) -> None:
+    found = regression(candidate())
+    scan = Scan("shop", "live", START, START + 20, START + 40, START + 45, 1)
+
+    windows = scan_windows(regression_event(found, scan), live)
+
+    assert windows == ScanWindows(1.0, START, START + 20, START + 40, START + 45)
 
 
 def test_scan_windows_hold_the_change_when_detected_between_boundaries(live: Workload) -> None:

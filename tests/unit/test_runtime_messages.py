@@ -164,3 +164,80 @@ def test_a_library_repeats_itself_once_in_a_while() -> None:
 )
 def test_events_for_people(data: dict[str, object], expected: list[str]) -> None:
     assert [line.plain for line in describe({"id": "1", "data": data})] == expected
+
+
+FOLLOWED: dict[str, object] = {
+    "metric": "shop.total",
+    "metric_kind": "subroutine",
+    "service": "shop",
+    "workload": "live",
+    "regression": "c0ffee",
+    "change_time": "2026-01-31T12:00:00.000Z",
+    "before": 0.0005,
+    "after": 0.00055,
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "expected"),
+    [
+        pytest.param(
+            "updated",
+            {"level": 0.0006, "share_remaining": 2.0, "grown": {"metric": "shop.total"}},
+            [
+                "shop.total  shop  live has grown",
+                "  since 2026-01-31T12:00:00.000Z  0.0600% of CPU, 200% of the rise from 0.0500% to 0.0550%",
+                "  of      c0ffee",
+                "  id      1",
+            ],
+            id="grown",
+        ),
+        pytest.param(
+            "updated",
+            {
+                "level": 0.0006,
+                "share_remaining": 2.0,
+                "grown": {"metric": "shop.cart"},
+                "metric_kind": "service",
+            },
+            [
+                "shop.total  shop  live has grown",
+                "  since 2026-01-31T12:00:00.000Z"
+                "  0.0006, 200% of the change from 0.0005 to 0.00055  by shop.cart",
+                "  of      c0ffee",
+                "  id      1",
+            ],
+            id="a member of its group has grown",
+        ),
+        pytest.param(
+            "resolved",
+            {
+                "level": 0.0005,
+                "share_remaining": 0.0,
+                "resolved_by": [{"id": "abc", "title": "Revert", "author": "Ada"}],
+            },
+            [
+                "shop.total  shop  live is resolved",
+                "  since 2026-01-31T12:00:00.000Z  0.0500% of CPU, 0% of the rise from 0.0500% to 0.0550%",
+                "  of      c0ffee",
+                "  fix     abc Revert by Ada",
+                "  id      1",
+            ],
+            id="resolved",
+        ),
+        pytest.param(
+            "resolved",
+            {"before": "?"},
+            [
+                "shop.total  shop  live is resolved",
+                "  since 2026-01-31T12:00:00.000Z  ",
+                "  of      c0ffee",
+                "  id      1",
+            ],
+            id="resolved, with little in it",
+        ),
+    ],
+)
+def test_what_became_of_it_for_people(kind: str, data: dict[str, object], expected: list[str]) -> None:
+    event = {"id": "1", "type": f"smidgen.regression.{kind}", "data": {**FOLLOWED, **data}}
+    assert [line.plain for line in describe(event)] == expected

@@ -1,0 +1,291 @@
+"""``smidgen why``: what became of a candidate, step by step, and its series."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import orjson
+from rich.console import Console
+from rich.text import Text
+
+from pipeline.clock import from_iso, system_clock
+from pipeline.codec import fields
+from pipeline.codec.ledger import LedgerEntry, entry_to_json
+from pipeline.commands.options import settings_options
+from pipeline.config import Settings
+from pipeline.errors import ConfigError, InvalidMessage
+from pipeline.model import FloatArray
+from pipeline.report.case import (
+    Case,
+    Filter,
+    case_in_files,
+    case_in_store,
+    entries_in_files,
+    entries_in_store,
+    series_of,
+)
+from pipeline.report.chart import draw_chart
+from pipeline.report.explain import Explanation, explain, level, moment, number
+from pipeline.report.windows import Line, ScanWindows, windows_of
+from pipeline.storage.interface import Store
+from pipeline.units import parse_duration_s
+from pipeline.workloads import PRESETS_PATH, Workload, load_workloads, read_workload_file
+
+if TYPE_CHECKING:
+    from pipeline.report.study import Study
+
+_ID = re.compile(r"[0-9a-f]{6,32}")
+_OUT = click.Path(path_type=Path, dir_okay=False)
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+_EXAMPLES = """\b
+Examples:
+  smidgen why c0ffee                             a reported or dropped candidate
+  smidgen why --service shop --since 2d          what the ledger has, newest first
+  smidgen why c0ffee --ledger dropped.jsonl --data out/ -o why.html
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.argument("candidate_id", metavar="[ID]", default="")
+@click.option("--service", metavar="S", help="List the ledger's lines of this service.")
+@click.option("--metric", metavar="M", help="List those of this series.")
+@click.option("--since", metavar="TIME", help="List scans since then: 2d, or an ISO 8601 time.")
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Most lines listed.")
+@click.option(
+    "--ledger",
+    "ledgers",
+    multiple=True,
+    type=_FILE,
+    metavar="FILE",
+    help="Read a backtest's ledger or events file instead of the store; may be repeated.",
+)
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    metavar="DIR|FILE",
+    help="What was backtested: draws the series.",
+)
+@click.option("-o", "--output", type=_OUT, metavar="OUT.html", help="Write a page with the series.")
+@click.option("--json", "as_json", is_flag=True, help="One line of the ledger a line.")
+@settings_options("store", "workloads")
+def why(
+    settings: Settings,
+    candidate_id: str,
+    service: str | None,
+    metric: str | None,
+    since: str | None,
+    limit: int,
+    ledgers: tuple[Path, ...],
+    data: Path | None,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Explain the reported or dropped candidate ID; without ID, list what the ledger has.
+
+    The first six digits of an id are enough if no other begins so. The workload of a candidate is looked for
+    among --workloads, then among the presets.
+    """
+    if data and not ledgers:
+        raise click.UsageError("--data needs --ledger: the store has its own series")
+    if candidate_id:
+        if service or metric or since:
+            raise click.UsageError("give either ID, or --service, --metric and --since")
+        if not _ID.fullmatch(candidate_id):
+            raise ConfigError(f"{candidate_id!r} is no id: at least six digits of 0-9 and a-f")
+        _tell(candidate_id, settings, ledgers, data, output, as_json=as_json)
+        return
+    if output:
+        raise click.UsageError("-o needs an ID")
+    if not (service or metric or ledgers):
+        raise click.UsageError("give an ID, or --service to list the ledger's lines")
+    wanted = Filter(service, metric, _since(since) if since else fields.EARLIEST_S)
+    _list(wanted, settings, ledgers, limit, as_json=as_json)
+
+
+def _list(wanted: Filter, settings: Settings, ledgers: Sequence[Path], limit: int, *, as_json: bool) -> None:
+    if ledgers:
+        entries = entries_in_files(ledgers, wanted)
+    else:
+        with _store(settings) as store:
+            entries = entries_in_store(store, wanted)
+    if as_json:
+        for entry in entries[:limit]:
+            _print_json(entry)
+        return
+    console = Console(soft_wrap=True, highlight=False)
+    for entry in entries[:limit]:
+        console.print(_line(entry))
+    if len(entries) > limit:
+        console.print(f"{len(entries) - limit} older ones: raise --limit or narrow --since", style="dim")
+    if not entries:
+        console.print("nothing in the ledger")
+
+
+def _line(entry: LedgerEntry) -> Text:
+    candidate = entry.candidate
+    ratio = candidate.metric_kind != "service"
+    change = f"{level(candidate.before, ratio=ratio)} → {level(candidate.after, ratio=ratio)}"
+    end = (
+        (f"{entry.step} {number(entry.value)} against {number(entry.bound)}", "yellow")
+        if entry.step
+        else ("reported", "bold red")
+    )
+    return Text.assemble(
+        (entry.id[:12], "bold"),
+        f"  {moment(entry.scan.end)}  {entry.scan.service}  {entry.scan.workload}",
+        f"  {candidate.metric}  {change}  ",
+        end,
+    )
+
+
+def _tell(
+    prefix: str,
+    settings: Settings,
+    ledgers: Sequence[Path],
+    data: Path | None,
+    output: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    known = _workloads(settings)
+    found = None
+    if ledgers:
+        case = case_in_files(ledgers, prefix)
+        workload = known.get(case.entry.scan.workload)
+        if data and workload:
+            found = series_of(_backtested(data, workload, case.entry.scan.service), case.entry, workload)
+    else:
+        with _store(settings) as store:
+            case = case_in_store(store, prefix, known)
+            workload = known.get(case.entry.scan.workload)
+            found = series_of(store, case.entry, workload) if workload else None
+    if as_json:
+        _print_json(case.entry)
+    else:
+        _show(case, workload, found)
+    drawn = not ledgers or data is not None
+    if workload is None and drawn:
+        name = case.entry.scan.workload
+        note = f"series not drawn: workload {name!r} is not known; name its file with --workloads"
+        if output:
+            raise ConfigError(note)
+        click.echo(note, err=True)
+    if output and workload:
+        _write(output, case, workload, found)
+
+
+def _show(case: Case, workload: Workload | None, found: tuple[Line, FloatArray] | None) -> None:
+    console = Console(soft_wrap=True, highlight=False)
+    story = explain(case.entry, event=case.event, updates=case.updates)
+    for line in _story_lines(story):
+        console.print(line)
+    if workload is None or found is None:
+        return
+    candidate = case.entry.candidate
+    chart = draw_chart(
+        found[0],
+        windows_of(case.entry.scan, workload),
+        change_time=candidate.change_time,
+        before=candidate.before,
+        after=candidate.after,
+        width=min(shutil.get_terminal_size((100, 24)).columns, 140),
+    )
+    console.print()
+    for row in chart:
+        console.print(Text(row))
+
+
+def _story_lines(story: Explanation) -> Iterator[Text]:
+    yield Text(story.headline, style="bold")
+    yield Text(story.outcome, style="bold red" if story.reported else "yellow")
+    yield Text("")
+    for label, text in story.facts:
+        yield Text.assemble((f"{label:<9}", "dim"), text)
+    for text in story.suspects:
+        yield Text.assemble((f"{'suspect':<9}", "dim"), text)
+    for text in story.later:
+        yield Text.assemble((f"{'later':<9}", "dim"), text)
+    yield Text("")
+    for step in story.steps:
+        mark = ("✓", "green") if step.passed else ("✗", "red")
+        yield Text.assemble(mark, " ", (f"{step.name:<16}", "bold"), step.asks)
+        answer = f"{'passed' if step.passed else 'dropped'}{': ' if step.answer else ''}{step.answer}"
+        yield Text(f"  {'':<16}{answer}{'; ' if step.numbers else ''}{step.numbers}")
+
+
+def _write(output: Path, case: Case, workload: Workload, found: tuple[Line, FloatArray] | None) -> None:
+    # Loaded here: plotly and statsmodels take a second, which the terminal need not wait for.
+    from pipeline.report.why_page import render_why
+
+    windows = windows_of(case.entry.scan, workload)
+    line = found[0] if found else None
+    study = _study(case, windows, *found) if found else None
+    story = explain(case.entry, event=case.event, updates=case.updates)
+    page = render_why(case.entry, story, windows, line, study)
+    try:
+        output.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{output}: {error.strerror or error}") from None
+    click.echo(output)
+
+
+def _study(case: Case, windows: ScanWindows, line: Line, weights: FloatArray) -> Study:
+    from pipeline.report.study import study
+
+    candidate = case.entry.candidate
+    return study(line, weights, windows, change_time=candidate.change_time, rising=candidate.delta > 0)
+
+
+def _workloads(settings: Settings) -> dict[str, Workload]:
+    known = {workload.name: workload for workload in read_workload_file(PRESETS_PATH)}
+    return known | {workload.name: workload for workload in load_workloads(settings.workloads)}
+
+
+def _backtested(data: Path, workload: Workload, service: str) -> Store:
+    from pipeline.backtest.dataset import read_dataset
+    from pipeline.backtest.plain import build_datasets
+    from pipeline.backtest.seriesfile import read_series
+    from pipeline.storage.arrays import ArrayStore
+
+    if data.is_dir():
+        return ArrayStore(read_dataset(data))
+    series = [one for one in read_series(data) if one.service == service]
+    if not series:
+        raise ConfigError(f"{data}: no service {service!r}")
+    return ArrayStore(*build_datasets(series, data, window_s=workload.resolution_s))
+
+
+@contextmanager
+def _store(settings: Settings) -> Iterator[Store]:
+    from pipeline.storage.connect import open_store
+
+    with closing(open_store(settings.store)) as store:
+        try:
+            yield store
+        except InvalidMessage as error:
+            raise ConfigError(f"the store's ledger: {error}") from None
+
+
+def _since(text: str) -> float:
+    try:
+        return system_clock() - parse_duration_s(text)
+    except ValueError:
+        pass
+    try:
+        return from_iso(text)
+    except InvalidMessage:
+        raise ConfigError(
+            f"--since: should be a duration such as 2d, or an ISO 8601 time: {text!r}"
+        ) from None
+
+
+def _print_json(entry: LedgerEntry) -> None:
+    sys.stdout.write(orjson.dumps(entry_to_json(entry)).decode() + "\n")

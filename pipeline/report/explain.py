@@ -1,0 +1,215 @@
+"""What became of a candidate, in words: what was seen, and each step with what it measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.clock import to_iso
+from pipeline.codec.events import UPDATED
+from pipeline.codec.ledger import LedgerEntry
+from pipeline.model import Judgement
+from pipeline.units import format_duration
+
+
+@dataclass(frozen=True, slots=True)
+class _Meaning:
+    """What a step asks, what its statistic is, and what it means to pass."""
+
+    asks: str
+    measures: str
+    passed: str
+
+
+_MEANINGS: Mapping[str, _Meaning] = {
+    "workload": _Meaning("Does the worker know the workload?", "", ""),
+    "went_away": _Meaning(
+        "Does it last? (FBDetect §5.4.3)",
+        "by the deciding term of the went-away predicate",
+        "the change is still there at the end of the scan",
+    ),
+    "seasonality": _Meaning(
+        "Is it the time of the day or of the week? (§5.4.4)",
+        "pseudo z-score of what is left without the season",
+        "no season accounts for it",
+    ),
+    "threshold": _Meaning(
+        "Is it large enough to matter? (§5.2, Table 3)",
+        "size of the change, against the workload's threshold",
+        "it is at least as large as the threshold",
+    ),
+    "significance": _Meaning(
+        "Could it be chance among so many series?",
+        "change points like it that steady series yield per scan",
+        "chance hardly ever makes one like it in a scan of this size",
+    ),
+    "same_regression": _Meaning(
+        "Is it known already? (SameRegressionMerger, Table 5)",
+        "how far it goes beyond what an earlier scan passed on",
+        "no earlier scan passed it on, or it goes well beyond that",
+    ),
+    "som_dedup": _Meaning(
+        "Does another series of the scan explain it? (§5.4.7)",
+        "share of its rise in the other's stacks",
+        "it stands for its group",
+    ),
+    "cost_shift": _Meaning(
+        "Did cost only move? (§5.4.6)",
+        "rise of the cost domain, against a part of the rise of the series",
+        "the cost of its domain rose with it",
+    ),
+    "pairwise_dedup": _Meaning(
+        "Does a regression of an earlier scan explain it? (§5.4.8)",
+        "share of its rise in the stacks of one reported before",
+        "none that was passed on before has the same stacks",
+    ),
+}
+_UNKNOWN = _Meaning("", "", "it passed")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step's decision, ready to be shown."""
+
+    name: str
+    passed: bool
+    asks: str
+    numbers: str  # statistic and bound, and what they are
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A candidate's story in the order in which it happened."""
+
+    headline: str
+    outcome: str
+    reported: bool
+    facts: tuple[tuple[str, str], ...]  # label and text
+    steps: tuple[Step, ...]
+    suspects: tuple[str, ...]
+    later: tuple[str, ...]  # what became of a reported one since
+
+
+def explain(
+    entry: LedgerEntry, *, event: Mapping[str, Any] | None = None, updates: Sequence[Mapping[str, Any]] = ()
+) -> Explanation:
+    """Tell a candidate's story.
+
+    Args:
+        entry: From the ledger.
+        event: The event of a reported one, which has its suspects; None if it was dropped or is gone.
+        updates: Events that told of it since, oldest first.
+    """
+    candidate = entry.candidate
+    ratio = candidate.metric_kind != "service"
+    before, after = level(candidate.before, ratio=ratio), level(candidate.after, ratio=ratio)
+    verb = "rose" if candidate.delta > 0 else "fell"
+    of = " of the service's CPU" if ratio else ""
+    reported = not entry.step
+    outcome = "It was reported." if reported else f"Step {entry.step} dropped it: {entry.reason}."
+    return Explanation(
+        headline=f"{candidate.metric} {verb} from {before} to {after}{of}",
+        outcome=outcome,
+        reported=reported,
+        facts=_facts(entry, ratio=ratio),
+        steps=_steps(entry),
+        suspects=tuple(_suspect(raw) for raw in (event or {}).get("data", {}).get("root_causes") or []),
+        later=tuple(_update(raw, ratio=ratio) for raw in updates),
+    )
+
+
+def level(value: float, *, ratio: bool) -> str:
+    """Write a level: gCPU in per cent, anything else in its own unit."""
+    return f"{value * 100:.4g} %" if ratio else f"{value:.6g}"
+
+
+def moment(epoch_s: float) -> str:
+    """Write a time for people: UTC, to the second."""
+    return f"{to_iso(epoch_s)[:19].replace('T', ' ')} UTC"
+
+
+def number(value: float) -> str:
+    """Write a statistic with as many digits as one can compare."""
+    if value and abs(value) < 1e-4:
+        return f"{value:.2g}"
+    return f"{value:,.0f}" if abs(value) >= 1e5 else f"{value:.4g}"
+
+
+def _facts(entry: LedgerEntry, *, ratio: bool) -> tuple[tuple[str, str], ...]:
+    candidate, scan = entry.candidate, entry.scan
+    relative = f"{candidate.relative:+.1%}" if math.isfinite(candidate.relative) else "new"
+    size = f"{candidate.delta * 100:+.4g} points" if ratio else f"{candidate.delta:+.6g}"
+    windows = [
+        f"history {format_duration(scan.analysis_start - scan.start)}",
+        f"analysis {format_duration(scan.analysis_end - scan.analysis_start)}",
+        *(
+            [f"extended {format_duration(scan.end - scan.analysis_end)}"]
+            if scan.end > scan.analysis_end
+            else []
+        ),
+    ]
+    facts = [
+        ("id", entry.id),
+        ("service", scan.service),
+        ("series", f"{candidate.metric}, {candidate.metric_kind}"),
+        (
+            "change",
+            f"{size} ({relative}) at {moment(candidate.change_time)}, {candidate.kind.replace('_', '-')}",
+        ),
+        ("scan", f"{scan.workload}, up to {moment(scan.end)}: {', '.join(windows)}"),
+    ]
+    if candidate.group:
+        names = ", ".join(member.metric for member in candidate.group[:8])
+        more = f" and {len(candidate.group) - 8} more" if len(candidate.group) > 8 else ""
+        facts.append(("with", names + more))
+    return tuple(facts)
+
+
+def _steps(entry: LedgerEntry) -> tuple[Step, ...]:
+    candidate = entry.candidate
+    detected = Step(
+        name="change point",
+        passed=True,
+        asks="Is there one level before and another after? (§5.4.2, §5.4.5)",
+        numbers=f"statistic {number(candidate.statistic)}, p-value {number(candidate.p_value)}",
+        answer="the levels differ",
+    )
+    steps = [detected, *(_step(judgement, passed=True) for judgement in candidate.passed)]
+    if entry.step:
+        dropped = Judgement(entry.step, entry.value, entry.bound, entry.reason)
+        steps.append(_step(dropped, passed=False))
+    return tuple(steps)
+
+
+def _step(judgement: Judgement, *, passed: bool) -> Step:
+    meaning = _MEANINGS.get(judgement.step, _UNKNOWN)
+    # Both are 0 where a step had nothing to compare with, such as no earlier regression.
+    compared = judgement.statistic != 0 or judgement.bound != 0
+    numbers = f"{number(judgement.statistic)} against {number(judgement.bound)}" if compared else ""
+    if numbers and meaning.measures:
+        numbers += f" ({meaning.measures})"
+    answer = judgement.reason or (meaning.passed if passed else "")
+    return Step(judgement.step, passed, meaning.asks, numbers, answer)
+
+
+def _suspect(raw: Mapping[str, Any]) -> str:
+    change = raw.get("change") or {}
+    by = f" by {change['author']}" if change.get("author") else ""
+    score = raw.get("score")
+    rated = f", score {score:.2f}" if isinstance(score, int | float) else ""
+    return f"{str(change.get('id', '?'))[:12]} {change.get('title', '')}{by}{rated}"
+
+
+def _update(event: Mapping[str, Any], *, ratio: bool) -> str:
+    data = event["data"]
+    what = "grown" if event["type"] == UPDATED else "resolved"
+    share = f"{data['share_remaining']:.0%} of the change"
+    time = str(data["change_time"])[:19].replace("T", " ")
+    fix = "".join(
+        f", by {change['id'][:12]} {change.get('title', '')}"
+        for change in (data.get("resolved_by") or [])[:1]
+    )
+    return f"{what} since {time} UTC: {level(data['level'], ratio=ratio)}, {share}{fix}"

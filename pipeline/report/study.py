@@ -1,0 +1,67 @@
+"""A series looked at again as the filters look at it: letters, terms of the went-away predicate, season."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.detect.season import DAY_S, WEEK_S, decompose, find_periods, points_of
+from pipeline.filters.went_away import WentAway, judge_went_away
+from pipeline.model import FloatArray
+from pipeline.report.windows import Line, ScanWindows
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """What the filters see in a series.
+
+    It is made of the data as they are now: late samples may have come since a scan judged them.
+    """
+
+    went_away: WentAway | None  # None where the change point leaves nothing to compare
+    trend: FloatArray | None  # (windows,) of the scan; None without a season
+    season: FloatArray | None  # (windows,) trend + season
+    seasons: tuple[str, ...]  # of daily, weekly: the significant ones
+
+
+def study(
+    line: Line, weights: FloatArray, windows: ScanWindows, *, change_time: float, rising: bool
+) -> Study:
+    """Look at a series of a scan.
+
+    Args:
+        line: From the start of the scan on; what follows its end is left out.
+        weights: (windows,) of the line: samples of a window, or 1 where there is a value; 0 is no data.
+        windows: Of the scan.
+        change_time: Start of the new regime.
+        rising: Whether a rise is the regression.
+    """
+    last, analysis, extended, change = (
+        _column(windows, time)
+        for time in (windows.end, windows.analysis_start, windows.analysis_end, change_time)
+    )
+    values, weights = line.values[:last], weights[:last]
+    went_away = None
+    if 1 <= change < len(values) and len(values) == last:
+        (went_away,) = judge_went_away(
+            values[None],
+            weights[None],
+            change_index=np.array([change]),
+            analysis_index=analysis,
+            extended_index=extended,
+            resolution_s=windows.resolution_s,
+            rising=rising,
+        )
+    found = find_periods(values[None], weights[None], windows.resolution_s)
+    lengths = {"daily": DAY_S, "weekly": WEEK_S}
+    seasons = tuple(name for name, there in (("daily", found.daily[0]), ("weekly", found.weekly[0])) if there)
+    if not seasons:
+        return Study(went_away, None, None, ())
+    periods = [points_of(lengths[name], windows.resolution_s) for name in seasons]
+    parts = decompose(values[None], weights[None], periods)
+    return Study(went_away, parts.trend[0], parts.trend[0] + parts.seasonal[0], seasons)
+
+
+def _column(windows: ScanWindows, time: float) -> int:
+    return round((time - windows.start) / windows.resolution_s)

@@ -1,0 +1,108 @@
+"""One candidate's story as a self-contained page: no network, every text from outside escaped."""
+
+from __future__ import annotations
+
+import numpy as np
+import plotly.graph_objects as go
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from pipeline.codec.ledger import LedgerEntry
+from pipeline.filters.went_away import Pattern
+from pipeline.report.explain import Explanation, number
+from pipeline.report.figures import moment, series_figure
+from pipeline.report.page import embedded, environment
+from pipeline.report.study import Study
+from pipeline.report.windows import Line, ScanWindows
+
+_BUCKETS = "abcdefghijklmnopqrstuvwxyz"
+_MOST_LETTERS = 150
+"""More of them on one plot cannot be read: of the history only the latest are drawn."""
+
+_TREND = "#2e7d32"
+_SEASON = "#e07b00"
+_LETTER = "#6a3d9a"
+
+
+def render_why(
+    entry: LedgerEntry,
+    story: Explanation,
+    windows: ScanWindows,
+    line: Line | None,
+    study: Study | None,
+) -> str:
+    """Return the page as HTML.
+
+    Args:
+        entry: The ledger's line.
+        story: The same in words.
+        windows: Of the scan.
+        line: Its series; None if there is no data any more.
+        study: What the filters see in it; None as well.
+    """
+    went_away = study.went_away if study else None
+    terms = (
+        [
+            ("new pattern", went_away.new_pattern),
+            ("significant regression", went_away.significant),
+            ("lasting trend", went_away.lasting),
+            ("regression gone away", went_away.gone_away),
+        ]
+        if went_away
+        else []
+    )
+    templates = environment(ratio=entry.candidate.metric_kind != "service")
+    templates.filters["statistic"] = number
+    return templates.get_template("why.html").render(
+        plotly=Markup(get_plotlyjs() if line else ""),
+        figure=embedded(_figure(entry, windows, line, study), "series") if line else None,
+        story=story,
+        service=entry.scan.service,
+        metric=entry.candidate.metric,
+        resolution_s=windows.resolution_s,
+        pattern=went_away.pattern if went_away else None,
+        seasons=study.seasons if study else (),
+        terms=terms,
+    )
+
+
+def _figure(entry: LedgerEntry, windows: ScanWindows, line: Line, study: Study | None) -> go.Figure:
+    candidate = entry.candidate
+    figure = series_figure(line, windows, candidate.change_time, candidate.before, candidate.after)
+    # A change of a few per cent would be a flat line above 0.
+    figure.update_yaxes(rangemode="normal")
+    scale = 100.0 if line.ratio else 1.0
+    if study is None:
+        return figure
+    for part, colour in ((study.season, _SEASON), (study.trend, _TREND)):
+        if part is not None:
+            figure.add_scatter(
+                x=[moment(time + windows.resolution_s / 2) for time in line.times[: len(part)]],
+                y=(part * scale).tolist(),
+                mode="lines",
+                line={"color": colour, "width": 1.2},
+                hoverinfo="skip",
+            )
+    if study.went_away:
+        _letters(figure, study.went_away.pattern, windows, scale)
+    return figure
+
+
+def _letters(figure: go.Figure, pattern: Pattern, windows: ScanWindows, scale: float) -> None:
+    """Write each block's letter in the middle of its bucket."""
+    first = np.array([pattern.start, pattern.change])
+    texts, starts = [], []
+    for text, begins in zip((pattern.before, pattern.after), first, strict=True):
+        texts += list(text)
+        starts += [int(begins) + place * pattern.block for place in range(len(text))]
+    told = [place for place, letter in enumerate(texts) if letter.isalpha()][-_MOST_LETTERS:]
+    levels = [pattern.lowest + (_BUCKETS.index(texts[place]) + 0.5) * pattern.width for place in told]
+    middles = [windows.start + (starts[place] + pattern.block / 2) * windows.resolution_s for place in told]
+    figure.add_scatter(
+        x=[moment(time) for time in middles],
+        y=[level * scale for level in levels],
+        mode="text",
+        text=[texts[place] for place in told],
+        textfont={"color": _LETTER, "size": 13},
+        hoverinfo="skip",
+    )

@@ -1,0 +1,52 @@
+"""Leaving steps out, to measure what each of them is worth; nothing of it is for production.
+
+A step of the funnel is known by its name there; parts of the short-term detector have names of their own.
+"""
+
+from __future__ import annotations
+
+from pipeline.detect.cycle import CycleConfig
+from pipeline.detect.noise import NoiseConfig
+from pipeline.detect.normalise import NormaliseConfig
+from pipeline.detect.scan import ScanConfig
+
+FUNNEL_STEPS = (
+    "went_away",
+    "seasonality",
+    "threshold",
+    "significance",
+    "same_regression",
+    "som_dedup",
+    "cost_shift",
+    "pairwise_dedup",
+)
+
+DETECTOR_PARTS = ("daily_cycle", "week_before", "composition", "noise_at_scale", "count_likelihood")
+"""Without ``noise_at_scale`` noise is that of single windows; without ``count_likelihood`` it is Gaussian."""
+
+STEPS = (*FUNNEL_STEPS, *DETECTOR_PARTS)
+"""Everything that can be left out."""
+
+Without = frozenset[str]
+"""Names of steps that are left out."""
+
+NOTHING: Without = frozenset()
+
+_NEVER = 10**9
+
+
+def scan_config(without: Without) -> ScanConfig:
+    """Return the short-term detector's settings without some of its parts."""
+    return ScanConfig(
+        normalise=normalise_config(without),
+        week_before="week_before" not in without,
+        count_likelihood="count_likelihood" not in without,
+    )
+
+
+def normalise_config(without: Without) -> NormaliseConfig:
+    """Return how series are normalised without some of the detector's parts."""
+    return NormaliseConfig(
+        cycle=CycleConfig(min_days=_NEVER) if "daily_cycle" in without else CycleConfig(),
+        noise=NoiseConfig(min_blocks=_NEVER) if "noise_at_scale" in without else NoiseConfig(),
+    )
