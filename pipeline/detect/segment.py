@@ -26,7 +26,10 @@ from pipeline.detect.segmentation.lengths import describe, fit_segments, running
 from pipeline.detect.segmentation.search import Explanation, Rules, explain
 from pipeline.detect.segmentation.season import find_seasons
 from pipeline.detect.segmentation.transients import replace_transients
-from pipeline.model import FloatArray, IntArray
+from pipeline.model import BoolArray, FloatArray, IntArray
+
+_PARAMETERS = 5
+"""Of the shortest description with a change: two levels, its place, the noise's variance and correlation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +38,12 @@ class SegmentConfig:
 
     min_points: int = 4  # of a segment: fewer may be outliers
     shortest: float = 0.5  # times the root of the number of points: what is shorter is a transient
-    price: float = 2.0  # times log(points), of a change: its place, and that changes are rare
+    # Times log(points), of a change: one for its place, one because changes are rare. Few points take more,
+    # as in the corrected Akaike criterion (Hurvich and Tsai 1989): they fit their own noise.
+    price: float = 2.0
     outlier: float = 3.0  # standard deviations around the running median
     correlations: tuple[float, ...] = (0.0, 0.15, 0.3, 0.45, 0.6, 0.72, 0.82, 0.9, 0.95, 0.98)  # of the noise
+    finest: float = 0.001  # of the range: smaller noise is not told from none
     grid: int = 48  # places tried in a long series, and half as many where levels differ most
 
 
@@ -73,47 +79,62 @@ def segment(values: FloatArray, *, config: SegmentConfig | None = None) -> tuple
     if spread <= 8 * np.finfo(float).eps:
         return ()  # what differs is the arithmetic's rounding
     scaled = (scaled - middle) / spread
-    clean, found = _shortest(scaled, shortest, config)
+    clean, odd, found = _shortest(scaled, shortest, config)
     bounds = found.bounds
     levels = [
         (middle + spread * float(clean[a:b].mean())) * size for a, b in zip(bounds, bounds[1:], strict=False)
     ]
     return tuple(
-        LevelShift(index, before, after, p_value)
+        LevelShift(_first_lasting(odd, index), before, after, p_value)
         for index, before, after, p_value in zip(
             bounds[1:-1], levels, levels[1:], _p_values(clean, found, shortest), strict=False
         )
     )
 
 
-def _shortest(values: FloatArray, shortest: int, config: SegmentConfig) -> tuple[FloatArray, Explanation]:
-    """Return the series without transients and season, and its shortest description."""
+def _first_lasting(odd: BoolArray, index: int) -> int:
+    """Return the first point of the new regime: a transient between two regimes belongs to neither."""
+    lasting = np.flatnonzero(~odd[index:])
+    length = int(lasting[0]) if len(lasting) else 0
+    return index + length if length > 1 else index  # a single odd point may as well be noise
+
+
+def _shortest(
+    values: FloatArray, shortest: int, config: SegmentConfig
+) -> tuple[FloatArray, BoolArray, Explanation]:
+    """Return the series without transients and season, which points were odd, and its shortest description."""
     points = len(values)
-    rules = Rules(
-        shortest=shortest,
-        price=config.price * np.log(points),
-        least_variance=_resolution(values) / points,  # as if one point strayed so far
-        correlations=config.correlations,
-        grid=config.grid,
-        peaks=config.grid // 2,
-    )
-    best: tuple[float, FloatArray, Explanation] | None = None
+    best: tuple[float, FloatArray, BoolArray, Explanation] | None = None
     seasons = [(season.component, season.nats) for season in find_seasons(values, bound=config.outlier)]
     for component, nats in [(np.zeros(points), 0.0), *seasons]:
-        clean, odd = replace_transients(values - component, longest=shortest - 1, bound=config.outlier)
+        left = values - component
+        clean, odd = replace_transients(left, longest=shortest - 1, bound=config.outlier)
+        rules = Rules(
+            shortest=shortest,
+            price=config.price * np.log(points) * points / (points - _PARAMETERS - 1),
+            least_variance=_least_variance(values, clean, config),
+            correlations=config.correlations,
+            grid=config.grid,
+            peaks=config.grid // 2,
+        )
         found = explain(clean, rules)
         nats += found.nats + 1.5 * odd * np.log(points)  # place and size of each odd point
         if best is None or nats < best[0]:
-            best = nats, clean, found
+            best = nats, clean, clean != left, found
     assert best is not None
-    return best[1], best[2]
+    return best[1:]
 
 
-def _resolution(values: FloatArray) -> float:
-    """Return the variance that rounding adds, or rounding of the arithmetic, of a millionth of the range."""
+def _least_variance(values: FloatArray, clean: FloatArray, config: SegmentConfig) -> float:
+    """Return the variance that noise has at least: of what nobody sees, and of rounding.
+
+    Rounded values may repeat throughout a segment; then it is as if one point strayed by the rounding.
+    """
+    seen = config.finest * float(np.ptp(clean))
     steps = np.diff(np.sort(values))
-    steps = steps[steps > 1e-6]
-    return max(float(steps.min()) ** 2 / 12, 1e-12) if len(steps) else 1e-12
+    steps = steps[steps > max(seen, 1e-6)]
+    rounding = float(steps.min()) ** 2 / 12 / len(values) if len(steps) else 0.0
+    return max(seen**2, rounding, 1e-12)
 
 
 def _p_values(values: FloatArray, found: Explanation, shortest: int) -> list[float]:

@@ -1,0 +1,50 @@
+"""Points that belong to no lasting regime are replaced before levels are compared."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import ndimage, stats
+
+from pipeline.model import FloatArray
+
+
+def deviation(values: FloatArray) -> float:
+    """Return the standard deviation of most values around 0: the larger of two quantiles' estimates.
+
+    The median of sizes alone is 0 where most values repeat, as with counts; then the upper quantile speaks,
+    and at last the plain deviation.
+    """
+    size = np.abs(values)
+    median, upper = np.quantile(size, [0.5, 0.8])
+    robust = max(float(median) / 0.6745, float(upper) / 1.2816)
+    return robust if robust > 0 else float(np.sqrt(np.mean(size**2)))
+
+
+def replace_transients(values: FloatArray, *, longest: int, bound: float) -> tuple[FloatArray, int]:
+    """Replace points far from the running median by it, and count them.
+
+    The median of 2 longest + 1 points follows a lasting step at once and a stretch of up to ``longest``
+    points not at all. Near either end it is the median of the outermost such window, so that the last points
+    of a series, which nothing confirms yet, move it no more than others do; there a point may also lie on the
+    line through twice as many points (Theil and Sen), or the ends of a slope would be odd.
+
+    Args:
+        values: (points,), at least eight.
+        longest: Points of the longest transient.
+        bound: Standard deviations from which a point is odd: of neighbours' differences, or of the distances
+            from the median where those are larger, as on a smooth curve.
+    """
+    points = len(values)
+    width = min(2 * longest + 1, points - 1 + points % 2)
+    half = width // 2
+    middle = ndimage.median_filter(values, size=width, mode="nearest")
+    for last, outermost in ((slice(half), slice(2 * width)), (slice(-half, None), slice(-2 * width, None))):
+        near = values[outermost]
+        slope, level, *_ = stats.theilslopes(near)
+        line = (level + slope * np.arange(len(near)))[last]
+        flat = float(np.median(near[:width] if last.start is None else near[-width:]))
+        on_line = np.abs(values[last] - line) < np.abs(values[last] - flat)
+        middle[last] = np.where(on_line, line, flat)
+    size = max(deviation(np.diff(values)) / np.sqrt(2), deviation(values - middle))
+    odd = np.abs(values - middle) > bound * size
+    return np.where(odd, middle, values), int(np.count_nonzero(odd))
