@@ -58,9 +58,10 @@ def with_dilution(
 
 def _weighted_median(values: FloatArray, weights: FloatArray) -> FloatArray:
     """Return the weighted median of each column."""
-    order = np.argsort(values, axis=0, kind="stable")
-    mass = np.cumsum(weights[order], axis=0)
-    middle = (mass < mass[-1] / 2).sum(axis=0)
-    columns = np.arange(values.shape[1])
-    result: FloatArray = values[order[middle, columns], columns]
+    columns = np.ascontiguousarray(values.T)  # or sorting jumps about in memory
+    order = np.argsort(columns, axis=1)
+    mass = np.cumsum(weights[order], axis=1)
+    middle = (mass < mass[:, -1:] / 2).sum(axis=1)
+    places = np.arange(len(columns))
+    result: FloatArray = columns[places, order[places, middle]]
     return result

@@ -58,7 +58,7 @@ def fit_daily_cycle(
     config = config or CycleConfig()
     cycle = np.zeros((len(values), windows))
     day = round(DAY_S / resolution_s)
-    days = values.shape[1] // day
+    days = values.shape[1] // max(day, 1)
     uneven = abs(day * resolution_s - DAY_S) > 1e-6
     if uneven or day < config.min_points or days < config.min_days or not len(values):
         return cycle

@@ -65,8 +65,8 @@ def unit_variance(
     while scales[-1] > 1:
         scales.append(scales[-1] // config.ratio or 1)
     scales.reverse()
-    # Of a short history, a quarter at most is given up for the distance.
-    lags = [max(1, min(round(apart / width), history // width // 4)) for width in scales]
+    # In a short history a change of level would touch too many pairs that lie far apart.
+    lags = [max(1, min(round(apart / width), history // width // 8)) for width in scales]
     found = [
         _at_scale(observed, exposure, width, lag, counts, config)
         for width, lag in zip(scales, lags, strict=True)
@@ -110,7 +110,7 @@ def _at_scale(
 
 
 def _block_sums(values: FloatArray, width: int) -> FloatArray:
-    """Return sums of blocks; the newest windows matter most, so what fills none is left out at the old end."""
+    """Return sums of blocks; what fills none is left out at the old end, as new windows matter most."""
     first = values.shape[1] % width
     sums = values[:, first::width]
     # By the place in the block: sums over an axis as short as most blocks are cost several times as much.

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from pipeline.detect.change_point import (
+    Family,
     Sums,
     both_sides,
     log_odds_span,
@@ -49,8 +50,10 @@ class ScanConfig:
     min_points: int = 3  # on either side; two points fit nearly any level
     min_history: float = 0.5  # share of the history with data: before that, a service is only starting up
     baseline: float = 4.0  # times what follows it: a longer one lowers the error by a tenth, and may be stale
+    week_before: bool = True  # whether what happened a week earlier is taken out
     week_doubt: float = 2.0  # of a change at this time last week, see pipeline.detect.week
     placement: float = 6.635  # likelihood ratio by which a split elsewhere must be better (99 %)
+    count_likelihood: bool = True  # of counts; else they are tested as values are
     normalise: NormaliseConfig = field(default_factory=NormaliseConfig)
 
 
@@ -146,12 +149,13 @@ class _Search:
 
     def __init__(self, series: Normalised, resolution_s: float, windows: Windows, config: ScanConfig) -> None:
         self._series = series
+        self._family: Family = series.family if config.count_likelihood else "values"
         self._windows = windows
         self._config = config
         self._week = round(7 * DAY_S / resolution_s)
         self._day = round(DAY_S / resolution_s)
         # A history of less than a week knows no weekends, and is not asked about them.
-        self._weekly = self._day > 1 and self._week <= windows.analysis
+        self._weekly = config.week_before and self._day > 1 and self._week <= windows.analysis
         self.start = baseline_start(windows, resolution_s, config)
 
     def isolate(self, row: int) -> _Found | None:
@@ -225,7 +229,7 @@ class _Search:
         if self._weekly and weekly:
             roots, sums = self._against_week(plain, observed, exposure, deviation, (low, high, first, last))
         else:
-            roots, sums = signed_roots(plain, series.family) / deviation, plain
+            roots, sums = signed_roots(plain, self._family) / deviation, plain
         roots = np.where(allowed, roots, 0.0)
         split = np.abs(roots).argmax(axis=1)
         place = np.arange(len(rows)), split
@@ -256,7 +260,7 @@ class _Search:
             plain,
             week_ago,
             deviation,
-            self._series.family,
+            self._family,
             whole=half & (left >= self._day / 2),
             half=half,
             doubt=self._config.week_doubt,
