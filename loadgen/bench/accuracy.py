@@ -12,12 +12,14 @@ import orjson
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from loadgen.bench.accuracy_table import print_against, print_suite
+from loadgen.bench.ablation import ablation_jobs, parse_steps, worth_of_steps
+from loadgen.bench.accuracy_table import print_against, print_suite, print_worth
 from loadgen.bench.against import Comparison, compare_suites
 from loadgen.bench.suite import Job, Run, mean_json, pooled, run_suite, scenario_means
 from loadgen.fleet.scenario import load_scenario, preset_names
 from pipeline.codec import fields
 from pipeline.errors import ConfigError, InvalidMessage
+from pipeline.stages.ablation import STEPS
 from pipeline.workloads import load_workloads
 
 VERSION = 1
@@ -40,6 +42,8 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--scenarios", metavar="NAME,FILE,...", help="Only these presets or scenario files.")
 @click.option("--workload", "workloads", multiple=True, metavar="NAME|FILE", help="What to scan by.")
 @click.option("--processes", type=click.IntRange(min=1), help="Runs at a time (one for each core).")
+@click.option("--without", metavar="STEP,...", help="Leave steps of the pipeline out.")
+@click.option("--ablate", is_flag=True, help="Leave out each step in turn, and show what it is worth.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @click.option("--out", type=_FILE, metavar="FILE", help="Write the result as JSON.")
 @click.option("--against", type=_FILE, metavar="OLD.json", help="Compare with an earlier --out.")
@@ -49,6 +53,8 @@ def accuracy(
     scenarios: str | None,
     workloads: tuple[str, ...],
     processes: int | None,
+    without: str | None,
+    ablate: bool,
     as_json: bool,
     out: Path | None,
     against: Path | None,
@@ -56,16 +62,26 @@ def accuracy(
     """Measure accuracy on simulated fleets: scenarios × seeds, simulated, backtested and scored.
 
     The same seeds give the same fleets, so two commits see the same data: --against pairs their runs. It
-    exits with 1 if precision or recall over all common runs fell.
+    exits with 1 if precision or recall over all common runs fell. --ablate runs everything once more for each
+    step of the pipeline; with --without only for those.
     """
     old = read_suite(against) if against else None
     names = _scenarios(scenarios, long_run)
     chosen = workloads or (WORKLOAD,)
     load_workloads(chosen)  # a mistake is found before the work
     count = seeds or (LONG_SEEDS if long_run else SEEDS)
-    jobs = [Job(name, seed, chosen) for seed in range(1, count + 1) for name in names]
-    runs = _run(jobs, processes or os.cpu_count() or 1)
+    steps = parse_steps(without) if without is not None else ()
+    jobs = [
+        Job(name, seed, chosen, () if ablate else steps) for seed in range(1, count + 1) for name in names
+    ]
+    everything = _run(
+        ablation_jobs(jobs, steps or STEPS) if ablate else jobs, processes or os.cpu_count() or 1
+    )
+    runs = everything[: len(jobs)]
+    worth = worth_of_steps(everything) if ablate else []
     result = suite_to_json(runs, chosen)
+    if ablate:
+        result["ablation"] = [one.to_json() for one in worth]
     if out:
         _write(out, result)
     comparison = compare_suites(old["runs"], runs) if old else None
@@ -74,6 +90,8 @@ def accuracy(
         click.echo(orjson.dumps(shown).decode())
     else:
         _print(runs, comparison)
+        if ablate:
+            print_worth(Console(highlight=False), result["all"], worth)
     return 1 if comparison and comparison.worse else 0
 
 

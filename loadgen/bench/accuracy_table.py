@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from loadgen.bench.ablation import SHOWN, Worth
 from loadgen.bench.against import POOLED, Comparison
 from loadgen.bench.suite import FIGURES, Figure, Mean, Run, pooled, scenario_means
 from loadgen.score.model import Funnel, FunnelStep
@@ -74,6 +75,32 @@ def print_against(console: Console, comparison: Comparison) -> None:
             Text(("better " if one.better else "worse ") + _mean(one.figure, mean), style=style),
         )
     console.print(table)
+
+
+def print_worth(console: Console, whole: Mapping[str, Any], worth: Sequence[Worth]) -> None:
+    """Print what all runs come to without each step: the figure, and the mean of the paired differences."""
+    console.print()
+    table = _table("Without a step (difference to all steps)", "without", *(f.name for f in SHOWN))
+    table.add_row("nothing", *(share(whole[_key(figure)]["value"]) for figure in SHOWN))
+    for one in worth:
+        cells = []
+        for figure, mean in zip(SHOWN, one.differences, strict=True):
+            value = share(one.without[_key(figure)]["value"])
+            cells.append(f"{value}\n{_change(figure, mean)}")
+        table.add_row(one.step, *cells)
+    console.print(table)
+
+
+def _key(figure: Figure) -> str:
+    return "false_positive_rate" if figure.name == "false per series" else figure.name
+
+
+def _change(figure: Figure, mean: Mean | None) -> str:
+    if mean is None:
+        return NONE
+    if mean.value == 0:
+        return "as before"
+    return ("+" if mean.value > 0 else "") + _mean(figure, mean)
 
 
 def _means(title: str, runs: Sequence[Run], figures: Sequence[Figure]) -> Table:

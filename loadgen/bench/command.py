@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import click
@@ -28,8 +30,34 @@ def _detect(advance: Callable[[], None]) -> list[Result]:
     return measure_detect(advance)
 
 
-BENCHMARKS: dict[str, tuple[Measure, int]] = {"aggregate": (_aggregate, 3), "detect": (_detect, 5)}
-"""Name → (what measures it, in how many parts)."""
+def _scan(advance: Callable[[], None], *, series: int) -> list[Result]:
+    from loadgen.bench.scan import measure_scan
+
+    return measure_scan(advance, series=series, processes=os.cpu_count() or 1)
+
+
+def _peers(advance: Callable[[], None]) -> list[Result]:
+    from loadgen.bench.peers import measure_peers
+
+    return measure_peers(advance)
+
+
+def _benchmarks(series: int) -> dict[str, tuple[Measure, int]]:
+    """Return name → (what measures it, in how many parts)."""
+    from loadgen.bench.scan import services_of
+
+    return {
+        "aggregate": (_aggregate, 3),
+        "detect": (_detect, 10),
+        "scan": (partial(_scan, series=series), services_of(series)),
+        "peers": (_peers, 5),
+    }
+
+
+NAMES = ("aggregate", "detect", "scan", "peers")
+
+OF_THE_PRODUCT = ("aggregate", "detect", "scan")
+"""What is measured unless names are given: not the peers, which take minutes."""
 
 
 class _Bench(click.Command):
@@ -47,20 +75,31 @@ class _Bench(click.Command):
 
 
 @click.command(cls=_Bench)
-@click.argument("names", nargs=-1, metavar="[NAME]...", type=click.Choice(list(BENCHMARKS)))
+@click.argument("names", nargs=-1, metavar="[NAME]...", type=click.Choice(NAMES))
+@click.option(
+    "--series",
+    type=click.IntRange(min=1),
+    default=80_000,
+    show_default=True,
+    help="Of the fleet in scan; FBDetect's largest has 800,000.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a result.")
-def bench(names: tuple[str, ...], as_json: bool) -> None:
-    """Measure speed on this machine: aggregate, detect, or both.
+def bench(names: tuple[str, ...], series: int, as_json: bool) -> None:
+    """Measure speed on this machine: aggregate, detect, scan, or, when named, peers.
 
     aggregate: messages and samples a second, for the stage alone and for a worker process from Kafka to
-    the store, on an embedded broker and store. detect: series of 1,500 windows screened a second.
+    the store, on an embedded broker and store. detect: series of 500 and 1,500 windows a second, by the
+    screen alone, by the whole detector, and by a naive CUSUM of numpy. scan: a whole fleet, by detector and
+    filters, on all cores. peers: `smidgen detect` beside other detectors that are installed, accuracy and
+    speed.
 
     How accurate the pipeline is measures `smidgen bench accuracy`, which has options of its own.
     """
+    benchmarks = _benchmarks(series)
     results: list[Result] = []
     with Progress(console=Console(stderr=True), transient=True) as progress:
-        for name in names or tuple(BENCHMARKS):
-            measure, parts = BENCHMARKS[name]
+        for name in names or OF_THE_PRODUCT:
+            measure, parts = benchmarks[name]
             task = progress.add_task(name, total=parts)
             results += measure(lambda task=task: progress.advance(task))  # type: ignore[misc]
     if as_json:
@@ -71,5 +110,5 @@ def bench(names: tuple[str, ...], as_json: bool) -> None:
     table = Table("what", "figure", "unit")
     for result in results:
         for unit, figure in result.figures.items():
-            table.add_row(result.name, f"{figure:,.0f}", unit)
+            table.add_row(result.name, f"{figure:,.{1 if figure < 100 else 0}f}", unit)
     Console().print(table)

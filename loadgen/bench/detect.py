@@ -1,4 +1,4 @@
-"""How many series a second the detect stage screens."""
+"""How many series a second the detect stage judges, its screen alone, and a naive CUSUM beside it."""
 
 from __future__ import annotations
 
@@ -6,33 +6,105 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+from scipy import stats
 
 from loadgen.bench.result import Result
-from pipeline.detect.scan import Windows, find_candidates
-from pipeline.model import SeriesMatrix
+from pipeline.detect.change_point import log_odds_span, p_values, signed_roots, split_sums
+from pipeline.detect.normalise import Normalised, normalise
+from pipeline.detect.scan import CHUNK_ROWS, Windows, find_candidates
+from pipeline.model import FloatArray, IntArray, MetricKind, SeriesMatrix
 
 SERIES = 4000
-WINDOWS = Windows(analysis=1440, extended=1464, end=1500)  # ten days, four and six hours of 10-minute windows
 ROUNDS = 5
+KINDS: tuple[MetricKind, ...] = ("subroutine",)
+SAMPLES = 40_000  # of a service in a window
+
+GEOMETRIES = (
+    (Windows(analysis=440, extended=464, end=500), 1800.0),  # nine days, 12 and 18 hours of half hours
+    (Windows(analysis=1440, extended=1464, end=1500), 600.0),  # ten days, four and six hours of ten minutes
+)
+PARTS = len(GEOMETRIES) * ROUNDS
 
 
 def measure_detect(advance: Callable[[], None]) -> list[Result]:
-    """Screen a matrix of noise several times; the middle time counts.
+    """Measure the screen, the whole detector and a naive CUSUM on the same noise; the middle time counts.
 
     Args:
-        advance: Called after each round.
+        advance: Called after each round, PARTS times.
     """
     rng = np.random.default_rng(1)
-    totals = np.full(WINDOWS.end, 1e6)
-    shares = rng.pareto(1.0, (SERIES, 1)).clip(0.01, 100) * 1e-4
-    samples = rng.poisson(shares * totals).astype(np.float64)
-    kinds, names = ("subroutine",) * SERIES, tuple(f"service.subroutine{i}" for i in range(SERIES))
-    matrix = SeriesMatrix(0.0, 600.0, kinds, names, samples, totals)  # type: ignore[arg-type]
-    times = []
-    for _ in range(ROUNDS):
-        began = time.perf_counter()
-        find_candidates(matrix, WINDOWS)
-        times.append(time.perf_counter() - began)
-        advance()
-    setup = {"series": float(SERIES), "windows": float(WINDOWS.end), "rounds": float(ROUNDS)}
-    return [Result("detect", {"series/s": SERIES / float(np.median(times))}, setup)]
+    results = []
+    for windows, resolution_s in GEOMETRIES:
+        counts, totals = draw_counts(rng, SERIES, windows.end)
+        matrix = SeriesMatrix(0.0, resolution_s, KINDS * SERIES, ("",) * SERIES, counts, totals)
+        series = normalise(
+            matrix,
+            history=windows.analysis,
+            longest=windows.end - windows.analysis,
+            apart=windows.analysis // 2,
+        )
+        runs: dict[str, Callable[[], object]] = {
+            "detect, screen alone": lambda s=series, w=windows: screen(s, w),  # type: ignore[misc]
+            "detect, everything": lambda m=matrix, w=windows: find_candidates(m, w),  # type: ignore[misc]
+            "naive CUSUM of numpy": lambda m=matrix: naive_cusum(m.samples),  # type: ignore[misc]
+        }
+        times: dict[str, list[float]] = {name: [] for name in runs}
+        for _ in range(ROUNDS):
+            for name, run in runs.items():
+                began = time.perf_counter()
+                run()
+                times[name].append(time.perf_counter() - began)
+            advance()
+        setup = {"series": float(SERIES), "windows": float(windows.end), "rounds": float(ROUNDS)}
+        results += [
+            Result(f"{name}, {windows.end} points", {"series/s": SERIES / float(np.median(seconds))}, setup)
+            for name, seconds in times.items()
+        ]
+    return results
+
+
+def draw_counts(rng: np.random.Generator, series: int, windows: int) -> tuple[FloatArray, FloatArray]:
+    """Draw a service in which nothing changes: counts (series, windows), and the samples of each window.
+
+    Shares have a Pareto tail from a millionth on, as those of subroutines do; counts are binomial.
+    """
+    shares = 1e-6 * (1 + rng.pareto(0.6, (series, 1))).clip(1, 3e5)
+    counts = rng.binomial(SAMPLES, shares, (series, windows)).astype(np.float64)
+    return counts, np.full(windows, float(SAMPLES))
+
+
+def screen(series: Normalised, windows: Windows) -> tuple[IntArray, FloatArray]:
+    """Return each series' best split in the analysis window and its p-value: CUSUM and test, all at once.
+
+    Args:
+        series: With what is expected of them, and their noise.
+        windows: Where to search, with all of the history as the baseline.
+    """
+    splits, found = [], []
+    place = {"first": windows.analysis, "last": windows.extended - 1}
+    for first in range(0, len(series.observed), CHUNK_ROWS):
+        rows = slice(first, first + CHUNK_ROWS)
+        sums = split_sums(series.observed[rows], series.exposure[rows], **place)
+        roots = signed_roots(sums, series.family) / np.sqrt(series.variance[rows])[:, None]
+        best = np.abs(roots).argmax(axis=1)
+        everywhere = np.ones(roots.shape, dtype=np.bool_)
+        largest = roots[np.arange(len(roots)), best]
+        span = log_odds_span(sums, everywhere)
+        splits.append(best + windows.analysis)
+        found.append(p_values(largest, series.freedom[rows], span, everywhere.sum(axis=1)))
+    return np.concatenate(splits), np.concatenate(found)
+
+
+def naive_cusum(values: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Return the largest CUSUM's place and the chi-squared p-value of two means: what one writes first."""
+    windows = values.shape[1]
+    sums = np.cumsum(values - values.mean(axis=1, keepdims=True), axis=1)[:, :-1]
+    split = np.abs(sums).argmax(axis=1)
+    after = np.arange(windows) > split[:, None]
+    mean = np.where(
+        after,
+        ((values * after).sum(axis=1) / after.sum(axis=1))[:, None],
+        ((values * ~after).sum(axis=1) / (~after).sum(axis=1))[:, None],
+    )
+    one, two = np.maximum(values.var(axis=1), 1e-300), np.maximum(((values - mean) ** 2).mean(axis=1), 1e-300)
+    return split + 1, stats.chi2.sf(windows * np.log(one / two), 1)

@@ -26,7 +26,7 @@ from pipeline.errors import SmidgenError
 from pipeline.workloads import load_workloads
 
 Run = Mapping[str, Any]
-"""One run as JSON: scenario, seed, seconds, and its score."""
+"""One run as JSON: scenario, seed, steps that were left out, seconds, and its score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,7 @@ class Job:
     scenario: str
     seed: int
     workloads: tuple[str, ...]
+    without: tuple[str, ...] = ()  # steps of pipeline.stages.ablation that are left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +102,15 @@ def run_job(job: Job) -> Run:
     workloads = load_workloads(job.workloads)
     dataset = simulate(load_scenario(job.scenario), job.seed).dataset
     simulated = time.perf_counter()
-    found = score_backtest(truth_from_json(dataset.truth), run_backtest(dataset, workloads), workloads)
+    backtest = run_backtest(dataset, workloads, without=frozenset(job.without))
+    found = score_backtest(truth_from_json(dataset.truth), backtest, workloads)
     scored = score_to_json(found)
     for detail in ("judged", "missed", "curves"):
         del scored[detail]
     return {
         "scenario": job.scenario,
         "seed": job.seed,
+        "without": list(job.without),
         "seconds": {"simulate": simulated - began, "backtest": time.perf_counter() - simulated},
         "score": scored,
     }

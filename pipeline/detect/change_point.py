@@ -52,7 +52,8 @@ def split_sums(observed: FloatArray, exposure: FloatArray, *, first: int, last: 
     """
     left, right = both_sides(observed, first, last)
     left_exposure, right_exposure = both_sides(exposure, first, last)
-    return Sums(left, left_exposure, right, right_exposure)
+    # Where no data is left, rounding can make it less than none.
+    return Sums(left, left_exposure, right, np.maximum(right_exposure, 0.0))
 
 
 def both_sides(values: FloatArray, first: int, last: int) -> tuple[FloatArray, FloatArray]:
@@ -115,7 +116,7 @@ def p_values(root: FloatArray, freedom: FloatArray, span: FloatArray, splits: In
     searched = one + span * normal * np.exp(-(normal**2) / 2) / math.sqrt(2 * math.pi)
     independent = -np.expm1(splits * np.log1p(-np.minimum(one, 1 - 1e-12)))
     result: FloatArray = np.minimum(np.minimum(searched, independent), 1.0)
-    return result
+    return np.where(splits > 0, result, 1.0)
 
 
 def log_odds_span(sums: Sums, allowed: BoolArray) -> FloatArray:

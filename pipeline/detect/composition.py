@@ -9,11 +9,15 @@ it, a series is left with what it did itself.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from pipeline.model import FloatArray, SeriesMatrix
+
+_LEAST = 0.05
+"""An expectation is above 0, whatever became of the majority."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +26,8 @@ class CompositionConfig:
 
     min_series: int = 100  # of a service: of fewer, one regression with its callers may be the majority
     most_series: int = 256  # that are looked at, those with most samples: more add little
-    min_samples: float = 5.0  # a window and series: fewer have no meaningful ratio
+    min_samples: float = 30.0  # a block and series: the median of fewer counts lies below their mean
+    longest_block: int = 36  # windows: a slower service has no common factor
 
 
 def with_dilution(
@@ -46,14 +51,26 @@ def with_dilution(
     # holds, whose share cannot move.
     share = past / max(float(matrix.totals[:history].sum()), 1.0)
     plain = np.array([kind == "subroutine" for kind in matrix.kinds], dtype=np.bool_)
-    usable = np.flatnonzero(plain & (past >= config.min_samples * windows) & (share < 0.5))
-    if len(usable) < config.min_series:
+    most = int((plain & (share < 0.5)).sum())
+    if most < config.min_series:
         return matrix
+    # Blocks of windows long enough for the hundredth series' counts to have a meaningful ratio.
+    typical = np.sort(np.where(plain & (share < 0.5), past, 0.0))[-config.min_series] / windows
+    block = math.ceil(config.min_samples / typical) if typical > 0 else config.longest_block + 1
+    if block > config.longest_block:
+        return matrix
+    usable = np.flatnonzero(plain & (share < 0.5) & (past * block >= config.min_samples * windows))
     chosen = usable[np.argsort(-past[usable], kind="stable")[: config.most_series]]
-    expected = share[chosen, None] * matrix.totals
-    ratios = np.divide(matrix.samples[chosen], expected, out=np.ones(expected.shape), where=expected > 0)
+    starts = np.arange(0, len(matrix.totals), block)
+    totals = np.add.reduceat(matrix.totals, starts)
+    expected = share[chosen, None] * totals
+    samples = np.add.reduceat(matrix.samples[chosen], starts, axis=1)
+    ratios = np.divide(samples, expected, out=np.ones(expected.shape), where=expected > 0)
     factor = _weighted_median(ratios, np.sqrt(past[chosen]))
-    return replace(matrix, dilution=np.where(known, factor, 1.0))
+    # A block of few samples, most windows of which are missing, tells nothing.
+    enough = totals * float(np.median(share[chosen])) >= config.min_samples / 2
+    dilution = np.repeat(np.where(enough, factor, 1.0), block)[: len(known)]
+    return replace(matrix, dilution=np.where(known, np.maximum(dilution, _LEAST), 1.0))
 
 
 def _weighted_median(values: FloatArray, weights: FloatArray) -> FloatArray:

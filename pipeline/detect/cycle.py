@@ -73,7 +73,8 @@ def fit_daily_cycle(
         [wave(k * angles) for k in range(1, config.harmonics + 1) for wave in (np.sin, np.cos)], axis=1
     )
     # Waves of a whole day are orthogonal: projections are the least squares fit.
-    daily = by_day @ (waves[newest][:day] * (2 / day))
+    # Those of a day with gaps fall short by the share that is missing.
+    daily = by_day @ (waves[newest][:day] * 2.0) / np.maximum(points, 1)[:, :, None]
     waves_of_rows = _common(daily, points >= day / 2, variance, weights, config, day)
     cyclic = np.flatnonzero(waves_of_rows.any(axis=1))
     cycle[cyclic] = waves_of_rows[cyclic] @ waves.T

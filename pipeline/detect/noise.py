@@ -29,8 +29,8 @@ class NoiseConfig:
 
     min_blocks: int = 24  # of the longest scale: fewer leave the estimate itself too uncertain
     ratio: int = 3  # between scales
-    cut: float = 2.706  # a squared difference counts for no more than its 90 % quantile: a third may be odd
-    efficiency: float = 0.55  # degrees of freedom a pair of neighbours, with that cut; by simulation
+    cut: float = 1.642  # a squared difference counts for no more than its 80 % quantile: see _cut_mean
+    efficiency: float = 0.48  # degrees of freedom a pair of neighbours, with that cut; by simulation
     many: int = 300  # pairs from which on the cut is made only where it is needed
     typical: float = 5.0  # counts a block from which on they are near enough to normal for that
 
@@ -100,10 +100,14 @@ def _at_scale(
     variance = squares.sum(axis=1) / np.maximum(pairs, 1)
     # Transients of the past say nothing about noise; but a rare thing's few samples are no outliers.
     few = observed.sum(axis=1) < config.typical * known.sum(axis=1) if counts else np.zeros(len(means), bool)
+    # Where most neighbours are equal, what differs is the noise, and nothing would be left of it.
+    few = few | (2 * (squares > 0).sum(axis=1) < pairs)
     robust = np.flatnonzero(~few)
     if squares.shape[1] > config.many:  # then the plain mean does, but where something stands out
         outlying = special.chdtri(1, 0.01 / squares.shape[1])
-        robust = np.flatnonzero(~few & (squares.max(axis=1) > outlying * variance))
+        # By the median, for what stands out far enough raises the mean that it is held against.
+        usual = np.minimum(variance, np.median(squares, axis=1) / special.chdtri(1, 0.5))
+        robust = np.flatnonzero(~few & (squares.max(axis=1) > outlying * usual))
     if len(robust):
         variance[robust] = _cut_mean(squares[robust], pairs[robust], variance[robust], config.cut)
     return variance, np.maximum(pairs * config.efficiency, 1.0)

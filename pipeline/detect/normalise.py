@@ -168,7 +168,7 @@ def _normalise_values(
         config=config.noise,
     )
     # What remains of a constant series is rounding, in which everything looks significant.
-    rounding = (1e-9 * np.maximum(np.abs(known).max(axis=1, initial=0.0), 1e-290)) ** 2
+    rounding = (1e-9 * np.maximum(np.abs(known).max(axis=1, initial=0.0), 1e-140)) ** 2
     return Normalised(
         "values", moved, weights, np.maximum(variance, rounding), freedom, centre, np.ones(len(values)), cycle
     )

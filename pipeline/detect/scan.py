@@ -263,6 +263,7 @@ class _Search:
             self._family,
             whole=half & (left >= self._day / 2),
             half=half,
+            older=left >= self._day / 2,
             doubt=self._config.week_doubt,
         )
 

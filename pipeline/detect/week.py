@@ -22,6 +22,7 @@ def roots_against_week(
     *,
     whole: BoolArray,
     half: BoolArray,
+    older: BoolArray,
     doubt: float = 2.0,
 ) -> tuple[FloatArray, Sums]:
     """Return standardised roots of changes beyond last week's, and the sums whose change that is.
@@ -36,17 +37,38 @@ def roots_against_week(
         deviation: (series, 1) of noise.
         family: What is observed.
         whole: (series, 1) whether there is enough data on both sides a week earlier.
-        half: (series, 1) whether there is enough after the split; without either the root is 0.
+        half: (series, 1) whether there is enough after the split.
+        older: (series, 1) whether there is enough before it: if there is no more than that, a gap hides last
+            week, and the change stands by itself. Without any of the three the root is 0.
         doubt: Squared roots below which a change counts for nothing.
     """
     earlier = signed_roots(week_ago, family) / deviation
     kept = np.where(whole, np.maximum(0.0, 1 - doubt / np.maximum(earlier**2, 1e-300)), 0.0)
+    kept = kept * _undone(sums, week_ago, family)
     beyond = _without(sums, week_ago, kept, family)
     roots = signed_roots(beyond, family) / (deviation * np.sqrt(1 + kept**2))
     last_week = Sums(week_ago.right, week_ago.right_exposure, sums.right, sums.right_exposure)
     level = signed_roots(last_week, family) / deviation
     both = np.where(np.sign(level) == np.sign(roots), np.minimum(np.abs(level), np.abs(roots)), 0.0)
-    return np.where(whole, roots, np.where(half, np.sign(roots) * both, 0.0)), beyond
+    return np.where(whole | (older & ~half), roots, np.where(half, np.sign(roots) * both, 0.0)), beyond
+
+
+def _undone(sums: Sums, week_ago: Sums, family: Family) -> FloatArray:
+    """Return how much of last week's change was gone again before this week's, from 0 to 1.
+
+    A step that lasted is none that comes back every week.
+    """
+    left, right, now = (
+        ratio(*side) if family == "values" else np.log((side[0] + 0.5) / np.maximum(side[1], 0.5))
+        for side in (
+            (week_ago.left, week_ago.left_exposure),
+            (week_ago.right, week_ago.right_exposure),
+            (sums.left, sums.left_exposure),
+        )
+    )
+    change = right - left
+    undone = np.divide(right - now, change, out=np.zeros(change.shape), where=change != 0)
+    return np.asarray(np.clip(undone, 0.0, 1.0))
 
 
 def _without(sums: Sums, week_ago: Sums, kept: FloatArray, family: Family) -> Sums:

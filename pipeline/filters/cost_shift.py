@@ -130,8 +130,11 @@ def _usual_change(
         return 0.0, math.sqrt(variance), float(stats.norm.isf(config.mistaken))
     usual = rest.before * float(changes.mean())
     seen = rest.before**2 * float(changes.var(ddof=1))
-    deviation = math.sqrt(max(seen, variance) * (1 + 1 / len(changes)))
-    return usual, deviation, float(stats.t.isf(config.mistaken, len(changes) - 1))
+    more = math.sqrt(1 + 1 / len(changes))
+    # What days are seen to differ by is an estimate of few; what sampling makes is known.
+    observed = math.sqrt(seen) * float(stats.t.isf(config.mistaken, len(changes) - 1))
+    sampled = math.sqrt(variance) * float(stats.norm.isf(config.mistaken))
+    return usual, max(observed, sampled) * more, 1.0
 
 
 def _shares(matrix: StackMatrix, holds: BoolArray) -> Shares:

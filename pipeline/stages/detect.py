@@ -19,7 +19,7 @@ from pipeline.detect.composition import with_dilution
 from pipeline.detect.kdd2018 import find_kdd2018
 from pipeline.detect.long_term import find_long_term
 from pipeline.detect.scan import ScanConfig, Windows, find_candidates
-from pipeline.model import Candidate, Outgoing, Progress, Record, Scan, SeriesMatrix
+from pipeline.model import Candidate, Detector, Outgoing, Progress, Record, Scan, SeriesMatrix
 from pipeline.stages.ablation import NOTHING, Without, scan_config
 from pipeline.stages.base import Decoder
 from pipeline.storage.interface import Store
@@ -30,6 +30,10 @@ log = logging.getLogger(__name__)
 MAX_CATCH_UP = 1000
 """Most scans of one workload that one step of the watermark may cause. A host with a dead clock, or a service
 that was silent for months, would otherwise ask for every scan since."""
+
+
+LONG_TERM_EVERY_S = 12 * 3600.0
+"""How often slow rises are looked for at most: the re-run interval of FBDetect Table 3's ct-supply-long."""
 
 
 @dataclass(slots=True)
@@ -152,7 +156,7 @@ class DetectStage:
         windows = Windows(analysis, extended, last)
         if self._composition:
             matrix = with_dilution(matrix, history=analysis)
-        candidates = _detect(matrix, windows, workload, self._config)
+        candidates = _detect(matrix, windows, workload, _detectors(workload, end), self._config)
         log.info(
             "scan service=%s workload=%s end=%s series=%d candidates=%d",
             service,
@@ -173,12 +177,23 @@ class DetectStage:
         )
 
 
+def _detectors(workload: Workload, end: float) -> tuple[Detector, ...]:
+    """Return what a scan runs: slow rises need not be looked for as often as steps."""
+    interval_s = workload.rerun_interval_s
+    slow = math.floor(end / LONG_TERM_EVERY_S) > math.floor((end - interval_s) / LONG_TERM_EVERY_S)
+    return tuple(detector for detector in workload.detectors if slow or detector != "long_term")
+
+
 def _detect(
-    matrix: SeriesMatrix, windows: Windows, workload: Workload, config: ScanConfig
+    matrix: SeriesMatrix,
+    windows: Windows,
+    workload: Workload,
+    detectors: Sequence[Detector],
+    config: ScanConfig,
 ) -> tuple[Candidate, ...]:
-    """Run the workload's detectors; where two find the same kind of change in a series, the first counts."""
+    """Run detectors; where two find the same kind of change in a series, the first counts."""
     found: dict[tuple[str, str, str], Candidate] = {}
-    for detector in workload.detectors:
+    for detector in detectors:
         match detector:
             case "short_term":
                 candidates = find_candidates(matrix, windows, direction=workload.direction, config=config)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from pipeline.codec.inputs import change_from_json
@@ -38,7 +39,9 @@ def stacks_on_earlier_days(
     Of a workload whose history is shorter than that, none: there the hour of the day plays no part.
     """
     found = []
-    for day in range(1, _EARLIER_DAYS + 1):
+    (_, first), (_, end) = _spans(scan, candidates, workload)
+    # A day on which the same hours reach beyond the change would take it for usual.
+    for day in range(max(1, math.ceil((end - first) / DAY_S)), _EARLIER_DAYS + 1):
         spans = [
             (first - day * DAY_S, last - day * DAY_S) for first, last in _spans(scan, candidates, workload)
         ]

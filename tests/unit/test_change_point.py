@@ -2,140 +2,224 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from pipeline.detect.change_point import ChangePointConfig, ChangePoints, find_change_points
+from pipeline.detect.change_point import (
+    Family,
+    Sums,
+    log_odds_span,
+    p_values,
+    ratio,
+    signed_roots,
+    split_sums,
+)
 from pipeline.model import FloatArray
 
-NOISE = np.random.default_rng(20).normal(0.0, 1.0, 120)
+RNG = np.random.default_rng(20)
 
 
-def find(series: FloatArray, weights: FloatArray | None = None, **kwargs: int) -> ChangePoints:
-    points = series.shape[-1]
-    limits = {"first": 3, "last": points - 3} | kwargs
-    return find_change_points(
-        np.atleast_2d(series), np.ones(points) if weights is None else weights, **limits
-    )
+def sums(left: float, left_exposure: float, right: float, right_exposure: float) -> Sums:
+    return Sums(*(np.array([[value]]) for value in (left, left_exposure, right, right_exposure)))
 
 
-def step(at: int, size: float, points: int = 120) -> FloatArray:
-    return NOISE[:points] + np.where(np.arange(points) >= at, size, 0.0)
+def root(family: Family, *sides: float) -> float:
+    return float(signed_roots(sums(*sides), family)[0, 0])
 
 
-@pytest.mark.parametrize(
-    ("series", "index"),
-    [
-        pytest.param(step(60, 5.0), 60, id="step up in the middle"),
-        pytest.param(step(60, -5.0), 60, id="step down"),
-        pytest.param(step(110, 5.0), 110, id="step near the end"),
-        pytest.param(step(8, 5.0), 8, id="step near the start"),
-        pytest.param(step(60, 5.0) * 1e-6 + 1e-3, 60, id="tiny values"),
-        pytest.param(step(60, 5.0) * 1e9, 60, id="huge values"),
-    ],
-)
-def test_finds_a_clear_step_where_it_is(series: FloatArray, index: int) -> None:
-    found = find(series)
-    assert found.index.tolist() == [index]
-    assert found.p_value[0] < 1e-9
-    assert found.before[0] == pytest.approx(series[:index].mean())
-    assert found.after[0] == pytest.approx(series[index:].mean())
+def all_splits(observed: FloatArray, exposure: FloatArray) -> Sums:
+    return split_sums(observed, exposure, first=1, last=observed.shape[1] - 1)
 
 
 @pytest.mark.parametrize(
-    "series",
+    ("first", "last"),
     [
-        pytest.param(np.full(50, 0.1), id="constant that has no exact float"),
-        pytest.param(np.zeros(50), id="zeros"),
-        pytest.param(np.full(50, 1e15) / 3, id="large constant"),
+        pytest.param(1, 11, id="all splits"),
+        pytest.param(4, 7, id="some"),
+        pytest.param(5, 5, id="one"),
+        pytest.param(1, 1, id="the first"),
+        pytest.param(11, 11, id="the last"),
     ],
 )
-def test_a_constant_series_has_no_significant_change(series: FloatArray) -> None:
-    found = find(series)
-    assert found.statistic.tolist() == [0.0]
-    assert found.p_value.tolist() == [1.0]
+def test_both_sides_of_each_split_are_summed(first: int, last: int) -> None:
+    observed, exposure = RNG.poisson(5.0, (2, 12)).astype(np.float64), RNG.uniform(1, 2, (2, 12))
+    found = split_sums(observed, exposure, first=first, last=last)
+    places = range(first, last + 1)
+    for row in range(2):
+        assert found.left[row].tolist() == [observed[row, :at].sum() for at in places]
+        assert found.right[row].tolist() == [observed[row, at:].sum() for at in places]
+        np.testing.assert_allclose(found.left_exposure[row], [exposure[row, :at].sum() for at in places])
+        np.testing.assert_allclose(found.right_exposure[row], [exposure[row, at:].sum() for at in places])
 
 
-def test_a_step_without_noise_is_certain_and_finite() -> None:
-    found = find(np.repeat([1.0, 2.0], 30))
-    assert found.index.tolist() == [30]
-    assert np.isfinite(found.statistic[0])
-    assert found.p_value[0] < 1e-100
+def test_sums_of_counts_stay_whole_over_many_windows() -> None:
+    counts = np.random.default_rng(1).poisson(1e6, (3, 1500)).astype(np.float64)
+    found = split_sums(counts, np.ones(counts.shape), first=1400, last=1490)
+    assert (found.left % 1 == 0).all()
+    assert (found.left + found.right == counts.sum(axis=1, keepdims=True)).all()
 
 
-@pytest.mark.parametrize("falling", [False, True], ids=["from nothing", "to nothing"])
-def test_the_level_of_zeros_is_exactly_zero(falling: bool) -> None:
-    series = np.concatenate([np.zeros(33), np.random.default_rng(4).uniform(0.05, 0.08, 17)])
-    found = find(series[::-1] if falling else series)
-    assert (found.after if falling else found.before).tolist() == [0.0]
+@pytest.mark.parametrize(
+    ("sides", "expected"),
+    [
+        # Means 2 and 5 of 4 and 12 points: 3 / √(1/4 + 1/12).
+        pytest.param((8, 4, 60, 12), 3 / np.sqrt(1 / 3), id="a rise"),
+        pytest.param((60, 12, 8, 4), -3 / np.sqrt(1 / 3), id="a fall"),
+        pytest.param((8, 4, 24, 12), 0.0, id="the same level"),
+        pytest.param((0, 0, 24, 12), 0.0, id="no data before"),
+        pytest.param((8, 4, 0, 0), 0.0, id="no data after"),
+    ],
+)
+def test_of_values_it_is_the_standardised_cusum(sides: tuple[float, ...], expected: float) -> None:
+    assert root("values", *sides) == pytest.approx(expected)
 
 
-def test_is_the_split_of_maximum_likelihood() -> None:
+@pytest.mark.parametrize(
+    ("sides", "sign"),
+    [
+        pytest.param((10, 20, 40, 40), 1, id="a rise"),
+        pytest.param((40, 40, 10, 20), -1, id="a fall"),
+        pytest.param((0, 30, 5, 10), 1, id="from nothing"),
+        pytest.param((5, 10, 0, 30), -1, id="to nothing"),
+        pytest.param((100, 1e-3, 3, 1e-3), -1, id="tiny expectations"),
+    ],
+)
+def test_of_counts_it_is_the_poisson_likelihood_ratio(sides: tuple[float, ...], sign: int) -> None:
+    left, expected_left, right, expected_right = sides
+    common = (left + right) / (expected_left + expected_right)
+    both = [(left, expected_left), (right, expected_right)]
+    two_levels = sum(stats.poisson.logpmf(count, count) for count, _ in both)
+    one_level = sum(stats.poisson.logpmf(count, common * expected) for count, expected in both)
+    assert root("counts", *sides) == pytest.approx(sign * np.sqrt(2 * (two_levels - one_level)))
+
+
+@pytest.mark.parametrize(
+    "sides",
+    [
+        pytest.param((0, 10, 0, 20), id="nothing was seen"),
+        pytest.param((0, 0, 7, 20), id="no data before"),
+        pytest.param((7, 20, 0, 0), id="no data after"),
+        pytest.param((7, 20, 14, 40), id="as expected"),
+    ],
+)
+def test_counts_that_tell_nothing_have_no_root(sides: tuple[float, ...]) -> None:
+    assert root("counts", *sides) == pytest.approx(0.0, abs=1e-6)
+
+
+@pytest.mark.parametrize("family", ["values", "counts"])
+def test_of_many_and_noisy_counts_both_families_say_the_same(family: Family) -> None:
+    # 10,000 counts before, 5,300 in half of the time after: 300 / √(10000/4 + 5000).
+    if family == "values":
+        found = root("values", 10_000.0, 10_000.0, 5_300.0, 5_000.0)
+    else:
+        found = root("counts", 10_000.0, 10_000.0, 5_300.0, 5_000.0)
+    assert found == pytest.approx(0.06 / np.sqrt(1 / 10_000 + 1 / 5_000), rel=0.03)
+
+
+@pytest.mark.parametrize("expected", [3.0, 30.0, 3000.0])
+def test_without_change_the_root_of_counts_is_standard_normal(expected: float) -> None:
+    rng = np.random.default_rng(4)
+    counts = rng.poisson(expected, (20_000, 3)).astype(np.float64)
+    found = signed_roots(split_sums(counts, np.ones(counts.shape), first=1, last=1), "counts")[:, 0]
+    assert found.mean() == pytest.approx(0.0, abs=0.1)
+    assert found.std() == pytest.approx(1.0, abs=0.07)
+
+
+def test_the_largest_root_is_the_split_of_maximum_likelihood() -> None:
     rng = np.random.default_rng(3)
     series = rng.normal(0, 1, (100, 60)) + np.where(np.arange(60) >= 40, 0.8, 0.0)
-    weights = rng.uniform(0.5, 2.0, 60)
+    weights = np.broadcast_to(rng.uniform(0.5, 2.0, 60), series.shape)
 
-    def error(row: FloatArray, at: int) -> float:
-        return sum(
-            float((w * (x - np.average(x, weights=w)) ** 2).sum())
-            for x, w in ((row[:at], weights[:at]), (row[at:], weights[at:]))
-        )
+    def error(row: int, at: int) -> float:
+        sides = ((series[row, s], weights[row, s]) for s in (slice(at), slice(at, None)))
+        return sum(float((w * (x - np.average(x, weights=w)) ** 2).sum()) for x, w in sides)
 
-    expected = [min(range(3, 58), key=lambda at, row=row: error(row, at)) for row in series]  # type: ignore[misc]
-    assert find(series, weights).index.tolist() == expected
-
-
-def test_looks_only_between_first_and_last() -> None:
-    series = step(20, 8.0)
-    assert find(series, first=50, last=100).index[0] >= 50
-    assert find(series, first=3, last=15).index[0] <= 15
+    roots = signed_roots(all_splits(series * weights, weights), "values")
+    likeliest = [min(range(1, 60), key=lambda at, row=row: error(row, at)) for row in range(100)]  # type: ignore[misc]
+    assert (np.abs(roots).argmax(axis=1) + 1).tolist() == likeliest
 
 
-def test_windows_without_data_count_for_nothing() -> None:
-    series, weights = step(60, 5.0), np.ones(120)
-    weights[::4] = 0.0
-    holes = np.where(weights > 0, series, np.nan)
-    found = find(holes, weights)
-    kept = weights[:60] > 0
-    assert found.index[0] in (60, 61)  # window 60 has no data: the change lies at it or right after it
-    assert found.before[0] == pytest.approx(series[:60][kept].mean())
+@pytest.mark.parametrize("family", ["values", "counts"])
+def test_windows_without_exposure_count_for_nothing(family: Family) -> None:
+    observed = np.random.default_rng(2).poisson(20.0, (1, 30)).astype(np.float64)
+    exposure = np.full((1, 30), 20.0)
+    holes = [
+        np.concatenate([one[:, :12], np.zeros((1, 3)), one[:, 12:]], axis=1) for one in (observed, exposure)
+    ]
+    plain, holed = (signed_roots(all_splits(*one), family)[0] for one in ((observed, exposure), holes))
+    expected = np.concatenate([plain[:11], np.repeat(plain[11], 4), plain[12:]])
+    np.testing.assert_allclose(holed, expected, atol=1e-9)
 
 
-def test_heavier_points_decide() -> None:
-    series = np.array([1.0, 1.1, 0.9, 1.0, 9.0, 2.0, 2.1, 1.9, 2.0, 2.0])
-    weights = np.ones(10) * 100
-    weights[4] = 0.01  # an outlier from a window of hardly any samples
-    assert find(series, weights, first=2, last=8).index.tolist() in ([4], [5])
-    assert find(series, weights, first=2, last=8).after[0] == pytest.approx(2.0, abs=0.01)
+def one_p(size: float, *, freedom: float = 50.0, span: float = 2.0, splits: int = 20) -> float:
+    columns = np.array([size]), np.array([freedom]), np.array([span])
+    return float(p_values(*columns, np.array([splits]))[0])
+
+
+def test_a_single_split_is_tested_by_students_t() -> None:
+    assert one_p(3.0, freedom=7.0, span=0.0, splits=1) == pytest.approx(2 * stats.t.sf(3.0, 7.0))
 
 
 @pytest.mark.parametrize(
-    ("points", "first", "last"), [(4, 1, 3), (0, 1, 0), (10, 8, 2)], ids=["too short", "empty", "no room"]
+    ("stricter", "milder"),
+    [
+        pytest.param({"size": 3.0}, {"size": 4.0}, id="a larger root"),
+        pytest.param({"size": 4.0, "freedom": 5.0}, {"size": 4.0}, id="noise that is better known"),
+        pytest.param({"size": 4.0, "span": 3.0}, {"size": 4.0, "span": 1.0}, id="a shorter span"),
+        pytest.param({"size": 4.0, "span": 9.0}, {"size": 4.0, "span": 9.0, "splits": 2}, id="fewer splits"),
+    ],
+)  # fmt: skip
+def test_what_makes_a_change_more_certain(stricter: dict[str, float], milder: dict[str, float]) -> None:
+    assert one_p(**stricter) > one_p(**milder)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("size", [0.0, 0.3, 1.0, 2.0, 5.0, 40.0, 1e6], ids=str)
+def test_a_p_value_lies_between_one_test_and_as_many_independent_ones(size: float) -> None:
+    one = one_p(size, span=0.0, splits=1)
+    found = one_p(size, splits=30)
+    assert 0.0 <= one <= found <= 1.0
+    assert found <= 30 * one or found == pytest.approx(-np.expm1(30 * np.log1p(-one)))
+
+
+def test_no_change_at_all_is_certain_to_be_reached() -> None:
+    assert one_p(0.0) == 1.0
+
+
+def test_where_no_split_was_searched_nothing_is_significant() -> None:
+    assert one_p(0.0, span=0.0, splits=0) == 1.0
+
+
+def test_both_signs_are_alike() -> None:
+    assert one_p(-4.0) == one_p(4.0)
+
+
+@pytest.mark.parametrize(
+    ("first", "last"),
+    [
+        pytest.param(150, 197, id="up to the end"),
+        pytest.param(150, 170, id="with room at the end"),
+        pytest.param(100, 100, id="one split"),
+        pytest.param(20, 180, id="nearly everywhere"),
+    ],
 )
-def test_too_few_points_give_no_change_point(points: int, first: int, last: int) -> None:
-    found = find_change_points(np.ones((2, points)), np.ones(points), first=first, last=last)
-    assert found.index.tolist() == [-1, -1]
-    assert found.p_value.tolist() == [1.0, 1.0]
-
-
-def test_no_series_gives_no_answers() -> None:
-    assert len(find_change_points(np.empty((0, 9)), np.ones(9), first=1, last=8).index) == 0
-
-
-def test_many_series_at_once_equal_one_at_a_time() -> None:
-    series = np.random.default_rng(5).normal(0, 1, (1200, 40))
-    together = find(series)
-    assert together.index.tolist() == [int(find(row).index[0]) for row in series]
-
-
-def test_min_points_holds_on_both_sides() -> None:
-    series = np.zeros(20)
-    series[-1] = 100.0
-    config = ChangePointConfig(min_points=4)
-    found = find_change_points(series[None, :], np.ones(20), first=1, last=19, config=config)
-    assert 4 <= found.index[0] <= 16
-
-
-def test_on_noise_the_significance_level_is_kept_despite_the_search() -> None:
+def test_on_noise_the_significance_level_is_kept_despite_the_search(first: int, last: int) -> None:
     noise = np.random.default_rng(7).normal(0, 1, (4000, 200))
-    found = find_change_points(noise, np.ones(200), first=150, last=197)
-    assert (found.p_value < 0.01).mean() < 0.01
-    assert (found.p_value < 0.01).mean() > 0.0005  # and not by never finding anything
+    found = split_sums(noise, np.ones(noise.shape), first=first, last=last)
+    best = np.abs(signed_roots(found, "values")).max(axis=1)
+    span = log_odds_span(found, np.ones(found.left.shape, dtype=np.bool_))
+    p_value = p_values(best, np.full(4000, 1e6), span, np.full(4000, last - first + 1))
+    for level in (0.01, 0.05):
+        assert stats.binom.isf(0.999, 4000, level / 2) / 4000 <= (p_value < level).mean()
+        assert (p_value < level).mean() <= stats.binom.isf(0.001, 4000, level) / 4000
+
+
+def test_the_span_is_that_of_the_allowed_splits() -> None:
+    exposure = np.ones((3, 10))
+    allowed = np.zeros((3, 9), dtype=np.bool_)
+    allowed[0, 1:8] = True  # 2 to 8 of 10 windows before the split
+    allowed[1, 4] = True
+    span = log_odds_span(all_splits(exposure, exposure), allowed)
+    assert span.tolist() == pytest.approx([np.log(16.0), 0.0, 0.0])
+
+
+def test_nothing_divided_by_nothing_is_zero() -> None:
+    assert ratio(np.array([1.0, 4.0]), np.array([0.0, 2.0])).tolist() == [0.0, 2.0]

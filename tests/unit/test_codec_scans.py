@@ -18,7 +18,7 @@ from pipeline.codec.scans import (
     split_scan,
 )
 from pipeline.errors import InvalidMessage
-from pipeline.model import Candidate, Dropped, Progress, Scan
+from pipeline.model import Candidate, Dropped, Judgement, Progress, Scan
 from pipeline.topics import load_topics
 
 T0 = 1_760_000_000.0
@@ -92,6 +92,11 @@ CANDIDATE_JSON = candidate_to_json(CANDIDATE)
         ({"candidates": [{**CANDIDATE_JSON, "p_value": "0"}]}, "p_value: should be a number, not a string"),
         ({"candidates": [{**CANDIDATE_JSON, "change_time": 1}]}, "change_time: 1 is not a time"),
         ({"candidates": [{**CANDIDATE_JSON, "group": [1]}]}, "candidates: each should be an object"),
+        ({"candidates": [{**CANDIDATE_JSON, "passed": {}}]}, "passed: should be a list, not an object"),
+        ({"candidates": [{**CANDIDATE_JSON, "passed": [3]}]}, "passed: each should be an object"),
+        ({"candidates": [{**CANDIDATE_JSON, "passed": [{"step": "s"}]}]}, "statistic: missing"),
+        ({"grown": {}}, "grown: should be a list, not an object"),
+        ({"grown": [3]}, "candidates: each should be an object"),
         ({"dropped": [3]}, "dropped: each should be an object"),
         (
             {"dropped": [{**dropped_to_json(DROPPED), "candidate": None}]},
@@ -105,6 +110,30 @@ def test_a_wrong_scan_is_named(alteration: dict[str, Any], message: str) -> None
     with pytest.raises(InvalidMessage) as caught:
         decode_scan(altered(scan_json(), alteration))
     assert str(caught.value).startswith(message)
+
+
+def test_what_steps_decided_travels_along() -> None:
+    judged = replace(
+        CANDIDATE,
+        passed=(Judgement("went_away", 1 / 3, 0.5), Judgement("threshold", 2e-5, 1e-5, "a remark")),
+        group=(replace(CANDIDATE, metric="member", passed=(Judgement("went_away", 0.0, 1.0),)),),
+    )
+    scan = replace(SCAN, candidates=(judged, CANDIDATE), dropped=(replace(DROPPED, candidate=judged),))
+    assert decode_scan(encode_scan(scan)) == scan
+
+
+def test_what_regressions_grew_into_travels_along() -> None:
+    grown = (replace(CANDIDATE, after=0.05), replace(CANDIDATE, metric="other"))
+    scan = replace(SCAN, grown=grown)
+    assert decode_scan(encode_scan(scan)) == scan
+    assert decode_scan(altered(scan_json(), {"grown": DELETED})).grown == ()
+
+
+def test_what_regressions_grew_into_is_told_once_however_a_scan_is_cut() -> None:
+    scan = replace(many(7, 9), grown=(CANDIDATE,))
+    parts = [decode_scan(encode_scan(part)) for part in split_scan(scan, max_items=4)]
+    assert [len(part.grown) for part in parts] == [1, 0, 0, 0]
+    assert join_scan(parts) == scan
 
 
 @pytest.mark.parametrize("depth", [MAX_GROUP_DEPTH + 1, 500])

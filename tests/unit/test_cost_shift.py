@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from pipeline.filters.cost_shift import (
+    Domain,
+    Shares,
     caller_domain,
     class_domain,
     judge_cost_shift,
@@ -106,7 +108,21 @@ def test_callers_pass_over_annotations_and_recursion() -> None:
     domain = caller_domain(matrix, ("subroutine", "h"))
     assert domain is not None
     assert domain.name == "callers: k, main"
-    assert domain.holds.tolist() == [True, True]
+    assert domain.labels == {"k", "main"}
+
+
+def test_a_class_is_told_by_its_dotted_prefix() -> None:
+    matrix = build_stacks({"main->shop.Cart.add->shop.Cart.sum": (1, 1), "main->shop.Cartridge.sum": (1, 1)})
+    domain = class_domain(matrix, ("subroutine", "shop.Cart.sum"))
+    assert domain is not None
+    assert domain.labels == {"shop.Cart.add", "shop.Cart.sum"}
+
+
+def test_the_rest_of_a_domain_is_what_does_not_hold_the_series() -> None:
+    matrix = build_stacks({"main->page": (30, 20), "main->page->piece": (10, 40), "main->other": (60, 40)})
+    domain = Domain("pages", frozenset({"page"}))
+    assert rest_shares(matrix, ("subroutine", "piece"), domain) == Shares(0.3, 0.2, 100.0, 100.0)
+    assert own_shares(matrix, ("subroutine", "piece")) == Shares(0.1, 0.4, 100.0, 100.0)
 
 
 def test_what_has_no_caller_or_no_class_has_no_domain() -> None:
@@ -137,3 +153,64 @@ def test_over_many_draws_shifts_are_silenced_and_regressions_kept(samples: int, 
             dropped[kind] += shifted(matrix, "piece", "callers")
     assert dropped["shift"] / draws >= silenced
     assert dropped["regression"] / draws <= 0.015
+
+
+DOMAIN = Domain("pages", frozenset({"page"}))
+MANY = 1e6
+
+
+def judged(own: tuple[float, float], rest: tuple[float, float], earlier: list[tuple[float, float]]) -> bool:
+    """Return whether a candidate passes; each pair is a share before and after, of a million samples."""
+    verdict = judge_cost_shift(
+        Shares(*own, MANY, MANY),
+        Shares(*rest, MANY, MANY),
+        DOMAIN,
+        earlier=[Shares(*shares, MANY, MANY) for shares in earlier],
+    )
+    return verdict.passed
+
+
+STEADY = [
+    (0.120, 0.1203),
+    (0.120, 0.1198),
+    (0.121, 0.1209),
+    (0.119, 0.1190),
+    (0.120, 0.1202),
+    (0.120, 0.1197),
+]
+FALLING = [(before, after - 0.03) for before, after in STEADY]
+RESTLESS = [(0.12, 0.17), (0.12, 0.06), (0.10, 0.14), (0.12, 0.09), (0.15, 0.10), (0.09, 0.12)]
+
+
+@pytest.mark.parametrize(
+    ("rest", "earlier", "passed"),
+    [
+        pytest.param((0.12, 0.09), [], False, id="no earlier days: it fell by what the candidate won"),
+        pytest.param((0.12, 0.09), STEADY, False, id="on other days it does not fall"),
+        pytest.param((0.12, 0.09), FALLING, True, id="at these hours it falls every day"),
+        pytest.param((0.12, 0.06), FALLING, False, id="it fell by more than every day"),
+        pytest.param((0.12, 0.09), RESTLESS, True, id="on other days it moves as much"),
+        pytest.param((0.12, 0.12), FALLING, True, id="it did not fall, though it does on other days"),
+        pytest.param((0.12, 0.12), STEADY, True, id="it did not fall"),
+        pytest.param((0.12, 0.09), STEADY[:1], False, id="one day says too little"),
+        pytest.param((0.12, 0.09), [(0.0, 0.1)] * 3, False, id="days on which the rest was not there"),
+    ],
+)
+def test_earlier_days_tell_how_the_rest_moves(
+    rest: tuple[float, float], earlier: list[tuple[float, float]], passed: bool
+) -> None:
+    assert judged((0.0, 0.03), rest, earlier) is passed
+
+
+def test_earlier_days_are_never_taken_for_less_noisy_than_sampling() -> None:
+    # 0.1 % of 4,000 samples, in a domain of half of them: days that happen to be alike change nothing.
+    own, rest = Shares(0.0, 0.001, 4000, 4000), Shares(0.5, 0.499, 4000, 4000)
+    alike = [Shares(0.5, 0.5, 4000, 4000)] * 7
+    assert judge_cost_shift(own, rest, DOMAIN, earlier=alike).passed
+
+
+def test_two_quiet_days_say_no_less_than_none() -> None:
+    own, rest = Shares(0.0, 0.04, 60_000, 20_000), Shares(0.12, 0.08, 60_000, 20_000)
+    quiet = [Shares(0.12, after, 60_000, 20_000) for after in (0.1201, 0.1199)]
+    assert not judge_cost_shift(own, rest, DOMAIN).passed
+    assert not judge_cost_shift(own, rest, DOMAIN, earlier=quiet).passed

@@ -5,11 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipeline.filters.gone_away import judge_gone_away
-from pipeline.filters.same_regression import judge_same_regression
+from pipeline.filters.same_regression import ECHO, GROWN, is_gradual, judge_same_regression
 from pipeline.filters.threshold import judge_significance, judge_threshold
 from pipeline.filters.verdict import Verdict, divide
-from pipeline.model import Candidate
+from pipeline.model import Candidate, FloatArray, Judgement
 from tests.builders import build_candidate
 
 
@@ -44,53 +43,11 @@ def test_threshold_wants_one_of_the_two() -> None:
 
 @pytest.mark.parametrize(
     ("p_value", "series", "passed"),
-    [(1e-6, 1000, True), (1e-6, 1001, False), (0.009, 1, False), (0.0, 10**9, True)],
+    [(1e-5, 1000, True), (1e-5, 1001, False), (0.011, 1, False), (0.0, 10**9, True)],
 )
 def test_significance_counts_the_series_of_the_scan(p_value: float, series: int, passed: bool) -> None:
     candidate = replace(build_candidate(), p_value=p_value)
     assert judge_significance(candidate, series=series).passed is passed
-
-
-def levels(*parts: tuple[int, float]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    return np.concatenate([np.full(count, level) for count, level in parts])
-
-
-@pytest.mark.parametrize(
-    ("series", "change", "extended", "passed"),
-    [
-        pytest.param(levels((20, 0.1), (10, 0.2)), 20, 25, True, id="stays"),
-        pytest.param(levels((20, 0.1), (5, 0.2), (5, 0.1)), 20, 25, False, id="gone in the extended window"),
-        pytest.param(
-            levels((20, 0.1), (5, 0.2), (4, 0.1), (1, 0.9)), 20, 25, False, id="gone but for one spike"
-        ),
-        pytest.param(levels((20, 0.1), (5, 0.2), (5, 0.16)), 20, 25, True, id="mostly stays"),
-        pytest.param(
-            levels((20, 0.1), (2, 0.2), (2, 0.1), (6, 0.2)), 20, 25, True, id="a dip after a true regression"
-        ),
-        pytest.param(levels((20, 0.1), (6, 0.2), (3, 0.1)), 20, 29, False, id="gone, no extended window"),
-        pytest.param(levels((20, 0.1), (9, 0.2)), 20, 29, True, id="stays, no extended window"),
-    ],
-)
-def test_gone_away(
-    series: np.ndarray[tuple[int], np.dtype[np.float64]], change: int, extended: int, passed: bool
-) -> None:
-    candidate = build_candidate(before=0.1, after=0.2)
-    verdict = judge_gone_away(
-        candidate, series, np.ones(len(series)), change_index=change, extended_index=extended
-    )
-    assert verdict.passed is passed
-
-
-def test_gone_away_looks_the_same_way_down() -> None:
-    falling = build_candidate(before=0.2, after=0.1)
-    series = levels((20, 0.2), (5, 0.1), (4, 0.2), (1, 0.0))
-    assert not judge_gone_away(falling, series, np.ones(30), change_index=20, extended_index=25).passed
-
-
-def test_gone_away_without_data_at_the_end_confirms_nothing() -> None:
-    series, weights = levels((20, 0.1), (5, 0.2), (5, np.nan)), np.ones(30)
-    weights[25:] = 0.0
-    assert not judge_gone_away(build_candidate(), series, weights, change_index=20, extended_index=25).passed
 
 
 @pytest.mark.parametrize(
@@ -170,10 +127,104 @@ def test_same_regression_by_a_relative_threshold() -> None:
     assert not same(grown, known, relative=0.10)
 
 
+KNOWN = build_candidate(before=0.1, after=0.2)
+LATER_S = 5000.0
+
+
+@pytest.mark.parametrize(
+    ("after", "later_s", "gradual", "passed", "reason"),
+    [
+        pytest.param(0.3, LATER_S, True, False, GROWN, id="still growing"),
+        pytest.param(0.3, LATER_S, False, True, "", id="a step of its own"),
+        pytest.param(0.21, LATER_S, True, False, ECHO, id="not beyond what is known"),
+        pytest.param(0.3, 0.0, True, True, "", id="at the very same time there is nothing between"),
+        pytest.param(0.3, -50.0, True, True, "", id="before the known one"),
+    ],
+)
+def test_what_a_known_regression_grows_into_is_no_new_one(
+    after: float, later_s: float, gradual: bool, passed: bool, reason: str
+) -> None:
+    candidate = build_candidate(before=0.2, after=after, change_time=KNOWN.change_time + later_s)
+    verdict = judge_same_regression(
+        candidate,
+        [KNOWN],
+        recent=0.2,
+        analysis_s=100.0,
+        absolute=0.03,
+        relative=None,
+        gradual_since=lambda _: gradual,
+    )
+    assert (verdict.passed, verdict.reason) == (passed, reason)
+
+
+def test_growth_is_asked_for_since_the_first_of_the_known_ones() -> None:
+    asked: list[float] = []
+
+    def gradual_since(time: float) -> bool:
+        asked.append(time)
+        return True
+
+    times = [KNOWN.change_time + later for later in (1000.0, 0.0, 2000.0)]
+    candidate = build_candidate(before=0.2, after=0.4, change_time=KNOWN.change_time + LATER_S)
+    judge_same_regression(
+        candidate,
+        [replace(KNOWN, change_time=time) for time in times],
+        recent=0.2,
+        analysis_s=100.0,
+        absolute=0.03,
+        relative=None,
+        gradual_since=gradual_since,
+    )
+    assert asked == [KNOWN.change_time]
+
+
+POINTS = np.arange(60)
+
+
+@pytest.mark.parametrize(
+    ("values", "change", "expected"),
+    [
+        pytest.param(POINTS / 60.0, 30, True, id="a steady rise"),
+        pytest.param(np.where(POINTS >= 30, 1.0, 0.0), 30, False, id="a step"),
+        pytest.param(np.where(POINTS >= 50, 1.0, 0.0), 50, False, id="a late step"),
+        pytest.param(-POINTS / 60.0, 30, True, id="a steady fall"),
+        pytest.param(np.where(POINTS % 2, 1.0, 0.0) + 3.0 * (POINTS >= 20), 20, False, id="a step in noise"),
+        pytest.param(POINTS // 15 / 4.0, 45, True, id="a staircase"),
+        pytest.param(np.zeros(60), 30, False, id="nothing"),
+    ],
+)
+def test_is_gradual(values: FloatArray, change: int, expected: bool) -> None:
+    noise = np.random.default_rng(1).normal(0, 0.01, 60) if values.any() else 0.0
+    assert is_gradual(values + noise, np.ones(60), change=change) is expected
+
+
+@pytest.mark.parametrize("change", [0, 1, 59, 60])
+def test_of_hardly_any_windows_on_one_side_no_growth_is_told(change: int) -> None:
+    assert not is_gradual(POINTS / 60.0, np.ones(60), change=change)
+
+
+def test_windows_without_data_tell_nothing_of_growth() -> None:
+    weights = np.where(POINTS % 3 == 0, 0.0, 1.0)
+    for values, expected in ((POINTS / 60.0, True), (np.where(POINTS >= 30, 1.0, 0.0), False)):
+        assert is_gradual(np.where(weights > 0, values, np.nan), weights, change=30) is expected
+
+
+@pytest.mark.parametrize(("scale", "shift"), [(1e-5, 0.0), (-3.0, 7.0), (1e6, 1e6)])
+def test_growth_has_no_unit(scale: float, shift: float) -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        values = POINTS * rng.uniform(0, 0.05) + (POINTS >= 30) * rng.uniform(0, 2) + rng.normal(0, 0.3, 60)
+        weights = rng.uniform(0.5, 2.0, 60)
+        assert is_gradual(scale * values + shift, 10 * weights, change=30) is is_gradual(
+            values, weights, change=30
+        )
+
+
 def test_divide_writes_the_ledger() -> None:
     kept, lost = build_candidate("kept"), build_candidate("lost")
+    kept = replace(kept, passed=(Judgement("before", 5.0, 6.0),))
     passed, dropped = divide("step", [(kept, Verdict(True, 1, 2)), (lost, Verdict(False, 3.0, 4.0, "why"))])
-    assert passed == (kept,)
+    assert passed == (replace(kept, passed=(Judgement("before", 5.0, 6.0), Judgement("step", 1, 2))),)
     (line,) = dropped
     assert (line.candidate, line.step, line.statistic, line.bound, line.reason) == (
         lost,
@@ -182,3 +233,7 @@ def test_divide_writes_the_ledger() -> None:
         4.0,
         "why",
     )
+
+
+def test_nothing_to_divide() -> None:
+    assert divide("step", []) == ((), ())

@@ -1,0 +1,163 @@
+"""How long a scan of all series of a fleet takes, from what the store holds to what the filters leave."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing import get_context
+
+import numpy as np
+
+from loadgen.bench.detect import KINDS, draw_counts
+from loadgen.bench.result import Result
+from pipeline.backtest.dataset import Dataset
+from pipeline.backtest.flow import Flow
+from pipeline.codec.scans import encode_progress
+from pipeline.config import Settings
+from pipeline.errors import SmidgenError
+from pipeline.model import Progress
+from pipeline.storage.arrays import ArrayStore
+from pipeline.workloads import Workload
+
+SERVICE_SERIES = 2000
+"""Series of one service; a fleet is as many services as it takes."""
+
+STEPPED = 500
+"""One series in so many steps up in the analysis window, so that the filters have something to keep."""
+
+END = 1_700_006_400.0  # a midnight: every re-run boundary
+WINDOWS = 500
+WORKLOAD = Workload.model_validate(
+    {
+        "name": "bench-scan",
+        "resolution": "30m",
+        "rerun_interval": "12h",
+        "historical": "220h",
+        "analysis": "12h",
+        "extended": "18h",
+        "threshold": {"absolute": 0.00005},
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceScan:
+    """What one service's scan took and found."""
+
+    worker: int  # the process
+    seconds: float
+    processor_s: float
+    series: int
+    steps: int
+    candidates: int
+    left: int  # by the filters
+    peak_bytes: int  # of the worker's memory, since it began
+
+
+def services_of(series: int) -> int:
+    """Return how many services so many series are."""
+    return -(-series // SERVICE_SERIES)
+
+
+def measure_scan(advance: Callable[[], None], *, series: int, processes: int) -> list[Result]:
+    """Scan a fleet by so many processes at a time.
+
+    The time is that of the process which was busy longest; drawing the series is left out of it. The store
+    is one of arrays, whose reading costs next to nothing.
+
+    Args:
+        advance: Called after each service, ``services_of(series)`` times.
+        series: In the whole fleet.
+        processes: How many of them at a time.
+
+    Raises:
+        SmidgenError: a process died.
+    """
+    sizes = [min(SERVICE_SERIES, series - first) for first in range(0, series, SERVICE_SERIES)]
+    done = []
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        waiting = [pool.submit(scan_service, number, size) for number, size in enumerate(sizes)]
+        try:
+            for future in as_completed(waiting):
+                done.append(future.result())
+                advance()
+        except BrokenProcessPool:
+            raise SmidgenError("bench scan: a process died; is there enough memory?") from None
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+    busy: dict[int, float] = {}
+    for one in done:
+        busy[one.worker] = busy.get(one.worker, 0.0) + one.seconds
+    figures = {
+        "seconds": max(busy.values()),
+        "series/s": series / max(busy.values()),
+        "series/s of processor time": series / sum(one.processor_s for one in done),
+        "candidates": float(sum(one.candidates for one in done)),
+        "left by the filters": float(sum(one.left for one in done)),
+        "MB at most in a process": max(one.peak_bytes for one in done) / 1e6,
+    }
+    setup = {
+        "series": float(series),
+        "windows": float(WINDOWS),
+        "steps": float(sum(one.steps for one in done)),
+        "processes": float(processes),
+    }
+    return [Result("scan of a fleet", figures, setup)]
+
+
+def scan_service(number: int, series: int) -> ServiceScan:
+    """Draw one service and scan it as the stages detect and filter do it: composition, detection, filters."""
+    dataset, steps = _draw(number, series)
+    flow = Flow(
+        ArrayStore(dataset),
+        (WORKLOAD,),
+        settings=Settings(),
+        clock=lambda: END,
+        stages=("detect", "filter"),
+    )
+    # Its earliest data that late, so that the watermark passes but one boundary.
+    progress = Progress(
+        dataset.service, "profiles", 0, END + WORKLOAD.wait_s, END - WORKLOAD.rerun_interval_s
+    )
+    began, busy = time.perf_counter(), time.process_time()
+    flow.send("windows", [encode_progress(progress)])
+    seconds, processor_s = time.perf_counter() - began, time.process_time() - busy
+    found, left = (sum(len(scan.candidates) for scan in flow.scans(t)) for t in ("change-points", "filtered"))
+    return ServiceScan(os.getpid(), seconds, processor_s, series, steps, found, left, _peak_bytes())
+
+
+def _draw(number: int, series: int) -> tuple[Dataset, int]:
+    """Return a service, and how many of its series step up by a third amid the analysis window."""
+    rng = np.random.default_rng([number, series])
+    samples, totals = draw_counts(rng, series, WINDOWS)
+    change = WINDOWS - round((WORKLOAD.extended_s + WORKLOAD.analysis_s / 2) / WORKLOAD.resolution_s)
+    stepped = np.arange(number % STEPPED, series, STEPPED)
+    more = samples[stepped, :change].mean(axis=1, keepdims=True) / 3
+    samples[stepped, change:] += rng.poisson(more, (len(stepped), WINDOWS - change))
+    dataset = Dataset(
+        service=f"service{number}",
+        start=END - WORKLOAD.span_s,
+        end=END,
+        window_s=WORKLOAD.resolution_s,
+        stack_window_s=WORKLOAD.resolution_s,
+        kinds=KINDS * series,
+        names=tuple(f"subroutine{i:06d}" for i in range(series)),
+        samples=np.minimum(samples, totals),
+        totals=totals,
+        stacks=(),
+        stack_samples=np.zeros((0, WINDOWS)),
+        metrics=(),
+        changes=(),
+    )
+    return dataset, len(stepped)
+
+
+def _peak_bytes() -> int:
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
