@@ -231,7 +231,7 @@ class SeriesMatrix:
     names: tuple[str, ...]  # (series,)
     samples: FloatArray  # (series, windows)
     totals: FloatArray  # (windows,)
-    dilution: FloatArray | None = None  # (windows,) by which all shares moved; see pipeline.detect.composition
+    dilution: FloatArray | None = None  # (windows,) by which all shares moved: detect.composition
 
 
 @dataclass(frozen=True, slots=True)

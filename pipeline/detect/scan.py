@@ -25,7 +25,7 @@ from pipeline.detect.change_point import (
 )
 from pipeline.detect.cycle import DAY_S
 from pipeline.detect.noise import unit_variance
-from pipeline.detect.normalise import NormaliseConfig, Normalised, normalise, values_and_weights  # noqa: F401
+from pipeline.detect.normalise import NormaliseConfig, Normalised, normalise
 from pipeline.detect.week import roots_against_week
 from pipeline.model import BoolArray, Candidate, Direction, FloatArray, IntArray, SeriesMatrix
 

@@ -102,7 +102,7 @@ def _first_lasting(odd: BoolArray, index: int) -> int:
 def _shortest(
     values: FloatArray, shortest: int, config: SegmentConfig
 ) -> tuple[FloatArray, BoolArray, Explanation]:
-    """Return the series without transients and season, which points were odd, and its shortest description."""
+    """Return the series without transients and season, its odd points, and its shortest description."""
     points = len(values)
     best: tuple[float, FloatArray, BoolArray, Explanation] | None = None
     seasons = [(season.component, season.nats) for season in find_seasons(values, bound=config.outlier)]

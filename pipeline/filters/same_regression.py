@@ -32,8 +32,10 @@ def judge_same_regression(
     A known regression counts only where the candidate can be its echo: its change point lies within an
     analysis window of the candidate's, or the series still stood at its level just before the candidate.
     One that was rolled back in between and comes back is a new regression. A long-term candidate is the rise
-    over all that the scan sees, to which every known regression in sight has contributed. Beyond means by the detection
-    threshold at least, and by half of the candidate's own change, since both levels are estimates.
+    over all that the scan sees, to which every known regression in sight has contributed.
+
+    Beyond means by the detection threshold at least, and by half of the candidate's own change, since both
+    levels are estimates.
 
     Args:
         candidate: A change point of this scan.
@@ -42,8 +44,8 @@ def judge_same_regression(
         analysis_s: Length of the analysis window.
         absolute: The workload's absolute threshold, or None.
         relative: The workload's relative threshold, or None.
-        gradual_since: Tells whether the series has grown steadily since a moment: then what lies beyond is the
-            known regression still growing (``GROWN``), and no new one.
+        gradual_since: Tells whether the series has grown steadily since a moment: then what lies beyond is
+            the known regression still growing (``GROWN``), and no new one.
     """
     echoed = [
         k
