@@ -42,7 +42,7 @@ from pipeline.detect.season import (
     moving_mean,
     points_of,
 )
-from pipeline.model import BoolArray, Candidate, Direction, FloatArray, IntArray, SeriesMatrix
+from pipeline.model import BoolArray, Candidate, Direction, FloatArray, IntArray, MetricKind, SeriesMatrix
 
 CHUNK_ROWS = 2048
 """Series screened together: bounds the memory for copies of them."""
@@ -179,13 +179,18 @@ def _examine(
             metric=matrix.names[rows[i]],
             kind="long_term",
             change_time=matrix.start + start * matrix.resolution_s,
-            before=sign * float(mean.baseline[i]),
-            after=sign * float(mean.current[i]),
+            before=_level(sign * float(mean.baseline[i]), matrix.kinds[rows[i]]),
+            after=_level(sign * float(mean.current[i]), matrix.kinds[rows[i]]),
             p_value=float(p_value[i]),
             statistic=float(statistic[i]),
         )
         for i, start in zip(chosen.tolist(), starts, strict=True)
     ]
+
+
+def _level(value: float, kind: MetricKind) -> float:
+    """Return a level; a trend may dip below 0 where a share cannot."""
+    return value if kind == "service" else max(value, 0.0)
 
 
 def _days(windows: Windows, resolution_s: float, config: LongTermConfig) -> _Days | None:

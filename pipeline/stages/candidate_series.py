@@ -20,15 +20,10 @@ from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 
 _GONE = Verdict(False, 0.0, 0.0, "the store no longer holds the series")
-_LONG_TERM = Verdict(True, 0.0, 0.0, "not asked of a long-term regression")
 
 
 class CandidateSeries:
-    """Reads a scan's series once, and asks the filters that look at series.
-
-    ``went_away`` and ``seasonality`` are for short-term candidates: the long-term path has taken the season
-    out first and looks at lasting trends by itself (FBDetect §5.4.5).
-    """
+    """Reads a scan's series once, and asks the filters that look at series."""
 
     def __init__(self, store: Store, scan: Scan, workload: Workload, *, without: Without = NOTHING) -> None:
         self._scan = scan
@@ -86,12 +81,8 @@ class CandidateSeries:
         return is_gradual(self._levels[row, first:], self._weights[row, first:], change=change - first)
 
     def _judge(self, candidates: Sequence[Candidate], *, seasonal: bool) -> list[Verdict]:
-        verdicts = [_GONE if c.kind == "short_term" else _LONG_TERM for c in candidates]
-        asked = [
-            place
-            for place, c in enumerate(candidates)
-            if c.kind == "short_term" and (c.metric_kind, c.metric) in self._row
-        ]
+        verdicts = [_GONE for _ in candidates]
+        asked = [place for place, c in enumerate(candidates) if (c.metric_kind, c.metric) in self._row]
         if not asked:
             return verdicts
         rows = [self._row[candidates[place].metric_kind, candidates[place].metric] for place in asked]

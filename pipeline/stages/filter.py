@@ -25,6 +25,10 @@ Judge = Callable[[Sequence[Candidate]], Sequence[Verdict]]
 """One step: a verdict for each candidate."""
 
 
+_SHORT_TERM_ONLY = ("went_away", "seasonality")
+"""The long-term path takes the season out first, and looks at lasting trends by itself (FBDetect §5.4.5)."""
+
+
 class FilterStage:
     """Runs the filters of each scan in the paper's order and passes on what survives."""
 
@@ -71,7 +75,10 @@ class FilterStage:
         for step, judge in steps:
             if step in self._without:
                 continue
-            left, gone = divide(step, zip(left, judge(left), strict=True))
+            asked = [c for c in left if c.kind == "short_term" or step not in _SHORT_TERM_ONLY]
+            others = [c for c in left if c.kind == "long_term" and step in _SHORT_TERM_ONLY]
+            passed, gone = divide(step, zip(asked, judge(asked), strict=True))
+            left = (*passed, *others)
             dropped += gone
         known: Sequence[Candidate] = ()
         if left and "same_regression" not in self._without:
