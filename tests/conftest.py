@@ -6,10 +6,15 @@ from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
+from hypothesis import settings
 
 from pipeline.embedded.stack import EmbeddedStack
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
+
+# How long an example takes says how busy the machine is, and nothing about the code.
+settings.register_profile("smidgen", deadline=None)
+settings.load_profile("smidgen")
 
 
 @pytest.fixture(scope="session")

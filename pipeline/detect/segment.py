@@ -85,18 +85,23 @@ def segment(values: FloatArray, *, config: SegmentConfig | None = None) -> tuple
         (middle + spread * float(clean[a:b].mean())) * size for a, b in zip(bounds, bounds[1:], strict=False)
     ]
     return tuple(
-        LevelShift(_first_lasting(odd, index), before, after, p_value)
+        LevelShift(_first_lasting(values, odd, index, before, after), before, after, p_value)
         for index, before, after, p_value in zip(
             bounds[1:-1], levels, levels[1:], _p_values(clean, found, shortest), strict=False
         )
     )
 
 
-def _first_lasting(odd: BoolArray, index: int) -> int:
-    """Return the first point of the new regime: a transient between two regimes belongs to neither."""
+def _first_lasting(values: FloatArray, odd: BoolArray, index: int, before: float, after: float) -> int:
+    """Return the first point of the new regime: a transient between two regimes belongs to neither.
+
+    A single odd point may as well be noise, and so may several that are nearer to the new level than half of
+    the change.
+    """
     lasting = np.flatnonzero(~odd[index:])
     length = int(lasting[0]) if len(lasting) else 0
-    return index + length if length > 1 else index  # a single odd point may as well be noise
+    strays = np.abs(values[index : index + length] - after) > abs(after - before) / 2
+    return index + length if length > 1 and strays.all() else index
 
 
 def _shortest(

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.detect.change_point import Family, log_odds_span, p_values, signed_roots, split_sums
@@ -25,7 +25,6 @@ def roots(observed: FloatArray, exposure: FloatArray, family: Family) -> FloatAr
     return signed_roots(split_sums(observed, exposure, first=1, last=POINTS - 1), family)
 
 
-@settings(deadline=None)
 @given(counts(), st.floats(-100, 100), st.sampled_from([-8.0, -1.0, 0.125, 64.0]))
 def test_a_shift_changes_no_root_and_a_scale_only_scales_them(
     drawn: tuple[FloatArray, FloatArray], shift: float, scale: float
@@ -36,7 +35,6 @@ def test_a_shift_changes_no_root_and_a_scale_only_scales_them(
     np.testing.assert_allclose(moved, plain * scale, rtol=1e-6, atol=1e-6 * abs(scale) * weights.sum())
 
 
-@settings(deadline=None)
 @given(counts(), st.floats(1e-3, 1e3))
 def test_of_counts_only_the_proportions_of_what_is_expected_matter(
     drawn: tuple[FloatArray, FloatArray], factor: float
@@ -46,7 +44,6 @@ def test_of_counts_only_the_proportions_of_what_is_expected_matter(
     np.testing.assert_allclose(scaled**2, plain**2, rtol=1e-6, atol=1e-6)
 
 
-@settings(deadline=None)
 @given(counts(), st.sampled_from(["values", "counts"]))
 def test_time_reversed_a_rise_is_a_fall_at_the_same_place(
     drawn: tuple[FloatArray, FloatArray], family: Family
@@ -58,7 +55,6 @@ def test_time_reversed_a_rise_is_a_fall_at_the_same_place(
     assert (np.sign(backward[:, ::-1]) == -np.sign(forward))[clear].all()
 
 
-@settings(deadline=None)
 @given(counts(), st.permutations(range(ROWS)), st.sampled_from(["values", "counts"]))
 def test_series_are_looked_at_by_themselves(
     drawn: tuple[FloatArray, FloatArray], order: list[int], family: Family
@@ -71,7 +67,6 @@ def test_series_are_looked_at_by_themselves(
         np.testing.assert_allclose(roots(observed[one], exposure[one], family), together[one], atol=1e-9)
 
 
-@settings(deadline=None)
 @given(
     st.floats(0, 50),
     st.floats(0, 50),
@@ -87,7 +82,6 @@ def test_a_larger_root_is_never_less_certain(
     assert 0.0 <= found[1] <= found[0] <= 1.0
 
 
-@settings(deadline=None)
 @given(counts())
 def test_gaps_do_not_lengthen_the_search(drawn: tuple[FloatArray, FloatArray]) -> None:
     observed, exposure = drawn
