@@ -9,17 +9,9 @@ from typing import Any
 
 from pipeline.codec.ledger import dropped_entries, entry_to_json
 from pipeline.model import Scan
+from pipeline.stages.ablation import FUNNEL_STEPS
 
-STEPS = (
-    "went_away",
-    "seasonality",
-    "threshold",
-    "significance",
-    "same_regression",
-    "som_dedup",
-    "cost_shift",
-    "pairwise_dedup",
-)
+STEPS = FUNNEL_STEPS
 """Steps that drop candidates, in the order in which they run."""
 
 

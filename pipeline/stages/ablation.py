@@ -20,6 +20,7 @@ FUNNEL_STEPS = (
     "cost_shift",
     "pairwise_dedup",
 )
+"""Steps that drop candidates, in the order in which they run."""
 
 DETECTOR_PARTS = ("daily_cycle", "week_before", "composition", "noise_at_scale", "count_likelihood")
 """Without ``noise_at_scale`` noise is that of single windows; without ``count_likelihood`` it is Gaussian."""
