@@ -11,8 +11,8 @@ from pipeline.codec import fields
 from pipeline.errors import InvalidMessage
 from pipeline.model import Candidate, Dropped, Judgement, MetricKind, Progress, RegressionKind, Scan
 
-MAX_PART_ITEMS = 5000
-"""Candidates and dropped ones in one message; about 2 MB of JSON."""
+MAX_PART_ITEMS = 3000
+"""Candidates and dropped ones in one message; with every step's decisions about 2.5 MB of JSON."""
 
 MAX_GROUP_DEPTH = 16
 """How deep groups may be nested: far beyond what merging makes, far below Python's recursion limit."""
@@ -49,19 +49,34 @@ def decode_progress(value: bytes | None) -> Progress:
 
 def split_scan(scan: Scan, max_items: int = MAX_PART_ITEMS) -> list[Scan]:
     """Cut a scan too large for one message into numbered parts, candidates first."""
-    items = len(scan.candidates) + len(scan.dropped)
-    parts = max(1, -(-items // max_items))
-    joined: list[Candidate | Dropped] = [*scan.candidates, *scan.dropped]
+    items: list[tuple[str, Candidate | Dropped]] = [
+        *(("candidates", candidate) for candidate in scan.candidates),
+        *(("dropped", line) for line in scan.dropped),
+        *(("grown", candidate) for candidate in scan.grown),
+    ]
+    chunks: list[list[tuple[str, Candidate | Dropped]]] = [[]]
+    weight = 0
+    for kind, item in items:
+        size = _weight(item)
+        if chunks[-1] and weight + size > max_items:
+            chunks.append([])
+            weight = 0
+        chunks[-1].append((kind, item))
+        weight += size
     found = []
-    for part in range(parts):
-        chunk = joined[part * max_items : (part + 1) * max_items]
-        candidates = tuple(item for item in chunk if isinstance(item, Candidate))
-        dropped = tuple(item for item in chunk if isinstance(item, Dropped))
-        grown = scan.grown if part == 0 else ()
-        found.append(
-            replace(scan, candidates=candidates, dropped=dropped, grown=grown, part=part, parts=parts)
-        )
+    for part, chunk in enumerate(chunks):
+        content: dict[str, Any] = {
+            name: tuple(item for kind, item in chunk if kind == name)
+            for name in ("candidates", "dropped", "grown")
+        }
+        found.append(replace(scan, **content, part=part, parts=len(chunks)))
     return found
+
+
+def _weight(item: Candidate | Dropped) -> int:
+    """Return how many candidates stand in an item: a group counts with its members."""
+    candidate = item.candidate if isinstance(item, Dropped) else item
+    return 1 + len(candidate.group)
 
 
 def join_scan(parts: list[Scan]) -> Scan:

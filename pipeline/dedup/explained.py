@@ -44,7 +44,8 @@ def explained_shares(holds: BoolArray, change: FloatArray) -> FloatArray:
         weighted @ holds.T.astype(np.float64),
         own[:, None],
         out=np.zeros((len(holds), len(holds))),
-        where=own[:, None] != 0,
+        # A change that cancels out leaves rounding, of which anything would be a multiple.
+        where=(np.abs(own) > 1e-12 * np.abs(weighted).sum(axis=1))[:, None],
     )
     return shares
 

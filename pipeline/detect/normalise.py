@@ -15,6 +15,10 @@ _LEAST_SHARE = 0.1
 """Of its level that a cycle may leave: an expectation is above 0."""
 
 
+_MOST = 1e100
+"""Values beyond are no measurements, as the largest double in the place of none; squares would overflow."""
+
+
 @dataclass(frozen=True, slots=True)
 class NormaliseConfig:
     """Settings of both estimates."""
@@ -55,8 +59,9 @@ def values_and_weights(matrix: SeriesMatrix) -> tuple[FloatArray, FloatArray]:
     whole did to all shares is taken out, where the matrix says what that was.
     """
     if matrix.kinds and matrix.kinds[0] == "service":
-        known: FloatArray = np.isfinite(matrix.samples).astype(np.float64)
-        return matrix.samples, known
+        known = np.abs(matrix.samples) <= _MOST  # nor is NaN
+        weights: FloatArray = known.astype(np.float64)
+        return np.where(known, matrix.samples, np.nan), weights
     values = np.divide(
         matrix.samples, matrix.totals, out=np.full(matrix.samples.shape, np.nan), where=matrix.totals > 0
     )

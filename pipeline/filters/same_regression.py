@@ -32,7 +32,7 @@ def judge_same_regression(
     A known regression counts only where the candidate can be its echo: its change point lies within an
     analysis window of the candidate's, or the series still stood at its level just before the candidate.
     One that was rolled back in between and comes back is a new regression. A long-term candidate is the rise
-    over all that the scan sees, to which every known regression in sight has contributed.
+    over all that follows, to which every known regression since it began has contributed.
 
     Beyond means by the detection threshold at least, and by half of the candidate's own change, since both
     levels are estimates.
@@ -52,7 +52,7 @@ def judge_same_regression(
         for k in known
         if (k.delta > 0) == (candidate.delta > 0)
         and (
-            candidate.kind == "long_term"
+            (candidate.kind == "long_term" and k.change_time >= candidate.change_time - analysis_s)
             or abs(k.change_time - candidate.change_time) <= analysis_s
             or abs(recent - k.after) < abs(recent - k.before)
         )

@@ -42,6 +42,10 @@ from pipeline.workloads import Workload
 log = logging.getLogger(__name__)
 
 
+_SOME = 0.1
+"""Share of a slow rise in a known regression's stacks from which on that one may have contributed."""
+
+
 class DedupStage:
     """Merges what one cause made rise, within a scan and across scans."""
 
@@ -123,12 +127,13 @@ class DedupStage:
         merged, dropped = [], []
         for group in groups:
             representative = cluster[group.representative]
-            members = tuple(cluster[i] for i in group.members)
+            # Their own decisions stand in the ledger's lines; thousands of them would outgrow a message.
+            members = tuple(replace(cluster[i], passed=()) for i in group.members)
             merged.append(replace(representative, group=members))
             reason = f"explained by the stacks of {representative.metric}"
             dropped += [
-                Dropped(member, "som_dedup", share, self._config.bound, reason)
-                for member, share in zip(members, group.explained, strict=True)
+                Dropped(cluster[i], "som_dedup", share, self._config.bound, reason)
+                for i, share in zip(group.members, group.explained, strict=True)
             ]
         return merged, dropped
 
@@ -150,10 +155,18 @@ class DedupStage:
         return Verdict(share < self._config.bound, share, self._config.bound, reason)
 
     def _judge_slow(self, matrix: StackMatrix, candidate: Candidate, near: Sequence[Candidate]) -> Verdict:
-        """Drop a slow rise that comes from the stacks of all known regressions in sight together."""
+        """Drop a slow rise that comes from the stacks of all known regressions in sight together.
+
+        They must also have been large enough for it: what holds all the stacks explains any rise below it.
+        """
         holds = membership(matrix.stacks, [(c.metric_kind, c.metric) for c in (candidate, *near)])
+        change = share_changes(matrix)
         both = np.stack([holds[0], holds[1:].any(axis=0)])
-        share = float(explained_shares(both, share_changes(matrix))[0, 1])
+        share = float(explained_shares(both, change)[0, 1])
+        part = explained_shares(holds, change)[0, 1:] >= _SOME
+        told = sum(abs(k.delta) for k, counts in zip(near, part.tolist(), strict=True) if counts)
+        if abs(candidate.delta) - told >= abs(candidate.delta) / 2:
+            return Verdict(True, share, self._config.bound)
         reason = f"same stacks as regressions passed on by earlier scans, {near[0].metric} among them"
         return Verdict(share < self._config.bound, share, self._config.bound, reason)
 
@@ -163,6 +176,8 @@ def _may_be_one(known: Candidate, candidate: Candidate, workload: Workload) -> b
 
     A slow candidate is the rise over all that the scan sees; when a slow one began is known to a day.
     """
+    if (known.delta > 0) != (candidate.delta > 0):
+        return False
     if candidate.kind == "long_term":
         return True
     apart_s = workload.analysis_s if known.kind == "short_term" else max(workload.analysis_s, DAY_S)

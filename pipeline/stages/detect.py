@@ -205,4 +205,13 @@ def _detect(
                 )
         for candidate in candidates:
             found.setdefault((candidate.metric_kind, candidate.metric, candidate.kind), candidate)
-    return tuple(found.values())
+    usable = {key: candidate for key, candidate in found.items() if _is_finite(candidate)}
+    if len(usable) < len(found):
+        log.error("dropped %d candidates with numbers that are not finite", len(found) - len(usable))
+    return tuple(usable.values())
+
+
+def _is_finite(candidate: Candidate) -> bool:
+    """Tell whether JSON can carry a candidate: one that it cannot would take its whole scan down."""
+    numbers = (candidate.before, candidate.after, candidate.p_value, candidate.statistic)
+    return all(math.isfinite(number) for number in numbers)

@@ -289,7 +289,10 @@ class _Series:
 
     def of(self, candidate: Candidate, start: float, end: float) -> tuple[FloatArray, FloatArray]:
         """Return values and weights of a candidate's series in [start, end)."""
-        columns = slice(self._column(start), self._column(end))
+        # Both ends rounded by themselves would make spans of one length differ where a day is no whole number
+        # of windows.
+        first = self._column(start)
+        columns = slice(first, first + round((end - start) / self._resolution_s))
         row = self._rows.get((candidate.metric_kind, candidate.metric), -1)
         return self._values[row, columns], self._weights[row, columns]
 

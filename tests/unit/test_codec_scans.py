@@ -132,7 +132,7 @@ def test_what_regressions_grew_into_travels_along() -> None:
 def test_what_regressions_grew_into_is_told_once_however_a_scan_is_cut() -> None:
     scan = replace(many(7, 9), grown=(CANDIDATE,))
     parts = [decode_scan(encode_scan(part)) for part in split_scan(scan, max_items=4)]
-    assert [len(part.grown) for part in parts] == [1, 0, 0, 0]
+    assert sum(len(part.grown) for part in parts) == 1
     assert join_scan(parts) == scan
 
 
