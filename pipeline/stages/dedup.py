@@ -127,13 +127,13 @@ class DedupStage:
         merged, dropped = [], []
         for group in groups:
             representative = cluster[group.representative]
+            members = [cluster[i] for i in group.members]
             # Their own decisions stand in the ledger's lines; thousands of them would outgrow a message.
-            members = tuple(replace(cluster[i], passed=()) for i in group.members)
-            merged.append(replace(representative, group=members))
+            merged.append(replace(representative, group=tuple(replace(m, passed=()) for m in members)))
             reason = f"explained by the stacks of {representative.metric}"
             dropped += [
-                Dropped(cluster[i], "som_dedup", share, self._config.bound, reason)
-                for i, share in zip(group.members, group.explained, strict=True)
+                Dropped(member, "som_dedup", share, self._config.bound, reason)
+                for member, share in zip(members, group.explained, strict=True)
             ]
         return merged, dropped
 
