@@ -138,7 +138,7 @@ async def ask(request):
 
 async def main():
     cost = {}
-    for _ in range(3):  # the least of several: what else runs can only add
+    for _ in range(8):  # the least of several: what else runs can only add
         spent = {}
         for requests in rounds:
             for request in requests:
