@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.detect.season import DAY_S, WEEK_S, bridge, points_of
+from pipeline.detect.cycle import DAY_S
+from pipeline.detect.season import WEEK_S, bridge, points_of
 from pipeline.model import FloatArray, IntArray
 
 

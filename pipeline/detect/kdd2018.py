@@ -25,10 +25,11 @@ from scipy import stats
 
 from pipeline.detect.batch_means import long_run_variance
 from pipeline.detect.butterworth import low_pass
+from pipeline.detect.cycle import DAY_S
 from pipeline.detect.fourier import FourierConfig, remove_cycles
 from pipeline.detect.normalise import values_and_weights
 from pipeline.detect.scan import Windows
-from pipeline.detect.season import DAY_S, bridge, find_periods, points_of
+from pipeline.detect.season import bridge, find_periods, points_of
 from pipeline.model import Candidate, Direction, FloatArray, IntArray, SeriesMatrix
 
 CHUNK_ROWS = 256

@@ -28,11 +28,11 @@ import numpy as np
 from scipy import stats
 
 from pipeline.detect.batch_means import long_run_variance
+from pipeline.detect.cycle import DAY_S
 from pipeline.detect.normalise import values_and_weights
 from pipeline.detect.ramp import locate_rise
 from pipeline.detect.scan import Windows
 from pipeline.detect.season import (
-    DAY_S,
     WEEK_S,
     SeasonConfig,
     block_means,

@@ -24,9 +24,9 @@ import numpy as np
 from scipy import fft, stats
 from statsmodels.tsa.seasonal import STL
 
+from pipeline.detect.cycle import DAY_S
 from pipeline.model import BoolArray, FloatArray
 
-DAY_S = 86_400.0
 WEEK_S = 7 * DAY_S
 
 CHUNK_ROWS = 256

@@ -113,28 +113,28 @@ def judge_cost_shift(
     apart = won - rest.before * (1 - shrinking)
     if not rest.before or won <= 0 or apart <= 0:
         return Verdict(True, 1.0, config.negligible)  # nothing that existed before could have given the cost
-    usual, deviation, quantile = _usual_change(rest, shrinking, earlier, config)
+    usual, margin = _usual_change(rest, shrinking, earlier, config)
     rose = 1 - (rest.before * shrinking + usual - rest.after) / apart
-    bound = min(config.negligible, 1 - quantile * deviation / apart)
+    bound = min(config.negligible, 1 - margin / apart)
     return Verdict(rose >= bound, rose, bound, f"cost shift within {domain.name}")
 
 
 def _usual_change(
     rest: Shares, shrinking: float, earlier: Sequence[Shares], config: CostShiftConfig
-) -> tuple[float, float, float]:
-    """Return how the rest changes at these hours, its deviation from that, and how many of those count."""
+) -> tuple[float, float]:
+    """Return how the rest changes at these hours, and how far from that it may come to lie by chance."""
     variance = shrinking**2 * _variance(rest.before, rest.samples_before)
     variance += _variance(rest.after, rest.samples_after)
+    sampled = math.sqrt(variance) * float(stats.norm.isf(config.mistaken))
     changes = np.array([e.after / e.before - 1 for e in earlier if e.before > 0])
     if len(changes) < 2:
-        return 0.0, math.sqrt(variance), float(stats.norm.isf(config.mistaken))
+        return 0.0, sampled
     usual = rest.before * float(changes.mean())
     seen = rest.before**2 * float(changes.var(ddof=1))
     more = math.sqrt(1 + 1 / len(changes))
     # What days are seen to differ by is an estimate of few; what sampling makes is known.
     observed = math.sqrt(seen) * float(stats.t.isf(config.mistaken, len(changes) - 1))
-    sampled = math.sqrt(variance) * float(stats.norm.isf(config.mistaken))
-    return usual, max(observed, sampled) * more, 1.0
+    return usual, max(observed, sampled) * more
 
 
 def _shares(matrix: StackMatrix, holds: BoolArray) -> Shares:

@@ -43,6 +43,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.detect.cycle import DAY_S
 from pipeline.detect.sax import adjacent_starts, block_means, moving_starts, running_sums, spell
 from pipeline.filters.verdict import Verdict
 from pipeline.filters.went_away_scale import Frame, WentAwayConfig, measure, median_deviation
@@ -57,7 +58,6 @@ from pipeline.filters.went_away_terms import (
 from pipeline.model import FloatArray, IntArray
 
 _CHUNK_ROWS = 256
-_DAY_S = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ def judge_went_away(
             change=change_index[rows],
             history=np.minimum(change_index[rows], analysis_index),
             extended=extended_index,
-            day=max(round(_DAY_S / resolution_s), 1),
+            day=max(round(DAY_S / resolution_s), 1),
         )
         judged += _judge(frame, config, 1.0 if rising else -1.0)
     return judged

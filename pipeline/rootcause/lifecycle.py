@@ -15,9 +15,9 @@ from typing import Literal
 import numpy as np
 from scipy import stats
 
+from pipeline.detect.cycle import DAY_S
 from pipeline.model import Candidate, Change, FloatArray
 
-DAY_S = 86_400.0
 WEEK_S = 7 * DAY_S
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from pipeline.codec.scans import decode_scan, encode_scan, split_scan
 from pipeline.dedup.explained import ExplainedConfig, explained_shares, group_by_stacks
+from pipeline.detect.cycle import DAY_S
 from pipeline.filters.cost_shift import (
     caller_domain,
     class_domain,
@@ -28,7 +29,6 @@ from pipeline.model import Candidate, Dropped, Outgoing, Record, Scan, StackMatr
 from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.base import Decoder
 from pipeline.stages.evidence import (
-    DAY_S,
     TOLERANCE_WINDOWS,
     changes_before,
     cluster_by_time,

@@ -6,12 +6,11 @@ import math
 from collections.abc import Sequence
 
 from pipeline.codec.inputs import change_from_json
+from pipeline.detect.cycle import DAY_S
 from pipeline.model import Candidate, Change, Scan, StackMatrix
 from pipeline.rootcause.ranking import candidate_changes
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
-
-DAY_S = 86_400.0
 
 _EARLIER_DAYS = 7
 

@@ -18,10 +18,10 @@ import orjson
 from pipeline.codec.events import update_id
 from pipeline.codec.ledger import candidate_of_event
 from pipeline.detect.composition import CompositionConfig, with_dilution
+from pipeline.detect.cycle import DAY_S
 from pipeline.detect.normalise import values_and_weights
 from pipeline.model import Candidate, FloatArray, Scan, SeriesMatrix
 from pipeline.rootcause.lifecycle import (
-    DAY_S,
     OpenRegression,
     ReturnConfig,
     Series,

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from pipeline.detect.cycle import DAY_S
 from pipeline.model import FloatArray
 from pipeline.rootcause.lifecycle import (
-    DAY_S,
     OpenRegression,
     Return,
     Update,
