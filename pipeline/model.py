@@ -106,6 +106,7 @@ class Change:
     files: tuple[str, ...] = ()
     subroutines: tuple[str, ...] = ()  # modified ones, spelt as in stack frames
     gates: tuple[str, ...] = ()
+    content: str = ""  # the diff's text, cut to a bound, for its words
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +137,23 @@ class Judgement:
     reason: str = ""
 
 
+DomainFinding = Literal["new", "too large", "rose", "shifted"]
+"""What became of a cost domain (FBDetect §5.4.6): it did not exist before; it is too large to tell the
+change from its own noise; it rose with the candidate; it did not, so that the cost came from within."""
+
+
+@dataclass(frozen=True, slots=True)
+class DomainVerdict:
+    """What one cost domain says of a candidate; the first three findings let it pass."""
+
+    domain: str  # its kind and what it is, for people: "callers: shop.cart.total"
+    finding: DomainFinding
+    before: float  # the domain's gCPU before the change
+    after: float
+    statistic: float  # by how much of what was expected of a true regression the domain rose
+    bound: float
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A change point that may be a regression, with its levels on both sides.
@@ -154,6 +172,7 @@ class Candidate:
     statistic: float  # the test's value: likelihood-ratio chi-squared
     group: tuple[Candidate, ...] = ()  # merged members, the representative left out
     passed: tuple[Judgement, ...] = ()  # what steps decided that let it through, in order
+    domains: tuple[DomainVerdict, ...] = ()  # what its cost domains said
 
     @property
     def delta(self) -> float:
@@ -205,6 +224,15 @@ class Suspect:
 
 
 @dataclass(frozen=True, slots=True)
+class StackChange:
+    """By how much one stack's share of all samples changed: a line of a stack difference."""
+
+    stack: tuple[str, ...]  # root first
+    before: float
+    after: float
+
+
+@dataclass(frozen=True, slots=True)
 class Regression:
     """What is reported: one regression with its group and its ranked suspects."""
 
@@ -214,6 +242,8 @@ class Regression:
     candidate: Candidate
     detected_time: float
     suspects: tuple[Suspect, ...] = ()
+    stacks: tuple[StackChange, ...] = ()  # the largest changes among its stacks
+    servers: float | None = None  # how many the service runs on, where that is known
 
 
 @dataclass(frozen=True, slots=True)
