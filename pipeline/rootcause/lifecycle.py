@@ -58,6 +58,7 @@ class Update:
     change_time: float  # when the series grew or returned
     level: float  # of the regression's own metric now
     grown: Candidate | None = None  # updated: the series that grew; ``before`` is the level told last
+    joined: tuple[Candidate, ...] = ()  # updated: series that rise with it, found by this scan
     changes: tuple[Change, ...] = ()  # resolved: what may have fixed it, the latest first
 
     @property
