@@ -9,6 +9,7 @@ a later one will see; then only what is left between those counts.
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -28,6 +29,9 @@ from pipeline.detect.noise import unit_variance
 from pipeline.detect.normalise import NormaliseConfig, Normalised, normalise
 from pipeline.detect.week import roots_against_week
 from pipeline.model import BoolArray, Candidate, Direction, FloatArray, IntArray, SeriesMatrix
+
+_MOST_CUTS = 8
+"""Changes besides the one that is looked for, until a series is too restless to tell."""
 
 CHUNK_ROWS = 256
 """Series worked on together: few enough that what is computed of them stays in the processor's cache."""
@@ -123,7 +127,8 @@ def _find(matrix: SeriesMatrix, windows: Windows, sign: float, config: ScanConfi
     rows = np.arange(len(matrix.names))
     screened = search.best(rows, search.start, windows.end, windows.analysis, windows.extended - 1)
     known = (series.exposure[:, : windows.analysis] > 0).mean(axis=1) >= config.min_history
-    promising = known & (screened.p_value < config.significance) & (sign * screened.root > 0)
+    promising = (screened.p_value < config.significance) & (sign * screened.root > 0)
+    promising = known & (promising | search.is_disturbed(screened))
     candidates = []
     for row in np.flatnonzero(promising).tolist():
         own = search.isolate(row)
@@ -158,28 +163,103 @@ class _Search:
         self._weekly = config.week_before and self._day > 1 and self._week <= windows.analysis
         self.start = baseline_start(windows, resolution_s, config)
 
+    def is_disturbed(self, found: _Found) -> BoolArray:
+        """Tell which series changed more outside the analysis window, by which a change inside may be hidden.
+
+        A spike in the baseline lifts the level that what follows is compared with.
+        """
+        rows = np.arange(len(found.split))
+        other = self.best(
+            rows, self.start, self._windows.end, self.start + 1, self._windows.end - 1, weekly=False
+        )
+        outside = (other.split < self._windows.analysis) | (other.split >= self._windows.extended)
+        better = other.root**2 - found.root**2 > self._config.placement
+        disturbed: BoolArray = outside & better & (other.p_value < self._config.significance)
+        return disturbed
+
     def isolate(self, row: int) -> _Found | None:
         """Return the best split of the analysis window, other changes aside; None if it has none of its own.
 
         The range is cut at any split outside that is clearly better than the best one inside, until there is
-        none: from a change in the baseline on, and up to a change in the extended window.
+        none: from a change in the baseline on, and up to a change in the extended window. What lies before
+        a cut still counts where the level was the same, as before a spike.
         """
         rows = np.array([row])
         first, last = self._windows.analysis, self._windows.extended - 1
         low, high = self.start, self._windows.end
-        for _ in range(8):
+        for _ in range(_MOST_CUTS):
             own = self.best(rows, low, high, first, min(last, high - 1))
             any_place = self.best(rows, low, high, low + 1, high - 1, weekly=False)
             place = int(any_place.split[0])
             inside = first <= place <= last
             better = any_place.root[0] ** 2 - own.root[0] ** 2 > self._config.placement
             if inside or not better or any_place.p_value[0] >= self._config.significance:
-                return self._with_noise_around(own, row, low, high)
+                break
             if place < first:
                 low = place
             else:
                 high = place
-        return None
+        else:
+            return None
+        if low > self.start:
+            hidden = self._at_other_levels(row, low)
+            if not hidden.all():
+                search = self._hiding(row, hidden)
+                own = search.best(np.array([0]), self.start, high, first, min(last, high - 1))
+                return search._with_noise_around(own, 0, self.start, high)
+        return self._with_noise_around(own, row, low, high)
+
+    def _at_other_levels(self, row: int, low: int) -> BoolArray:
+        """Return which windows of [start, low) had another level than those from ``low`` to the analysis."""
+        hidden = np.ones(low - self.start, dtype=np.bool_)
+        current = slice(low, self._windows.analysis)
+        for piece in self._pieces(row, self.start, low):
+            if self._are_level(row, piece, current):
+                hidden[piece.start - self.start : piece.stop - self.start] = False
+        return hidden
+
+    def _pieces(self, row: int, low: int, high: int) -> list[slice]:
+        """Divide a range into pieces of one level each."""
+        whole, done = [slice(low, high)], list[slice]()
+        while whole:
+            piece = whole.pop()
+            found = self.best(
+                np.array([row]), piece.start, piece.stop, piece.start + 1, piece.stop - 1, weekly=False
+            )
+            if found.p_value[0] >= self._config.significance or len(done) + len(whole) >= _MOST_CUTS:
+                done.append(piece)
+            else:
+                split = int(found.split[0])
+                whole += [slice(piece.start, split), slice(split, piece.stop)]
+        return done
+
+    def _are_level(self, row: int, one: slice, other: slice) -> bool:
+        """Tell whether two ranges of a series are at one level, as far as can be told."""
+        parts = [self._series.observed[row, one], self._series.observed[row, other]]
+        exposures = [self._series.exposure[row, one], self._series.exposure[row, other]]
+        if not all((exposure > 0).any() for exposure in exposures):
+            return False
+        split = len(parts[0])
+        both = np.concatenate(parts)[None], np.concatenate(exposures)[None]
+        root = signed_roots(split_sums(*both, first=split, last=split), self._family)[0, 0]
+        return float(root**2 / self._series.variance[row]) <= self._config.placement
+
+    def _hiding(self, row: int, hidden: BoolArray) -> _Search:
+        """Return a search of one row that takes the hidden ones of its first windows for no data."""
+        series, rows = self._series, slice(row, row + 1)
+        shown = np.ones(series.exposure.shape[1])
+        shown[self.start : self.start + len(hidden)] = ~hidden
+        search = copy(self)
+        search._series = replace(
+            series,
+            observed=series.observed[rows] * shown,
+            exposure=series.exposure[rows] * shown,
+            variance=series.variance[rows],
+            freedom=series.freedom[rows],
+            centre=series.centre[rows],
+            scale=series.scale[rows],
+        )
+        return search
 
     def _with_noise_around(self, found: _Found, row: int, low: int, high: int) -> _Found:
         """Judge a split by the noise of the windows around it too, if that is more than the history's.

@@ -128,6 +128,29 @@ def test_a_spike_in_the_baseline_hides_no_step(spike: int) -> None:
     assert window_of(candidate) == pytest.approx(250, abs=1)
 
 
+def test_what_came_before_a_spike_still_counts() -> None:
+    levels = shares(0.10, 0.11)
+    levels[230:236] = 0.5
+    (candidate,) = find_candidates(gcpu(levels), WINDOWS)
+    assert candidate.before == pytest.approx(0.10, abs=0.002)
+    assert candidate.p_value < 1e-4  # of the four windows between the spike and the analysis, 0.02
+
+
+def test_a_spike_far_above_a_step_hides_it_not_from_the_screen() -> None:
+    levels = shares(0.10, 0.115)
+    levels[150:170] = 0.9  # the mean of the baseline is above what follows
+    (candidate,) = find_candidates(gcpu(levels), WINDOWS)
+    assert candidate.before == pytest.approx(0.10, abs=0.002)
+
+
+def test_an_older_level_is_no_part_of_the_baseline() -> None:
+    levels = shares(0.10, 0.13)
+    levels[:180] = 0.05
+    levels[180:190] = 0.5
+    (candidate,) = find_candidates(gcpu(levels), WINDOWS)
+    assert candidate.before == pytest.approx(0.10, abs=0.002)
+
+
 def test_a_service_that_has_only_just_appeared_has_no_baseline() -> None:
     totals = np.full(WINDOWS.end, 2000.0)
     totals[:150] = 0.0
