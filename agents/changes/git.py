@@ -1,20 +1,42 @@
-"""Reads a git repository through the ``git`` program, without touching it."""
+"""Reads a git repository through the ``git`` program, without touching it and without trusting it.
+
+A repository can name programs to run: hooks, a file system monitor, drivers for diffs, transports that fetch
+what a partial clone lacks. None of them runs here, and no variable of the caller's environment redirects git
+to another repository. What git prints is read up to a bound of bytes and of time.
+"""
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.errors import ConfigError
+from agents.changes.languages import attributes_file, driver_options
+from agents.changes.patch import FilePatch, parse_patch
+from agents.changes.process import GitError, Output, run_git
+
+MAX_LISTING_BYTES = 128 * 1024**2
+"""Longest list of files: some hundred thousand with long paths."""
+
+MAX_PATCH_BYTES = 16 * 1024**2
+"""How much of a commit's diff is read."""
+
+MAX_FILE_BYTES = 4 * 1024**2
+"""Largest file that is looked into; a larger one is hardly written by hand."""
+
+MAX_READ_BYTES = 64 * 1024**2
+"""How much of all files is read for one commit."""
+
+RENAME_LIMIT = 1000
+"""Most files that are compared pair by pair to find renames: git's own default, fixed."""
+
+TIMEOUT_S = 60.0
+"""How long one call of git may take."""
 
 _REGULAR = ("100644", "100755")
 _ABSENT_MODE = "000000"
 
-
-class GitError(ConfigError):
-    """The repository or revision is wrong; the text is git's own."""
+__all__ = ["Commit", "FileChange", "GitError", "Repository", "Tag"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +49,15 @@ class Commit:
     time: float
     title: str
     body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """A tag and the commit that it names; ``time`` (epoch seconds) is the tag's own if it is annotated."""
+
+    name: str
+    sha: str
+    time: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,23 +77,31 @@ class FileChange:
         """Its path, the one before if it was deleted."""
         return self.new_path or self.old_path
 
+    @property
+    def blobs(self) -> tuple[str, str]:
+        """Its blob ids before and after, empty where there is no content."""
+        return self.old_blob if self.old_blob.strip("0") else "", (
+            self.new_blob if self.new_blob.strip("0") else ""
+        )
+
 
 class Repository:
     """A repository on this machine, given by any folder inside it.
 
-    Every method raises GitError if git fails, with git's reason.
+    Every method raises GitError if git fails, with git's reason, or takes longer than ``timeout_s``.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, timeout_s: float = TIMEOUT_S) -> None:
         if not path.is_dir():
             raise GitError(f"--repo: {path}: no such folder")
         self._path = path
+        self._timeout_s = timeout_s
         self._git("rev-parse", "--git-dir")
 
     def commit(self, revision: str) -> Commit:
         """Read the commit that a revision names."""
         sha = self._resolve(revision)
-        shown = self._git("show", "--no-patch", "--format=%P%x00%an <%ae>%x00%ct%x00%s%x00%b", sha)
+        shown = self._git("log", "--max-count=1", "--format=%P%x00%an <%ae>%x00%ct%x00%s%x00%b", sha)
         parents, author, committed, title, body = shown.split("\0", 4)
         return Commit(sha, parents.split(" ")[0], author, float(committed), title, body.strip())
 
@@ -71,15 +110,44 @@ class Repository:
         first, dots, last = revisions.partition("..")
         if not (first and dots and last) or last.startswith("."):
             raise GitError(f"--range: should be A..B, not {revisions!r}")
-        span = f"{self._resolve(first)}..{self._resolve(last)}"
-        return [
-            self.commit(sha) for sha in self._git("rev-list", "--reverse", "--first-parent", span).split()
-        ]
+        return self.commits_between(self._resolve(first), self._resolve(last))
+
+    def commits_between(self, first: str, last: str, *, at_most: int | None = None) -> list[Commit]:
+        """Read the commits after ``first`` up to ``last``, oldest first, the newest ``at_most`` of them."""
+        limit = () if at_most is None else (f"--max-count={at_most}",)
+        span = (f"{self._resolve(first)}..{self._resolve(last)}",)
+        shas = self._git("rev-list", "--first-parent", *limit, *span).split()
+        return [self.commit(sha) for sha in reversed(shas)]
+
+    def branch_tip(self, branch: str) -> str:
+        """Return the commit of a local or else a remote-tracking branch: ``main`` or ``origin/main``."""
+        for namespace in ("refs/heads/", "refs/remotes/"):
+            found = self._find(namespace + branch)
+            if found:
+                return found
+        raise GitError(f"--repo: {self._path}: no branch {branch!r}")
+
+    def tags(self, pattern: str) -> list[Tag]:
+        """Read the tags that match a glob, oldest first; tags of anything but a commit are left out."""
+        if "\0" in pattern:
+            return []
+        lines = "%(creatordate:unix)%00%(objecttype)%00%(objectname)%00%(*objecttype)%00%(*objectname)%00"
+        out = self._git("for-each-ref", f"--format={lines}%(refname)", "refs/tags/" + pattern)
+        found = []
+        for line in out.splitlines():
+            created, kind, sha, inner_kind, inner, ref = line.split("\0")
+            if "commit" in (kind, inner_kind) and created:
+                name = ref.removeprefix("refs/tags/")
+                found.append(Tag(name, sha if kind == "commit" else inner, float(created)))
+        return sorted(found, key=lambda tag: (tag.time, tag.name))
+
+    def has_commit(self, sha: str) -> bool:
+        """Tell whether a commit is in this clone."""
+        return bool(self._find(sha))
 
     def changed_files(self, commit: Commit) -> list[FileChange]:
         """Compare a commit with its first parent, following renames."""
-        sides = (commit.parent, commit.sha) if commit.parent else ("--root", "--no-commit-id", commit.sha)
-        out = self._git("diff-tree", "-r", "-z", "-M", "--raw", "--no-abbrev", *sides)
+        out = self._git("diff-tree", "-r", "-z", *_RENAMES, "--raw", "--no-abbrev", *_sides(commit))
         tokens = iter(out.split("\0"))
         changes = []
         for head in tokens:
@@ -98,6 +166,20 @@ class Repository:
             )
         return changes
 
+    def patches(self, commit: Commit) -> tuple[dict[tuple[str, str], FilePatch], str]:
+        """Return the changed lines of a commit by the blobs before and after, and why some are missing.
+
+        Files that git takes for binary, and those above MAX_FILE_BYTES, have no lines.
+        """
+        with attributes_file() as attributes:
+            options = ("-c", f"core.attributesFile={attributes}", *driver_options())
+            arguments = ("diff-tree", "-r", "-p", "-U0", "--full-index", "--no-color", *_RENAMES)
+            safe = ("--no-ext-diff", "--no-textconv", "--indent-heuristic")
+            output = self._read(
+                (*arguments, *safe, *_sides(commit)), options=options, max_bytes=MAX_PATCH_BYTES
+            )
+        return {patch.blobs: patch for patch in parse_patch(output.data)}, _why_cut(output)
+
     def is_cut_off(self, commit: Commit) -> bool:
         """Tell whether the commit only seems to be a first one, because the clone is shallow."""
         return not commit.parent and self._git("rev-parse", "--is-shallow-repository").strip() == "true"
@@ -106,46 +188,92 @@ class Repository:
         """Return the path of every file of a commit."""
         return frozenset(self._git("ls-tree", "-r", "-z", "--name-only", revision).split("\0"))
 
-    def read(self, blobs: Sequence[str]) -> list[bytes]:
-        """Return the content of blobs."""
-        if not blobs:
-            return []
-        out = self._run(("cat-file", "--batch"), "\n".join(blobs).encode() + b"\n")
-        contents, position = [], 0
-        for blob in blobs:
-            line_end = out.index(b"\n", position)
-            header = out[position:line_end].split()
-            if header[-1] == b"missing":
-                raise GitError(f"git: blob {blob} is missing")
-            size = int(header[2])
-            contents.append(out[line_end + 1 : line_end + 1 + size])
-            position = line_end + size + 2
-        return contents
+    def read(self, objects: Sequence[str]) -> dict[str, bytes]:
+        """Return the content of objects: blob ids, or ``REVISION:PATH`` for a path without a line break.
+
+        Left out is what does not exist here, is larger than MAX_FILE_BYTES, or does not fit in MAX_READ_BYTES
+        together with what stands before it.
+        """
+        asked = [name for name in dict.fromkeys(objects) if name and "\n" not in name]
+        if not asked:
+            return {}
+        wanted, total = [], 0
+        sizes = self._read(("cat-file", "--batch-check"), stdin=_lines(asked)).data
+        for name, line in zip(asked, sizes.split(b"\n"), strict=False):
+            words = line.split()
+            if len(words) == 3 and words[1] == b"blob" and int(words[2]) <= MAX_FILE_BYTES:
+                total += int(words[2])
+                if total <= MAX_READ_BYTES:
+                    wanted.append(name)
+        if not wanted:
+            return {}
+        limit = MAX_READ_BYTES + 200 * len(wanted)
+        out = self._read(("cat-file", "--batch"), stdin=_lines(wanted), max_bytes=limit)
+        return dict(zip(wanted, _contents(out.data), strict=False))
 
     def _resolve(self, revision: str) -> str:
+        found = self._find(revision)
+        if not found:
+            raise GitError(f"--repo: {self._path}: no commit {revision!r}")
+        return found
+
+    def _find(self, revision: str) -> str:
+        if "\0" in revision:
+            return ""
         try:
             return self._git(
                 "rev-parse", "--verify", "--quiet", "--end-of-options", revision + "^{commit}"
             ).strip()
         except GitError:
-            raise GitError(f"--repo: {self._path}: no commit {revision!r}") from None
+            return ""
 
     def _git(self, *arguments: str) -> str:
-        return self._run(arguments, None).decode("utf-8", errors="replace")
+        output = self._read(arguments)
+        if output.error:
+            raise GitError(f"--repo: {self._path}: {output.error}")
+        if output.cut:
+            raise GitError(f"--repo: {self._path}: git {arguments[0]} {output.cut}")
+        return output.data.decode("utf-8", errors="replace")
 
-    def _run(self, arguments: Sequence[str], stdin: bytes | None) -> bytes:
-        options = ("-c", "i18n.logOutputEncoding=UTF-8", "-c", "log.showSignature=false")
-        try:
-            done = subprocess.run(
-                ["git", "-C", str(self._path), "--no-pager", "--no-replace-objects", *options, *arguments],
-                input=stdin,
-                stdin=subprocess.DEVNULL if stdin is None else None,
-                capture_output=True,
-                check=False,
-            )
-        except FileNotFoundError:
-            raise GitError("git is not installed") from None
-        if done.returncode:
-            reason = done.stderr.decode("utf-8", errors="replace").strip().split("\n")[0]
-            raise GitError(f"--repo: {self._path}: {reason.removeprefix('fatal: ') or 'git failed'}")
-        return done.stdout
+    def _read(
+        self,
+        arguments: Sequence[str],
+        *,
+        stdin: bytes = b"",
+        options: Sequence[str] = (),
+        max_bytes: int = MAX_LISTING_BYTES,
+    ) -> Output:
+        threshold = ("-c", f"core.bigFileThreshold={MAX_FILE_BYTES}")
+        return run_git(
+            self._path,
+            (*threshold, *options, *arguments),
+            stdin=stdin,
+            max_bytes=max_bytes,
+            timeout_s=self._timeout_s,
+        )
+
+
+_RENAMES = ("-M", f"-l{RENAME_LIMIT}")
+
+
+def _sides(commit: Commit) -> tuple[str, ...]:
+    return (commit.parent, commit.sha) if commit.parent else ("--root", "--no-commit-id", commit.sha)
+
+
+def _why_cut(output: Output) -> str:
+    if output.error:
+        return f"git failed: {output.error}"
+    return f"the diff {output.cut}" if output.cut else ""
+
+
+def _lines(names: Sequence[str]) -> bytes:
+    return "".join(f"{name}\n" for name in names).encode(errors="replace")
+
+
+def _contents(batch: bytes) -> Iterator[bytes]:
+    """Cut the output of ``cat-file --batch`` into contents; the last may be missing."""
+    position = 0
+    while (line_end := batch.find(b"\n", position)) >= 0:
+        size = int(batch[position:line_end].split()[2])
+        yield batch[line_end + 1 : line_end + 1 + size]
+        position = line_end + size + 2

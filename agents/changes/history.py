@@ -2,27 +2,47 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import logging
-from collections.abc import Collection, Sequence
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from agents.changes.git import Commit, FileChange, Repository
-from agents.changes.subroutines import modified_scopes
+from agents.changes.bounds import fit
+from agents.changes.ctags import MAX_BYTES, Mark, find_ctags, read_marks
+from agents.changes.git import Commit, FileChange, GitError, Repository
+from agents.changes.languages import Language, language_of
+from agents.changes.patch import FilePatch, content_of
+from agents.changes.sources import MAX_HUNKS, Version, manifest_paths, module_of_source, touched_subroutines
+from agents.changes.subroutines import compare_python
 from agents.naming import module_name, subroutine_name
 from pipeline.codec.inputs import encode_change
 from pipeline.model import Change, Outgoing
 
 log = logging.getLogger(__name__)
 
-MAX_TEXT = 4000
-MAX_SUMMARY = 20_000
-"""Longest title, name or path, and longest summary, in characters."""
+MAX_SOURCES = 2000
+"""Most source files of one commit whose subroutines are looked for: more were not changed by hand."""
 
-FILES_BYTES = 300_000
-SUBROUTINES_BYTES = 500_000
-"""What the lists of a change may take of its message."""
+MAX_PARSED_BYTES = 1024**2
+MAX_ALL_PARSED_BYTES = 8 * 1024**2
+"""Largest Python file, and how much Python of one commit, is parsed: a tree is hundreds of times larger."""
+
+LOOK_S = 60.0
+"""How long the subroutines of one commit are looked for."""
+
+_NAMED = 3  # files that a remark names; the rest it counts
+
+Patches = Mapping[tuple[str, str], FilePatch]
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A commit as a change, and in words what could not be found out about it."""
+
+    change: Change
+    left_out: tuple[str, ...] = ()
 
 
 def read_change(
@@ -33,33 +53,60 @@ def read_change(
     time: float,
     source_roots: Sequence[str] = (),
 ) -> Change:
+    """Describe a commit as ``describe_commit`` does, and log in one line what was left out."""
+    described = describe_commit(repository, commit, service=service, time=time, source_roots=source_roots)
+    if described.left_out:
+        log.warning("%s: %.12s: left out: %s", service, commit.sha, "; ".join(described.left_out))
+    return described.change
+
+
+def describe_commit(
+    repository: Repository,
+    commit: Commit,
+    *,
+    service: str,
+    time: float,
+    source_roots: Sequence[str] = (),
+    ctags: Callable[[], str | None] = find_ctags,
+) -> Described:
     """Describe a commit as the change that was deployed to ``service`` at ``time`` (epoch seconds).
 
-    Subroutines are spelt as they appear in stack frames, see ``module_of``.
+    Subroutines are spelt as they appear in stack frames: Python's see ``module_of``, other languages' see
+    ``agents.changes.languages``. Whatever the commit holds, the result is a change within the bounds of a
+    message; what they cost stands in ``left_out``.
 
     Raises:
         GitError: the repository cannot be read.
     """
-    files: list[FileChange] = []
-    if repository.is_cut_off(commit):
-        log.warning("%s: the clone is shallow, so what %.12s changed is unknown", service, commit.sha)
-    else:
-        files = repository.changed_files(commit)
-    subroutines = _modified(repository, commit, files, source_roots)
-    paths = _within([change.path for change in files], FILES_BYTES)
-    kept = _within(subroutines, SUBROUTINES_BYTES)
-    if len(paths) < len(files) or len(kept) < len(subroutines):
-        log.warning("%.12s changes too much for one message; the first files are published", commit.sha)
-    return Change(
+    change = Change(
         id=commit.sha,
         service=service,
         time=time,
-        title=commit.title[:MAX_TEXT],
-        author=commit.author[:MAX_TEXT],
-        summary=commit.body[:MAX_SUMMARY],
-        files=paths,
-        subroutines=kept,
+        title=commit.title,
+        author=commit.author,
+        summary=commit.body,
     )
+    if repository.is_cut_off(commit):
+        fitted, lost = fit(change)
+        return Described(fitted, ("what it changed, because the clone is shallow", *lost))
+    try:
+        files = repository.changed_files(commit)
+    except GitError as error:  # a comparison that takes too long, or objects that this clone lacks
+        fitted, lost = fit(change)
+        return Described(fitted, (f"what it changed: {error}", *lost))
+    patches, cut = repository.patches(commit)
+    left_out = [f"lines: {cut}"] if cut else []
+    reader = _Reader(repository, commit, files, source_roots)
+    subroutines = reader.python() | reader.others(patches, ctags)
+    fitted, lost = fit(
+        replace(
+            change,
+            files=tuple(file.path for file in files),
+            subroutines=tuple(sorted(subroutines)),
+            content=content_of([(file.path, patches.get(file.blobs)) for file in files]),
+        )
+    )
+    return Described(fitted, (*left_out, *reader.left_out, *_without_lines(files, patches), *lost))
 
 
 def change_message(change: Change) -> Outgoing:
@@ -86,26 +133,142 @@ def module_of(path: str, paths: Collection[str], source_roots: Sequence[str] = (
     return module_name(str(PurePosixPath(path).relative_to(folder)))
 
 
-def _modified(
-    repository: Repository, commit: Commit, files: Sequence[FileChange], source_roots: Sequence[str]
-) -> list[str]:
-    python = [change for change in files if change.path.endswith(".py")]
-    blobs = sorted(
-        {blob for change in python for blob in (change.old_blob, change.new_blob) if blob.strip("0")}
-    )
-    content = dict(zip(blobs, repository.read(blobs), strict=True))
-    tree = functools.cache(repository.paths)
-    found: set[str] = set()
-    for change in python:
-        revision = commit.sha if change.new_path else commit.parent
-        module = module_of(change.path, tree(revision), source_roots)
-        for scope in modified_scopes(content.get(change.old_blob), content.get(change.new_blob)):
-            found.add(subroutine_name(module, scope))
-    return sorted(found)
+class _Reader:
+    """Finds the subroutines of one commit's files, and remembers which files it could not look into."""
+
+    def __init__(
+        self,
+        repository: Repository,
+        commit: Commit,
+        files: Sequence[FileChange],
+        source_roots: Sequence[str],
+    ) -> None:
+        self.left_out: list[str] = []
+        self._repository = repository
+        self._commit = commit
+        self._source_roots = source_roots
+        self._deadline = time.monotonic() + LOOK_S
+        self._trees: dict[str, frozenset[str]] = {}
+        sources = [f for f in files if f.path.endswith(".py") or language_of(f.path)]
+        if len(sources) > MAX_SOURCES:
+            self.left_out.append(
+                f"the subroutines of {len(sources) - MAX_SOURCES} source files, of {len(sources)}"
+            )
+        self._sources = sources[:MAX_SOURCES]
+        self._content = repository.read([blob for file in self._sources for blob in file.blobs])
+
+    def python(self) -> set[str]:
+        """Return the modified subroutines of Python files."""
+        files = [file for file in self._sources if file.path.endswith(".py")]
+        found: set[str] = set()
+        broken, unread = [], []
+        room = MAX_ALL_PARSED_BYTES
+        for place, file in enumerate(files):
+            if self._is_late(len(files) - place):
+                break
+            if not self._is_read(file):
+                unread.append(file.path)
+                continue
+            old, new = (self._content.get(blob) for blob in file.blobs)
+            sizes = (len(old or b""), len(new or b""))
+            room -= sum(sizes)
+            compared = compare_python(old, new, parse=room >= 0 and max(sizes) <= MAX_PARSED_BYTES)
+            if not compared.parsed:
+                broken.append(file.path)
+            revision = self._commit.sha if file.new_path else self._commit.parent
+            module = module_of(file.path, self._tree(revision), self._source_roots)
+            found.update(subroutine_name(module, scope) for scope in compared.modified)
+        if broken:
+            self.left_out.append(
+                f"the syntax of {_names(broken)}, not valid Python or too large: compared by indentation"
+            )
+        if unread:
+            self.left_out.append(f"the subroutines of {_names(unread)}, too large or missing")
+        return found
+
+    def others(self, patches: Patches, ctags: Callable[[], str | None]) -> set[str]:
+        """Return the touched subroutines of files in other languages."""
+        files = [(f, lang) for f in self._sources if (lang := language_of(f.path)) and f.blobs in patches]
+        if not files:
+            return set()
+        manifests = self._manifests(files)
+        marks = self._marks(files, ctags())
+        found: set[str] = set()
+        for place, (file, language) in enumerate(files):
+            if self._is_late(len(files) - place):
+                break
+            versions = [
+                Version(_text(self._content.get(blob)).split("\n"), marks.get((blob, language.ctags)))
+                if blob in self._content
+                else Version()
+                for blob in file.blobs
+            ]
+            source = "\n".join(versions[1].lines or versions[0].lines)
+            module = module_of_source(language, file.path, source, manifests)
+            patch = patches[file.blobs]
+            if len(patch.hunks) > MAX_HUNKS:
+                self.left_out.append(
+                    f"some subroutines of {_names([file.path])}, changed in more than {MAX_HUNKS} places"
+                )
+            found |= touched_subroutines(language, patch, versions[0], versions[1], module)
+        return found
+
+    def _tree(self, revision: str) -> frozenset[str]:
+        """Return the paths of a commit; none if they cannot be listed, so that modules have short names."""
+        if revision not in self._trees:
+            try:
+                self._trees[revision] = self._repository.paths(revision)
+            except GitError as error:
+                self._trees[revision] = frozenset()
+                self.left_out.append(f"the packages of Python modules: {error}")
+        return self._trees[revision]
+
+    def _is_late(self, left: int) -> bool:
+        """Tell whether the time for one commit is used up, and remember how many files that costs."""
+        late = time.monotonic() > self._deadline
+        if late:
+            self.left_out.append(f"the subroutines of {left} files: took longer than {LOOK_S:g} s")
+        return late
+
+    def _is_read(self, file: FileChange) -> bool:
+        return all(blob in self._content for blob in file.blobs if blob)
+
+    def _marks(
+        self, files: Sequence[tuple[FileChange, Language]], ctags: str | None
+    ) -> dict[tuple[str, str], Sequence[Mark]]:
+        wanted = {(blob, lang.ctags): lang for f, lang in files for blob in f.blobs if blob in self._content}
+        if not ctags or not wanted:
+            return {}
+        sizes = itertools.accumulate(len(self._content[blob]) for blob, _ in wanted)
+        given = [key for key, size in zip(wanted, sizes, strict=True) if size <= MAX_BYTES]
+        marks = read_marks(ctags, [(wanted[key], self._content[key[0]]) for key in given])
+        if marks is None:
+            self.left_out.append("what ctags would have told: it failed, so hunk headers were read instead")
+            return {}
+        return dict(zip(given, marks, strict=True))
+
+    def _manifests(self, files: Sequence[tuple[FileChange, Language]]) -> dict[str, bytes]:
+        places = {place: None for f, lang in files for place in manifest_paths(lang, f.path)}
+        objects = {f"{self._commit.sha}:{place}": place for place in places}
+        return {objects[name]: content for name, content in self._repository.read(list(objects)).items()}
 
 
-def _within(texts: Sequence[str], max_bytes: int) -> tuple[str, ...]:
-    """Return as many of the first texts as fit, each cut to MAX_TEXT."""
-    cut = [text[:MAX_TEXT] for text in texts]
-    sizes = itertools.accumulate(len(text.encode(errors="replace")) + 3 for text in cut)
-    return tuple(text for text, size in zip(cut, sizes, strict=True) if size <= max_bytes)
+def _without_lines(files: Sequence[FileChange], patches: Patches) -> list[str]:
+    """Say which files have no lines to tell of, though they changed."""
+    remarks = []
+    binary = [f.path for f in files if f.blobs in patches and patches[f.blobs].binary]
+    if binary:
+        remarks.append(f"the lines of {_names(binary)}, binary or too large")
+    irregular = [f.path for f in files if not any(f.blobs)]
+    if irregular:
+        remarks.append(f"what stands behind {_names(irregular)}, a link or submodule")
+    return remarks
+
+
+def _names(paths: Sequence[str]) -> str:
+    shown = ", ".join(repr(path[:80]) for path in paths[:_NAMED])
+    return shown if len(paths) <= _NAMED else f"{shown} and {len(paths) - _NAMED} more"
+
+
+def _text(content: bytes | None) -> str:
+    return (content or b"").decode("utf-8", errors="replace")

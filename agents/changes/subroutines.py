@@ -12,6 +12,7 @@ import ast
 import re
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from agents.naming import MODULE
 
@@ -21,18 +22,35 @@ Scopes = Mapping[str, tuple[str, ...]]
 _DEFINITION = re.compile(r"(?P<indent>[ \t]*)(?:async\s+def|def|class)\s+(?P<name>\w+)")
 
 
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The scopes that differ, by qualified name, and whether both versions were parsed."""
+
+    modified: tuple[str, ...]
+    parsed: bool
+
+
 def modified_scopes(old: bytes | None, new: bytes | None) -> list[str]:
-    """Return the qualified names of the scopes that differ, ``<module>`` for top-level code.
+    """Return the qualified names of the scopes that differ, see ``compare_python``."""
+    return list(compare_python(old, new).modified)
+
+
+def compare_python(old: bytes | None, new: bytes | None, *, parse: bool = True) -> Comparison:
+    """Find the scopes that differ, ``<module>`` for top-level code.
 
     ``None`` is a file that does not exist: all scopes of the other version were added or deleted. If one
-    version is not valid Python, both are read by their indentation alone.
+    version is not valid Python, or without ``parse``, both are read by their indentation alone. A syntax
+    tree takes up to six hundred times the memory of its source.
     """
     versions = (old or b"", new or b"")
-    before, after = map(_parse, versions)
+    before, after = map(_parse, versions) if parse else (None, None)
+    parsed = before is not None and after is not None
     if before is None or after is None:
         before, after = map(_outline, versions)
     names = before.keys() | after.keys()
-    return sorted(name for name in names if before.get(name, ()) != after.get(name, ()))
+    return Comparison(
+        tuple(sorted(name for name in names if before.get(name, ()) != after.get(name, ()))), parsed
+    )
 
 
 def _parse(source: bytes) -> dict[str, tuple[str, ...]] | None:

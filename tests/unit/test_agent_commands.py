@@ -47,8 +47,17 @@ def repository(tmp_path: Path) -> Path:
         pytest.param("agent import nowhere.txt --service s", "No such file", id="no such file"),
         pytest.param("agent import f --service s --start noon", "ISO 8601", id="start"),
         pytest.param("agent import f --service s --start 1e12", "between 2000", id="ms"),
+        pytest.param("agent webhooks", "--service-map", id="no service map"),
+        pytest.param("agent webhooks --service-map nowhere", "No such file", id="no such service map"),
+        pytest.param("agent webhooks --service-map x --listen 80", "HOST:PORT", id="no host"),
+        pytest.param("agent webhooks --service-map x --listen a:99999", "HOST:PORT", id="no port"),
+        pytest.param("agent webhooks --service-map x --broker a:b", "host:port", id="webhooks' broker"),
         pytest.param("changes --service s --repo nowhere", "no such folder", id="no folder"),
-        pytest.param("changes --service s --rev a --range a..b", "not both", id="rev, range"),
+        pytest.param("changes --service s --rev a --range a..b", "give one of", id="rev, range"),
+        pytest.param("changes --service s --branch a --tags b", "give one of", id="branch, tags"),
+        pytest.param("changes --service s --follow 5s", "--branch or --tags", id="follow what"),
+        pytest.param("changes --service s --branch a --state f", "--follow", id="state without follow"),
+        pytest.param("changes --service s --branch a --follow 0", "more than 0", id="no pause"),
         pytest.param("changes --service s --time then", "ISO 8601", id="time of a change"),
     ],
 )
@@ -96,7 +105,9 @@ def test_without_py_spy_it_is_said(
     assert "py-spy is not installed" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("command", [["agent"], ["agent", "run"], ["agent", "import"], ["changes"]])
+@pytest.mark.parametrize(
+    "command", [["agent"], ["agent", "run"], ["agent", "import"], ["agent", "webhooks"], ["changes"]]
+)
 def test_help_teaches(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*command, "--help"]) == 0
     shown = capsys.readouterr().out

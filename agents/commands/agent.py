@@ -1,4 +1,4 @@
-"""``smidgen agent run``, ``smidgen agent import`` and ``smidgen changes``."""
+"""``smidgen agent run`` and ``smidgen agent import``."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from agents import importing, running
 from agents.aggregate import Source
 from agents.broker import check_address, publish_once, quiet_client
 from agents.changes.git import Repository
-from agents.changes.history import change_message, read_change
+from agents.changes.history import read_change
 from agents.options import (
     agent_settings,
-    change_time,
     checked_by,
     duration_s_of,
     host_option,
@@ -41,17 +40,11 @@ Examples:
   smidgen agent import profile.txt --service shop
   smidgen agent import a.txt b.txt --service shop --start 2026-03-01T12:00:00Z --duration 10s
 """
-_CHANGES_EXAMPLES = """\b
-Examples, as the last step of a deployment:
-  smidgen changes --repo . --service shop
-  smidgen changes --repo . --service shop --range v1.4..v1.5
-  smidgen changes --repo . --service shop --rev 3f2a91c --time 2026-03-01T12:00:00Z
-"""
 
 
 @click.group()
 def agent() -> None:
-    """Sample a live process, or import stack samples, and publish them."""
+    """Sample a live process, import stack samples, or receive webhooks, and publish them."""
 
 
 @agent.command(context_settings={"allow_interspersed_args": False}, epilog=_RUN_EXAMPLES)
@@ -197,59 +190,3 @@ def import_files(
     publish_once([message for found in imported for message in found.messages], settings, topics)
     for found in imported:
         click.echo(found.summary())
-
-
-@click.command(epilog=_CHANGES_EXAMPLES)
-@click.option(
-    "--repo",
-    default=".",
-    show_default=True,
-    type=click.Path(path_type=Path),
-    help="Git repository of the service.",
-)
-@service_option
-@click.option("--rev", default=None, metavar="REV", help="Commit that was deployed (default: HEAD).")
-@click.option("--range", "revisions", metavar="A..B", help="Commits that were deployed, all after A up to B.")
-@click.option(
-    "--time",
-    "time_",
-    default="now",
-    show_default=True,
-    metavar="TIME",
-    callback=checked_by(change_time),
-    help="When it was deployed: now, commit (when it was committed), ISO 8601 or epoch seconds.",
-)
-@roots_option
-@agent_settings
-def changes(
-    settings: Settings,
-    repo: Path,
-    service: str,
-    rev: str | None,
-    revisions: str | None,
-    time_: float | str,
-    source_roots: tuple[str, ...],
-) -> None:
-    """Publish deployed commits of a git repository, with the subroutines that they modified.
-
-    Merges are compared with their first parent, and a range follows first parents: what was merged counts
-    as one change.
-    """
-    if rev is not None and revisions is not None:
-        raise click.UsageError("give --rev or --range, not both")
-    quiet_client(settings)
-    topics = load_topics(settings.topics)
-    repository = Repository(repo)
-    commits = repository.commits(revisions) if revisions else [repository.commit(rev or "HEAD")]
-    now = system_clock()
-    found = []
-    for commit in commits:
-        deployed = commit.time if time_ == "commit" else now if time_ == "now" else float(time_)
-        found.append(
-            read_change(repository, commit, service=service, time=deployed, source_roots=source_roots)
-        )
-    publish_once([change_message(change) for change in found], settings, topics)
-    for change in found:
-        click.echo(f"{change.id[:12]} {change.title} ({len(change.subroutines)} subroutines modified)")
-    if not found:
-        click.echo("no commits in this range", err=True)

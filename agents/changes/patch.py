@@ -1,0 +1,155 @@
+"""Changed lines out of git's patches without context, and their text as a change's content."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+MAX_CONTENT_BYTES = 20_000
+"""Longest content of a change: enough for its words, small beside the message's other parts."""
+
+CUT = "[cut]"
+"""The mark on a line of its own where lines of a file were left out."""
+
+_MIN_SHARE = 512
+"""Least that a file gets: of very many files the first have some words, rather than each a part of one."""
+
+_MAX_LINE = 400
+_INDEX = re.compile(rb"index ([0-9a-f]+)\.\.([0-9a-f]+)")
+_HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A changed line: its number, from 1, in the version that it belongs to, and its text."""
+
+    number: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """Lines that were replaced. ``header`` is the line that git takes for the definition around them."""
+
+    header: str
+    old_start: int
+    removed: tuple[Line, ...]
+    added: tuple[Line, ...]
+
+
+@dataclass(slots=True)
+class FilePatch:
+    """The hunks of one file, known by its blobs before and after (empty where it did not exist)."""
+
+    blobs: tuple[str, str]
+    hunks: list[Hunk] = field(default_factory=list)
+    binary: bool = False
+
+
+def parse_patch(data: bytes) -> Iterator[FilePatch]:
+    """Read a patch made with ``-U0 --full-index``; one that breaks off gives what is whole in it.
+
+    Paths are not read from it, since they can hold anything: a file is known by its blobs.
+    """
+    lines = iter(data.split(b"\n"))
+    current: FilePatch | None = None
+    for line in lines:
+        if line.startswith(b"diff --git "):
+            if current:
+                yield current
+            current = None
+        elif found := _INDEX.match(line):
+            before, after = (blob.decode() if blob.strip(b"0") else "" for blob in found.groups())
+            current = FilePatch((before, after))
+        elif current and line.startswith(b"Binary files "):
+            current.binary = True
+        elif current and (head := _HUNK.match(line)):
+            current.hunks.append(_hunk(head, lines))
+    if current:
+        yield current
+
+
+def _hunk(head: re.Match[bytes], lines: Iterator[bytes]) -> Hunk:
+    """Read as many lines as the head promises, so that no line of a file is taken for one of the patch."""
+    old_start, old_count, new_start, new_count = (
+        1 if part is None else int(part) for part in head.groups()[:4]
+    )
+    removed = _lines(lines, old_start, old_count)
+    added = _lines(lines, new_start, new_count)
+    return Hunk(_text(head[5]), old_start, removed, added)
+
+
+def _lines(lines: Iterator[bytes], start: int, count: int) -> tuple[Line, ...]:
+    found: list[Line] = []
+    while len(found) < count:
+        line = next(lines, None)
+        if line is None:
+            break
+        if line.startswith(b"\\"):  # no newline at the end of the file before
+            continue
+        found.append(Line(start + len(found), _text(line[1:])))
+    return tuple(found)
+
+
+def content_of(sections: Sequence[tuple[str, FilePatch | None]]) -> str:
+    """Return the text of a diff: each path, then its removed and added lines; at most MAX_CONTENT_BYTES.
+
+    If it does not fit, small files keep all their lines and the largest share what is left, each cut at a
+    line with a mark.
+    """
+    texts = [list(_section(path, patch)) for path, patch in sections]
+    sizes = [sum(len(line.encode()) + 1 for line in lines) for lines in texts]
+    share = max(_fair_share(sizes, MAX_CONTENT_BYTES), _MIN_SHARE)
+    kept: list[str] = []
+    room = MAX_CONTENT_BYTES
+    for lines in texts:
+        part = _cut(lines, min(share, room))
+        room -= sum(len(line.encode()) + 1 for line in part)
+        kept.extend(part)
+        if room < len(CUT) + 1:
+            break
+    return "\n".join(kept)
+
+
+def _section(path: str, patch: FilePatch | None) -> Iterator[str]:
+    yield _printable(path)
+    for hunk in patch.hunks if patch else ():
+        yield from (f"-{line.text}" for line in hunk.removed)
+        yield from (f"+{line.text}" for line in hunk.added)
+
+
+def _fair_share(sizes: Sequence[int], room: int) -> int:
+    """Return the largest size to which each can be cut so that all fit: the level of water-filling."""
+    left = len(sizes)
+    for size in sorted(sizes):
+        if size * left > room:
+            return max(room // left, 1)
+        room -= size
+        left -= 1
+    return max(sizes, default=0)
+
+
+def _cut(lines: Sequence[str], max_bytes: int) -> list[str]:
+    sizes = [len(line.encode()) + 1 for line in lines]
+    if sum(sizes) <= max_bytes:
+        return list(lines)
+    kept: list[str] = []
+    room = max_bytes - len(CUT) - 1
+    for line, size in zip(lines, sizes, strict=True):
+        room -= size
+        if room < 0:
+            break
+        kept.append(line)
+    return [*kept, CUT] if kept else []
+
+
+def _text(line: bytes) -> str:
+    return _printable(line[: 4 * _MAX_LINE].decode("utf-8", errors="replace").rstrip("\r")[:_MAX_LINE])
+
+
+def _printable(text: str) -> str:
+    """Replace what a terminal or a JSON reader could stumble over: control characters, lone surrogates."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char == "\t" else "�" for char in text)

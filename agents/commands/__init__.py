@@ -1,0 +1,9 @@
+"""The command line of the agents: ``smidgen agent …`` and ``smidgen changes``."""
+
+from agents.commands.agent import agent
+from agents.commands.changes import changes
+from agents.commands.webhooks import webhooks
+
+agent.add_command(webhooks)
+
+__all__ = ["agent", "changes"]

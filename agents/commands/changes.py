@@ -1,0 +1,192 @@
+"""``smidgen changes``: deployed commits of a git repository as messages."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+import orjson
+
+from agents.broker import publish_once, quiet_client
+from agents.changes.git import Repository
+from agents.changes.history import Described, change_message, describe_commit
+from agents.changes.watch import Branch, Deployment, State, Tags, Watch, follow
+from agents.options import (
+    agent_settings,
+    change_time,
+    checked_by,
+    duration_s_of,
+    roots_option,
+    service_option,
+)
+from pipeline.clock import system_clock
+from pipeline.codec.inputs import change_to_json
+from pipeline.config import Settings
+from pipeline.topics import load_topics
+
+_EXAMPLES = """\b
+Examples, as the last step of a deployment:
+  smidgen changes --repo . --service shop
+  smidgen changes --repo . --service shop --range v1.4..v1.5
+  smidgen changes --repo . --service shop --rev 3f2a91c --time 2026-03-01T12:00:00Z
+Or beside a clone that something else fetches into:
+  smidgen changes --repo . --service shop --branch origin/main --follow 30s --state shop.json
+  smidgen changes --repo . --service shop --tags 'v*' --follow 1m
+To look at a change without publishing it:
+  smidgen changes --repo . --service shop --dry-run --json
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.option(
+    "--repo",
+    default=".",
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="Git repository of the service.",
+)
+@service_option
+@click.option("--rev", default=None, metavar="REV", help="Commit that was deployed (default: HEAD).")
+@click.option("--range", "revisions", metavar="A..B", help="Commits that were deployed, all after A up to B.")
+@click.option(
+    "--branch", metavar="NAME", help="Branch that is deployed: its tip, or with --follow what comes."
+)
+@click.option(
+    "--tags",
+    "pattern",
+    metavar="GLOB",
+    help="Tags that are deployed: the latest, or with --follow each new one, with all commits since the tag "
+    "before it.",
+)
+@click.option(
+    "--time",
+    "--deployed-at",
+    "time_",
+    default="now",
+    show_default=True,
+    metavar="TIME",
+    callback=checked_by(change_time),
+    help="When it was deployed: now, commit (when it was committed or tagged), ISO 8601 or epoch seconds.",
+)
+@click.option(
+    "--follow",
+    "interval_s",
+    metavar="DURATION",
+    callback=checked_by(duration_s_of),
+    help="Look for new commits or tags this often, until Ctrl-C. Fetching is left to others.",
+)
+@click.option(
+    "--state",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File in which --follow remembers what it published; without it a restart begins anew.",
+)
+@click.option("--dry-run", is_flag=True, help="Publish nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print each change as one line of JSON.")
+@roots_option
+@agent_settings
+def changes(
+    settings: Settings,
+    repo: Path,
+    service: str,
+    rev: str | None,
+    revisions: str | None,
+    branch: str | None,
+    pattern: str | None,
+    time_: float | str,
+    interval_s: float | None,
+    state: Path | None,
+    dry_run: bool,
+    as_json: bool,
+    source_roots: tuple[str, ...],
+) -> None:
+    """Publish deployed commits of a git repository, with the subroutines that they modified.
+
+    Merges are compared with their first parent, and a range follows first parents: what was merged counts
+    as one change. What cannot be found out about a commit is said on stderr.
+    """
+    given = [value for value in (rev, revisions, branch, pattern) if value is not None]
+    if len(given) > 1:
+        raise click.UsageError("give one of --rev, --range, --branch and --tags")
+    if interval_s is not None and branch is None and pattern is None:
+        raise click.UsageError("--follow needs --branch or --tags")
+    if state and interval_s is None:
+        raise click.UsageError("--state is for --follow")
+    quiet_client(settings)
+    topics = load_topics(settings.topics)
+    repository = Repository(repo)
+
+    def publish(deployments: Sequence[Deployment]) -> None:
+        described = [
+            describe_commit(
+                repository,
+                deployment.commit,
+                service=service,
+                time=_deployed(time_, deployment),
+                source_roots=source_roots,
+            )
+            for deployment in deployments
+        ]
+        if not dry_run:
+            publish_once([change_message(d.change) for d in described], settings, topics)
+        for each in described:
+            _show(each, as_json=as_json)
+
+    watch = Branch(repository, branch) if branch else Tags(repository, pattern) if pattern else None
+    if watch and interval_s is not None:
+        with _until_told() as stop:
+            follow(
+                watch,
+                State(None if dry_run else state, watch.name, service),
+                publish,
+                interval_s=interval_s,
+                stop=stop,
+            )
+        return
+    found = _once(repository, watch, rev, revisions)
+    publish(found)
+    if not found:
+        click.echo("no commits in this range", err=True)
+
+
+def _once(
+    repository: Repository, watch: Watch | None, rev: str | None, revisions: str | None
+) -> Sequence[Deployment]:
+    if watch:
+        return watch.news(None).deployments
+    commits = repository.commits(revisions) if revisions else [repository.commit(rev or "HEAD")]
+    return [Deployment(commit, commit.time) for commit in commits]
+
+
+def _deployed(time_: float | str, deployment: Deployment) -> float:
+    if time_ == "commit":
+        return deployment.time
+    return system_clock() if time_ == "now" else float(time_)
+
+
+def _show(described: Described, *, as_json: bool) -> None:
+    change = described.change
+    if as_json:
+        line = {**change_to_json(change), "left_out": list(described.left_out)}
+        click.echo(orjson.dumps(line).decode())
+    else:
+        click.echo(f"{change.id[:12]} {change.title} ({len(change.subroutines)} subroutines modified)")
+    if described.left_out:
+        click.echo(f"{change.id[:12]}: left out: {'; '.join(described.left_out)}", err=True)
+
+
+@contextmanager
+def _until_told() -> Iterator[threading.Event]:
+    """Give an event that SIGINT and SIGTERM set."""
+    stop = threading.Event()
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        for number in before:
+            signal.signal(number, lambda *_: stop.set())
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

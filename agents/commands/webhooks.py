@@ -1,0 +1,70 @@
+"""``smidgen agent webhooks``: changes that GitHub and GitLab tell of."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from pathlib import Path
+
+import click
+
+from agents.broker import Connection, check_address, quiet_client
+from agents.options import agent_settings, checked_by
+from agents.webhooks.mapping import load_service_map
+from agents.webhooks.server import serve
+from pipeline.clock import system_clock
+from pipeline.config import Settings
+from pipeline.topics import load_topics
+
+_EXAMPLES = """\b
+Examples:
+  smidgen agent webhooks --service-map services.yaml
+  smidgen agent webhooks --service-map services.yaml --listen 127.0.0.1:9000
+"""
+_ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+):(\d{1,5})")
+
+
+def _address(text: str) -> tuple[str, int]:
+    found = _ADDRESS.fullmatch(text)
+    if not found or int(found[2]) > 65_535:
+        raise ValueError(f"should be HOST:PORT, not {text[:80]!r}")
+    return found[1].strip("[]"), int(found[2])
+
+
+@click.command(epilog=_EXAMPLES)
+@click.option(
+    "--service-map",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="YAML file: which repository and branch is which service, and where its secret is.",
+)
+@click.option(
+    "--listen",
+    default="127.0.0.1:8087",
+    show_default=True,
+    metavar="HOST:PORT",
+    callback=checked_by(_address),
+    help="Address to listen on; port 0 takes a free one.",
+)
+@agent_settings
+def webhooks(settings: Settings, service_map: Path, listen: tuple[str, int]) -> None:
+    """Receive webhooks of GitHub (POST /github) and GitLab (POST /gitlab) until Ctrl-C.
+
+    Each delivery's signature is verified. The first line printed is the address; GET /healthz says ok.
+    A webhook tells files but no diff, so modified subroutines need a local clone, see the service map.
+    """
+    quiet_client(settings)
+    check_address(settings.broker)
+    topics = load_topics(settings.topics)
+    services = load_service_map(service_map, os.environ)  # secrets, which are no settings
+    asyncio.run(
+        serve(
+            services,
+            lambda: Connection.open(settings, topics),
+            host=listen[0],
+            port=listen[1],
+            clock=system_clock,
+            ready=lambda address: click.echo(f"listening on {address}"),
+        )
+    )

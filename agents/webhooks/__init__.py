@@ -1,0 +1,1 @@
+"""Changes that GitHub and GitLab tell of over HTTP."""

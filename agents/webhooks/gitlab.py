@@ -1,0 +1,114 @@
+"""GitLab's webhooks: push, tag push, deployment and release.
+
+The payloads are described at https://docs.gitlab.com/user/project/integrations/webhook_events/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agents.webhooks.notice import (
+    SHA,
+    Notice,
+    ToldCommit,
+    moment,
+    optional_section,
+    person,
+    pushed_commits,
+    section,
+    sha,
+    text,
+    told,
+)
+from pipeline.codec import fields
+from pipeline.errors import InvalidMessage
+
+EVENTS = frozenset({"Push Hook", "Tag Push Hook", "Deployment Hook", "Release Hook"})
+
+
+def repository_of(payload: Mapping[str, Any]) -> str:
+    """Return the path of the project, such as ``acme/web/shop``; empty where none is told."""
+    return text(optional_section(payload, "project"), "path_with_namespace")
+
+
+def read_gitlab(event: str, payload: Mapping[str, Any]) -> Notice | None:
+    """Return what an event of EVENTS tells, None if it deploys nothing: a failure, a deletion, an edit.
+
+    Raises:
+        InvalidMessage: the field that is missing or wrong.
+    """
+    if event == "Push Hook":
+        return _push(payload)
+    if event == "Tag Push Hook":
+        return _tag(payload)
+    if event == "Release Hook":
+        return _release(payload)
+    return _deployment(payload)
+
+
+def _push(payload: Mapping[str, Any]) -> Notice | None:
+    after = sha(payload, "after")
+    if not after:
+        return None
+    commits = pushed_commits(payload)
+    return Notice(
+        repository=repository_of(payload),
+        occasion="branch",
+        name=fields.text(payload, "ref").removeprefix("refs/heads/"),
+        commits=commits,
+        before=sha(payload, "before"),
+        after=after,
+        left_out=max(fields.integer(payload, "total_commits_count", 0) - len(commits), 0),
+    )
+
+
+def _tag(payload: Mapping[str, Any]) -> Notice | None:
+    if not sha(payload, "after"):
+        return None
+    name = fields.text(payload, "ref").removeprefix("refs/tags/")
+    commit = sha(payload, "checkout_sha")  # an annotated tag's own id is no commit's
+    known = [c for c in pushed_commits(payload) if c.sha == commit]
+    message = f"{text(payload, 'message') or name}"
+    return Notice(
+        repository=repository_of(payload),
+        occasion="tag",
+        name=name,
+        commits=tuple(known) or (told(commit, message, text(payload, "user_name")),),
+        after=commit,
+    )
+
+
+def _release(payload: Mapping[str, Any]) -> Notice | None:
+    if text(payload, "action") != "create":
+        return None
+    commit, tag = section(payload, "commit"), fields.text(payload, "tag")
+    message = f"{text(payload, 'name') or tag}\n{text(payload, 'description')}"
+    known = sha(commit, "id")
+    return Notice(
+        repository=repository_of(payload),
+        occasion="tag",
+        name=tag,
+        commits=(told(known, message, person(optional_section(commit, "author"))),),
+        after=known,
+        time=moment(payload, "released_at", "created_at"),
+    )
+
+
+def _deployment(payload: Mapping[str, Any]) -> Notice | None:
+    if text(payload, "status") != "success":
+        return None
+    commit = text(payload, "commit_url").rpartition("/")[2]  # the only place of the whole id
+    if not SHA.fullmatch(commit):
+        raise InvalidMessage("commit_url: should end in a commit id")
+    author = text(optional_section(payload, "user"), "name")
+    environment = fields.text(payload, "environment")
+    title = text(payload, "commit_title") or f"Deployment of {commit[:12]} to {environment}"
+    return Notice(
+        repository=repository_of(payload),
+        occasion="environment",
+        name=environment,
+        commits=(ToldCommit(commit, title, author),),
+        after=commit,
+        time=moment(payload, "status_changed_at"),
+    )

@@ -1,0 +1,158 @@
+"""Which service a repository's pushes, tags and deployments change, and the secrets that sign them."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from agents.webhooks.signatures import SIGNING_PREFIX, signing_key
+from pipeline.errors import ConfigError
+from pipeline.validation import StrictModel, read_yaml, validate
+
+Forge = Literal["github", "gitlab"]
+Occasion = Literal["branch", "tag", "environment"]
+"""What deploys: a push to a branch, a tag or the release made of it, a deployment that succeeded."""
+
+MIN_SECRET = 8
+"""Shortest secret, in characters: below it guessing is a matter of time."""
+
+
+class _Rule(StrictModel):
+    """What deploys one service; exactly one of branch, tag and environment, each a glob."""
+
+    service: str = Field(pattern=r"^\w[\w.:@-]{0,199}$")
+    branch: str | None = None
+    tag: str | None = None
+    environment: str | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if sum(value is not None for value in (self.branch, self.tag, self.environment)) != 1:
+            raise ValueError("give one of branch, tag and environment")
+        return self
+
+
+class _Repository(StrictModel):
+    """A repository as the file describes it."""
+
+    forge: Forge
+    secret_env: str | None = Field(default=None, pattern=r"^\w+$")
+    secret_file: Path | None = None
+    repository_path: Path | None = None
+    source_roots: tuple[str, ...] = ()
+    deploys: tuple[_Rule, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _one_secret(self) -> Self:
+        if (self.secret_env is None) == (self.secret_file is None):
+            raise ValueError("give either secret_env or secret_file")
+        return self
+
+
+class _File(StrictModel):
+    repositories: dict[str, _Repository] = Field(min_length=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A repository that may send webhooks. ``name`` is its full name, such as ``acme/shop``."""
+
+    name: str
+    forge: Forge
+    rules: tuple[tuple[Occasion, str, str], ...]  # occasion, glob, service
+    secret: str = field(repr=False)
+    clone: Path | None = None
+    source_roots: tuple[str, ...] = ()
+
+    def services(self, occasion: Occasion, name: str) -> tuple[str, ...]:
+        """Return the services that a branch, tag or environment of this name deploys."""
+        found = (
+            service
+            for kind, glob, service in self.rules
+            if kind == occasion and fnmatch.fnmatchcase(name, glob)
+        )
+        return tuple(dict.fromkeys(found))
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceMap:
+    """All repositories that may send webhooks."""
+
+    sources: tuple[Source, ...]
+
+    def find(self, forge: Forge, name: str) -> Source | None:
+        """Return a forge's repository; forges do not tell capital letters from small ones in names."""
+        wanted = name.casefold()
+        return next((s for s in self.sources if s.forge == forge and s.name.casefold() == wanted), None)
+
+    def of(self, forge: Forge) -> tuple[Source, ...]:
+        """Return the repositories of one forge."""
+        return tuple(source for source in self.sources if source.forge == forge)
+
+
+def load_service_map(path: Path, environ: Mapping[str, str]) -> ServiceMap:
+    """Read the mapping and the secrets that it names.
+
+    Raises:
+        ConfigError: the file and the key that is wrong, or the secret that is missing; never a secret.
+    """
+    file = validate(_File, read_yaml(path), str(path))
+    sources = []
+    for name, repository in file.repositories.items():
+        where = f"{path}: repositories.{name}"
+        sources.append(
+            Source(
+                name=name.strip("/"),
+                forge=repository.forge,
+                rules=tuple(_rule(rule) for rule in repository.deploys),
+                secret=_secret(repository, environ, where),
+                clone=_folder(repository.repository_path, path, where),
+                source_roots=repository.source_roots,
+            )
+        )
+    return ServiceMap(tuple(sources))
+
+
+def _rule(rule: _Rule) -> tuple[Occasion, str, str]:
+    if rule.branch is not None:
+        return "branch", rule.branch, rule.service
+    if rule.tag is not None:
+        return "tag", rule.tag, rule.service
+    return "environment", rule.environment or "", rule.service
+
+
+def _folder(clone: Path | None, file: Path, where: str) -> Path | None:
+    if clone is None:
+        return None
+    found = file.parent / clone.expanduser()
+    if not found.is_dir():
+        raise ConfigError(f"{where}.repository_path: {found}: no such folder")
+    return found
+
+
+def _secret(repository: _Repository, environ: Mapping[str, str], where: str) -> str:
+    if repository.secret_env is not None:
+        origin = f"{where}.secret_env: environment {repository.secret_env}"
+        secret = environ.get(repository.secret_env, "")
+    else:
+        secret_file = repository.secret_file or Path()
+        origin = f"{where}.secret_file: {secret_file}"
+        try:
+            secret = secret_file.expanduser().read_text(encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"{origin}: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise ConfigError(f"{origin}: not UTF-8 text") from None
+    secret = secret.strip()
+    if len(secret) < MIN_SECRET:
+        raise ConfigError(
+            f"{origin}: " + ("empty" if not secret else f"shorter than {MIN_SECRET} characters")
+        )
+    if secret.startswith(SIGNING_PREFIX) and signing_key(secret) is None:
+        raise ConfigError(f"{origin}: {SIGNING_PREFIX}… should be followed by a key in base64")
+    return secret

@@ -1,0 +1,115 @@
+"""What a webhook tells, alike for every forge: a branch, tag or environment now has these commits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agents.webhooks.mapping import Occasion
+from pipeline.clock import from_iso
+from pipeline.codec import fields
+from pipeline.errors import InvalidMessage
+
+SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_OFFSET = re.compile(r"\s*(?:UTC|([+-]\d\d):?(\d\d))$")
+
+
+@dataclass(frozen=True, slots=True)
+class ToldCommit:
+    """A commit as a webhook describes it. ``sha`` is empty where a webhook only names a tag."""
+
+    sha: str
+    title: str
+    author: str = ""
+    body: str = ""
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """That ``name``, a branch, tag or environment of a repository, was deployed."""
+
+    repository: str
+    occasion: Occasion
+    name: str
+    commits: tuple[ToldCommit, ...]  # oldest first
+    before: str = ""  # the commit that a pushed branch had before; empty if it is new or unknown
+    after: str = ""  # the commit that it has now; empty if only the tag is known
+    time: float | None = None  # when it was deployed, None if the webhook does not say
+    left_out: int = 0  # commits that the webhook only counts
+
+
+def section(raw: Mapping[str, Any], field: str) -> dict[str, Any]:
+    """Return an object inside the payload.
+
+    Raises:
+        InvalidMessage: it is missing or something else.
+    """
+    value = raw.get(field)
+    if not isinstance(value, dict):
+        raise InvalidMessage(f"{field}: should be an object")
+    return value
+
+
+def optional_section(raw: Mapping[str, Any], field: str) -> dict[str, Any]:
+    """Return an object inside the payload, empty where it is null or left out."""
+    return {} if raw.get(field) is None else section(raw, field)
+
+
+def text(raw: Mapping[str, Any], field: str) -> str:
+    """Return an optional text, empty where it is null or left out; it may be long."""
+    value = raw.get(field)
+    return "" if value is None else fields.text(raw, field, "", limit=10_000_000)
+
+
+def sha(raw: Mapping[str, Any], field: str) -> str:
+    """Return a commit's id, empty for the zeros that stand for none.
+
+    Raises:
+        InvalidMessage: it is missing or not an id.
+    """
+    value = fields.text(raw, field)
+    if not SHA.fullmatch(value):
+        raise InvalidMessage(f"{field}: should be a commit id of 40 or 64 hexadecimal digits")
+    return value if value.strip("0") else ""
+
+
+def moment(raw: Mapping[str, Any], *names: str) -> float | None:
+    """Return the first of several optional times: epoch seconds or any of the forges' spellings."""
+    for name in names:
+        value = raw.get(name)
+        if isinstance(value, str) and value:
+            spelt = _OFFSET.sub(lambda m: f"{m[1]}:{m[2]}" if m[1] else "+00:00", value)
+            return fields.to_moment(from_iso(spelt), name)
+        if isinstance(value, int | float):
+            return fields.to_moment(value, name)
+    return None
+
+
+def pushed_commits(raw: Mapping[str, Any]) -> tuple[ToldCommit, ...]:
+    """Return the commits of a push, which both forges describe alike, oldest first."""
+    return tuple(_pushed(commit) for commit in fields.listing(raw, "commits", optional=True))
+
+
+def told(sha: str, message: str, author: str = "", files: Sequence[str] = ()) -> ToldCommit:
+    """Split a commit's message into its title and the rest."""
+    title, _, body = message.strip().partition("\n")
+    return ToldCommit(sha, title.strip(), author, body.strip(), tuple(files))
+
+
+def person(raw: Mapping[str, Any]) -> str:
+    """Return ``Name <address>`` of an author, as far as it is known."""
+    name, address = text(raw, "name"), text(raw, "email")
+    return f"{name} <{address}>".strip() if address else name
+
+
+def _pushed(raw: object) -> ToldCommit:
+    if not isinstance(raw, dict):
+        raise InvalidMessage("commits: should be objects")
+    files = dict.fromkeys(
+        path for kind in ("added", "modified", "removed") for path in fields.texts(raw, kind, limit=100_000)
+    )
+    author = person(optional_section(raw, "author"))
+    return told(sha(raw, "id"), text(raw, "message"), author, tuple(files))

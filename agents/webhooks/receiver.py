@@ -1,0 +1,154 @@
+"""What is answered to a webhook, and what is published for it."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agents.changes.history import change_message
+from agents.webhooks import github, gitlab
+from agents.webhooks.deployments import deployed_changes
+from agents.webhooks.mapping import Forge, ServiceMap, Source
+from agents.webhooks.notice import Notice
+from agents.webhooks.signatures import github_signed, gitlab_signed
+from pipeline.clock import Clock
+from pipeline.codec.fields import parse_object
+from pipeline.errors import BrokerUnavailable, InvalidMessage
+from pipeline.model import Outgoing
+
+log = logging.getLogger(__name__)
+
+REMEMBERED = 10_000
+"""How many deliveries are remembered, so that one that is sent again is not published again."""
+
+_SHOWN = 5  # remarks in one line of the log
+
+Send = Callable[[Sequence[Outgoing]], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An HTTP status and one plain line."""
+
+    status: int
+    text: str = ""
+
+
+class Receiver:
+    """Checks, reads and publishes deliveries, each once.
+
+    Nothing of a delivery is looked at before its signature over the raw body is found right for at least one
+    repository of the forge, and it is published only if that repository is the one it speaks of.
+    """
+
+    def __init__(self, services: ServiceMap, send: Send, *, clock: Clock) -> None:
+        self._services = services
+        self._send = send
+        self._clock = clock
+        self._done: OrderedDict[bytes, Answer] = OrderedDict()
+        self._under_way: dict[bytes, asyncio.Task[Answer]] = {}
+
+    async def receive(self, forge: Forge, headers: Mapping[str, str], body: bytes) -> Answer:
+        """Handle one delivery; one that is under way or was published is not published again."""
+        signers = await asyncio.to_thread(self._signers, forge, headers, body)
+        if not signers:
+            return Answer(401, "wrong or missing signature")
+        event = headers.get("X-GitHub-Event" if forge == "github" else "X-Gitlab-Event", "")
+        if forge == "github" and event == "ping":
+            return Answer(200, "pong")
+        if event not in (github.EVENTS if forge == "github" else gitlab.EVENTS):
+            return Answer(204)
+        key = _delivery(forge, headers, body)
+        if key in self._done:
+            return Answer(200, "already published")
+        if key not in self._under_way:
+            task = asyncio.ensure_future(self._handle(forge, event, signers, key, body))
+            self._under_way[key] = task
+            task.add_done_callback(lambda _: self._under_way.pop(key, None))
+        return await asyncio.shield(self._under_way[key])  # a sender that hangs up does not end it
+
+    async def finish(self, timeout_s: float) -> None:
+        """Wait for what is under way, for at most ``timeout_s`` seconds."""
+        if self._under_way:
+            await asyncio.wait(set(self._under_way.values()), timeout=timeout_s)
+
+    def _signers(self, forge: Forge, headers: Mapping[str, str], body: bytes) -> list[Source]:
+        """Return the repositories whose secret signed the body."""
+        now = self._clock()
+        sources = self._services.of(forge)
+        right = {
+            secret
+            for secret in {source.secret for source in sources}
+            if (
+                github_signed(secret, headers, body)
+                if forge == "github"
+                else gitlab_signed(secret, headers, body, now)
+            )
+        }
+        return [source for source in sources if source.secret in right]
+
+    async def _handle(
+        self, forge: Forge, event: str, signers: Sequence[Source], key: bytes, body: bytes
+    ) -> Answer:
+        try:
+            payload = await asyncio.to_thread(parse_object, body)
+            name = (github if forge == "github" else gitlab).repository_of(payload)
+            source = self._services.find(forge, name)
+            if source is None:
+                return Answer(404, f"unknown repository {name[:200]!r}")
+            if source not in signers:
+                return Answer(401, "wrong or missing signature")
+            notice = _read(forge, event, payload)
+        except InvalidMessage as error:
+            hint = "; the webhook's content type should be application/json" if body[:1] != b"{" else ""
+            return Answer(400, f"{error}{hint}")
+        if notice is None:
+            return Answer(200, "nothing was deployed")
+        return await self._publish(notice, source, key)
+
+    async def _publish(self, notice: Notice, source: Source, key: bytes) -> Answer:
+        deployed = await asyncio.to_thread(deployed_changes, notice, source, now=self._clock())
+        what = f"{notice.occasion} {notice.name[:200]!r} of {source.name}"
+        if not deployed.changes:
+            return Answer(200, f"nothing to publish for {what}")
+        try:
+            await self._send([change_message(change) for change in deployed.changes])
+        except BrokerUnavailable as error:
+            log.warning("%s: not published: %s", what, error)
+            return Answer(503, "not published, try again")
+        except InvalidMessage as error:
+            log.error("%s: refused by the broker: %s", what, error)
+            return Answer(422, "refused by the broker")
+        if deployed.left_out:
+            shown = "; ".join(deployed.left_out[:_SHOWN])
+            log.warning("%s: left out: %s (%d remarks)", what, shown, len(deployed.left_out))
+        log.info("%s: published %d changes", what, len(deployed.changes))
+        answer = Answer(200, f"published {len(deployed.changes)} changes for {what}")
+        self._remember(key, answer)
+        return answer
+
+    def _remember(self, key: bytes, answer: Answer) -> None:
+        self._done[key] = answer
+        while len(self._done) > REMEMBERED:
+            self._done.popitem(last=False)
+
+
+def _read(forge: Forge, event: str, payload: Mapping[str, Any]) -> Notice | None:
+    return github.read_github(event, payload) if forge == "github" else gitlab.read_gitlab(event, payload)
+
+
+def _delivery(forge: Forge, headers: Mapping[str, str], body: bytes) -> bytes:
+    """Return what tells a delivery from others, alike when it is sent again.
+
+    The body is part of it: GitLab gives events that one event causes the same id.
+    """
+    names = ("X-GitHub-Delivery", "Idempotency-Key", "webhook-id", "X-Gitlab-Event-UUID")
+    identity = next((headers[name] for name in names if headers.get(name)), "")
+    digest = hashlib.sha256(body)
+    digest.update(f"\0{forge}\0{identity}".encode(errors="replace"))
+    return digest.digest()

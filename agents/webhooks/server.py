@@ -1,0 +1,128 @@
+"""The HTTP server: reads bodies within bounds, hands them to the receiver, and ends in order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import logging
+import signal
+from collections.abc import Callable
+
+from aiohttp import web
+
+from agents.publisher import Connect
+from agents.webhooks.mapping import Forge, ServiceMap
+from agents.webhooks.receiver import Answer, Receiver
+from agents.webhooks.sending import ConfirmedSender
+from pipeline.clock import Clock
+from pipeline.errors import ConfigError
+
+log = logging.getLogger(__name__)
+
+MAX_BODY_BYTES = 25 * 1024**2
+"""Largest delivery: GitHub sends none above 25 MB."""
+
+LARGE_BODY_BYTES = 1024**2
+LARGE_BODIES = 4
+"""From this size on, only so many deliveries are read at a time, which bounds the memory they take."""
+
+BODY_S = 20.0
+"""How long reading a body may take."""
+
+FINISH_S = 10.0
+"""How long what is under way may go on when the server ends."""
+
+
+async def serve(
+    services: ServiceMap,
+    connect: Connect,
+    *,
+    host: str,
+    port: int,
+    clock: Clock,
+    ready: Callable[[str], None],
+) -> None:
+    """Receive webhooks until SIGINT or SIGTERM; ``ready`` is given the address once requests are taken.
+
+    Raises:
+        ConfigError: the address cannot be listened on.
+    """
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    sender = ConfirmedSender(connect)
+    receiver = Receiver(services, sender.send, clock=clock)
+    # A signature is over the body as it was sent, so nothing is decompressed.
+    runner = web.AppRunner(
+        make_app(receiver), access_log=None, auto_decompress=False, shutdown_timeout=FINISH_S
+    )
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, host, port)
+        try:
+            await site.start()
+        except OSError as error:
+            raise ConfigError(f"--listen: {host}:{port}: {error.strerror or error}") from None
+        if not is_loopback(host):
+            log.warning("%s can be reached from other machines; webhooks should come through TLS", host)
+        name = f"[{host}]" if ":" in host else host
+        ready(f"http://{name}:{runner.addresses[0][1]}")
+        await stop.wait()
+    finally:
+        await runner.cleanup()
+        await receiver.finish(FINISH_S)
+        await sender.close()
+
+
+def make_app(receiver: Receiver) -> web.Application:
+    """Return the application: POST /github and /gitlab, GET /healthz."""
+    app = web.Application(client_max_size=MAX_BODY_BYTES)
+    large = asyncio.Semaphore(LARGE_BODIES)
+
+    def handler(forge: Forge) -> Callable[[web.Request], object]:
+        async def handle(request: web.Request) -> web.Response:
+            answer = await _answer(receiver, forge, request, large)
+            if answer.status >= 400:
+                log.warning("%s: refused a request from %s: %s", forge, request.remote, answer.text)
+            if answer.status == 204:
+                return web.Response(status=204)
+            return web.Response(status=answer.status, text=answer.text + "\n")
+
+        return handle
+
+    async def health(_: web.Request) -> web.Response:
+        return web.Response(text="ok\n")
+
+    app.router.add_post("/github", handler("github"))  # type: ignore[arg-type]
+    app.router.add_post("/gitlab", handler("gitlab"))  # type: ignore[arg-type]
+    app.router.add_get("/healthz", health)
+    return app
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether an address can only be reached from this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+async def _answer(receiver: Receiver, forge: Forge, request: web.Request, large: asyncio.Semaphore) -> Answer:
+    size = request.content_length
+    if size is not None and size > MAX_BODY_BYTES:
+        return Answer(413, f"larger than {MAX_BODY_BYTES} bytes")
+    signed = ("X-Hub-Signature-256",) if forge == "github" else ("X-Gitlab-Token", "webhook-signature")
+    if not any(request.headers.get(name) for name in signed):
+        return Answer(401, "wrong or missing signature")
+    slot = large if size is None or size > LARGE_BODY_BYTES else contextlib.nullcontext()
+    try:
+        async with slot:
+            async with asyncio.timeout(BODY_S):
+                body = await request.read()
+            return await receiver.receive(forge, request.headers, body)
+    except web.HTTPRequestEntityTooLarge:
+        return Answer(413, f"larger than {MAX_BODY_BYTES} bytes")
+    except TimeoutError:
+        return Answer(408, "the body did not come in time")

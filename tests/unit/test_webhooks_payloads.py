@@ -1,0 +1,287 @@
+"""What the payloads of GitHub and GitLab tell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.webhooks import github, gitlab
+from agents.webhooks.notice import Notice, ToldCommit, moment
+from pipeline.errors import InvalidMessage
+
+A, B, C, ZERO = "a" * 40, "b" * 40, "c" * 40, "0" * 40
+HUB = {"full_name": "acme/shop", "pushed_at": 1_700_000_000}
+LAB = {"path_with_namespace": "acme/web/shop"}
+
+
+def commit(sha: str, message: str = "Fix totals\n\nThey were wrong.\n", **more: Any) -> dict[str, Any]:
+    author = {"name": "Ada", "email": "ada@example.org"}
+    return {"id": sha, "message": message, "author": author, "added": ["b.py"], "modified": ["a.py"], **more}
+
+
+def told(sha: str) -> ToldCommit:
+    return ToldCommit(sha, "Fix totals", "Ada <ada@example.org>", "They were wrong.", ("b.py", "a.py"))
+
+
+def hub_push(**more: Any) -> dict[str, Any]:
+    push = {"ref": "refs/heads/main", "before": A, "after": C, "commits": [commit(B), commit(C)]}
+    return {**push, "repository": HUB, "head_commit": commit(C), **more}
+
+
+def hub_release(action: str = "published", **more: Any) -> dict[str, Any]:
+    release = {"tag_name": "v1", "name": "First", "body": "New.", "target_commitish": "main", "draft": False}
+    published = {"published_at": "2023-11-14T22:13:20Z", "author": {"login": "ada"}}
+    return {"action": action, "release": {**release, **published, **more}, "repository": HUB}
+
+
+def hub_deployment(state: str = "success", **more: Any) -> dict[str, Any]:
+    status = {"state": state, "environment": "production", "created_at": "2023-11-14T22:13:20Z"}
+    deployment = {"sha": B, "ref": "main", "environment": "old name", "description": None, "creator": None}
+    return {"deployment_status": status, "deployment": {**deployment, **more}, "repository": HUB}
+
+
+@pytest.mark.parametrize(
+    ("event", "payload", "expected"),
+    [
+        pytest.param(
+            "push",
+            hub_push(),
+            Notice("acme/shop", "branch", "main", (told(B), told(C)), A, C, 1_700_000_000.0),
+            id="push",
+        ),
+        pytest.param(
+            "push",
+            hub_push(before=ZERO, ref="refs/heads/feature/x", commits=[]),
+            Notice("acme/shop", "branch", "feature/x", (told(C),), "", C, 1_700_000_000.0),
+            id="new branch",
+        ),
+        pytest.param(
+            "push",
+            hub_push(ref="refs/tags/v1", after=B, before=ZERO, commits=[]),
+            Notice("acme/shop", "tag", "v1", (told(C),), "", C, 1_700_000_000.0),
+            id="annotated tag",
+        ),
+        pytest.param("push", hub_push(after=ZERO, head_commit=None, commits=[]), None, id="deleted branch"),
+        pytest.param("push", hub_push(ref="refs/notes/x"), None, id="notes"),
+        pytest.param(
+            "release",
+            hub_release(),
+            Notice(
+                "acme/shop", "tag", "v1", (ToldCommit("", "First", "ada", "New."),), "", "", 1_700_000_000.0
+            ),
+            id="release",
+        ),
+        pytest.param(
+            "release",
+            hub_release(target_commitish=B, name=None, body=None, published_at=None),
+            Notice("acme/shop", "tag", "v1", (ToldCommit(B, "v1", "ada"),), "", B),
+            id="release of a commit",
+        ),
+        pytest.param("release", hub_release("edited"), None, id="edited release"),
+        pytest.param("release", hub_release(draft=True), None, id="draft"),
+        pytest.param(
+            "deployment_status",
+            hub_deployment(),
+            Notice(
+                "acme/shop",
+                "environment",
+                "production",
+                (ToldCommit(B, "Deployment of main to production"),),
+                "",
+                B,
+                1_700_000_000.0,
+            ),
+            id="deployment",
+        ),
+        pytest.param("deployment_status", hub_deployment("in_progress"), None, id="deployment begins"),
+        pytest.param("deployment_status", hub_deployment("failure"), None, id="deployment fails"),
+    ],
+)
+def test_github(event: str, payload: dict[str, Any], expected: Notice | None) -> None:
+    assert event in github.EVENTS
+    assert github.read_github(event, payload) == expected
+
+
+def lab_push(**more: Any) -> dict[str, Any]:
+    push = {"object_kind": "push", "ref": "refs/heads/main", "before": A, "after": C, "project": LAB}
+    return {**push, "commits": [commit(B), commit(C)], "total_commits_count": 2, **more}
+
+
+def lab_tag(**more: Any) -> dict[str, Any]:
+    tag = {"ref": "refs/tags/v1", "before": ZERO, "after": B, "checkout_sha": C, "project": LAB}
+    return {**tag, "user_name": "Ada", "message": "First\n\nNew.", "commits": [], **more}
+
+
+def lab_release(**more: Any) -> dict[str, Any]:
+    release = {"action": "create", "tag": "v1", "name": "First", "description": "New.", "project": LAB}
+    when = {"released_at": "2023-11-14 22:13:20 UTC", "created_at": "2020-01-01 00:00:00 UTC"}
+    return {**release, **when, "commit": commit(B), **more}
+
+
+def lab_deployment(**more: Any) -> dict[str, Any]:
+    deployment = {"status": "success", "environment": "production", "project": LAB, "short_sha": B[:8]}
+    when = {"status_changed_at": "2023-11-14 23:13:20 +0100", "user": {"name": "Ada"}}
+    where = {
+        "commit_url": f"https://git.example.org/acme/web/shop/-/commit/{B}",
+        "commit_title": "Fix totals",
+    }
+    return {**deployment, **when, **where, **more}
+
+
+@pytest.mark.parametrize(
+    ("event", "payload", "expected"),
+    [
+        pytest.param(
+            "Push Hook",
+            lab_push(),
+            Notice("acme/web/shop", "branch", "main", (told(B), told(C)), A, C),
+            id="push",
+        ),
+        pytest.param(
+            "Push Hook",
+            lab_push(total_commits_count=42),
+            Notice("acme/web/shop", "branch", "main", (told(B), told(C)), A, C, left_out=40),
+            id="long push",
+        ),
+        pytest.param(
+            "Push Hook",
+            lab_push(before=ZERO, commits=[], total_commits_count=0),
+            Notice("acme/web/shop", "branch", "main", (), "", C),
+            id="new branch",
+        ),
+        pytest.param("Push Hook", lab_push(after=ZERO, commits=[]), None, id="deleted branch"),
+        pytest.param(
+            "Tag Push Hook",
+            lab_tag(),
+            Notice("acme/web/shop", "tag", "v1", (ToldCommit(C, "First", "Ada", "New."),), "", C),
+            id="annotated tag",
+        ),
+        pytest.param(
+            "Tag Push Hook",
+            lab_tag(after=C, message=None, commits=[commit(C)]),
+            Notice("acme/web/shop", "tag", "v1", (told(C),), "", C),
+            id="plain tag",
+        ),
+        pytest.param("Tag Push Hook", lab_tag(after=ZERO, checkout_sha=None), None, id="deleted tag"),
+        pytest.param(
+            "Release Hook",
+            lab_release(),
+            Notice(
+                "acme/web/shop",
+                "tag",
+                "v1",
+                (ToldCommit(B, "First", "Ada <ada@example.org>", "New."),),
+                "",
+                B,
+                1_700_000_000.0,
+            ),
+            id="release",
+        ),
+        pytest.param("Release Hook", lab_release(action="update"), None, id="edited release"),
+        pytest.param(
+            "Deployment Hook",
+            lab_deployment(),
+            Notice(
+                "acme/web/shop",
+                "environment",
+                "production",
+                (ToldCommit(B, "Fix totals", "Ada"),),
+                "",
+                B,
+                1_700_000_000.0,
+            ),
+            id="deployment",
+        ),
+        pytest.param("Deployment Hook", lab_deployment(status="running"), None, id="deployment begins"),
+        pytest.param("Deployment Hook", lab_deployment(status="failed"), None, id="deployment fails"),
+    ],
+)
+def test_gitlab(event: str, payload: dict[str, Any], expected: Notice | None) -> None:
+    assert event in gitlab.EVENTS
+    assert gitlab.read_gitlab(event, payload) == expected
+
+
+@pytest.mark.parametrize(
+    ("forge", "event", "payload", "field"),
+    [
+        pytest.param("github", "push", {}, "ref", id="empty"),
+        pytest.param("github", "push", hub_push(after="main"), "after", id="not an id"),
+        pytest.param("github", "push", hub_push(after="--upload-pack=x"), "after", id="option"),
+        pytest.param("github", "push", hub_push(commits={}), "commits", id="commits"),
+        pytest.param("github", "push", hub_push(commits=[3]), "commits", id="commit"),
+        pytest.param("github", "push", hub_push(commits=[commit("x")]), "id", id="commit id"),
+        pytest.param("github", "push", hub_push(commits=[commit(B, added=[1])]), "added", id="files"),
+        pytest.param("github", "push", hub_push(repository=None), "repository", id="repository"),
+        pytest.param("github", "push", hub_push(repository={"pushed_at": 1e300}), "pushed_at", id="time"),
+        pytest.param("github", "release", {"action": "published"}, "release", id="release"),
+        pytest.param("github", "release", hub_release(tag_name=None), "tag_name", id="tag"),
+        pytest.param("github", "release", hub_release(published_at="noon"), "ISO 8601", id="release time"),
+        pytest.param("github", "deployment_status", {}, "deployment_status", id="deployment"),
+        pytest.param("github", "deployment_status", hub_deployment(sha="x"), "sha", id="deployed id"),
+        pytest.param("gitlab", "Push Hook", lab_push(after=None), "after", id="lab push"),
+        pytest.param("gitlab", "Push Hook", lab_push(total_commits_count="x"), "total_commits", id="count"),
+        pytest.param("gitlab", "Tag Push Hook", lab_tag(checkout_sha=None), "checkout_sha", id="lab tag"),
+        pytest.param("gitlab", "Release Hook", lab_release(commit=None), "commit", id="lab release"),
+        pytest.param("gitlab", "Deployment Hook", lab_deployment(commit_url="x"), "commit_url", id="url"),
+        pytest.param("gitlab", "Deployment Hook", lab_deployment(environment=3), "environment", id="env"),
+    ],
+)
+def test_a_wrong_field_is_named(forge: str, event: str, payload: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidMessage, match=field):
+        read(forge, event, payload)
+
+
+def read(forge: str, event: str, payload: dict[str, Any]) -> Notice | None:
+    return (github.read_github if forge == "github" else gitlab.read_gitlab)(event, payload)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+VALID = [
+    ("github", "push", hub_push()),
+    ("github", "release", hub_release()),
+    ("github", "deployment_status", hub_deployment()),
+    ("gitlab", "Push Hook", lab_push()),
+    ("gitlab", "Tag Push Hook", lab_tag()),
+    ("gitlab", "Release Hook", lab_release()),
+    ("gitlab", "Deployment Hook", lab_deployment()),
+]
+
+
+@given(st.sampled_from(VALID), st.data())
+def test_any_value_in_any_field_is_read_or_named(
+    case: tuple[str, str, dict[str, Any]], data: st.DataObject
+) -> None:
+    forge, event, payload = case
+    field = data.draw(st.sampled_from(sorted(payload)))
+    changed = {**payload, field: data.draw(JSON)}
+    if isinstance(payload[field], dict) and data.draw(st.booleans()):
+        inner = data.draw(st.sampled_from(sorted(payload[field])))
+        changed[field] = {**payload[field], inner: data.draw(JSON)}
+    try:
+        notice = read(forge, event, changed)
+    except InvalidMessage:
+        return
+    assert notice is None or isinstance(notice, Notice)
+
+
+@pytest.mark.parametrize(
+    "spelt",
+    [
+        "2023-11-14T22:13:20Z",
+        "2023-11-14T22:13:20.000Z",
+        "2023-11-14 22:13:20 UTC",
+        "2023-11-14 23:13:20 +0100",
+        "2023-11-14T23:13:20+01:00",
+        1_700_000_000,
+        1_700_000_000.0,
+    ],
+)
+def test_times_of_every_spelling(spelt: str | float) -> None:
+    assert moment({"at": spelt}, "missing", "at") == 1_700_000_000.0
