@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bench lock clean
+.PHONY: help setup demo test lint format bench schemas lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ format: $(READY) ## Format the code and fix what can be fixed by itself
 
 bench: $(READY) ## Measure speed on this machine (BENCH="NAME --json" chooses)
 	@$(BIN)/smidgen bench $(BENCH)
+
+schemas: $(READY) ## Rewrite docs/asyncapi.yaml and docs/schemas from the code
+	@$(BIN)/smidgen topics schemas --output docs
 
 lock: $(READY) ## Rewrite requirements.lock from pyproject.toml (UPGRADE=1 takes newer versions)
 	@cp requirements.lock requirements.lock.new

@@ -22,6 +22,10 @@ COMMANDS = {
     "events": ("pipeline.commands.events", "Read regression events."),
     "why": ("pipeline.commands.why", "Explain a reported or dropped candidate, step by step."),
     "report": ("pipeline.commands.report", "Draw one regression as a page."),
+    "gates": (
+        "pipeline.commands.gates",
+        "Map gates to the subroutines that read them, in Python source.",
+    ),
     "score": ("loadgen.score.command", "Hold events against a known truth."),
     "compare": ("loadgen.score.command", "Show what only one of two runs reports."),
     "backtest": ("pipeline.commands.backtest", "Try settings on history: the pipeline over files."),

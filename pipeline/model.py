@@ -197,6 +197,14 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True)
+class Joined:
+    """A candidate that turned out to be part of a regression which an earlier scan passed on."""
+
+    regression: str  # the id of its event
+    candidate: Candidate
+
+
+@dataclass(frozen=True, slots=True)
 class Scan:
     """One look at one service by one workload: [start, end) with everything found and dropped so far."""
 
@@ -210,6 +218,7 @@ class Scan:
     candidates: tuple[Candidate, ...] = ()
     dropped: tuple[Dropped, ...] = ()
     grown: tuple[Candidate, ...] = ()  # what a regression of an earlier scan has become; also in ``dropped``
+    joined: tuple[Joined, ...] = ()  # what belongs to regressions of earlier scans; also in ``dropped``
     part: int = 0
     parts: int = 1
 

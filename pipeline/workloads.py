@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from pipeline.dedup.pairwise import Between, Feature, MergeRule, PairwiseConfig
 from pipeline.errors import ConfigError
+from pipeline.filters.domains import compile_pattern
 from pipeline.model import Detector, Direction
 from pipeline.units import format_duration, parse_duration_s
 from pipeline.validation import StrictModel, read_yaml, validate
@@ -29,6 +31,53 @@ class Threshold(StrictModel):
         if (self.absolute is None) == (self.relative is None):
             raise ValueError("give either absolute or relative")
         return self
+
+
+class Rule(StrictModel):
+    """Two regressions are one if all of these similarities reach their bounds: FBDetect §5.4.8."""
+
+    between: Between = "any"
+    cause: float | None = Field(default=None, gt=0, le=1)
+    caller: float | None = Field(default=None, gt=0, le=1)
+    release: float | None = Field(default=None, gt=0, le=1)
+    correlation: float | None = Field(default=None, gt=0, le=1)
+    metric_id: float | None = Field(default=None, gt=0, le=1)
+
+    @model_validator(mode="after")
+    def _asks_for_something(self) -> Rule:
+        if not self.bounds:
+            raise ValueError("give at least one of cause, caller, release, correlation, metric_id")
+        return self
+
+    @property
+    def bounds(self) -> dict[Feature, float]:
+        """The least similarity by feature."""
+        asked: dict[Feature, float | None] = {
+            "cause": self.cause,
+            "caller": self.caller,
+            "release": self.release,
+            "correlation": self.correlation,
+            "metric_id": self.metric_id,
+        }
+        return {feature: bound for feature, bound in asked.items() if bound is not None}
+
+
+class CostDomain(StrictModel):
+    """Subroutines between which cost is known to move: a cost domain of the user's (FBDetect §5.4.6).
+
+    A pattern is a glob, or ``re:`` and a regular expression; either has to match a whole element of a stack,
+    a subroutine or an annotation such as ``endpoint=/checkout``.
+    """
+
+    name: str = Field(min_length=1, max_length=100)
+    subroutines: tuple[str, ...] = Field(min_length=1)
+
+    @field_validator("subroutines")
+    @classmethod
+    def _patterns(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        for pattern in patterns:
+            compile_pattern(pattern)
+        return patterns
 
 
 class Workload(StrictModel):
@@ -53,6 +102,9 @@ class Workload(StrictModel):
         float | None, BeforeValidator(lambda v: None if v is None else parse_duration_s(v))
     ] = Field(alias="change_lookback", default=None)
 
+    merge_rules: tuple[Rule, ...] | None = None
+    cost_domains: tuple[CostDomain, ...] = ()
+
     @model_validator(mode="after")
     def _windows_fit(self) -> Workload:
         for key in ("rerun_interval", "historical", "analysis", "extended"):
@@ -74,6 +126,13 @@ class Workload(StrictModel):
     def wait_s(self) -> float:
         """How long after a window's end a scan waits for late data; one window unless configured."""
         return self.resolution_s if self.lateness_s is None else self.lateness_s
+
+    @property
+    def pairwise(self) -> PairwiseConfig:
+        """By what regressions are merged: the default rules unless the workload has its own."""
+        if self.merge_rules is None:
+            return PairwiseConfig()
+        return PairwiseConfig(rules=tuple(MergeRule(rule.bounds, rule.between) for rule in self.merge_rules))
 
     @property
     def lookback_s(self) -> float:

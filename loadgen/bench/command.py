@@ -61,16 +61,20 @@ OF_THE_PRODUCT = ("aggregate", "detect", "scan")
 
 
 class _Bench(click.Command):
-    """The benchmarks of speed; ``accuracy``, which has options of its own, is handed on."""
+    """The benchmarks of speed; those that have options of their own are handed on."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """Return the context of ``bench accuracy`` where that is asked for."""
+        """Return the context of the one that is asked for."""
         if args[:1] == ["accuracy"]:
             from loadgen.bench.accuracy import accuracy
 
             return accuracy.make_context(f"{info_name} accuracy", args[1:], parent=parent, **extra)
+        if args[:1] == ["grouping"]:
+            from loadgen.bench.grouping import grouping
+
+            return grouping.make_context(f"{info_name} grouping", args[1:], parent=parent, **extra)
         return super().make_context(info_name, args, parent=parent, **extra)
 
 
@@ -93,7 +97,8 @@ def bench(names: tuple[str, ...], series: int, as_json: bool) -> None:
     filters, on all cores. peers: `smidgen detect` beside other detectors that are installed, accuracy and
     speed.
 
-    How accurate the pipeline is measures `smidgen bench accuracy`, which has options of its own.
+    How accurate the pipeline is measures `smidgen bench accuracy`, and how well it groups regressions by
+    cause `smidgen bench grouping`; both have options of their own.
     """
     benchmarks = _benchmarks(series)
     results: list[Result] = []

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loadgen.fleet.names import file_of, owner_of
+from loadgen.fleet.names import THINGS, file_of, owner_of
 from loadgen.fleet.scenario import ChangesSpec
 from loadgen.fleet.streams import Streams
 from loadgen.fleet.timeline import Timeline
@@ -51,6 +51,17 @@ _VAGUE = (
 )
 _FASTER = (("Speed up {thing}", "Builds the table once and keeps it."),)
 _MOVED = (("Refactor {owner}", "Moves code around. No change of behaviour intended."),)
+_LINES = (
+    (("return self.{a}",), ("return self.{a}.{b}()",)),
+    (("if {a}:",), ("if {a} and {b}:",)),
+    (("for item in {a}:",), ("for item in sorted({a}):",)),
+    ((), ("{a} = [item for item in {b} if item]",)),
+    (('log.debug("{a} %s", {b})',), ()),
+    (("# {a} before {b}",), ("# {b} before {a}",)),
+)
+"""Lines that a change takes away and adds, whatever it is about: a diff shows what was touched, not whether
+it is slower."""
+
 _CONFIG = ("cache_ttl_s", "max_batch", "log_sampling", "retry_limit", "page_size", "timeout_ms")
 
 
@@ -115,6 +126,7 @@ def deploy(
         summary="Rolls the feature out to everybody.",
         files=(f"config/{gate}.json",),
         gates=(gate,),
+        content=f'-"{gate}": false\n+"{gate}": true',
     )
     return Cause(opening.id, (code, opening), code.id)
 
@@ -141,30 +153,52 @@ def _code(
     gate: str = "",
 ) -> Change:
     title, summary = texts[int(rng.integers(len(texts)))]
+    identity = change_id(rng)
     owner, _, method = subroutines[0].rpartition(".")
     words = {"thing": f"{owner.rpartition('.')[2]}.{method}", "owner": owner_of(subroutines[0])}
+    touched = tuple(dict.fromkeys(subroutines))
     return Change(
-        id=change_id(rng),
+        id=identity,
         service=service,
         time=at,
         title=title.format(**words),
         author=_author(rng),
         summary=summary.format(**words) + (f" Behind the gate {gate}." if gate else ""),
         files=tuple(dict.fromkeys(file_of(name) for name in subroutines)),
-        subroutines=tuple(dict.fromkeys(subroutines)),
+        subroutines=touched,
         gates=(gate,) if gate else (),
+        content=_diff(identity, touched, gate),
     )
+
+
+def _diff(identity: str, subroutines: Sequence[str], gate: str) -> str:
+    """Draw the diff of a change by its id alone: the same for culprits and for others."""
+    rng = np.random.default_rng(int(identity[1:]))
+    lines = []
+    for name in subroutines:
+        lines.append(f"@@ def {name.rpartition('.')[2]}")
+        if gate:
+            lines.append(f'+if gates.enabled("{gate}"):')
+        for _ in range(int(rng.integers(1, 4))):
+            old, new = _LINES[int(rng.integers(len(_LINES)))]
+            a, b = (THINGS[int(i)] for i in rng.integers(len(THINGS), size=2))
+            lines += [f"-{line.format(a=a, b=b)}" for line in old] + [
+                f"+{line.format(a=a, b=b)}" for line in new
+            ]
+    return "\n".join(lines)
 
 
 def _configuration(rng: np.random.Generator, service: str, at: float) -> Change:
     key = _CONFIG[int(rng.integers(len(_CONFIG)))]
+    identity, value = change_id(rng), int(rng.integers(1, 500))
     return Change(
-        id=change_id(rng),
+        id=identity,
         service=service,
         time=at,
-        title=f"Set {key} to {int(rng.integers(1, 500))}",
+        title=f"Set {key} to {value}",
         author=_author(rng),
         files=(f"config/{key}.json",),
+        content=f'+"{key}": {value}',
     )
 
 

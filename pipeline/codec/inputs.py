@@ -14,6 +14,9 @@ from pipeline.model import Annotation, AnnotationKind, Change, IntArray, MetricP
 
 MAX_INTERVAL_S = 86_400.0
 MAX_COUNT = 2**40  # far above any host's interval, far below what would overflow a sum
+MAX_CONTENT = 32 * 1024
+"""Longest text of a diff that a change may carry, in characters: senders cut it there."""
+
 FUTURE_S = 3600.0
 """How far ahead of the receiver's clock a message may be: a later one would end every window early."""
 
@@ -127,6 +130,7 @@ def change_to_json(change: Change) -> dict[str, Any]:
         "files": list(change.files),
         "subroutines": list(change.subroutines),
         "gates": list(change.gates),
+        "content": change.content,
     }
 
 
@@ -153,6 +157,7 @@ def change_from_json(raw: dict[str, Any], *, now: float | None = None) -> Change
         files=fields.texts(raw, "files"),
         subroutines=fields.texts(raw, "subroutines"),
         gates=fields.texts(raw, "gates"),
+        content=fields.text(raw, "content", "", limit=MAX_CONTENT),
     )
 
 

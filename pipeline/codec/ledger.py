@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +10,7 @@ import orjson
 
 from pipeline.clock import to_iso
 from pipeline.codec import fields
+from pipeline.codec.domains import domain_to_json
 from pipeline.codec.events import regression_id, windows_to_json
 from pipeline.codec.scans import candidate_from_json, candidate_to_json, judgement_to_json
 from pipeline.errors import InvalidMessage
@@ -21,7 +22,8 @@ class LedgerEntry:
     """One candidate of one scan and its end: ``step`` dropped it; an empty step means that it was reported.
 
     ``value`` is what the step looked at and ``bound`` what it held it against. What let the candidate through
-    before is in ``candidate.passed``. The id of a reported one is the id of its event.
+    before is in ``candidate.passed``, what its cost domains said in ``candidate.domains``. The id of a
+    reported one is the id of its event.
     """
 
     id: str
@@ -79,7 +81,8 @@ def ledger_columns(entries: Sequence[LedgerEntry]) -> dict[str, list[Any]]:
         "value": [entry.value for entry in entries],
         "bound": [entry.bound for entry in entries],
         "reason": [entry.reason for entry in entries],
-        "passed": [_passed(candidate) for candidate in found],
+        "passed": [_json(map(judgement_to_json, candidate.passed)) for candidate in found],
+        "domains": [_json(map(domain_to_json, candidate.domains)) for candidate in found],
     }
 
 
@@ -100,7 +103,7 @@ def entry_from_row(row: Mapping[str, Any]) -> LedgerEntry:
             end=row["time"],
             series=0,
         ),
-        candidate=candidate_from_json({**row, "passed": _parsed(row["passed"])}),
+        candidate=candidate_from_json({**row, "passed": _parsed(row, "passed"), "domains": _domains(row)}),
         step=row["step"],
         value=row["value"],
         bound=row["bound"],
@@ -117,12 +120,13 @@ def entry_to_json(entry: LedgerEntry) -> dict[str, Any]:
         "workload": entry.scan.workload,
         "scan_end": to_iso(entry.scan.end),
         "metric": entry.candidate.metric,
-        "candidate": {key: value for key, value in candidate.items() if key != "passed"},
+        "candidate": {key: value for key, value in candidate.items() if key not in ("passed", "domains")},
         "step": entry.step or None,
         "statistic": entry.value,
         "bound": entry.bound,
         "reason": entry.reason,
         "passed": [judgement_to_json(judgement) for judgement in entry.candidate.passed],
+        "domains": [domain_to_json(verdict) for verdict in entry.candidate.domains],
         "scan": windows_to_json(entry.scan),
     }
 
@@ -138,7 +142,7 @@ def entry_from_json(raw: Mapping[str, Any]) -> LedgerEntry:
     candidate = raw.get("candidate")
     if not isinstance(candidate, Mapping):
         raise InvalidMessage("candidate: should be an object")
-    found = candidate_from_json({**candidate, "passed": raw.get("passed")})
+    found = candidate_from_json({**candidate, "passed": raw.get("passed"), "domains": raw.get("domains")})
     scan = _scan_from_json(raw)
     return LedgerEntry(
         id=fields.text(raw, "id", "") or _id(scan, found),
@@ -169,7 +173,8 @@ def candidate_of_event(data: Mapping[str, Any]) -> Candidate:
         {**defaults, **member} if isinstance(member, dict) else member
         for member in fields.listing(data, "group", optional=True)
     ]
-    return candidate_from_json({"statistic": 0.0, **data, "group": members})
+    domains = data.get("cost_domains")
+    return candidate_from_json({"statistic": 0.0, **data, "group": members, "domains": domains})
 
 
 def _scan_from_json(raw: Mapping[str, Any]) -> Scan:
@@ -198,12 +203,16 @@ def _id(scan: Scan, candidate: Candidate) -> str:
     return regression_id(scan.service, scan.workload, candidate, scan.end)
 
 
-def _passed(candidate: Candidate) -> str:
-    return orjson.dumps([judgement_to_json(judgement) for judgement in candidate.passed]).decode()
+def _json(items: Iterable[object]) -> str:
+    return orjson.dumps(list(items)).decode()
 
 
-def _parsed(text: str) -> Any:
+def _domains(row: Mapping[str, Any]) -> Any:
+    return _parsed(row, "domains") if row.get("domains") else []  # older rows have none
+
+
+def _parsed(row: Mapping[str, Any], column: str) -> Any:
     try:
-        return orjson.loads(text)
+        return orjson.loads(row[column])
     except orjson.JSONDecodeError:
-        raise InvalidMessage("passed: not JSON") from None
+        raise InvalidMessage(f"{column}: not JSON") from None

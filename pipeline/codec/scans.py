@@ -8,8 +8,9 @@ from typing import Any, get_args
 import orjson
 
 from pipeline.codec import fields
+from pipeline.codec.domains import domain_from_json, domain_to_json
 from pipeline.errors import InvalidMessage
-from pipeline.model import Candidate, Dropped, Judgement, MetricKind, Progress, RegressionKind, Scan
+from pipeline.model import Candidate, Dropped, Joined, Judgement, MetricKind, Progress, RegressionKind, Scan
 
 MAX_PART_ITEMS = 3000
 """Candidates and dropped ones in one message; with every step's decisions about 2.5 MB of JSON."""
@@ -49,12 +50,13 @@ def decode_progress(value: bytes | None) -> Progress:
 
 def split_scan(scan: Scan, max_items: int = MAX_PART_ITEMS) -> list[Scan]:
     """Cut a scan too large for one message into numbered parts, candidates first."""
-    items: list[tuple[str, Candidate | Dropped]] = [
+    items: list[tuple[str, Candidate | Dropped | Joined]] = [
         *(("candidates", candidate) for candidate in scan.candidates),
         *(("dropped", line) for line in scan.dropped),
         *(("grown", candidate) for candidate in scan.grown),
+        *(("joined", joined) for joined in scan.joined),
     ]
-    chunks: list[list[tuple[str, Candidate | Dropped]]] = [[]]
+    chunks: list[list[tuple[str, Candidate | Dropped | Joined]]] = [[]]
     weight = 0
     for kind, item in items:
         size = _weight(item)
@@ -67,16 +69,16 @@ def split_scan(scan: Scan, max_items: int = MAX_PART_ITEMS) -> list[Scan]:
     for part, chunk in enumerate(chunks):
         content: dict[str, Any] = {
             name: tuple(item for kind, item in chunk if kind == name)
-            for name in ("candidates", "dropped", "grown")
+            for name in ("candidates", "dropped", "grown", "joined")
         }
         found.append(replace(scan, **content, part=part, parts=len(chunks)))
     return found
 
 
-def _weight(item: Candidate | Dropped) -> int:
-    """Return how many candidates stand in an item: a group counts with its members."""
-    candidate = item.candidate if isinstance(item, Dropped) else item
-    return 1 + len(candidate.group)
+def _weight(item: Candidate | Dropped | Joined) -> int:
+    """Return an item's length in candidates: members and verdicts of domains are about as long as one."""
+    candidate = item if isinstance(item, Candidate) else item.candidate
+    return 1 + len(candidate.group) + len(candidate.domains)
 
 
 def join_scan(parts: list[Scan]) -> Scan:
@@ -86,6 +88,7 @@ def join_scan(parts: list[Scan]) -> Scan:
         candidates=tuple(c for part in parts for c in part.candidates),
         dropped=tuple(d for part in parts for d in part.dropped),
         grown=tuple(c for part in parts for c in part.grown),
+        joined=tuple(j for part in parts for j in part.joined),
         part=0,
         parts=1,
     )
@@ -105,6 +108,10 @@ def encode_scan(scan: Scan) -> bytes:
             "candidates": [candidate_to_json(c) for c in scan.candidates],
             "dropped": [dropped_to_json(d) for d in scan.dropped],
             "grown": [candidate_to_json(c) for c in scan.grown],
+            "joined": [
+                {"regression": joined.regression, "candidate": candidate_to_json(joined.candidate)}
+                for joined in scan.joined
+            ],
             "part": scan.part,
             "parts": scan.parts,
         }
@@ -132,9 +139,16 @@ def decode_scan(value: bytes | None) -> Scan:
         candidates=tuple(candidate_from_json(c) for c in fields.listing(raw, "candidates")),
         dropped=tuple(_dropped_from_json(d) for d in fields.listing(raw, "dropped", optional=True)),
         grown=tuple(candidate_from_json(c) for c in fields.listing(raw, "grown", optional=True)),
+        joined=tuple(_joined_from_json(j) for j in fields.listing(raw, "joined", optional=True)),
         part=part,
         parts=parts,
     )
+
+
+def _joined_from_json(raw: object) -> Joined:
+    if not isinstance(raw, dict):
+        raise InvalidMessage("joined: each should be an object")
+    return Joined(fields.text(raw, "regression"), candidate_from_json(raw.get("candidate")))
 
 
 def candidate_to_json(candidate: Candidate) -> dict[str, Any]:
@@ -153,6 +167,8 @@ def candidate_to_json(candidate: Candidate) -> dict[str, Any]:
         raw["group"] = [candidate_to_json(member) for member in candidate.group]
     if candidate.passed:
         raw["passed"] = [judgement_to_json(judgement) for judgement in candidate.passed]
+    if candidate.domains:
+        raw["domains"] = [domain_to_json(verdict) for verdict in candidate.domains]
     return raw
 
 
@@ -182,6 +198,7 @@ def candidate_from_json(raw: object, depth: int = 0) -> Candidate:
             candidate_from_json(member, depth + 1) for member in fields.listing(raw, "group", optional=True)
         ),
         passed=tuple(_judgement_from_json(j) for j in fields.listing(raw, "passed", optional=True)),
+        domains=tuple(domain_from_json(d) for d in fields.listing(raw, "domains", optional=True)),
     )
 
 

@@ -1,20 +1,22 @@
-"""``smidgen topics``: creates the topics, or says where the broker differs from topics.yaml."""
+"""``smidgen topics``: creates the topics, says where the broker differs, and describes what they hold."""
 
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import click
 
 from pipeline.commands.options import settings_options
 from pipeline.config import Settings
+from pipeline.errors import ConfigError
 from pipeline.runtime.admin import apply_topics, check_topics
 from pipeline.topics import load_topics
 
 
 @click.group()
 def topics() -> None:
-    """Create or check the topics of topics.yaml."""
+    """Create, check or describe the topics of topics.yaml."""
 
 
 @topics.command()
@@ -39,3 +41,25 @@ def check(settings: Settings) -> int:
     for finding in findings:
         click.echo(finding)
     return 1 if findings else 0
+
+
+@topics.command()
+@click.option(
+    "-o", "--output", required=True, type=click.Path(path_type=Path), metavar="DIR", help="Where to write to."
+)
+@settings_options("topics")
+def schemas(settings: Settings, output: Path) -> None:
+    """Write asyncapi.yaml, and schemas/ with a JSON Schema of each message, and print what has changed."""
+    # Loaded here: generating needs pydantic's schema generator, which the other subcommands do not.
+    from pipeline.codec.schema.generate import generated_files
+
+    for name, content in generated_files(load_topics(settings.topics)).items():
+        path = output / name
+        try:
+            if path.exists() and path.read_bytes() == content:
+                continue
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        except OSError as error:
+            raise ConfigError(f"{path}: {error.strerror or error}") from None
+        click.echo(path)

@@ -209,6 +209,8 @@ def _story_lines(story: Explanation) -> Iterator[Text]:
     yield Text("")
     for label, text in story.facts:
         yield Text.assemble((f"{label:<9}", "dim"), text)
+    for text in story.domains:
+        yield Text.assemble((f"{'domain':<9}", "dim"), text)
     for text in story.suspects:
         yield Text.assemble((f"{'suspect':<9}", "dim"), text)
     for text in story.later:

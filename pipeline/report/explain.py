@@ -10,7 +10,7 @@ from typing import Any
 from pipeline.clock import to_iso
 from pipeline.codec.events import UPDATED
 from pipeline.codec.ledger import LedgerEntry
-from pipeline.model import Judgement
+from pipeline.model import DomainFinding, DomainVerdict, Judgement
 from pipeline.units import format_duration
 
 
@@ -68,6 +68,16 @@ _MEANINGS: Mapping[str, _Meaning] = {
 }
 _UNKNOWN = _Meaning("", "", "it passed")
 
+FINDINGS: Mapping[DomainFinding, str] = {
+    "shifted": "did not rise with it: the cost came from within",
+    "rose": "rose with it: the cost is new",
+    "too large": "is too large to tell such a change from its own noise",
+    "new": "did not exist before: there was no cost in it to move",
+}
+"""What became of a cost domain (§5.4.6) in words, what matters most first."""
+
+_MOST_DOMAINS = 8
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -89,6 +99,7 @@ class Explanation:
     reported: bool
     facts: tuple[tuple[str, str], ...]  # label and text
     steps: tuple[Step, ...]
+    domains: tuple[str, ...]  # what its cost domains said
     suspects: tuple[str, ...]
     later: tuple[str, ...]  # what became of a reported one since
 
@@ -116,6 +127,7 @@ def explain(
         reported=reported,
         facts=_facts(entry, ratio=ratio),
         steps=_steps(entry),
+        domains=_domains(candidate.domains),
         suspects=tuple(_suspect(raw) for raw in (event or {}).get("data", {}).get("root_causes") or []),
         later=tuple(_update(raw, ratio=ratio) for raw in updates),
     )
@@ -195,6 +207,27 @@ def _step(judgement: Judgement, *, passed: bool) -> Step:
     return Step(judgement.step, passed, meaning.asks, numbers, answer)
 
 
+def in_order(verdicts: Sequence[DomainVerdict]) -> list[DomainVerdict]:
+    """Return what cost domains said in the order in which one wants to read it."""
+    return sorted(verdicts, key=lambda verdict: list(FINDINGS).index(verdict.finding))
+
+
+def _domains(verdicts: Sequence[DomainVerdict]) -> tuple[str, ...]:
+    told = in_order(verdicts)
+    more = [f"and {len(told) - _MOST_DOMAINS} more"] if len(told) > _MOST_DOMAINS else []
+    return (*map(_domain, told[:_MOST_DOMAINS]), *more)
+
+
+def _domain(verdict: DomainVerdict) -> str:
+    moved = f"{level(verdict.before, ratio=True)} → {level(verdict.after, ratio=True)}"
+    told = f"{verdict.domain} ({moved}) {FINDINGS[verdict.finding]}"
+    if verdict.finding in ("new", "too large"):  # nothing could be measured
+        return told
+    return (
+        f"{told}; {verdict.statistic:.0%} of the rise that a regression brings, against {verdict.bound:.0%}"
+    )
+
+
 def _suspect(raw: Mapping[str, Any]) -> str:
     change = raw.get("change") or {}
     by = f" by {change['author']}" if change.get("author") else ""
@@ -205,7 +238,7 @@ def _suspect(raw: Mapping[str, Any]) -> str:
 
 def _update(event: Mapping[str, Any], *, ratio: bool) -> str:
     data = event["data"]
-    what = "grown" if event["type"] == UPDATED else "resolved"
+    what = _what(data) if event["type"] == UPDATED else "resolved"
     share = f"{data['share_remaining']:.0%} of the change"
     time = str(data["change_time"])[:19].replace("T", " ")
     fix = "".join(
@@ -213,3 +246,15 @@ def _update(event: Mapping[str, Any], *, ratio: bool) -> str:
         for change in (data.get("resolved_by") or [])[:1]
     )
     return f"{what} since {time} UTC: {level(data['level'], ratio=ratio)}, {share}{fix}"
+
+
+def _what(data: Mapping[str, Any]) -> str:
+    """Tell what an update tells: growth, series that joined, or both."""
+    joined = [str(one["metric"]) for one in data.get("joined") or []]
+    size = data.get("joined_size", len(joined))
+    more = f" and {size - 3} more" if size > 3 else ""
+    told = [
+        *(["grown"] if data.get("grown") else []),
+        *([f"joined by {', '.join(joined[:3])}{more}"] if joined else []),
+    ]
+    return ", ".join(told) or "updated"

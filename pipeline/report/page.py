@@ -17,12 +17,24 @@ from plotly.offline import get_plotlyjs
 
 from pipeline.clock import to_iso
 from pipeline.codec import fields
-from pipeline.codec.inputs import change_from_json
 from pipeline.errors import InvalidMessage
-from pipeline.model import SeriesMatrix, StackMatrix, Suspect
+from pipeline.gcpu.labels import element
+from pipeline.model import SeriesMatrix, StackMatrix
+from pipeline.report.explain import FINDINGS, in_order
 from pipeline.report.figures import icicle_figure, series_figure
 from pipeline.report.flame import Icicle, icicle, largest_shifts
+from pipeline.report.parts import (
+    FACTORS,
+    checked_data,
+    domains_of,
+    group_of,
+    shared_beginning,
+    stacks_of,
+    suspects_of,
+    waste_of,
+)
 from pipeline.report.windows import Line, ScanWindows, line_of
+from pipeline.rootcause.stack_difference import ELLIPSIS
 
 _SHIFTS = 12
 _NEW = 1000.0  # a rise to more than a thousand times is from practically nothing
@@ -50,8 +62,10 @@ def render_report(report: ReportData) -> str:
     Raises:
         InvalidMessage: the event lacks something that every event has, or it is of the wrong type.
     """
-    data = _checked(report.event["data"])
+    data = checked_data(report.event["data"])
+    stacks, (group, more) = stacks_of(data), group_of(data)
     change_time = fields.moment(data, "change_time")
+    marked = element(data["metric_kind"], data["metric"])
     tree = icicle(report.stacks)
     ratio = data["metric_kind"] != "service"
     figures = _figures(report, data, change_time, tree)
@@ -68,11 +82,17 @@ def render_report(report: ReportData) -> str:
             trunk=tree.trunk,
             shifts=largest_shifts(report.stacks, _SHIFTS),
             windows=report.windows,
-            suspects=[_suspect(raw) for raw in fields.listing(data, "root_causes", optional=True)],
-            group=[
-                {**_levels(member), "spark": _spark(_line(report.series, member))}
-                for member in fields.listing(data, "group", optional=True)
-            ],
+            suspects=suspects_of(data),
+            meanings=FACTORS,
+            domains=in_order(domains_of(data)),
+            stacks=stacks,
+            shared=shared_beginning(stacks, marked),
+            largest=max((abs(line.after - line.before) for line in stacks), default=0.0),
+            marked=marked,
+            ellipsis=ELLIPSIS,
+            waste=waste_of(data),
+            group=[{**member, "spark": _spark(_line(report.series, member))} for member in group],
+            more=more,
             ratio=ratio,
         )
     )
@@ -91,34 +111,6 @@ def _figures(
         figures["before"] = embedded(icicle_figure(tree, service, metric, "before"), "before")
         figures["after"] = embedded(icicle_figure(tree, service, metric, "after"), "after")
     return figures
-
-
-def _checked(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return an event's data; whatever the page shows of it is there and of the right type."""
-    for name in ("service", "workload", "kind"):
-        fields.text(data, name)
-    for name in ("p_value", *(["statistic"] if "statistic" in data else [])):
-        fields.number(data, name)
-    return _levels(data)
-
-
-def _levels(raw: object) -> Mapping[str, Any]:
-    if not isinstance(raw, Mapping):
-        raise InvalidMessage("group: each should be an object")
-    for name in ("metric", "metric_kind"):
-        fields.text(raw, name)
-    for name in ("before", "after", "delta", *(["relative"] if raw.get("relative") is not None else [])):
-        fields.number(raw, name)
-    return {"relative": None, **raw}
-
-
-def _suspect(raw: object) -> Suspect:
-    if not isinstance(raw, Mapping) or not isinstance(raw.get("change"), dict):
-        raise InvalidMessage("root_causes: each should be an object with a change")
-    factors = raw.get("factors", {})
-    if not isinstance(factors, Mapping):
-        raise InvalidMessage("factors: should be an object")
-    return Suspect(change_from_json(raw["change"]), fields.number(raw, "score"), factors)
 
 
 def _line(series: SeriesMatrix, data: Mapping[str, Any]) -> Line | None:
@@ -159,18 +151,30 @@ def environment(*, ratio: bool) -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        level=lambda value: f"{value * 100:.2f} %" if ratio else f"{value:.4g}",
-        shift=lambda value: f"{value * 100:+.2f} points" if ratio else f"{value:+.4g}",
-        percent=lambda value: f"{value * 100:.2f} %",
-        points=lambda value: f"{value * 100:+.2f}",
+        level=lambda value: _percent(value) if ratio else f"{value:.4g}",
+        shift=lambda value: f"{_points(value)} points" if ratio else f"{value:+.4g}",
+        share=lambda value: f"{value:.0%}".replace("%", " %"),
+        percent=_percent,
+        points=_points,
         relative=lambda value: "new" if value is None or value > _NEW else f"{value * 100:+.0f} %",
         p_value=lambda value: "< 0.0001" if value < 0.0001 else f"{value:.4f}",
+        finding=FINDINGS.__getitem__,
+        servers=lambda value: f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}",
         clock=lambda value: to_iso(value).replace("T", " ").removesuffix("Z").removesuffix(".000") + " UTC",
         span=_span,
         number=lambda value: f"{value:.2f}" if _is_number(value) else "–",
         width=lambda value: f"{100 * min(1.0, max(0.0, value)):.0f}" if _is_number(value) else "0",
     )
     return environment
+
+
+def _percent(ratio: float) -> str:
+    return f"{_points(ratio).lstrip('+')} %"
+
+
+def _points(ratio: float) -> str:
+    """Write hundredths with two decimals, and small ones with two digits: 0.005 % is a regression."""
+    return f"{ratio * 100:+.2f}" if abs(ratio) >= 0.0005 or not ratio else f"{ratio * 100:+.2g}"
 
 
 def _is_number(value: object) -> bool:

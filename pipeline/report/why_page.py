@@ -9,7 +9,7 @@ from plotly.offline import get_plotlyjs
 
 from pipeline.codec.ledger import LedgerEntry
 from pipeline.filters.went_away import Pattern
-from pipeline.report.explain import Explanation, number
+from pipeline.report.explain import Explanation, in_order, number
 from pipeline.report.figures import moment, series_figure
 from pipeline.report.page import embedded, environment
 from pipeline.report.study import Study
@@ -57,6 +57,7 @@ def render_why(
         plotly=Markup(get_plotlyjs() if line else ""),
         figure=embedded(_figure(entry, windows, line, study), "series") if line else None,
         story=story,
+        domains=in_order(entry.candidate.domains),
         service=entry.scan.service,
         metric=entry.candidate.metric,
         resolution_s=windows.resolution_s,

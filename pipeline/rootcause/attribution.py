@@ -1,11 +1,47 @@
-"""The gCPU attribution of a regression to a change (FBDetect §5.4.9, Table 4)."""
+"""The gCPU attribution of a regression to changes (FBDetect §5.4.9, Table 4), with its uncertainty."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
+import numpy as np
+
+from pipeline.gcpu.labels import series_of
 from pipeline.gcpu.stacks import holding_any, share_changes
-from pipeline.model import BoolArray, StackMatrix
+from pipeline.model import BoolArray, FloatArray, IntArray, StackMatrix
+
+_MEDIAN_CHI2 = 0.4549
+"""Median of chi-squared with one degree of freedom."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttributionConfig:
+    """When attribution counts as more than noise."""
+
+    errors: float = 3.0  # standard errors that a change's share of the rise must exceed: one-sided 0.00135
+    min_count: float = 10.0  # samples on both sides together from which a stack tells of the noise
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """How much of a regression the subroutines that a change modified explain.
+
+    ``fraction`` is L/R of the paper, ``error`` its standard error. ``nearness`` is the same sum of rises
+    with each stack divided by its distance: 1 where it ends in a modified frame, 1/2 where one frame stands
+    below it, and so on. ``chance`` is the probability that as many subroutines, drawn from the service's,
+    would come as near; 1 where L is no more than noise.
+    """
+
+    fraction: float
+    error: float
+    nearness: float
+    chance: float
+
+    @property
+    def counted(self) -> float:
+        """The fraction between 0 and 1, 0 where it is no more than noise."""
+        return min(max(self.fraction, 0.0), 1.0) if self.chance < 1 else 0.0
 
 
 def attributed_fraction(
@@ -31,3 +67,115 @@ def attributed_fraction(
         return None
     touched = holding_any(matrix.stacks, set(subroutines))
     return float(rise[regressed & touched].sum()) / whole
+
+
+class StackIndex:
+    """Which subroutine stands where in which stack: what attributing many changes asks again and again."""
+
+    def __init__(self, matrix: StackMatrix) -> None:
+        self.matrix = matrix
+        self.rise: FloatArray = share_changes(matrix)
+        self.labels: dict[str, int] = {}
+        places: dict[tuple[int, int], int] = {}  # (label, stack) → frames below the deepest such frame
+        for column, stack in enumerate(matrix.stacks):
+            below = 0
+            for label in reversed(stack):
+                if series_of(label)[0] == "subroutine":
+                    row = self.labels.setdefault(label, len(self.labels))
+                    places.setdefault((row, column), below)
+                    below += 1
+        keys = np.array(list(places), dtype=np.int64).reshape(len(places), 2)
+        order = np.lexsort((keys[:, 1], keys[:, 0]))
+        self.rows: IntArray = keys[order, 0]
+        self.columns: IntArray = keys[order, 1]
+        self.near: FloatArray = 1.0 / (1.0 + np.array(list(places.values()), dtype=np.float64)[order])
+        self._first = np.searchsorted(self.rows, np.arange(len(self.labels) + 1))
+
+    def nearest(self, subroutines: Collection[str]) -> FloatArray:
+        """Return how near each stack's end a frame of ``subroutines`` stands, 0 without: (stacks,)."""
+        found = np.zeros(len(self.matrix.stacks))
+        for name in subroutines:
+            row = self.labels.get(name)
+            if row is not None:
+                part = slice(self._first[row], self._first[row + 1])
+                np.maximum.at(found, self.columns[part], self.near[part])
+        return found
+
+    def nearness_of_all(self, regressed: BoolArray) -> FloatArray:
+        """Return the rise of regressed stacks, each divided by its distance, by label: (labels,)."""
+        weights = np.where(regressed[self.columns], self.rise[self.columns] * self.near, 0.0)
+        return np.bincount(self.rows, weights, minlength=len(self.labels)).astype(np.float64, copy=False)
+
+
+def attribute(
+    index: StackIndex,
+    regressed: BoolArray,
+    changes: Sequence[Collection[str]],
+    config: AttributionConfig | None = None,
+) -> tuple[Attribution, ...] | None:
+    """Attribute a regression to each of several changes.
+
+    The variance of a rise is that of two binomial shares, times the over-dispersion that the stacks outside
+    the regression show (the median of their squared rises in standard errors, which a few true changes
+    among them do not move).
+
+    Args:
+        index: Of the stack counts before and after the change point.
+        regressed: (stacks,) which stacks hold the regressed series.
+        changes: The subroutines that each change modified.
+        config: Settings.
+
+    Returns:
+        One for each change; None where the stacks show no rise beyond noise that could be attributed.
+    """
+    config = config or AttributionConfig()
+    variance = _variances(index.matrix) * _dispersion(index, ~regressed, config)
+    whole, spread = float(index.rise[regressed].sum()), float(variance[regressed].sum())
+    if whole <= config.errors * spread**0.5 or whole <= 0:
+        return None
+    background = np.sort(index.nearness_of_all(regressed) / whole)
+    found = []
+    for subroutines in changes:
+        nearest = index.nearest(subroutines)
+        touched = regressed & (nearest > 0)
+        part, noise = float(index.rise[touched].sum()), float(variance[touched].sum())
+        rest = whole - part
+        # The delta method on L/(L + rest), whose two sums share no stack.
+        error = (rest**2 * noise + part**2 * (spread - noise)) ** 0.5 / whole**2
+        near = float((index.rise * nearest)[touched].sum()) / whole
+        told = part > config.errors * noise**0.5 and near > 0
+        chance = _chance(background, near, len(set(subroutines))) if told else 1.0
+        found.append(Attribution(part / whole, error, near, chance))
+    return tuple(found)
+
+
+def _chance(background: FloatArray, near: float, subroutines: int) -> float:
+    """Return how likely it is that the best of so many subroutines of the service is as near as ``near``."""
+    above = len(background) - int(np.searchsorted(background, near * (1 - 1e-9)))
+    one = max(above, 1) / (len(background) + 1)
+    return float(-np.expm1(subroutines * np.log1p(-one))) if one < 1 else 1.0
+
+
+def _variances(matrix: StackMatrix) -> FloatArray:
+    """Return the sampling variance of each stack's rise: (stacks,)."""
+    totals = matrix.total_before + matrix.total_after
+    if not matrix.total_before or not matrix.total_after:
+        return np.zeros(len(matrix.stacks))
+    share = (matrix.before + matrix.after) / totals
+    return share * (1 - share) * (1 / matrix.total_before + 1 / matrix.total_after)
+
+
+def _dispersion(index: StackIndex, others: BoolArray, config: AttributionConfig) -> float:
+    """Return by what the stacks outside a regression vary more than sampling explains, 1 at least.
+
+    Where a regression takes more of the whole, every other share shrinks alike: that is not noise.
+    """
+    matrix = index.matrix
+    told = others & (matrix.before + matrix.after >= config.min_count)
+    left = float(matrix.before[others].sum())
+    if not told.any() or not left:
+        return 1.0
+    before, after = matrix.before / matrix.total_before, matrix.after / matrix.total_after
+    shrunk = float(after[others].sum() / before[others].sum())
+    squares = (after - shrunk * before)[told] ** 2 / _variances(matrix)[told]
+    return max(1.0, float(np.median(squares)) / _MEDIAN_CHI2)

@@ -1,22 +1,136 @@
-"""Ranks the changes deployed just before a regression by how relevant they are to it (FBDetect §5.4.9)."""
+"""Ranks the changes deployed just before a regression by how relevant they are to it (FBDetect §5.4.9).
+
+The paper weighs several factors and adds them up to a change's relevance, and suggests changes only where it
+is confident enough. Here each factor speaks as evidence: the logarithm of how much likelier it is of the
+culprit than of any other change of the service. Then the weighted sum is the logarithm of odds, and the odds
+of all candidates, against each other and against "none of them", give every change a probability of being
+the culprit: its confidence. That is a conditional logit, which is Bayes' rule where the factors are
+independent; weights below 1 allow for what they have in common.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline.model import BoolArray, Change, StackMatrix, Suspect
-from pipeline.rootcause.attribution import attributed_fraction
+import numpy as np
+
+from pipeline.model import Change, FloatArray, Suspect
+from pipeline.rootcause.attribution import Attribution
+from pipeline.rootcause.onset import Deployments
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is known of each candidate change: parallel sequences."""
+
+    changes: tuple[Change, ...]
+    deployments: Deployments
+    attributions: tuple[Attribution | None, ...]  # None: no stacks that rose, or no subroutines are known
+    similarity: FloatArray  # cosine of texts, 0 to 1
+    similarity_chance: FloatArray  # how many of the service's changes have one as large, as a share
+    correlation: FloatArray  # with a set-up metric that the change names, 0 to 1; NaN: there is none
 
 
 @dataclass(frozen=True, slots=True)
 class RankingConfig:
-    """Weights of the factors, and how many suspects are told; the paper gives no numbers."""
+    """Weights of the evidence, and how many suspects are told; the paper gives no numbers.
 
-    attribution_weight: float = 0.9
-    recency_weight: float = 0.1
-    min_score: float = 0.2  # under it a change is not suggested: recency alone accuses nobody
-    most: int = 3  # §5.4.9: developers are presented with ranked candidates
+    The weights make the culprits of simulated fleets likeliest, drawn towards what they would be if the
+    evidence were independent and exact, 1, and 0 for the constants. ``loadgen.bench.relevance`` finds them,
+    and docs/maths.md says of which fleets.
+    """
+
+    base: float = -0.95  # log odds that any candidate is the cause at all
+    deployment: float = 0.75
+    attribution: float = 1.85
+    modifies: float = -4.3  # of a change whose subroutines are known: it has to make up for it
+    text: float = 1.0
+    correlation: float = 5.2
+    min_confidence: float = 2 / 3  # that the culprit is told: a wrong suggestion costs two missed ones
+    min_share: float = 0.05  # of confidence that a change needs to be told besides a likelier one
+    most: int = 3  # §5.5.3: a suggestion is right if the culprit is among the first three
+
+
+FEATURES = ("base", "deployment", "attribution", "modifies", "text", "correlation")
+"""Names of the columns of ``features``, each the weight of that name in RankingConfig."""
+
+
+def features(evidence: Evidence) -> FloatArray:
+    """Return what the weights multiply: (changes, FEATURES).
+
+    Evidence is in nats. What stacks attribute to a change its text only repeats, since a title names what
+    was modified; so the text counts for the part that is not attributed.
+    """
+    known = np.array([one is not None for one in evidence.attributions], dtype=np.float64)
+    chance = np.array([1.0 if one is None else one.chance for one in evidence.attributions])
+    attributed = np.array([0.0 if one is None else one.counted for one in evidence.attributions])
+    return np.column_stack(
+        [
+            np.ones(len(evidence.changes)),
+            evidence.deployments.evidence,
+            -np.log(chance),
+            known,
+            -np.log(evidence.similarity_chance) * (1 - attributed),
+            np.nan_to_num(evidence.correlation),
+        ]
+    )
+
+
+def weights_of(config: RankingConfig) -> FloatArray:
+    """Return the weights in the order of FEATURES."""
+    return np.array([getattr(config, name) for name in FEATURES], dtype=np.float64)
+
+
+def confidences(table: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return each change's probability of being the culprit: (changes,); the rest to 1 is that of none.
+
+    Before any evidence one change is as likely as another, and their sum does not grow with their number.
+
+    Args:
+        table: (changes, FEATURES).
+        weights: (FEATURES,).
+    """
+    if not len(table):
+        return np.zeros(0)
+    relevance = table @ weights - np.log(len(table))
+    whole = np.logaddexp(np.logaddexp.reduce(relevance), 0.0)
+    return np.asarray(np.exp(relevance - whole), dtype=np.float64)
+
+
+def rank_suspects(evidence: Evidence, config: RankingConfig | None = None) -> tuple[Suspect, ...]:
+    """Return the changes that may have caused a regression, the likeliest first.
+
+    A suspect's score is its confidence. Its factors are ``attribution``, the fraction of the regression from
+    stacks that hold a modified subroutine (0 where that is noise); ``recency``, how well the series' rise
+    fits the time of the deployment, relative to the best time; ``text``, the cosine of the texts;
+    ``correlation``, with a set-up metric that the change names. What could not be computed is absent.
+
+    Returns:
+        Empty where the confidence that the culprit is among them is under ``min_confidence``.
+    """
+    config = config or RankingConfig()
+    confidence = confidences(features(evidence), weights_of(config))
+    order = sorted(range(len(confidence)), key=lambda i: _order(evidence, confidence, i))[: config.most]
+    if sum(confidence[i] for i in order) < config.min_confidence:
+        return ()
+    told = [i for n, i in enumerate(order) if n == 0 or confidence[i] >= config.min_share]
+    return tuple(Suspect(evidence.changes[i], float(confidence[i]), _factors(evidence, i)) for i in told)
+
+
+def _order(evidence: Evidence, confidence: FloatArray, place: int) -> tuple[float, float, str]:
+    change = evidence.changes[place]
+    return (-float(confidence[place]), -change.time, change.id)
+
+
+def _factors(evidence: Evidence, place: int) -> dict[str, float]:
+    attribution = evidence.attributions[place]
+    factors = {} if attribution is None else {"attribution": attribution.counted}
+    factors["recency"] = float(evidence.deployments.recency[place])
+    factors["text"] = float(evidence.similarity[place])
+    if np.isfinite(evidence.correlation[place]):
+        factors["correlation"] = float(evidence.correlation[place])
+    return factors
 
 
 def candidate_changes(
@@ -37,47 +151,3 @@ def candidate_changes(
     for change in sorted(near, key=lambda change: (change.time, change.id)):
         first.setdefault(change.id, change)
     return tuple(first.values())
-
-
-def rank_suspects(
-    matrix: StackMatrix,
-    regressed: BoolArray,
-    changes: Sequence[Change],
-    change_time: float,
-    *,
-    lookback_s: float,
-    config: RankingConfig | None = None,
-) -> tuple[Suspect, ...]:
-    """Rank candidate changes by the weighted sum of their factors.
-
-    Factors, each from 0 to 1: ``attribution``, the fraction of the regression from stacks that hold a
-    modified subroutine; ``recency``, 1 for a change deployed right at the change point and 0 for one
-    ``lookback_s`` earlier.
-
-    Args:
-        matrix: Stack counts before and after the change point.
-        regressed: (stacks,) which stacks hold the regressed series.
-        changes: From ``candidate_changes``.
-        change_time: Epoch seconds.
-        lookback_s: As for ``candidate_changes``.
-        config: Weights.
-
-    Returns:
-        The most relevant first; empty where none is relevant enough.
-    """
-    config = config or RankingConfig()
-    suspects = []
-    for change in changes:
-        fraction = attributed_fraction(matrix, regressed, change.subroutines) or 0.0
-        age_s = max(change_time - change.time, 0.0)
-        factors = {
-            "attribution": min(max(fraction, 0.0), 1.0),
-            "recency": max(1.0 - age_s / lookback_s, 0.0) if lookback_s else 0.0,
-        }
-        score = (
-            config.attribution_weight * factors["attribution"] + config.recency_weight * factors["recency"]
-        )
-        if score >= config.min_score:
-            suspects.append(Suspect(change, score, factors))
-    suspects.sort(key=lambda suspect: (-suspect.score, -suspect.change.time, suspect.change.id))
-    return tuple(suspects[: config.most])

@@ -7,35 +7,31 @@ cost domain is dropped; one that belongs to a regression passed on by an earlier
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from pipeline.codec.events import regression_id
 from pipeline.codec.scans import decode_scan, encode_scan, split_scan
-from pipeline.dedup.explained import ExplainedConfig, explained_shares, group_by_stacks
+from pipeline.dedup.explained import explained_shares
+from pipeline.dedup.pairwise import Link, merge_alike
+from pipeline.dedup.representative import choose_representative
 from pipeline.detect.cycle import DAY_S
-from pipeline.filters.cost_shift import (
-    caller_domain,
-    class_domain,
-    judge_cost_shift,
-    own_shares,
-    rest_shares,
-)
 from pipeline.filters.verdict import Verdict, divide
-from pipeline.gcpu.stacks import membership, share_changes
-from pipeline.model import Candidate, Dropped, Outgoing, Record, Scan, StackMatrix
+from pipeline.gcpu.stacks import mean_depths, membership, share_changes
+from pipeline.model import Candidate, Dropped, Joined, Judgement, Outgoing, Record, Scan, StackMatrix
 from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.base import Decoder
+from pipeline.stages.cost_shifts import judge_cost_shifts
 from pipeline.stages.evidence import (
     TOLERANCE_WINDOWS,
-    changes_before,
+    changes_before_each,
     cluster_by_time,
     stacks_around,
-    stacks_on_earlier_days,
 )
-from pipeline.stages.memory import recall, remember
+from pipeline.stages.likeness import likeness_of
+from pipeline.stages.memory import Memory, recall, remember
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 
@@ -45,23 +41,26 @@ log = logging.getLogger(__name__)
 _SOME = 0.1
 """Share of a slow rise in a known regression's stacks from which on that one may have contributed."""
 
+_NO_STACKS = StackMatrix((), np.zeros(0), np.zeros(0), 0.0, 0.0)
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """What becomes of a scan's candidates."""
+
+    unique: list[Candidate] = field(default_factory=list)
+    joined: list[Joined] = field(default_factory=list)
+    dropped: list[Dropped] = field(default_factory=list)
+
 
 class DedupStage:
     """Merges what one cause made rise, within a scan and across scans."""
 
     name = "dedup"
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        workloads: Sequence[Workload],
-        config: ExplainedConfig | None = None,
-        without: Without = NOTHING,
-    ) -> None:
+    def __init__(self, *, store: Store, workloads: Sequence[Workload], without: Without = NOTHING) -> None:
         self._store = store
         self._workloads = {workload.name: workload for workload in workloads}
-        self._config = config or ExplainedConfig()
         self._without = without
         self.inputs: Mapping[str, Decoder] = {"filtered": decode_scan}
 
@@ -81,84 +80,132 @@ class DedupStage:
 
     def _dedup(self, scan: Scan) -> Scan:
         workload = self._workloads.get(scan.workload)
-        if workload is None or not scan.candidates or workload.series == "service":
+        if workload is None or not scan.candidates:
             return scan
-        unique: list[Candidate] = []
-        dropped: list[Dropped] = []
-        known: Sequence[Candidate] = ()
+        known: Sequence[Memory] = ()
         if "pairwise_dedup" not in self._without:
             known = recall(self._store, self.name, scan, self._workloads, same_workload=False)
-        for cluster in cluster_by_time(scan.candidates, TOLERANCE_WINDOWS * workload.resolution_s):
-            matrix = stacks_around(self._store, scan, cluster, workload)
-            groups, merged = self._group(scan, cluster, matrix, workload)
-            real: Sequence[Candidate] = groups
-            shifted: Sequence[Dropped] = ()
-            if "cost_shift" not in self._without:
-                days = stacks_on_earlier_days(self._store, scan, cluster, workload)
-                real, shifted = divide(
-                    "cost_shift", ((group, _judge_shift(matrix, days, group)) for group in groups)
-                )
-            fresh, repeated = divide(
-                "pairwise_dedup",
-                ((group, self._judge_known(matrix, group, known, workload)) for group in real),
-            )
-            unique += fresh
-            dropped += [*merged, *shifted, *repeated]
-        remember(self._store, self.name, [(scan, unique)])
-        return replace(scan, candidates=tuple(unique), dropped=(*scan.dropped, *dropped))
+        outcome = _Outcome()
+        for cluster in _clusters(scan.candidates, workload):
+            self._judge(scan, workload, cluster, known, outcome)
+        fresh = [Memory(c, regression_id(scan.service, scan.workload, c, scan.end)) for c in outcome.unique]
+        more = [Memory(joined.candidate, joined.regression) for joined in outcome.joined]
+        remember(self._store, self.name, scan, [*fresh, *more])
+        return replace(
+            scan,
+            candidates=tuple(outcome.unique),
+            joined=tuple(outcome.joined),
+            dropped=(*scan.dropped, *outcome.dropped),
+        )
+
+    def _judge(
+        self,
+        scan: Scan,
+        workload: Workload,
+        cluster: Sequence[Candidate],
+        known: Sequence[Memory],
+        outcome: _Outcome,
+    ) -> None:
+        gcpu = any(candidate.metric_kind != "service" for candidate in cluster)
+        matrix = stacks_around(self._store, scan, cluster, workload) if gcpu else _NO_STACKS
+        groups, merged = self._group(scan, cluster, matrix, workload)
+        outcome.dropped += merged
+        real: Sequence[Candidate] = groups
+        if "cost_shift" not in self._without:
+            judged = judge_cost_shifts(self._store, scan, cluster, groups, matrix, workload)
+            real, shifted = divide("cost_shift", judged)
+            outcome.dropped += shifted
+        near = [memory for memory in known if any(_may_be_one(memory.candidate, c, workload) for c in real)]
+        slow = ((c, self._judge_slow(matrix, c, near, workload)) for c in real)
+        real, repeated = divide("pairwise_dedup", slow) if near else (real, ())
+        outcome.dropped += repeated
+        self._join(scan, workload, real, known, matrix, outcome)
 
     def _group(
         self, scan: Scan, cluster: Sequence[Candidate], matrix: StackMatrix, workload: Workload
     ) -> tuple[list[Candidate], list[Dropped]]:
         """Return one candidate a group, with its members inside, and the ledger's lines for the members."""
-        modified = {
-            subroutine
-            for candidate in cluster
-            for change in changes_before(self._store, scan, candidate, workload)
-            for subroutine in change.subroutines
-        }
-        groups = group_by_stacks(
-            matrix,
-            [(candidate.metric_kind, candidate.metric) for candidate in cluster],
-            np.array([candidate.delta for candidate in cluster]),
-            preferred=np.array([candidate.metric in modified for candidate in cluster], dtype=np.bool_),
-            config=replace(self._config, bound=math.inf) if "som_dedup" in self._without else self._config,
-        )
-        merged, dropped = [], []
-        for group in groups:
-            representative = cluster[group.representative]
-            members = [cluster[i] for i in group.members]
-            # Their own decisions stand in the ledger's lines; thousands of them would outgrow a message.
-            merged.append(replace(representative, group=tuple(replace(m, passed=()) for m in members)))
-            reason = f"explained by the stacks of {representative.metric}"
-            dropped += [
-                Dropped(member, "som_dedup", share, self._config.bound, reason)
-                for member, share in zip(members, group.explained, strict=True)
+        if "som_dedup" in self._without:
+            return list(cluster), []
+        changes = changes_before_each(self._store, scan, cluster, workload)
+        config = workload.pairwise
+        found = likeness_of(self._store, scan, cluster, matrix, changes, workload, config)
+        merged = merge_alike(found, config=config)
+        series = [(candidate.metric_kind, candidate.metric) for candidate in cluster]
+        depths = mean_depths(matrix.stacks, matrix.after, series)
+        modified = np.array(
+            [
+                any(candidate.metric in change.subroutines for change in some)
+                for candidate, some in zip(cluster, changes, strict=True)
             ]
-        return merged, dropped
+        )
+        # Service-level metrics have units of their own.
+        sizes = np.array([abs(c.relative if c.metric_kind == "service" else c.delta) for c in cluster])
+        groups, dropped = [], []
+        for members in merged.groups:
+            chosen = choose_representative(members, sizes, preferred=modified, depths=depths)
+            others = [member for member in members if member != chosen]
+            # Their own decisions stand in the ledger's lines; thousands of them would outgrow a message.
+            group = tuple(replace(cluster[i], passed=()) for i in others)
+            groups.append(replace(cluster[chosen], group=group))
+            dropped += [
+                _merged(cluster[i], "som_dedup", merged.links.get(i), cluster[chosen].metric) for i in others
+            ]
+        return groups, dropped
 
-    def _judge_known(
-        self, matrix: StackMatrix, candidate: Candidate, known: Sequence[Candidate], workload: Workload
+    def _join(
+        self,
+        scan: Scan,
+        workload: Workload,
+        real: Sequence[Candidate],
+        known: Sequence[Memory],
+        matrix: StackMatrix,
+        outcome: _Outcome,
+    ) -> None:
+        """Let new groups join those that earlier scans passed on; the others are regressions of their own."""
+        near = _in_reach(known, real, matrix, workload)
+        if not near or not real:
+            outcome.unique += real
+            return
+        config = workload.pairwise
+        told: dict[str, list[int]] = {}
+        for place, memory in enumerate(near):
+            told.setdefault(memory.regression or f"of its own: {place}", []).append(place)
+        everything = [*(memory.candidate for memory in near), *real]
+        changes = changes_before_each(self._store, scan, everything, workload)
+        told_before = len(near)
+        found = likeness_of(
+            self._store, scan, everything, matrix, changes, workload, config, told=told_before
+        )
+        merged = merge_alike(found, list(told.values()), config)
+        place_of = {
+            member: number for number, group in enumerate(merged.groups[: len(told)]) for member in group
+        }
+        names = list(told)
+        for place, candidate in enumerate(real, start=len(near)):
+            if place not in place_of:
+                judgement = Judgement("pairwise_dedup", 0.0, config.stacks)
+                outcome.unique.append(replace(candidate, passed=(*candidate.passed, judgement)))
+                continue
+            regression = names[place_of[place]]
+            leader = near[told[regression][0]].candidate.metric
+            outcome.dropped.append(
+                _merged(candidate, "pairwise_dedup", merged.links.get(place), leader, "of an earlier scan")
+            )
+            if near[told[regression][0]].regression:
+                outcome.joined.append(Joined(regression, candidate))
+
+    def _judge_slow(
+        self, matrix: StackMatrix, candidate: Candidate, known: Sequence[Memory], workload: Workload
     ) -> Verdict:
-        """Drop a candidate whose rise comes from the stacks of a regression that was passed on before."""
-        near = [k for k in known if _may_be_one(k, candidate, workload)]
-        if not near:
-            return Verdict(True, 0.0, self._config.bound)
-        if candidate.kind == "long_term":
-            return self._judge_slow(matrix, candidate, near)
-        series = [(c.metric_kind, c.metric) for c in (candidate, *near)]
-        explained = explained_shares(membership(matrix.stacks, series), share_changes(matrix))
-        shares = np.maximum(explained[0, 1:], explained[1:, 0])
-        best = int(shares.argmax())
-        share = float(shares[best])
-        reason = f"same stacks as {near[best].metric}, passed on by an earlier scan"
-        return Verdict(share < self._config.bound, share, self._config.bound, reason)
-
-    def _judge_slow(self, matrix: StackMatrix, candidate: Candidate, near: Sequence[Candidate]) -> Verdict:
         """Drop a slow rise that comes from the stacks of all known regressions in sight together.
 
         They must also have been large enough for it: what holds all the stacks explains any rise below it.
         """
+        bound = workload.pairwise.stacks
+        near = [memory.candidate for memory in known if _may_be_one(memory.candidate, candidate, workload)]
+        if candidate.kind != "long_term" or candidate.metric_kind == "service" or not near:
+            return Verdict(True, 0.0, bound)
         holds = membership(matrix.stacks, [(c.metric_kind, c.metric) for c in (candidate, *near)])
         change = share_changes(matrix)
         both = np.stack([holds[0], holds[1:].any(axis=0)])
@@ -166,9 +213,51 @@ class DedupStage:
         part = explained_shares(holds, change)[0, 1:] >= _SOME
         told = sum(abs(k.delta) for k, counts in zip(near, part.tolist(), strict=True) if counts)
         if abs(candidate.delta) - told >= abs(candidate.delta) / 2:
-            return Verdict(True, share, self._config.bound)
+            return Verdict(True, share, bound)
         reason = f"same stacks as regressions passed on by earlier scans, {near[0].metric} among them"
-        return Verdict(share < self._config.bound, share, self._config.bound, reason)
+        return Verdict(share < bound, share, bound, reason)
+
+
+def _in_reach(
+    known: Sequence[Memory], real: Sequence[Candidate], matrix: StackMatrix, workload: Workload
+) -> list[Memory]:
+    """Return the known regressions that new ones may be part of: by time, or as they rise through them."""
+    labels = {label for stack in matrix.stacks for label in stack}
+    return [
+        memory
+        for memory in known
+        if any(_may_be_one(memory.candidate, candidate, workload) for candidate in real)
+        or (memory.candidate.metric_kind == "subroutine" and memory.candidate.metric in labels)
+    ]
+
+
+def _clusters(candidates: Sequence[Candidate], workload: Workload) -> list[list[Candidate]]:
+    """Put candidates together that may be one: a change point may lie anywhere in the analysis window."""
+    slow = [candidate for candidate in candidates if candidate.kind == "long_term"]
+    steps = [candidate for candidate in candidates if candidate.kind != "long_term"]
+    tolerance_s = TOLERANCE_WINDOWS * workload.resolution_s
+    return [
+        *cluster_by_time(steps, max(workload.analysis_s, tolerance_s)),
+        *cluster_by_time(slow, max(workload.analysis_s, DAY_S)),
+    ]
+
+
+def _merged(candidate: Candidate, step: str, link: Link | None, leader: str, remark: str = "") -> Dropped:
+    """Return the ledger's line for a candidate that joined a group."""
+    link = link or Link("cause", 1.0, 0.0)  # it was joined to, and leads no more
+    reason = f"{_WORDS[link.feature]} {leader}{f', {remark}' if remark else ''}"
+    return Dropped(candidate, step, link.similarity, link.bound, reason)
+
+
+_WORDS = {
+    "cause": "rises through the same subroutine or change as",
+    "caller": "rises in a caller shared with",
+    "release": "modified in the same release as",
+    "stacks": "explained by the stacks of",
+    "correlation": "moves together with",
+    "metric_id": "named like",
+}
+"""What makes a candidate part of another's group."""
 
 
 def _may_be_one(known: Candidate, candidate: Candidate, workload: Workload) -> bool:
@@ -176,22 +265,10 @@ def _may_be_one(known: Candidate, candidate: Candidate, workload: Workload) -> b
 
     A slow candidate is the rise over all that the scan sees; when a slow one began is known to a day.
     """
-    if (known.delta > 0) != (candidate.delta > 0):
+    same = (known.metric_kind == "service") == (candidate.metric_kind == "service")
+    if same and (known.delta > 0) != (candidate.delta > 0):
         return False
     if candidate.kind == "long_term":
         return True
-    apart_s = workload.analysis_s if known.kind == "short_term" else max(workload.analysis_s, DAY_S)
+    apart_s = workload.analysis_s if known.kind != "long_term" else max(workload.analysis_s, DAY_S)
     return abs(known.change_time - candidate.change_time) <= apart_s
-
-
-def _judge_shift(matrix: StackMatrix, days: Sequence[StackMatrix], candidate: Candidate) -> Verdict:
-    """Return the first domain's verdict that finds a cost shift, else the last one's."""
-    series = (candidate.metric_kind, candidate.metric)
-    own = own_shares(matrix, series)
-    verdict = Verdict(True, 0.0, 0.0)
-    for domain in (caller_domain(matrix, series), class_domain(matrix, series)):
-        if domain is not None and verdict.passed:
-            rest = rest_shares(matrix, series, domain)
-            earlier = [rest_shares(day, series, domain) for day in days]
-            verdict = judge_cost_shift(own, rest, domain, earlier=earlier)
-    return verdict

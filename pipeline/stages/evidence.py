@@ -61,13 +61,24 @@ def _spans(
     return (max(first - span_s, scan.start), first), (last, scan.end)
 
 
+def changes_before_each(
+    store: Store, scan: Scan, candidates: Sequence[Candidate], workload: Workload
+) -> list[tuple[Change, ...]]:
+    """Return the changes deployed just before each candidate's change point, read once for all of them."""
+    if not candidates:
+        return []
+    tolerance_s, lookback_s = TOLERANCE_WINDOWS * workload.resolution_s, workload.lookback_s
+    times = [candidate.change_time for candidate in candidates]
+    rows = store.rows("changes", scan.service, min(times) - lookback_s, max(times) + tolerance_s + 1e-3)
+    changes = [change_from_json(row) for row in rows]
+    return [
+        candidate_changes(changes, time, lookback_s=lookback_s, tolerance_s=tolerance_s) for time in times
+    ]
+
+
 def changes_before(store: Store, scan: Scan, candidate: Candidate, workload: Workload) -> tuple[Change, ...]:
     """Return the changes deployed just before a candidate's change point."""
-    tolerance_s = TOLERANCE_WINDOWS * workload.resolution_s
-    time = candidate.change_time
-    rows = store.rows("changes", scan.service, time - workload.lookback_s, time + tolerance_s + 1e-3)
-    changes = [change_from_json(row) for row in rows]
-    return candidate_changes(changes, time, lookback_s=workload.lookback_s, tolerance_s=tolerance_s)
+    return changes_before_each(store, scan, [candidate], workload)[0]
 
 
 def cluster_by_time(candidates: Sequence[Candidate], gap_s: float) -> list[list[Candidate]]:

@@ -15,7 +15,7 @@ from pipeline.model import Candidate, Dropped, Outgoing, Record, Scan
 from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.base import Decoder
 from pipeline.stages.candidate_series import CandidateSeries
-from pipeline.stages.memory import recall, remember
+from pipeline.stages.memory import Memory, recall, remember
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 
@@ -82,7 +82,8 @@ class FilterStage:
             dropped += gone
         known: Sequence[Candidate] = ()
         if left and "same_regression" not in self._without:
-            known = recall(self._store, self.name, scan, self._workloads, same_workload=True)
+            memories = recall(self._store, self.name, scan, self._workloads, same_workload=True)
+            known = [memory.candidate for memory in memories]
         echoes = [
             judge_same_regression(
                 c,
@@ -96,7 +97,7 @@ class FilterStage:
         ]
         fresh, same = divide("same_regression", zip(left, echoes, strict=True))
         grown = tuple(c for c, verdict in zip(left, echoes, strict=True) if verdict.reason == GROWN)
-        remember(self._store, self.name, [(scan, (*fresh, *grown))])
+        remember(self._store, self.name, scan, [Memory(candidate) for candidate in (*fresh, *grown)])
         return replace(scan, candidates=fresh, dropped=(*dropped, *same), grown=grown)
 
 

@@ -6,6 +6,7 @@ scan that comes again after a crash tells the same again, under the same ids.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -20,6 +21,7 @@ from pipeline.codec.ledger import candidate_of_event
 from pipeline.detect.composition import CompositionConfig, with_dilution
 from pipeline.detect.cycle import DAY_S
 from pipeline.detect.normalise import values_and_weights
+from pipeline.errors import InvalidMessage
 from pipeline.model import Candidate, FloatArray, Scan, SeriesMatrix
 from pipeline.rootcause.lifecycle import (
     OpenRegression,
@@ -36,6 +38,8 @@ from pipeline.rootcause.lifecycle import (
 from pipeline.stages.evidence import changes_before
 from pipeline.storage.interface import SeriesName, Store
 from pipeline.workloads import Workload
+
+log = logging.getLogger(__name__)
 
 _MOST_PEERS = 1000  # regressions whose peers are remembered
 
@@ -55,12 +59,23 @@ class Follower:
     def follow(self, scan: Scan, workload: Workload) -> list[Update]:
         """Return what has become of the regressions that earlier scans of this workload reported."""
         found = open_regressions(self._store, scan)
-        if not found:
+        if not found and not scan.joined:
             return []
         resolved = _resolved(self._store, scan, workload, found, self._dilution)
         gone = {update.regression.id for update in resolved}
         left = [one for one in found if one.id not in gone]
-        return [*_grown(self._store, scan, workload, left), *resolved]
+        grown = _grown(self._store, scan, workload, left)
+        others = self._open_elsewhere(scan, found)
+        return [*_with_joined(scan, [*left, *others], grown), *resolved]
+
+    def _open_elsewhere(self, scan: Scan, found: Sequence[OpenRegression]) -> list[OpenRegression]:
+        """Return the regressions of other workloads that candidates of a scan belong to."""
+        missing = {joined.regression for joined in scan.joined} - {one.id for one in found}
+        return [
+            one
+            for regression in sorted(missing)
+            for one in open_regressions(self._store, scan, regression=regression)
+        ]
 
     def _dilution(self, scan: Scan, workload: Workload, one: OpenRegression, first: float) -> float:
         """Return the factor by which all shares of a service have moved since before a regression.
@@ -108,23 +123,34 @@ def _common_factor(then: SeriesMatrix, now: SeriesMatrix) -> float:
     return 1.0 if dilution is None else float(dilution[1])
 
 
-def open_regressions(store: Store, scan: Scan) -> list[OpenRegression]:
-    """Return the regressions that scans before this one reported and did not resolve, newest first."""
+def open_regressions(store: Store, scan: Scan, *, regression: str = "") -> list[OpenRegression]:
+    """Return the regressions that scans before this one reported and did not resolve, newest first.
+
+    They are those of the scan's workload, or the one of the id given, whatever its workload. What cannot be
+    read, as it was written by another version, is left out and logged.
+    """
     span = (scan.end - FOLLOW_S, scan.end)
-    rows = store.rows("regressions", scan.service, *span, workload=scan.workload)
+    if regression:
+        rows = store.rows("regressions", scan.service, *span, id=regression)
+        updates = store.rows("updates", scan.service, *span, regression=regression)
+    else:
+        rows = store.rows("regressions", scan.service, *span, workload=scan.workload)
+        updates = store.rows("updates", scan.service, *span, workload=scan.workload) if rows else []
     rows = [row for row in rows if row["detected_time"] < scan.end]
-    if not rows:
-        return []
-    told: dict[str, dict[Series, float]] = {}
-    resolved = set()
-    for row in store.rows("updates", scan.service, *span, workload=scan.workload):
-        if row["type"] == "resolved":
-            resolved.add(row["regression"])
-        else:
-            told.setdefault(row["regression"], {}).update(_told(row))
+    resolved = {row["regression"] for row in updates if row["type"] == "resolved"}
+    by_regression: dict[str, list[dict[str, Any]]] = {}
+    for row in updates:
+        if row["type"] != "resolved":
+            by_regression.setdefault(row["regression"], []).append(row)
     rows = [row for row in rows if row["id"] not in resolved]
     rows.sort(key=lambda row: (-row["detected_time"], row["id"]))
-    return [OpenRegression(row["id"], _reported(row), told.get(row["id"], {})) for row in rows]
+    found = []
+    for row in rows:
+        try:
+            found.append(_open_regression(row, by_regression.get(row["id"], ())))
+        except (ValueError, KeyError, TypeError, InvalidMessage) as error:
+            log.warning("regression %s is not followed: its stored event is unreadable: %s", row["id"], error)
+    return found
 
 
 def update_columns(updates: Sequence[Update], events: Sequence[bytes]) -> dict[str, list[Any]]:
@@ -147,15 +173,45 @@ def update_columns(updates: Sequence[Update], events: Sequence[bytes]) -> dict[s
     }
 
 
-def _reported(row: Mapping[str, Any]) -> Candidate:
-    return candidate_of_event(orjson.loads(row["event"])["data"])
+def _open_regression(row: Mapping[str, Any], updates: Sequence[Mapping[str, Any]]) -> OpenRegression:
+    """Return a regression with what updates told of it: later levels, and the series that joined it."""
+    candidate = candidate_of_event(orjson.loads(row["event"])["data"])
+    told: dict[Series, float] = {}
+    joined: list[Candidate] = []
+    for update in updates:
+        data = orjson.loads(update["event"])["data"]
+        told[(update["metric_kind"], update["metric"])] = update["level"]
+        if grown := data.get("grown"):
+            told[(grown["metric_kind"], grown["metric"])] = grown["after"]
+        defaults = {"kind": data["kind"], "p_value": 0.0}
+        joined += [candidate_of_event({**defaults, **member}) for member in data.get("joined", ())]
+    group = (*candidate.group, *joined)
+    return OpenRegression(row["id"], replace(candidate, group=group), told)
 
 
-def _told(row: Mapping[str, Any]) -> dict[Series, float]:
-    """Return the levels that an update told: of the regression's own metric, and of the series that grew."""
-    grown = orjson.loads(row["event"])["data"]["grown"]
-    own = (row["metric_kind"], row["metric"])
-    return {own: row["level"], (grown["metric_kind"], grown["metric"]): grown["after"]}
+def _with_joined(scan: Scan, found: Sequence[OpenRegression], updates: Sequence[Update]) -> list[Update]:
+    """Return the updates of a scan with the series that joined regressions, one update a regression.
+
+    A series that is part of a regression already, as another workload may see it, is no news.
+    """
+    by_id = {update.regression.id: update for update in updates}
+    for one in found:
+        news = [j.candidate for j in scan.joined if j.regression == one.id]
+        news = [c for c in news if one.member((c.metric_kind, c.metric)) is None]
+        if not news:
+            continue
+        own = (one.candidate.metric_kind, one.candidate.metric)
+        update = by_id.get(one.id) or Update(
+            kind="updated",
+            regression=one,
+            service=scan.service,
+            workload=scan.workload,
+            time=scan.end,
+            change_time=news[0].change_time,
+            level=one.last_level(own) or one.candidate.after,
+        )
+        by_id[one.id] = replace(update, joined=tuple(news))
+    return list(by_id.values())
 
 
 def _grown(store: Store, scan: Scan, workload: Workload, found: Sequence[OpenRegression]) -> list[Update]:

@@ -8,15 +8,24 @@ watermark that each of them waited for, as detect runs them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from pipeline.model import Candidate, Scan
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 
 
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A candidate that was passed on, and the id of the event it is part of; empty where that is not kept."""
+
+    candidate: Candidate
+    regression: str = ""
+
+
 def recall(
     store: Store, stage: str, scan: Scan, workloads: Mapping[str, Workload], *, same_workload: bool
-) -> list[Candidate]:
+) -> list[Memory]:
     """Return what ``stage`` passed on in earlier scans and this scan still sees, oldest first.
 
     Args:
@@ -34,38 +43,42 @@ def recall(
     equal = {"stage": stage} | ({"workload": scan.workload} if same_workload else {})
     rows = store.rows("memory", scan.service, scan.start, scan.end, **equal)
     return [
-        Candidate(
-            metric_kind=row["metric_kind"],
-            metric=row["metric"],
-            kind=row["kind"],
-            change_time=row["time"],
-            before=row["before"],
-            after=row["after"],
-            p_value=0.0,
-            statistic=0.0,
+        Memory(
+            Candidate(
+                metric_kind=row["metric_kind"],
+                metric=row["metric"],
+                kind=row["kind"],
+                change_time=row["time"],
+                before=row["before"],
+                after=row["after"],
+                p_value=0.0,
+                statistic=0.0,
+            ),
+            row["regression"],
         )
         for row in rows
         if turn(row["workload"], row["scan_end"]) < turn(scan.workload, scan.end)
     ]
 
 
-def remember(store: Store, stage: str, scans: Sequence[tuple[Scan, Sequence[Candidate]]]) -> None:
-    """Keep what ``stage`` passes on of each scan; repeating it changes nothing."""
-    rows = [(scan, candidate) for scan, candidates in scans for candidate in candidates]
-    if not rows:
+def remember(store: Store, stage: str, scan: Scan, passed: Sequence[Memory]) -> None:
+    """Keep what ``stage`` passes on of a scan; repeating it changes nothing."""
+    if not passed:
         return
+    candidates = [memory.candidate for memory in passed]
     store.insert(
         "memory",
         {
-            "stage": [stage] * len(rows),
-            "service": [scan.service for scan, _ in rows],
-            "workload": [scan.workload for scan, _ in rows],
-            "metric_kind": [candidate.metric_kind for _, candidate in rows],
-            "metric": [candidate.metric for _, candidate in rows],
-            "kind": [candidate.kind for _, candidate in rows],
-            "time": [candidate.change_time for _, candidate in rows],
-            "before": [candidate.before for _, candidate in rows],
-            "after": [candidate.after for _, candidate in rows],
-            "scan_end": [scan.end for scan, _ in rows],
+            "stage": [stage] * len(passed),
+            "service": [scan.service] * len(passed),
+            "workload": [scan.workload] * len(passed),
+            "metric_kind": [candidate.metric_kind for candidate in candidates],
+            "metric": [candidate.metric for candidate in candidates],
+            "kind": [candidate.kind for candidate in candidates],
+            "time": [candidate.change_time for candidate in candidates],
+            "before": [candidate.before for candidate in candidates],
+            "after": [candidate.after for candidate in candidates],
+            "scan_end": [scan.end] * len(passed),
+            "regression": [memory.regression for memory in passed],
         },
     )

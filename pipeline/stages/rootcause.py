@@ -11,16 +11,19 @@ from collections.abc import Mapping, Sequence
 from pipeline.codec.events import encode_event, regression_event, regression_id, update_event
 from pipeline.codec.ledger import dropped_entries, ledger_columns, reported_entries
 from pipeline.codec.scans import decode_scan
-from pipeline.gcpu.stacks import membership
-from pipeline.model import Candidate, Outgoing, Record, Regression, Scan, Suspect
-from pipeline.rootcause.ranking import RankingConfig, rank_suspects
+from pipeline.model import Outgoing, Record, Regression, Scan
+from pipeline.rootcause.gates import Gates
+from pipeline.rootcause.ranking import RankingConfig
 from pipeline.stages.base import Decoder
-from pipeline.stages.evidence import changes_before, stacks_around
 from pipeline.stages.following import Follower, update_columns
+from pipeline.stages.suspects import Findings, SuspectFinder
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 
 log = logging.getLogger(__name__)
+
+LEDGER_ROWS = 10_000
+"""Most rows of the ledger in one insert: a scan of a large service drops hundreds of thousands."""
 
 
 class RootcauseStage:
@@ -29,12 +32,17 @@ class RootcauseStage:
     name = "rootcause"
 
     def __init__(
-        self, *, store: Store, workloads: Sequence[Workload], config: RankingConfig | None = None
+        self,
+        *,
+        store: Store,
+        workloads: Sequence[Workload],
+        gates: Gates | None = None,
+        config: RankingConfig | None = None,
     ) -> None:
         self._store = store
         self._follower = Follower(store)
+        self._finder = SuspectFinder(store, gates=gates, config=config)
         self._workloads = {workload.name: workload for workload in workloads}
-        self._config = config or RankingConfig()
         self.inputs: Mapping[str, Decoder] = {"unique": decode_scan}
 
     def assigned(self, topic: str, partitions: Sequence[int]) -> None:
@@ -52,9 +60,9 @@ class RootcauseStage:
 
     def _judge(self, scan: Scan) -> list[bytes]:
         """Return a scan's events. They are kept at once: the next scan of the batch asks for them."""
-        regressions = [self._explain(scan, candidate) for candidate in scan.candidates]
-        detected = [encode_event(regression_event(regression, scan)) for regression in regressions]
         workload = self._workloads.get(scan.workload)
+        regressions = self._explain(scan, workload) if scan.candidates else []
+        detected = [encode_event(regression_event(regression, scan)) for regression in regressions]
         updates = self._follower.follow(scan, workload) if workload else []
         told = [encode_event(update_event(update)) for update in updates]
         if regressions:
@@ -69,37 +77,29 @@ class RootcauseStage:
             *(entry for scan in scans for entry in dropped_entries(scan)),
             *(entry for scan in scans for entry in reported_entries(scan)),
         ]
-        if entries:
-            self._store.insert("ledger", ledger_columns(entries))
+        for first in range(0, len(entries), LEDGER_ROWS):
+            self._store.insert("ledger", ledger_columns(entries[first : first + LEDGER_ROWS]))
 
-    def _explain(self, scan: Scan, candidate: Candidate) -> Regression:
-        return Regression(
-            id=regression_id(scan.service, scan.workload, candidate, scan.end),
-            service=scan.service,
-            workload=scan.workload,
-            candidate=candidate,
-            detected_time=scan.end,
-            suspects=self._suspects(scan, candidate),
-        )
-
-    def _suspects(self, scan: Scan, candidate: Candidate) -> tuple[Suspect, ...]:
-        workload = self._workloads.get(scan.workload)
+    def _explain(self, scan: Scan, workload: Workload | None) -> list[Regression]:
+        found: Sequence[Findings] = [Findings()] * len(scan.candidates)
         if workload is None:
             log.warning("no suspects sought: this worker does not know workload %s", scan.workload)
-            return ()
-        changes = changes_before(self._store, scan, candidate, workload)
-        if not changes or candidate.metric_kind == "service":
-            return ()
-        matrix = stacks_around(self._store, scan, [candidate], workload)
-        regressed = membership(matrix.stacks, [(candidate.metric_kind, candidate.metric)])[0]
-        return rank_suspects(
-            matrix,
-            regressed,
-            changes,
-            candidate.change_time,
-            lookback_s=workload.lookback_s,
-            config=self._config,
-        )
+        else:
+            found = self._finder.find(scan, workload)
+        servers = self._finder.servers(scan)
+        return [
+            Regression(
+                id=regression_id(scan.service, scan.workload, candidate, scan.end),
+                service=scan.service,
+                workload=scan.workload,
+                candidate=candidate,
+                detected_time=scan.end,
+                suspects=one.suspects,
+                stacks=one.stacks,
+                servers=servers,
+            )
+            for candidate, one in zip(scan.candidates, found, strict=True)
+        ]
 
     def _keep(self, regressions: Sequence[Regression], events: Sequence[bytes]) -> None:
         candidates = [regression.candidate for regression in regressions]

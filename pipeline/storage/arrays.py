@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pipeline.gcpu.count import stack_ids
 from pipeline.model import Change, FloatArray, MetricKind, MetricPoints, SeriesMatrix, StackMatrix
 from pipeline.storage.dense import DenseCounts, DenseStacks
-from pipeline.storage.interface import RowTable, SeriesName, Table
+from pipeline.storage.interface import RowTable, SeriesName, SeriesSource, Table
 from pipeline.storage.points import Frames, Points, SeriesKey, StackPoints
 from pipeline.storage.schema import COLUMNS, check_counted, is_time, prepare, to_ms
 
@@ -97,6 +97,7 @@ class _Service:
     loaded_totals: list[DenseCounts] = field(default_factory=list)
     loaded_stacks: list[DenseStacks] = field(default_factory=list)
     metrics: Points = field(default_factory=Points)
+    setup: Points = field(default_factory=Points)
     rows: dict[str, dict[tuple[Any, ...], tuple[Any, ...]]] = field(default_factory=dict)
 
 
@@ -147,7 +148,7 @@ class ArrayStore:
 
     def series(
         self,
-        source: Literal["gcpu", "service"],
+        source: SeriesSource,
         service: str,
         start: float,
         end: float,
@@ -160,8 +161,9 @@ class ArrayStore:
         totals = np.ones(windows)
         with self._lock:
             held = self._services.get(service) or _Service()
-            if source == "service":
-                series, matrix = held.metrics.means(*span, names)
+            if source != "gcpu":
+                metrics = held.setup if source == "setup" else held.metrics
+                series, matrix = metrics.means(*span, names)
             else:
                 series, matrix = _merged_series(
                     [
@@ -245,9 +247,9 @@ class ArrayStore:
             DenseStacks(ids, data.stacks, data.stack_samples, start_ms, to_ms(data.stack_window_s))
         )
         for points in data.metrics:
-            if not points.setup:
-                times_ms = np.rint(points.timestamps * 1000).astype(np.int64)
-                held.metrics.add_series(("service", points.metric), times_ms, points.values)
+            times_ms = np.rint(points.timestamps * 1000).astype(np.int64)
+            kept = held.setup if points.setup else held.metrics
+            kept.add_series(("service", points.metric), times_ms, points.values)
         if data.changes:
             names = [name for name in COLUMNS["changes"] if name != "service"]
             columns = {name: [getattr(change, name) for change in data.changes] for name in names}
@@ -287,12 +289,10 @@ def _add(table: Table, held: _Service, data: Mapping[str, list[Any]]) -> None:
         held.stacks.add(data["stack_id"], data["frames"], data["window"], data["width_s"], data["samples"])
         return
     if table == "metrics":
-        judged = [i for i, setup in enumerate(data["setup"]) if not setup]
-        data = {name: [values[i] for i in judged] for name, values in data.items()}
-        names = [("service", metric) for metric in data["metric"]]
-        held.metrics.add(
-            names, np.array(data["time"], dtype=np.int64), np.array(data["value"], dtype=np.float64)
-        )
+        times, values = np.array(data["time"], dtype=np.int64), np.array(data["value"], dtype=np.float64)
+        shown = np.array(data["setup"], dtype=np.bool_)
+        for kept, chosen in ((held.metrics, np.flatnonzero(~shown)), (held.setup, np.flatnonzero(shown))):
+            kept.add([("service", data["metric"][i]) for i in chosen], times[chosen], values[chosen])
         return
     names = (
         [_THE_TOTAL] * len(data["window"])

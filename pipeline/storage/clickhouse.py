@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, cast
+from typing import Any, cast
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pipeline.model import FloatArray, MetricKind, SeriesMatrix, StackMatrix
 from pipeline.storage import migrate
 from pipeline.storage.failures import translated
-from pipeline.storage.interface import RowTable, SeriesName, Table
+from pipeline.storage.interface import RowTable, SeriesName, SeriesSource, Table
 from pipeline.storage.schema import COLUMNS, check_counted, is_time, prepare, to_ms
 
 _UNLIMITED = str(1 << 40)
@@ -65,13 +65,13 @@ WHERE service = {service:String}
     AND ({every:UInt8} OR (kind, subroutine) IN arrayZip({kinds:Array(String)}, {names:Array(String)}))
 GROUP BY series, place
 """,
-    "service": """
+    "metrics": """
 SELECT
     cityHash64('service', metric) AS series,
     intDiv(toUnixTimestamp64Milli(time) - {start:Int64}, {resolution:Int64}) AS place,
     avg(value) AS count
 FROM metrics
-WHERE service = {service:String} AND setup = 0
+WHERE service = {service:String} AND setup = {setup:UInt8}
     AND time >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
     AND time < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
     AND ({every:UInt8} OR metric IN {names:Array(String)})
@@ -89,10 +89,10 @@ WHERE service = {service:String}
 GROUP BY kind, subroutine
 ORDER BY kind_name, subroutine
 """,
-    "service": """
+    "metrics": """
 SELECT 'service', toString(metric) AS metric_name, cityHash64('service', metric)
 FROM metrics
-WHERE service = {service:String} AND setup = 0
+WHERE service = {service:String} AND setup = {setup:UInt8}
     AND time >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
     AND time < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
     AND ({every:UInt8} OR metric IN {names:Array(String)})
@@ -175,7 +175,7 @@ class ClickHouseStore:
 
     def series(
         self,
-        source: Literal["gcpu", "service"],
+        source: SeriesSource,
         service: str,
         start: float,
         end: float,
@@ -186,15 +186,17 @@ class ClickHouseStore:
         if names is not None and any(_url_bytes(key) > _PART_BYTES for key in names):
             return _only(names, self.series(source, service, start, end, resolution_s))
         bounds = {"start": to_ms(start), "end": to_ms(end), "resolution": to_ms(resolution_s)}
-        values = {"service": service, **bounds}
+        table = "gcpu" if source == "gcpu" else "metrics"
+        which = {} if source == "gcpu" else {"setup": int(source == "setup")}
+        values = {"service": service, **which, **bounds}
         windows = max(0, -(-(bounds["end"] - bounds["start"]) // bounds["resolution"]))
         # Counts before names: what arrives between the two queries has a name at least.
         parts = [{**values, **asked} for asked in _asked(source, names)]
-        counts = np.concatenate([np.empty(0, _NUMBERS), *(self._numbers(_COUNTS[source], p) for p in parts)])
-        told = [self._columns(_NAMES[source], 3, part) for part in parts]
+        counts = np.concatenate([np.empty(0, _NUMBERS), *(self._numbers(_COUNTS[table], p) for p in parts)])
+        told = [self._columns(_NAMES[table], 3, part) for part in parts]
         kinds, known, keys = ([cell for part in told for cell in part[i]] for i in range(3))
         row, found = _rows_of(counts["series"], np.asarray(keys, dtype=np.uint64))
-        matrix = np.full((len(found), windows), np.nan if source == "service" else 0.0)
+        matrix = np.full((len(found), windows), 0.0 if source == "gcpu" else np.nan)
         matrix[row, counts["place"]] = counts["count"]
         return SeriesMatrix(
             start=start,
@@ -202,7 +204,7 @@ class ClickHouseStore:
             kinds=tuple(cast("MetricKind", kinds[index]) for index in found),
             names=tuple(known[index] for index in found),
             samples=matrix,
-            totals=np.ones(windows) if source == "service" else self._totals(values, windows),
+            totals=self._totals(values, windows) if source == "gcpu" else np.ones(windows),
         )
 
     def stacks(self, service: str, before: tuple[float, float], after: tuple[float, float]) -> StackMatrix:
@@ -295,9 +297,7 @@ class ClickHouseStore:
             return found if len(found) else np.empty(0, _NUMBERS)
 
 
-def _asked(
-    source: Literal["gcpu", "service"], names: Sequence[SeriesName] | None
-) -> Iterator[dict[str, Any]]:
+def _asked(source: SeriesSource, names: Sequence[SeriesName] | None) -> Iterator[dict[str, Any]]:
     """Yield the parameters that choose series, in parts that each fit into a URL.
 
     Parts hold series in order, so that rows stay sorted when the parts are put together.
@@ -307,7 +307,7 @@ def _asked(
         return
     part: list[SeriesName] = []
     size = 0
-    for key in sorted({key for key in names if (key[0] == "service") == (source == "service")}, key=_bytes):
+    for key in sorted({key for key in names if (key[0] == "service") != (source == "gcpu")}, key=_bytes):
         if part and size + _url_bytes(key) > _PART_BYTES:
             yield _chosen(part)
             part, size = [], 0

@@ -16,6 +16,9 @@ RowTable = Literal["changes", "regressions", "updates", "ledger", "scans", "memo
 
 Table = CountTable | RowTable
 
+SeriesSource = Literal["gcpu", "service", "setup"]
+"""What series are read from: stack samples, service-level metrics, set-up metrics."""
+
 SeriesName = tuple[str, str]
 """Kind and name of a series."""
 
@@ -49,7 +52,7 @@ class Store(Protocol):
 
     def series(
         self,
-        source: Literal["gcpu", "service"],
+        source: SeriesSource,
         service: str,
         start: float,
         end: float,
@@ -59,8 +62,9 @@ class Store(Protocol):
         """Return every series of a service in [start, end) by windows, sorted by kind and name.
 
         ``gcpu`` gives subroutines, endpoints and metadata; ``service`` the service-level metrics, set-up
-        metrics left out. With ``names`` only those of them are read; one without data in the span is absent,
-        as it is without ``names``. Totals are the service's in any case.
+        metrics left out; ``setup`` the set-up metrics alone, whose kind is ``service`` too. With ``names``
+        only those of them are read; one without data in the span is absent, as it is without ``names``.
+        Totals are the service's in any case.
         """
 
     def stacks(self, service: str, before: tuple[float, float], after: tuple[float, float]) -> StackMatrix:

@@ -32,7 +32,7 @@ COLUMNS: Mapping[Table, Mapping[str, str]] = {
     "changes": {
         **{"id": "String", "service": _NAME, "time": _TIME},
         **{"title": "String", "author": "String", "summary": "String"},
-        **{"files": _TEXTS, "subroutines": _TEXTS, "gates": _TEXTS},
+        **{"files": _TEXTS, "subroutines": _TEXTS, "gates": _TEXTS, "content": "String"},
     },
     "regressions": {
         **{"id": "String", "service": _NAME, "workload": _NAME, "metric_kind": _NAME, "metric": "String"},
@@ -52,6 +52,7 @@ COLUMNS: Mapping[Table, Mapping[str, str]] = {
         **{"metric_kind": _NAME, "metric": "String", "kind": _NAME, "change_time": _TIME},
         **{"before": "Float64", "after": "Float64", "p_value": "Float64", "statistic": "Float64"},
         **{"step": _NAME, "value": "Float64", "bound": "Float64", "reason": "String", "passed": "String"},
+        **{"domains": "String"},
     },
     "scans": {
         **{"service": _NAME, "workload": _NAME, "time": _TIME, "series": "UInt32", "candidates": "UInt32"},
@@ -59,6 +60,7 @@ COLUMNS: Mapping[Table, Mapping[str, str]] = {
     "memory": {
         **{"stage": _NAME, "service": _NAME, "workload": _NAME, "metric_kind": _NAME, "metric": "String"},
         **{"kind": _NAME, "time": _TIME, "before": "Float64", "after": "Float64", "scan_end": _TIME},
+        **{"regression": "String"},
     },
 }
 

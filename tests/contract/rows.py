@@ -79,7 +79,7 @@ def metrics(service: str, points: Sequence[tuple[str, float, float]], setup: int
 def change(service: str, number: str, time: float, **given: Any) -> Columns:
     row = {
         **{"id": number, "service": service, "time": time, "title": f"change {number}", "author": "Ada"},
-        **{"summary": "", "files": ["a.py", "b.py"], "subroutines": ["a.f"], "gates": []},
+        **{"summary": "", "files": ["a.py", "b.py"], "subroutines": ["a.f"], "gates": [], "content": ""},
         **given,
     }
     return {name: [value] for name, value in row.items()}

@@ -273,7 +273,18 @@ def test_metrics_are_means_with_nan_where_nothing_was_measured(store: Store, ser
     np.testing.assert_array_equal(found.totals, [1, 1, 1])
 
 
-@pytest.mark.parametrize("source", ["gcpu", "service"])
+def test_setup_metrics_are_a_source_of_their_own(store: Store, service_name: str) -> None:
+    store.insert("metrics", metrics(service_name, [("latency", T0, 1.0)]))
+    points = [("version", T0, 3.0), ("version", T0 + MINUTE, 5.0), ("share", T0, 0.5)]
+    store.insert("metrics", metrics(service_name, points, setup=1))
+    found = store.series("setup", service_name, T0, T0 + 2 * MINUTE, MINUTE)
+    assert (found.kinds, found.names) == (("service", "service"), ("share", "version"))
+    np.testing.assert_array_equal(found.samples, [[0.5, np.nan], [3.0, 5.0]])
+    asked = store.series("setup", service_name, T0, T0 + MINUTE, MINUTE, [("service", "version")])
+    assert (asked.names, asked.samples.tolist()) == (("version",), [[3.0]])
+
+
+@pytest.mark.parametrize("source", ["gcpu", "service", "setup"])
 def test_an_unknown_service_has_no_series(store: Store, service_name: str, source: Any) -> None:
     found = store.series(source, service_name, T0, T0 + 3 * MINUTE, MINUTE)
     assert (found.kinds, found.names, found.samples.shape) == ((), (), (0, 3))
@@ -366,7 +377,7 @@ def test_a_later_row_replaces_the_earlier_one(store: Store, service_name: str) -
     assert [(row["id"], row["title"]) for row in found] == [("2", "change 2"), ("1", "final")]
     assert found[1] == {
         **{"id": "1", "service": service_name, "time": T0 + 10, "title": "final", "author": "Ada"},
-        **{"summary": "", "files": ["a.py", "b.py"], "subroutines": ["a.f"], "gates": ["g"]},
+        **{"summary": "", "files": ["a.py", "b.py"], "subroutines": ["a.f"], "gates": ["g"], "content": ""},
     }
 
 
@@ -432,6 +443,7 @@ LINE: dict[str, Any] = {
     **{"metric_kind": "subroutine", "metric": "a.f", "kind": "short_term", "change_time": T0 - 12.0},
     **{"before": 0.01, "after": 0.015, "p_value": 1e-300, "statistic": 40.5},
     **{"step": "went_away", "value": 0.25, "bound": 0.5, "reason": "it's gone", "passed": "[]"},
+    **{"domains": "[]"},
 }
 
 

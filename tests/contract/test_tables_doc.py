@@ -40,7 +40,7 @@ def dsn(store_dsn: str) -> str:
         store.insert("gcpu", {**counted, **hit, "samples": [2, 1, 1]})
         store.insert("stacks", {**counted, **frames, "samples": [2, 1, 1], "width_s": [600.0] * size})
         store.insert("metrics", {**shared, **latency, "time": [window] * size})
-        texts: Columns = {name: [""] for name in ("author", "summary")}
+        texts: Columns = {name: [""] for name in ("author", "summary", "content")}
         lists: Columns = {name: [[]] for name in ("files", "subroutines", "gates")}
         change: Columns = {"id": ["c"], "service": ["shop"], "time": [window], "title": ["faster"]}
         for _ in range(2):

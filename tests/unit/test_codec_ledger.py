@@ -19,11 +19,15 @@ from pipeline.codec.ledger import (
     reported_entries,
 )
 from pipeline.errors import InvalidMessage
-from pipeline.model import Candidate, Dropped, Judgement, Regression, Scan
+from pipeline.model import Candidate, DomainVerdict, Dropped, Judgement, Regression, Scan
 from tests.builders import build_candidate
 
 T0 = 1_700_000_000.0
 TRAIL = (Judgement("went_away", 0.9, 0.5, "still there"), Judgement("threshold", 0.1, 0.03))
+DOMAINS = (
+    DomainVerdict("callers: shop.a, shop.b", "new", 0.0, 0.2, 1.0, 0.5),
+    DomainVerdict("class: shop", "rose", 0.2, 0.3, 0.9, 0.5),
+)
 FIRST = replace(build_candidate("shop.f", change_time=T0 + 35), passed=TRAIL)
 SECOND = replace(build_candidate("shop.g", change_time=T0 + 40), group=(build_candidate("shop.h"),))
 SCAN = Scan(
@@ -96,10 +100,23 @@ def test_the_event_of_a_reported_one_tells_the_same() -> None:
     assert found == replace(entry, scan=WINDOWS, candidate=replace(entry.candidate, group=members))
 
 
+def test_what_cost_domains_said_survives_a_line_an_event_and_a_row() -> None:
+    candidate = replace(build_candidate("shop.f", change_time=T0 + 35), domains=DOMAINS)
+    (entry,) = reported_entries(replace(SCAN, candidates=(candidate,)))
+    line = entry_to_json(entry)
+    assert "domains" not in line["candidate"], "told once"
+    assert entry_from_json(line).candidate.domains == DOMAINS
+    event = regression_event(Regression(entry.id, "shop", "live", candidate, SCAN.end), SCAN)
+    assert entry_from_json(event).candidate.domains == DOMAINS
+    (row,) = rows([entry])
+    assert entry_from_row(row).candidate.domains == DOMAINS
+    assert entry_from_row({**row, "domains": ""}).candidate.domains == (), "a row of an older version"
+
+
 def test_a_line_of_an_older_version_gets_its_id() -> None:
     (entry,) = dropped_entries(SCAN)
     line = entry_to_json(entry)
-    del line["id"], line["passed"]
+    del line["id"], line["passed"], line["domains"]
     found = entry_from_json(line)
     assert (found.id, found.candidate.passed) == (entry.id, ())
 
@@ -114,6 +131,8 @@ def test_a_line_of_an_older_version_gets_its_id() -> None:
         ({"statistic": "much"}, "statistic: should be a number"),
         ({"step": 3}, "step: should be a string"),
         ({"passed": [3]}, "passed: each should be an object"),
+        ({"domains": [3]}, "domains: each should be an object"),
+        ({"domains": [{"domain": "class: f", "finding": "vanished"}]}, "unknown finding 'vanished'"),
     ],
 )
 def test_what_is_no_line_is_refused(alteration: dict[str, Any], message: str) -> None:

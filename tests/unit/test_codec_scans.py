@@ -18,7 +18,7 @@ from pipeline.codec.scans import (
     split_scan,
 )
 from pipeline.errors import InvalidMessage
-from pipeline.model import Candidate, Dropped, Judgement, Progress, Scan
+from pipeline.model import Candidate, DomainVerdict, Dropped, Judgement, Progress, Scan
 from pipeline.topics import load_topics
 
 T0 = 1_760_000_000.0
@@ -95,6 +95,13 @@ CANDIDATE_JSON = candidate_to_json(CANDIDATE)
         ({"candidates": [{**CANDIDATE_JSON, "passed": {}}]}, "passed: should be a list, not an object"),
         ({"candidates": [{**CANDIDATE_JSON, "passed": [3]}]}, "passed: each should be an object"),
         ({"candidates": [{**CANDIDATE_JSON, "passed": [{"step": "s"}]}]}, "statistic: missing"),
+        ({"candidates": [{**CANDIDATE_JSON, "domains": {}}]}, "domains: should be a list, not an object"),
+        ({"candidates": [{**CANDIDATE_JSON, "domains": [3]}]}, "domains: each should be an object"),
+        (
+            {"candidates": [{**CANDIDATE_JSON, "domains": [{"finding": "fell"}]}]},
+            "domains: unknown finding 'fell'",
+        ),
+        ({"candidates": [{**CANDIDATE_JSON, "domains": [{"finding": "new"}]}]}, "domain: missing"),
         ({"grown": {}}, "grown: should be a list, not an object"),
         ({"grown": [3]}, "candidates: each should be an object"),
         ({"dropped": [3]}, "dropped: each should be an object"),
@@ -119,6 +126,16 @@ def test_what_steps_decided_travels_along() -> None:
         group=(replace(CANDIDATE, metric="member", passed=(Judgement("went_away", 0.0, 1.0),)),),
     )
     scan = replace(SCAN, candidates=(judged, CANDIDATE), dropped=(replace(DROPPED, candidate=judged),))
+    assert decode_scan(encode_scan(scan)) == scan
+
+
+def test_what_cost_domains_said_travels_along() -> None:
+    domains = (
+        DomainVerdict("callers: shop.page", "rose", 0.25, 1 / 3, 0.9, 0.5),
+        DomainVerdict("class: shop.Cart", "too large", 0.5, 0.5, -3.0, -12.5),
+    )
+    passed, dropped = replace(CANDIDATE, domains=domains), replace(CANDIDATE, domains=domains[:1])
+    scan = replace(SCAN, candidates=(passed,), dropped=(Dropped(dropped, "cost_shift", 0.0, 0.5, "why"),))
     assert decode_scan(encode_scan(scan)) == scan
 
 
@@ -183,3 +200,12 @@ def test_a_full_part_fits_into_its_topic() -> None:
     scan = Scan("shop", "live", T0, T0, T0, T0, 9, (), (dropped,) * MAX_PART_ITEMS)
     (part,) = split_scan(scan)
     assert len(encode_scan(part)) < load_topics()["change-points"].max_message_bytes
+
+
+def test_verdicts_of_domains_count_for_a_part() -> None:
+    verdict = DomainVerdict("callers: " + "shop.x" * 100, "too large", 1 / 3, 2 / 3, 1 / 7, -1 / 3)
+    judged = replace(CANDIDATE, domains=(verdict,) * 9)
+    parts = split_scan(replace(SCAN, candidates=(judged,) * 500, dropped=()))
+    assert [len(part.candidates) for part in parts] == [300, 200]
+    most = load_topics()["unique"].max_message_bytes
+    assert max(len(encode_scan(part)) for part in parts) < most

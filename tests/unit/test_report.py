@@ -16,10 +16,12 @@ from pipeline.errors import InvalidMessage
 from pipeline.model import (
     Candidate,
     Change,
+    DomainVerdict,
     MetricKind,
     Regression,
     Scan,
     SeriesMatrix,
+    StackChange,
     StackMatrix,
     Suspect,
 )
@@ -120,6 +122,92 @@ def test_a_page_says_what_happened(live: Workload) -> None:
     assert text.count("<polyline") == 1
 
 
+DOMAINS = (
+    DomainVerdict("class: shop", "too large", 0.9, 0.95, 0.3, -2.0),
+    DomainVerdict("callers: shop.find", "rose", 0.1, 0.18, 0.97, 0.5),
+    DomainVerdict("module: shop.new", "new", 0.0, 0.12, 1.0, 0.5),
+)
+LINES = (
+    StackChange(("main", "loop", "shop.find", "shop.rank"), 0.03, 0.1),
+    StackChange(("main", "loop", "…", "shop.rank", "shop.sort", "…"), 0.01, 0.005),
+)
+
+
+def test_a_page_tells_why_it_is_no_cost_shift(live: Workload) -> None:
+    shown = visible(page(regression(candidate(domains=DOMAINS)), live))
+
+    rose = "callers: shop.find rose with it: the cost is new 10.00 % 18.00 % 97 % 50 %"
+    large = "class: shop is too large to tell such a change from its own noise 90.00 % 95.00 % – –"
+    assert shown.index(rose) < shown.index(large) < shown.index("module: shop.new did not exist before")
+
+
+def test_a_page_shows_which_stacks_changed(live: Workload) -> None:
+    text = page(replace(regression(candidate()), stacks=LINES), live)
+
+    shown = visible(text)
+    assert "All begin with main › loop ." in shown
+    assert "+7.00 3.00 % 10.00 % shop.find › shop.rank" in shown
+    assert "-0.50 1.00 % 0.50 % … › shop.rank › shop.sort › …" in shown
+    stacks = text[text.index('id="h-stacks"') : text.index('id="h-flame"')]
+    assert stacks.count("<mark><code>shop.rank</code></mark>") == 3, "in the note and in each line"
+    assert re.findall(r"width: (\d+)%", stacks) == ["100", "7"]
+
+
+def test_one_stack_is_shown_whole(live: Workload) -> None:
+    shown = visible(page(replace(regression(candidate()), stacks=LINES[:1]), live))
+
+    assert "All begin with" not in shown
+    assert "main › loop › shop.find › shop.rank" in shown
+
+
+def test_factors_are_drawn_and_explained(live: Workload) -> None:
+    factors = {"attribution": 0.98, "text": 0.4, "moon": 2.0}
+    text = page(regression(candidate(), replace(suspect(), factors=factors)), live)
+
+    shown = visible(text)
+    assert "attribution 0.98 share of the regression from stacks" in shown
+    assert "moon 2.00" in shown, "a factor of another version"
+    table = text[text.index('<table class="factors"') :].split("</table>")[0]
+    assert re.findall(r"width: (\d+)%", table) == ["98", "100", "40"]
+
+
+@pytest.mark.parametrize(
+    ("servers", "told"),
+    [(500_000.0, "servers it takes 40,000 of 500,000"), (2.0, "servers it takes 0.16 of 2")],
+)
+def test_the_waste_is_told_in_servers(live: Workload, servers: float, told: str) -> None:
+    assert told in visible(page(replace(regression(candidate()), servers=servers), live))
+
+
+def test_what_is_not_known_is_not_told(live: Workload) -> None:
+    """Also an event from before there were domains, stacks and servers."""
+    event = regression_event(regression(candidate()))
+    for added in ("cost_domains", "stacks", "servers", "waste_servers", "group_size"):
+        del event["data"][added]
+    matrix = series(("subroutine", "shop.rank"))
+    shown = visible(render_report(ReportData(event, scan_windows(event, live), matrix, STACKS)))
+
+    for absent in ("Cost domains", "Which stacks changed", "servers it takes"):
+        assert absent not in shown
+
+
+def test_a_group_that_was_cut_says_so(live: Workload) -> None:
+    event = regression_event(regression(candidate(group=(candidate("/a", "endpoint"),))))
+    event["data"]["group_size"] = 700
+    matrix = series(("subroutine", "shop.rank"))
+
+    shown = visible(render_report(ReportData(event, scan_windows(event, live), matrix, STACKS)))
+
+    assert "And 699 more, which the event leaves out." in shown
+
+
+def test_the_smallest_regressions_have_digits(live: Workload) -> None:
+    shown = visible(page(regression(candidate(before=0.0001, after=0.00015)), live))
+
+    assert "went from 0.01 % to 0.015 %" in shown
+    assert "+0.005 points" in shown
+
+
 def test_a_page_needs_no_network(live: Workload) -> None:
     text = page(regression(candidate(), suspect()), live)
 
@@ -131,7 +219,13 @@ def test_a_page_needs_no_network(live: Workload) -> None:
 
 def test_hostile_text_stays_text(live: Workload) -> None:
     member = candidate(HOSTILE + "member", "endpoint")
-    found = regression(candidate(HOSTILE, group=(member,)), suspect(HOSTILE, HOSTILE), service=HOSTILE)
+    domain = DomainVerdict(HOSTILE, "rose", 0.1, 0.2, 1.0, 0.5)
+    found = replace(
+        regression(
+            candidate(HOSTILE, group=(member,), domains=(domain,)), suspect(HOSTILE, HOSTILE), service=HOSTILE
+        ),
+        stacks=(StackChange((HOSTILE, "x"), 0.1, 0.2), StackChange((HOSTILE, "y"), 0.1, 0.2)),
+    )
     stacks = replace(STACKS, stacks=(("main", HOSTILE), ("main", "<b>x</b>"), ("main", "y")))
     clean = page(regression(candidate(group=(candidate("/a", "endpoint"),)), suspect()), live, stacks=stacks)
 
@@ -217,6 +311,11 @@ def test_an_event_that_lacks_something_is_refused(live: Workload, missing: str) 
         pytest.param("root_causes", [{"score": 1, "factors": {}, "change": {"id": "a"}}], id="half a change"),
         pytest.param("p_value", "small", id="text for a number"),
         pytest.param("relative", "much", id="text for a relative change"),
+        pytest.param("cost_domains", [{"domain": "a", "finding": "odd"}], id="unknown finding"),
+        pytest.param("cost_domains", "class: a", id="domains that are a text"),
+        pytest.param("stacks", [["main", "f"]], id="stack without shares"),
+        pytest.param("stacks", [{"stack": ["f", 1], "before": 0, "after": 1}], id="frame that is a number"),
+        pytest.param("group_size", "many", id="text for a count"),
     ],
 )
 def test_an_event_with_something_wrong_is_refused(live: Workload, field: str, wrong: object) -> None:

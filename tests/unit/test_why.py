@@ -18,7 +18,17 @@ from pipeline.backtest.funnel import STEPS
 from pipeline.cli import run
 from pipeline.codec.events import regression_event, regression_id, update_event
 from pipeline.codec.ledger import dropped_entries, entry_to_json, reported_entries
-from pipeline.model import Change, Dropped, FloatArray, Judgement, Record, Regression, Scan, Suspect
+from pipeline.model import (
+    Change,
+    DomainVerdict,
+    Dropped,
+    FloatArray,
+    Judgement,
+    Record,
+    Regression,
+    Scan,
+    Suspect,
+)
 from pipeline.report.chart import draw_chart
 from pipeline.report.explain import explain, number
 from pipeline.report.study import study
@@ -101,6 +111,55 @@ def test_a_reported_one_has_its_suspects_and_what_followed() -> None:
     assert story.suspects == ("f67ada14f Round <b>twice</b> by Ada, score 0.90",)
     assert story.later == ("resolved since 2023-11-14 22:14:50 UTC: 10.1 %, 2% of the change",)
     assert all(step.passed for step in story.steps)
+
+
+DOMAINS = (
+    DomainVerdict("callers: cart.pay", "rose", 0.2, 0.26, 0.98, 0.5),
+    DomainVerdict("module: cart", "new", 0.0, 0.2, 1.0, 0.5),
+    DomainVerdict("class: cart.Tax", "shifted", 0.3, 0.301, 0.02, 0.5),
+)
+
+
+def test_a_cost_shift_is_explained_by_its_domains() -> None:
+    shifted = Dropped(replace(LOST, domains=DOMAINS), "cost_shift", 0.02, 0.5, "cost shift: class: cart.Tax")
+    (entry,) = dropped_entries(replace(SCAN, dropped=(shifted,)))
+    story = explain(entry)
+    assert story.outcome == "Step cost_shift dropped it: cost shift: class: cart.Tax."
+    assert story.domains == (
+        "class: cart.Tax (30 % → 30.1 %) did not rise with it: the cost came from within; "
+        "2% of the rise that a regression brings, against 50%",
+        "callers: cart.pay (20 % → 26 %) rose with it: the cost is new; "
+        "98% of the rise that a regression brings, against 50%",
+        "module: cart (0 % → 20 %) did not exist before: there was no cost in it to move",
+    )
+
+
+def test_of_many_domains_the_first_are_told() -> None:
+    many = tuple(replace(DOMAINS[0], domain=f"class: c{n}") for n in range(30)) + DOMAINS[2:]
+    (entry,) = reported_entries(replace(SCAN, candidates=(replace(FOUND, domains=many),)))
+    domains = explain(entry).domains
+    assert domains[0].startswith("class: cart.Tax")
+    assert (len(domains), domains[-1]) == (9, "and 23 more")
+
+
+@pytest.mark.parametrize(
+    ("alteration", "told"),
+    [
+        pytest.param({"grown": True}, "grown since", id="grown"),
+        pytest.param({"joined": 2}, "joined by j0, j1 since", id="joined"),
+        pytest.param({"grown": True, "joined": 9}, "grown, joined by j0, j1, j2 and 6 more since", id="both"),
+    ],
+)
+def test_an_update_says_what_it_is_about(alteration: dict[str, int], told: str) -> None:
+    update = replace(
+        GONE,
+        kind="updated",
+        grown=replace(FOUND, before=0.16, after=0.2) if alteration.get("grown") else None,
+        joined=tuple(replace(FOUND, metric=f"j{n}") for n in range(alteration.get("joined", 0))),
+    )
+    (entry,) = reported_entries(SCAN)
+    (later,) = explain(entry, updates=[update_event(update)]).later
+    assert later.startswith(told)
 
 
 def test_a_metric_has_its_own_unit_and_may_fall() -> None:
@@ -209,6 +268,11 @@ def test_a_season_is_shown_where_there_is_one() -> None:
 
 # The command on files
 
+DOMAIN = {
+    **{"domain": "class: cart", "finding": "shifted", "before": 0.3, "after": 0.301},
+    **{"statistic": 0.02, "bound": 0.5},
+}
+
 
 def test_a_dropped_one_is_told_and_drawn(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["why", DROPPED[:6], "--ledger", "ledger.jsonl", "--data", "data"]) == 0
@@ -217,6 +281,21 @@ def test_a_dropped_one_is_told_and_drawn(folder: Path, capsys: pytest.CaptureFix
     assert "✗ threshold" in out
     assert "▲ 2023-11-14 22:14:18 UTC" in out
     assert "\x1b" not in out, "no colour where nobody sees it"
+
+
+def test_the_page_and_the_terminal_show_cost_domains(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = json.loads((folder / "ledger.jsonl").read_text())
+    domain = {**DOMAIN, "domain": "class: <i>cart</i>"}
+    (folder / "shift.jsonl").write_text(json.dumps({**line, "step": "cost_shift", "domains": [domain]}))
+    arguments = ["why", DROPPED, "--ledger", "shift.jsonl", "--data", "data"]
+    assert run(arguments) == 0
+    assert "domain   class: <i>cart</i> (30 % → 30.1 %) did not rise with it" in capsys.readouterr().out
+    assert run([*arguments, "-o", "why.html"]) == 0
+    text = (folder / "why.html").read_text(encoding="utf-8")
+    assert "class: &lt;i&gt;cart" in text
+    assert "did not rise with it: the cost came from within</td>" in text
 
 
 def test_a_reported_one_is_found_in_the_events(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

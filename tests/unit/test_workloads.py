@@ -97,6 +97,13 @@ def test_a_file_holds_a_list(tmp_path: Path) -> None:
     assert (other.extended_s, other.wait_s, other.lookback_s) == (0.0, 5 * MINUTE, DAY)
 
 
+def test_cost_domains_of_ones_own(tmp_path: Path) -> None:
+    raw = {**GOOD, "cost_domains": [{"name": "cart", "subroutines": ["shop.cart.*", "re:pay_.*"]}]}
+    (workload,) = read_workload_file(write(tmp_path, raw))
+    (domain,) = workload.cost_domains
+    assert (domain.name, domain.subroutines) == ("cart", ("shop.cart.*", "re:pay_.*"))
+
+
 def test_presets_and_files_mix_in_the_order_given(tmp_path: Path) -> None:
     found = load_workloads(["live", str(write(tmp_path, GOOD)), "ct-demand"])
     assert [workload.name for workload in found] == ["live", "mine", "ct-demand"]
@@ -136,6 +143,16 @@ def test_presets_and_files_mix_in_the_order_given(tmp_path: Path) -> None:
             id="broken windows",
         ),
         pytest.param({"name": "a b"}, "a b: name: ", id="name with a space"),
+        pytest.param(
+            {"cost_domains": [{"name": "cart", "subroutines": ["re:("]}]},
+            "mine: cost_domains.0.subroutines: 're:(' is no regular expression",
+            id="broken pattern of a cost domain",
+        ),
+        pytest.param(
+            {"cost_domains": [{"name": "cart", "subroutines": []}]},
+            "mine: cost_domains.0.subroutines: ",
+            id="cost domain of nothing",
+        ),
     ],
 )
 def test_a_mistake_is_named_by_file_workload_and_key(

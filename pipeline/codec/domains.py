@@ -1,0 +1,45 @@
+"""What cost domains said of a candidate, as JSON: the same in scans, ledger lines and events."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, get_args
+
+from pipeline.codec import fields
+from pipeline.errors import InvalidMessage
+from pipeline.model import DomainFinding, DomainVerdict
+
+if TYPE_CHECKING:
+    from pipeline.codec.schema import scans as shapes
+
+
+def domain_to_json(verdict: DomainVerdict) -> shapes.DomainVerdict:
+    """Return a cost domain's verdict as a JSON object."""
+    return {
+        "domain": verdict.domain,
+        "finding": verdict.finding,
+        "before": verdict.before,
+        "after": verdict.after,
+        "statistic": verdict.statistic,
+        "bound": verdict.bound,
+    }
+
+
+def domain_from_json(raw: object) -> DomainVerdict:
+    """Check a cost domain's verdict that is already parsed.
+
+    Raises:
+        InvalidMessage: the field that is missing or wrong.
+    """
+    if not isinstance(raw, dict):
+        raise InvalidMessage("domains: each should be an object")
+    finding = fields.text(raw, "finding")
+    if finding not in get_args(DomainFinding):
+        raise InvalidMessage(f"domains: unknown finding {finding[:40]!r}")
+    return DomainVerdict(
+        domain=fields.text(raw, "domain", limit=4 * fields.MAX_NAME),  # the names of several callers
+        finding=finding,  # type: ignore[arg-type]  # one of the literal's values, just checked
+        before=fields.number(raw, "before"),
+        after=fields.number(raw, "after"),
+        statistic=fields.number(raw, "statistic"),
+        bound=fields.number(raw, "bound"),
+    )

@@ -1,0 +1,214 @@
+"""What leaves: CloudEvents 1.0 in structured mode. docs/events.md tells how to use them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict  # pydantic cannot read typing.TypedDict before Python 3.12
+
+from pipeline.codec.schema.scans import DomainVerdict, Judgement
+from pipeline.codec.schema.types import Count, Name, UtcTime, documented
+from pipeline.model import MetricKind, RegressionKind
+
+
+@documented
+class Member(TypedDict):
+    """One series and its change. Levels are gCPU ratios, or in the metric's own unit."""
+
+    metric: Name
+    metric_kind: MetricKind
+    change_time: UtcTime
+    before: float
+    after: float
+    delta: float
+    """After minus before."""
+    relative: float | None
+    """The change as a share of the level before; null for what did not exist before."""
+
+
+@documented
+class ToldChange(TypedDict):
+    """A deployed change. Long texts and lists are cut; the whole is in the table changes under its id."""
+
+    id: str
+    service: str
+    time: float
+    """When it was deployed, in seconds since the epoch."""
+    title: str
+    author: str
+    summary: str
+    files: list[str]
+    subroutines: list[str]
+    gates: list[str]
+    cut: NotRequired[Literal[True]]
+    """Stands where something was cut."""
+
+
+@documented
+class Suspect(TypedDict):
+    """A change that may have caused the regression."""
+
+    change: ToldChange
+    score: Annotated[float, Field(ge=0, le=1)]
+    """The confidence that it is the culprit."""
+    factors: dict[str, float]
+    """Attribution, recency, text, correlation: what the score is made of, as far as it could be computed."""
+
+
+@documented
+class StackChange(TypedDict):
+    """By how much stacks changed, as shares of all the service's samples."""
+
+    stack: list[str]
+    """From the root to the leaf; an element … stands for frames left out or frames that differ."""
+    before: float
+    after: float
+
+
+@documented
+class ScanWindows(TypedDict):
+    """Where the windows of the scan lie that found the regression."""
+
+    start: UtcTime
+    analysis_start: UtcTime
+    analysis_end: UtcTime
+    """Where the extended window begins; equals the end without one."""
+    end: UtcTime
+
+
+@documented
+class DetectedData(TypedDict):
+    """A regression as it was found, with its levels, its group, its suspects and why it was told."""
+
+    service: Name
+    workload: Name
+    metric: Name
+    """The series that stands for the group."""
+    metric_kind: MetricKind
+    change_time: UtcTime
+    """Start of the first window of the new regime."""
+    before: float
+    """A gCPU ratio, or in the metric's own unit where the metric kind is service."""
+    after: float
+    delta: float
+    relative: float | None
+    """The change as a share of the level before; null for what did not exist before."""
+    kind: RegressionKind
+    detected_time: UtcTime
+    """End of the scan that found it."""
+    p_value: float
+    statistic: float
+    """Of the test: likelihood-ratio chi-squared."""
+    group: list[Member]
+    """Series with the same cause, merged into this event; cut at a bound."""
+    group_size: Count
+    """How many series were merged, also where the group is cut."""
+    root_causes: list[Suspect]
+    """The likeliest first; empty where none is likely enough."""
+    cost_domains: list[DomainVerdict]
+    """What the cost domains said of it: why it is no cost shift."""
+    stacks: list[StackChange]
+    """The largest changes among its stacks first."""
+    servers: float | None
+    """How many the service runs on, where that is known."""
+    waste_servers: float | None
+    """How many of them the regression takes: delta times servers; null where either is unknown."""
+    passed: list[Judgement]
+    """What each step decided, in order."""
+    scan: NotRequired[ScanWindows]
+
+
+class UpdateData(TypedDict):  # annotated: a docstring below a field is lost to classes that inherit it
+    """What has become of a regression. Metric, kind, before and after are as it was reported."""
+
+    service: Name
+    workload: Name
+    metric: Name
+    metric_kind: MetricKind
+    kind: RegressionKind
+    regression: Annotated[Name, Field(description="Id of the event that reported it.")]
+    regression_time: Annotated[UtcTime, Field(description="Its change time, as it was reported.")]
+    change_time: Annotated[UtcTime, Field(description="When the series grew or returned.")]
+    detected_time: Annotated[UtcTime, Field(description="End of the scan that found it.")]
+    before: float
+    after: float
+    level: Annotated[float, Field(description="Of the regression's own metric now.")]
+    share_remaining: Annotated[
+        float,
+        Field(description="How much of the regression is left: 1 as reported, 0 at the level before it."),
+    ]
+
+
+@documented
+class UpdatedData(UpdateData):
+    """A regression that grew, or that further series turned out to be part of."""
+
+    grown: Member | None
+    """The series that grew, from the level told last; null where series have only joined."""
+    joined: list[Member]
+    """Series found since to have the same cause; cut at a bound."""
+    joined_size: Count
+    """How many there are, also where the list is cut."""
+
+
+@documented
+class ResolvedData(UpdateData):
+    """A regression whose series has returned to the level before it."""
+
+    resolved_by: list[ToldChange]
+    """Changes that may have ended it: they modify one of its subroutines; the latest first."""
+
+
+class CloudEvent(TypedDict):  # likewise
+    """What every event has. The id is derived from content, so that a replay repeats it."""
+
+    specversion: Literal["1.0"]
+    id: Name
+    source: Annotated[str, Field(description="/smidgen/ and the service.")]
+    subject: Annotated[str, Field(description="The regression's metric.")]
+    time: Annotated[UtcTime, Field(description="End of the scan that led to the event.")]
+    datacontenttype: Literal["application/json"]
+
+
+@documented
+class RegressionDetected(CloudEvent):
+    """A new regression: told once."""
+
+    type: Literal["smidgen.regression.detected"]
+    data: DetectedData
+
+
+@documented
+class RegressionUpdated(CloudEvent):
+    """A known regression has grown, or more series are part of it."""
+
+    type: Literal["smidgen.regression.updated"]
+    data: UpdatedData
+
+
+@documented
+class RegressionResolved(CloudEvent):
+    """A known regression is gone."""
+
+    type: Literal["smidgen.regression.resolved"]
+    data: ResolvedData
+
+
+@documented
+class DeadLetterHeaders(TypedDict):
+    """Where a message came from that cannot be used, and why. The value is the message's own bytes."""
+
+    topic: str
+    """The broker's name of it."""
+    partition: str
+    """In digits; -1 for a message that a stage made itself and that its topic did not take."""
+    offset: str
+    reason: str
+    stage: str
+    """Which stage refused it."""
+    time: UtcTime
+    null: NotRequired[Literal["value"]]
+    """Stands where the message had no value."""
+    truncated: NotRequired[str]
+    """How many bytes the value had, where it was cut."""

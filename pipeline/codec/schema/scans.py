@@ -1,0 +1,119 @@
+"""Messages between stages: progress, and scans with their candidates."""
+
+from __future__ import annotations
+
+from typing import NotRequired
+
+from typing_extensions import TypedDict  # pydantic cannot read typing.TypedDict before Python 3.12
+
+from pipeline.codec.schema.types import Count, Moment, Name, Text, documented
+from pipeline.model import DomainFinding, MetricKind, RegressionKind
+
+
+@documented
+class Progress(TypedDict):
+    """Everything of a service in one partition of one topic is stored up to the watermark."""
+
+    service: Name
+    topic: Name
+    partition: Count
+    watermark: Moment
+    earliest: Moment
+    """Start of the oldest data in the batch that was stored last."""
+
+
+@documented
+class Judgement(TypedDict):
+    """A step's decision: the number that it looked at and the bound that it held it against."""
+
+    step: Name
+    statistic: float
+    bound: float
+    reason: NotRequired[Text]
+    """Why the candidate was dropped; empty, or a remark, where it passed."""
+
+
+@documented
+class DomainVerdict(TypedDict):
+    """What one cost domain says of a candidate (FBDetect §5.4.6)."""
+
+    domain: str
+    """Its kind and what it is, for people."""
+    finding: DomainFinding
+    """It did not exist before; it is too large to tell; it rose with the candidate; or it did not rise, so
+    that the cost came from within it."""
+    before: float
+    """The domain's gCPU before the change."""
+    after: float
+    statistic: float
+    """By how much of what was expected of a true regression the domain rose."""
+    bound: float
+
+
+@documented
+class Candidate(TypedDict):
+    """A change point that may be a regression, with its levels on both sides."""
+
+    metric_kind: MetricKind
+    metric: Name
+    kind: RegressionKind
+    change_time: Moment
+    """Start of the first window of the new regime."""
+    before: float
+    """A gCPU ratio, or in the metric's own unit where the metric kind is service."""
+    after: float
+    p_value: float
+    statistic: float
+    """Of the test: likelihood-ratio chi-squared."""
+    group: NotRequired[list[Candidate] | None]
+    """Merged members, the representative left out."""
+    passed: NotRequired[list[Judgement] | None]
+    """What steps decided that let it through, in order."""
+    domains: NotRequired[list[DomainVerdict] | None]
+    """What its cost domains said."""
+
+
+@documented
+class Dropped(TypedDict):
+    """A candidate that a step dropped."""
+
+    candidate: Candidate
+    step: Name
+    statistic: float
+    bound: float
+    reason: NotRequired[Text]
+
+
+@documented
+class Joined(TypedDict):
+    """A candidate that is part of a regression which an earlier scan passed on."""
+
+    regression: Name
+    """Id of its event."""
+    candidate: Candidate
+
+
+@documented
+class Scan(TypedDict):
+    """One look at one service by one workload, with everything found and dropped so far.
+
+    A scan too large for one message is cut into numbered parts.
+    """
+
+    service: Name
+    workload: Name
+    start: Moment
+    analysis_start: Moment
+    analysis_end: Moment
+    """Where the extended window begins; equals the end without one."""
+    end: Moment
+    series: Count
+    """How many series were scanned."""
+    candidates: list[Candidate]
+    dropped: NotRequired[list[Dropped] | None]
+    grown: NotRequired[list[Candidate] | None]
+    """What a regression of an earlier scan has become; also among the dropped."""
+    joined: NotRequired[list[Joined] | None]
+    """What belongs to regressions of earlier scans; also among the dropped."""
+    part: NotRequired[Count]
+    parts: NotRequired[Count]

@@ -1,0 +1,313 @@
+"""Which candidates of a scan have one cause, seen through stacks and through what changes modified.
+
+SOMDedup (FBDetect §5.4.7) merges what looks alike. What one cause makes rise need not look alike: the callers
+of a regressed subroutine share no stack with each other, and the parts of a new feature share nothing but
+the moment of their deployment. So candidates are linked by what can have caused them, in five steps:
+
+1. ``below``: both rise through one element at or below them, be it a candidate itself or not.
+2. ``caller``: one rises in the stacks of another, rare one, which nothing below explains.
+3. ``change``: one change modified what each of them rises through.
+4. ``deployment``: changes deployed at one moment did, so many that it cannot be chance.
+5. ``sum``: one is the sum of several others, and goes with the one that gives most of it.
+
+Of the first kind each candidate has one link only, to its best explanation, and the third and fourth look at
+a group's largest rise alone: a caller that two causes share must not make one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy import stats
+
+from pipeline.dedup.below import Below, Frames, lay_out, rows_of, sum_below
+from pipeline.dedup.explained import Group
+from pipeline.gcpu.labels import element
+from pipeline.gcpu.stacks import Series, mean_depths
+from pipeline.model import Change, FloatArray, IntArray, StackMatrix
+
+Step = Literal["below", "caller", "change", "deployment", "sum"]
+
+
+@dataclass(frozen=True, slots=True)
+class CauseConfig:
+    """Settings of the grouping."""
+
+    explained: float = 0.7  # share that is most of a rise; estimates of both may be off by some
+    rare: float = 0.05  # gCPU up to which two rises below one caller are there by chance in 5 % of cases
+    # Share of changes that go with a regression by chance: far more than the 582 regressions a month of
+    # Table 5 are of hundreds to thousands of changes a release (§5.4.9), so that merging is rather left out.
+    usual: float = 0.01
+    chance: float = 0.01  # probability up to which a deployment's many regressions are no chance
+
+
+@dataclass(frozen=True, slots=True)
+class CauseGroup(Group):
+    """Candidates with one cause; ``steps`` says by which step each member was first linked."""
+
+    steps: tuple[Step, ...] = ()  # parallel to members
+
+
+@dataclass(frozen=True, slots=True)
+class _Rises:
+    """What is known of each candidate's rise."""
+
+    size: FloatArray  # (candidates,) signed: what the stacks show of it
+    rows: IntArray  # (candidates,) number of its name, -1 without stacks
+    level: FloatArray  # (candidates,) gCPU at most
+    below: Below
+    explaining: tuple[IntArray, ...]  # (candidates,) names that most of it goes through, its own included
+    source: IntArray  # (candidates,) the best of them
+
+
+def group_by_cause(
+    matrix: StackMatrix,
+    series: Sequence[Series],
+    before: FloatArray,
+    after: FloatArray,
+    changes: Sequence[Sequence[Change]],
+    *,
+    config: CauseConfig | None = None,
+) -> list[CauseGroup]:
+    """Group the candidates of a scan by cause.
+
+    A group's representative is, of those that rise by most of what the largest does, the one that most
+    members rise through, and then the deepest. ``explained`` is the share of a member's rise that comes
+    through what the representative rises through, from 0 to 1.
+
+    Args:
+        matrix: Stack counts before the first and after the last change point.
+        series: (candidates,)
+        before: (candidates,) gCPU.
+        after: (candidates,) gCPU.
+        changes: (candidates,) deployed about when each began to rise.
+        config: Settings.
+    """
+    config = config or CauseConfig()
+    if not len(series):
+        return []
+    frames = lay_out(matrix)
+    rises = _measure(frames, series, before, after, config)
+    parts, delta = _Parts(len(series)), after - before
+    for one, other in _below_links(rises):
+        parts.join(one, other, "below")
+    for one, other in _caller_links(rises, config):
+        parts.join(one, other, "caller")
+    own_names = [element(*one) for one in series]
+    _join_by_changes(parts, [*frames.names], own_names, rises, delta, changes, config)
+    _join_sums(parts, frames, rises, delta, config)
+    depths = mean_depths(matrix.stacks, matrix.after, series)
+    groups = []
+    for members in parts.groups():
+        chosen = _representative(members, rises, np.abs(delta), depths, config)
+        groups.append(_as_group(chosen, [member for member in members if member != chosen], parts, rises))
+    return groups
+
+
+def _measure(
+    frames: Frames, series: Sequence[Series], before: FloatArray, after: FloatArray, config: CauseConfig
+) -> _Rises:
+    rows = rows_of(frames, series)
+    below = sum_below(frames, rows)
+    delta = after - before
+    size = np.zeros(len(series))
+    explaining, source = [], rows.copy()
+    for i in range(len(series)):
+        span = slice(below.rise.indptr[i], below.rise.indptr[i + 1])
+        names, rise = below.rise.indices[span], below.rise.data[span]
+        own = float(rise[names == rows[i]].sum())
+        size[i] = _size(own, float(delta[i]))
+        if not size[i]:
+            explaining.append(rows[i : i + 1])
+            continue
+        most = (rise / size[i] >= config.explained) | (names == rows[i])
+        explaining.append(names[most])
+        source[i] = _best(
+            names[most],
+            rise[most] * np.sign(size[i]),
+            below.mass.data[span][most],
+            below.depth.data[span][most],
+        )
+    return _Rises(size, rows, np.maximum(before, after), below, tuple(explaining), source)
+
+
+def _size(own: float, delta: float) -> float:
+    """Return a rise as the stacks show it.
+
+    Stacks are of two spans of time, whose mix of load differs; the change point is free of that, but it is
+    an estimate as well. Where they agree the smaller counts, and else the change point's.
+    """
+    if own * delta <= 0:
+        return own
+    return float(np.sign(delta)) * (min(abs(own), abs(delta)) if abs(own) >= abs(delta) / 2 else abs(delta))
+
+
+def _best(names: IntArray, rise: FloatArray, mass: FloatArray, depth: FloatArray) -> int:
+    """Return the name whose samples rose most relative to their number, the deepest of equals."""
+    relative = np.divide(rise, mass, out=np.full(len(rise), -np.inf), where=mass > 0)
+    equal = relative >= relative.max() - 1e-9 * np.abs(relative.max())
+    depths = np.divide(depth, mass, out=np.zeros(len(mass)), where=mass > 0)
+    return int(names[np.lexsort((names, -depths, ~equal))[0]])
+
+
+def _below_links(rises: _Rises) -> Iterator[tuple[int, int]]:
+    """Yield candidates that have one source, or of which one is the other's source."""
+    holder = {int(row): i for i, row in enumerate(rises.rows.tolist()) if row >= 0}
+    for i, (row, source) in enumerate(zip(rises.rows.tolist(), rises.source.tolist(), strict=True)):
+        if row < 0:
+            continue
+        yield i, holder[row]
+        yield i, holder.setdefault(source, i)
+
+
+def _caller_links(rises: _Rises, config: CauseConfig) -> Iterator[tuple[int, int]]:
+    """Yield candidates and a rare caller of theirs that is its own source."""
+    places: dict[int, list[int]] = {}
+    for i, row in enumerate(rises.rows.tolist()):
+        places.setdefault(row, []).append(i)
+    for caller in np.flatnonzero(
+        (rises.source == rises.rows) & (rises.level < config.rare) & (rises.rows >= 0)
+    ):
+        span = slice(rises.below.rise.indptr[caller], rises.below.rise.indptr[caller + 1])
+        names, rise = rises.below.rise.indices[span], rises.below.rise.data[span]
+        for name, common in zip(names.tolist(), rise.tolist(), strict=True):
+            for other in places.get(name, ()):
+                if rises.size[other] and common / rises.size[other] >= config.explained:
+                    yield other, int(caller)
+
+
+def _join_by_changes(
+    parts: _Parts,
+    labels: Sequence[str],
+    own_names: Sequence[str],
+    rises: _Rises,
+    delta: FloatArray,
+    changes: Sequence[Sequence[Change]],
+    config: CauseConfig,
+) -> None:
+    """Join groups whose largest rise goes through what one change modified, or one deployment."""
+    leaders = _leaders(parts, delta)
+    names = {
+        part: {own_names[leader], *(labels[row] for row in rises.explaining[leader].tolist() if row >= 0)}
+        for part, leader in leaders.items()
+    }
+    by_change: dict[str, dict[int, int]] = {}
+    deployed: dict[float, set[str]] = {}
+    for i, own in enumerate(changes):
+        part = parts.of(i)
+        for change in own:
+            if not change.subroutines:
+                continue
+            deployed.setdefault(change.time, set()).add(change.id)
+            if not names[part].isdisjoint(change.subroutines):
+                by_change.setdefault(change.id, {})[part] = leaders[part]
+    for hit in by_change.values():
+        first, *others = hit.values()
+        for other in others:
+            parts.join(other, first, "change")
+    for ids in deployed.values():
+        hits = [next(iter(by_change[change].values())) for change in sorted(ids) if change in by_change]
+        if len(hits) > 1 and stats.binom.sf(len(hits) - 1, len(ids), config.usual) < config.chance:
+            for other in hits[1:]:
+                parts.join(other, hits[0], "deployment")
+
+
+def _join_sums(parts: _Parts, frames: Frames, rises: _Rises, delta: FloatArray, config: CauseConfig) -> None:
+    """Join each group whose largest rise is the sum of others to the one that gives most of it."""
+    leaders = _leaders(parts, delta)
+    for leader in sorted(leaders.values(), key=lambda i: (abs(float(delta[i])), i)):
+        if rises.rows[leader] < 0 or not rises.size[leader]:
+            continue
+        given = _given_by_others(parts, frames, rises, leader)
+        if sum(given.values()) / rises.size[leader] >= config.explained:
+            most = max(given, key=lambda part: (given[part] * np.sign(rises.size[leader]), -part))
+            parts.join(leader, most, "sum")
+
+
+def _given_by_others(parts: _Parts, frames: Frames, rises: _Rises, leader: int) -> dict[int, float]:
+    """Return how much of a rise comes through the sources of other groups, each stack by the deepest."""
+    part_of = np.full(len(frames.names), -1)
+    sources = rises.source >= 0
+    part_of[rises.source[sources]] = parts.all()[sources]
+    start = np.flatnonzero(frames.first & (frames.label == rises.rows[leader]))
+    found = np.full(len(start), -1)
+    own = parts.of(leader)
+    for step in range(1, frames.deepest):
+        there = np.minimum(start + step, len(frames.label) - 1)
+        part = np.where(frames.stack[there] == frames.stack[start], part_of[frames.label[there]], -1)
+        found = np.where((part >= 0) & (part != own), part, found)
+    rise = frames.rise[frames.stack[start]]
+    return {int(part): float(rise[found == part].sum()) for part in np.unique(found[found >= 0])}
+
+
+def _leaders(parts: _Parts, delta: FloatArray) -> dict[int, int]:
+    """Return each group's largest rise."""
+    return {
+        parts.of(members[0]): max(members, key=lambda i: (abs(float(delta[i])), -i))
+        for members in parts.groups()
+    }
+
+
+def _representative(
+    members: Sequence[int], rises: _Rises, sizes: FloatArray, depths: FloatArray, config: CauseConfig
+) -> int:
+    own = np.array(members)
+    largest = own[sizes[own] >= config.explained * sizes[own].max()]
+    sources = rises.source[own]
+    through = [int((sources == rises.rows[i]).sum()) if rises.rows[i] >= 0 else 0 for i in largest]
+    order = np.lexsort((largest, -sizes[largest], -depths[largest], -np.array(through)))
+    return int(largest[order[0]])
+
+
+def _as_group(chosen: int, others: Sequence[int], parts: _Parts, rises: _Rises) -> CauseGroup:
+    source = int(rises.source[chosen])
+    return CauseGroup(
+        representative=chosen,
+        members=tuple(others),
+        explained=tuple(_through(rises, member, source) for member in others),
+        steps=tuple(parts.step(member, chosen) for member in others),
+    )
+
+
+def _through(rises: _Rises, member: int, source: int) -> float:
+    span = slice(rises.below.rise.indptr[member], rises.below.rise.indptr[member + 1])
+    common = float(rises.below.rise.data[span][rises.below.rise.indices[span] == source].sum())
+    return min(max(common / rises.size[member], 0.0), 1.0) if rises.size[member] else 0.0
+
+
+class _Parts:
+    """Disjoint sets of candidates, with the step that first joined each to another."""
+
+    def __init__(self, size: int) -> None:
+        self._part = np.arange(size)
+        self._steps: dict[int, Step] = {}
+
+    def of(self, one: int) -> int:
+        """Return the number of a candidate's set: its smallest member."""
+        return int(self._part[one])
+
+    def all(self) -> IntArray:
+        """Return the number of each candidate's set."""
+        return self._part
+
+    def join(self, one: int, other: int, step: Step) -> None:
+        """Make two sets one."""
+        parts = sorted((self.of(one), self.of(other)))
+        if parts[0] == parts[1]:
+            return
+        self._steps.setdefault(one, step)
+        self._steps.setdefault(other, step)
+        self._part = np.where(self._part == parts[1], parts[0], self._part)
+
+    def step(self, one: int, other: int) -> Step:
+        """Return the step that first joined a candidate to something."""
+        return self._steps.get(one) or self._steps[other]
+
+    def groups(self) -> list[list[int]]:
+        """Return the members of each set, by the smallest."""
+        order = np.argsort(self._part, kind="stable")
+        bounds = np.flatnonzero(np.diff(self._part[order])) + 1
+        return [chunk.tolist() for chunk in np.split(order, bounds)]

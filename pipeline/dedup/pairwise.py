@@ -1,0 +1,377 @@
+"""Which regressions have one cause, by how alike they are; new ones and those told before (FBDetect §5.4.8).
+
+Each feature is a similarity of two regressions, at most 1:
+
+- ``cause``: the share of both rises from stacks in which one thing stands at or below both: a subroutine,
+  whether it is found to regress itself or not, or what one change modified. Two callers of a regressed
+  subroutine share no stack, but they share that.
+- ``caller``: the share of one's rise from stacks of the other, where the other is rare, and nothing below it
+  explains its rise: it is called more often. A caller of everything is shared by chance.
+- ``release``: how improbable it is that so many of the changes deployed at one moment go along with a
+  regression, where a change of that moment modified either: 1 less the chance.
+- ``correlation``: Pearson's coefficient of the series, the worse direction taken for up.
+- ``metric_id``: cosine of the metric ids' TF-IDF vectors of 2- and 3-grams.
+
+What two regressions are alike in joins them, by rules that users may write. A regression of which nothing
+is linked joins the group whose union of stacks explains most of its rise (stack-trace overlap, ``stacks``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy import stats
+
+from pipeline.dedup.explained import explained_shares
+from pipeline.gcpu.labels import element, series_of
+from pipeline.gcpu.stacks import Series, membership, share_changes
+from pipeline.model import BoolArray, FloatArray, StackMatrix
+
+Between = Literal["any", "gcpu", "service", "mixed"]
+"""Which pairs a rule is for: any, both gCPU, both service-level metrics, or one of each."""
+
+Feature = Literal["cause", "caller", "release", "correlation", "metric_id"]
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRule:
+    """Two regressions are one if all of these similarities reach their bounds."""
+
+    bounds: Mapping[Feature, float]
+    between: Between = "any"
+
+
+DEFAULT_RULES = (
+    MergeRule({"cause": 0.7}, between="gcpu"),
+    MergeRule({"caller": 0.7}, between="gcpu"),
+    MergeRule({"release": 0.99}, between="gcpu"),
+    MergeRule({"correlation": 0.9}, between="service"),
+    MergeRule({"correlation": 0.9}, between="mixed"),
+)
+"""One of them is enough. Most of a rise is 0.7 of it, since what is found of it is an estimate."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairwiseConfig:
+    """Settings of the merging."""
+
+    rules: tuple[MergeRule, ...] = DEFAULT_RULES
+    stacks: float = 0.7  # share of a rise from a group's stacks that makes it part of the group
+    rare: float = 0.05  # gCPU below which a common caller is no chance
+    usual: float = 0.01  # share of changes that go along with a regression without having to do with another
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What makes a regression part of a group: the feature, the similarity, and the bound it reached."""
+
+    feature: str
+    similarity: float
+    bound: float
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """Groups as indexes, and for each regression that was linked to another one, by what."""
+
+    groups: tuple[tuple[int, ...], ...]
+    links: Mapping[int, Link]
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """What is known of n regressions: which may be one at all, and their similarities, pair by pair."""
+
+    gcpu: BoolArray  # (n,) which are of gCPU; the others are of service-level metrics
+    near: BoolArray  # (n, n) which may be one, by time and direction
+    features: Mapping[Feature, FloatArray]  # (n, n) each, symmetric
+    holds: BoolArray  # (n, stacks) which stacks hold which
+    change: FloatArray  # (stacks,) by how much each stack's share grew
+
+
+def merge_alike(
+    found: Likeness, known: Sequence[Sequence[int]] = (), config: PairwiseConfig | None = None
+) -> Merged:
+    """Merge what is alike, the most similar first.
+
+    Groups that are known already take up others, but never each other: they were told apart.
+
+    Args:
+        found: The regressions, those of known groups among them.
+        known: Known groups as indexes.
+        config: Rules and bounds.
+
+    Returns:
+        All groups, the known ones first and in order, the others by their smallest index.
+    """
+    config = config or PairwiseConfig()
+    parts = _Parts(len(found.gcpu), known)
+    links: dict[int, Link] = {}
+    for _, link, one, other in sorted(_links(found, config), key=lambda item: (-item[0], *item[2:])):
+        if parts.join(one, other):
+            links.setdefault(one, link)
+            links.setdefault(other, link)
+    _absorb(found, parts, links, config)
+    return Merged(parts.groups(), links)
+
+
+@dataclass(frozen=True, slots=True)
+class Causes:
+    """What stands at or below a series in most of its rise: each with the share of the rise."""
+
+    subroutines: Mapping[str, float]
+    changes: Mapping[str, float]  # by id
+
+
+def causes_of(
+    matrix: StackMatrix,
+    series: Sequence[Series],
+    changes: Mapping[str, Sequence[str]],
+    config: PairwiseConfig | None = None,
+) -> list[Causes]:
+    """Return what may have made each series rise.
+
+    Args:
+        matrix: Stack counts before and after.
+        series: (n,) of gCPU, or others, of which nothing is found.
+        changes: The subroutines that each change deployed just before modified.
+        config: Settings.
+    """
+    config = config or PairwiseConfig()
+    modified: dict[str, list[str]] = {}
+    for change, subroutines in changes.items():
+        for subroutine in subroutines:
+            modified.setdefault(subroutine, []).append(change)
+    return [_causes_of(matrix, one, modified, config.stacks) for one in series]
+
+
+def cause_similarities(
+    matrix: StackMatrix,
+    series: Sequence[Series],
+    causes: Sequence[Causes],
+    config: PairwiseConfig | None = None,
+) -> dict[Feature, FloatArray]:
+    """Return what stacks say of whether regressions have one cause: ``cause`` and ``caller``.
+
+    Args:
+        matrix: Stack counts before and after.
+        series: (n,)
+        causes: (n,) from ``causes_of``.
+        config: Settings.
+    """
+    config = config or PairwiseConfig()
+    holds, change = membership(matrix.stacks, series), share_changes(matrix)
+    level = holds @ (matrix.after / max(matrix.total_after, 1.0))
+    explained = np.minimum(explained_shares(holds, change), 1.0)
+    # A caller that something below explains is no cause itself.
+    own = [not cause.subroutines.keys() - {element(*s)} for s, cause in zip(series, causes, strict=True)]
+    callers = np.where((np.array(own) & (level < config.rare))[None, :], explained, 0.0)
+    common = np.maximum(
+        _common([cause.subroutines for cause in causes]), _common([cause.changes for cause in causes])
+    )
+    return {"cause": common, "caller": np.maximum(callers, callers.T)}
+
+
+def release_similarities(
+    hits: Sequence[Iterable[tuple[float, str]]],
+    deployed: Mapping[float, int],
+    config: PairwiseConfig | None = None,
+) -> FloatArray:
+    """Return how sure it is that two regressions come from one release: (n, n).
+
+    Unrelated changes go along with a regression rarely, so that many of one release that do have a common
+    reason: they are parts of one thing, such as a new feature.
+
+    Args:
+        hits: For each regression the moment and the id of each change that may have made it rise.
+        deployed: How many changes that modify subroutines were deployed at each moment.
+        config: Settings.
+    """
+    config = config or PairwiseConfig()
+    changes: dict[float, set[str]] = {}
+    places: dict[float, set[int]] = {}
+    for place, own in enumerate(hits):
+        for moment, change in own:
+            changes.setdefault(moment, set()).add(change)
+            places.setdefault(moment, set()).add(place)
+    similarity = np.zeros((len(hits), len(hits)))
+    for moment, hit in changes.items():
+        if len(hit) < 2:
+            continue  # a single change is the common cause's to judge
+        sure = float(stats.binom.cdf(len(hit) - 1, max(deployed.get(moment, 0), len(hit)), config.usual))
+        rows = sorted(places[moment])
+        block = np.ix_(rows, rows)
+        similarity[block] = np.maximum(similarity[block], sure)
+    return similarity
+
+
+def day_differences(values: FloatArray, columns: slice, *, day: int) -> FloatArray:
+    """Return by how much series differ in some windows from what they were a day before.
+
+    What all series do every day would make any two alike.
+
+    Args:
+        values: (series, windows), NaN where there is no data.
+        columns: The windows that are looked at.
+        day: Windows a day; where the day before is not known, the values themselves are returned.
+    """
+    first, last, _ = columns.indices(values.shape[1])
+    if day < 2 or first < day:
+        return values[:, first:last]
+    return values[:, first:last] - values[:, first - day : last - day]
+
+
+def pearson(values: FloatArray) -> FloatArray:
+    """Return Pearson's correlation of every pair of rows: (rows, rows); 0 where it is not defined.
+
+    Args:
+        values: (rows, windows), NaN where there is no data; a pair is compared where both have some.
+    """
+    known = ~np.isnan(values)
+    rows = np.where(known, values, 0.0)
+    both = known.astype(np.float64)
+    n = both @ both.T
+    per = np.maximum(n, 1.0)
+    # Sums of each row over the windows that the other one knows too.
+    sums, squares = rows @ both.T, (rows * rows) @ both.T
+    covariance = rows @ rows.T / per - sums * sums.T / per**2
+    variance = np.maximum(squares / per - (sums / per) ** 2, 0.0)
+    scale = np.sqrt(variance * variance.T)
+    tiny = scale <= 1e-12 * np.sqrt(squares * squares.T) / per
+    found = np.divide(covariance, scale, out=np.zeros_like(covariance), where=~tiny & (n > 2))
+    correlation: FloatArray = np.clip(found, -1.0, 1.0)
+    return correlation
+
+
+def _causes_of(
+    matrix: StackMatrix, series: Series, modified: Mapping[str, Sequence[str]], least: float
+) -> Causes:
+    label = element(*series)
+    subroutines: dict[str, float] = {}
+    changes: dict[str, float] = {}
+    whole = 0.0
+    for stack, rise in zip(matrix.stacks, share_changes(matrix).tolist(), strict=True):
+        if not rise or label not in stack:
+            continue
+        whole += rise
+        things = {thing for thing in stack[stack.index(label) :] if series_of(thing)[0] == "subroutine"}
+        things.add(label)
+        for thing in things:
+            subroutines[thing] = subroutines.get(thing, 0.0) + rise
+        for change in {change for thing in things for change in modified.get(thing, ())}:
+            changes[change] = changes.get(change, 0.0) + rise
+    return Causes(_most_of(subroutines, whole, least), _most_of(changes, whole, least))
+
+
+def _most_of(rises: Mapping[str, float], whole: float, least: float) -> dict[str, float]:
+    if not whole:
+        return {}
+    return {thing: min(rise / whole, 1.0) for thing, rise in rises.items() if rise / whole >= least}
+
+
+def _common(below: Sequence[Mapping[str, float]]) -> FloatArray:
+    holders: dict[str, list[int]] = {}
+    for place, things in enumerate(below):
+        for thing in things:
+            holders.setdefault(thing, []).append(place)
+    similarity = np.zeros((len(below), len(below)))
+    for thing, rows in holders.items():
+        shares = np.array([below[row][thing] for row in rows])
+        block = np.ix_(rows, rows)
+        similarity[block] = np.maximum(similarity[block], np.minimum.outer(shares, shares))
+    return similarity
+
+
+def _links(found: Likeness, config: PairwiseConfig) -> Iterable[tuple[float, Link, int, int]]:
+    """Return the pairs that a rule lets merge, each with the sum of its similarities."""
+    together = np.triu(found.near, k=1)
+    total = np.add.reduce(list(found.features.values()), initial=0.0) if found.features else 0.0
+    total = np.broadcast_to(total, together.shape)
+    seen = np.zeros_like(together)
+    for rule in config.rules:
+        fits = together & _between(rule.between, found.gcpu) & ~seen
+        for feature, bound in rule.bounds.items():
+            known = found.features.get(feature)
+            fits = fits & (known >= bound) if known is not None else np.zeros_like(fits)
+        seen |= fits
+        for one, other in np.argwhere(fits).tolist():
+            scores = {feature: float(found.features[feature][one, other]) for feature in rule.bounds}
+            feature = min(scores, key=lambda name: scores[name] - rule.bounds[name])
+            yield float(total[one, other]), Link(feature, scores[feature], rule.bounds[feature]), one, other
+
+
+def _between(between: Between, gcpu: BoolArray) -> BoolArray:
+    both = gcpu[:, None] & gcpu[None, :]
+    neither = ~gcpu[:, None] & ~gcpu[None, :]
+    mixed = ~(both | neither)
+    return {"any": np.ones_like(both), "gcpu": both, "service": neither, "mixed": mixed}[between]
+
+
+def _absorb(found: Likeness, parts: _Parts, links: dict[int, Link], config: PairwiseConfig) -> None:
+    """Let what stands alone join the group whose stacks explain most of its rise, rare ones first.
+
+    So a caller joins what it calls; that one in turn is too small a part of its caller to draw others in.
+    """
+    weighted = found.holds * found.change
+    own = weighted.sum(axis=1)
+    certain = np.abs(own) > 1e-12 * np.abs(weighted).sum(axis=1)
+    for one in np.argsort(np.abs(own), kind="stable").tolist():
+        if not certain[one] or not found.gcpu[one] or not parts.is_alone(one):
+            continue
+        best, most = None, config.stacks
+        for group in parts.groups():
+            # What is larger explains all that it calls, whatever made that rise.
+            near = [m for m in group if m != one and found.near[one, m] and abs(own[m]) <= abs(own[one])]
+            if not near:
+                continue
+            share = float(weighted[one, found.holds[near].any(axis=0)].sum() / own[one])
+            if share >= most and (best is None or share > most):
+                best, most = near[0], share
+        if best is not None and parts.join(one, best):
+            links[one] = Link("stacks", min(most, 1.0), config.stacks)
+
+
+class _Parts:
+    """Disjoint sets of regressions, of which no two known groups become one."""
+
+    def __init__(self, size: int, known: Sequence[Sequence[int]]) -> None:
+        self._parent = list(range(size))
+        self._known: dict[int, int] = {}
+        for number, group in enumerate(known):
+            for member in group[1:]:
+                self._parent[self._root(member)] = self._root(group[0])
+            self._known[self._root(group[0])] = number
+
+    def join(self, one: int, other: int) -> bool:
+        """Make two parts one; False if they are already, or must not be."""
+        one, other = self._root(one), self._root(other)
+        if one == other or (one in self._known and other in self._known):
+            return False
+        if one in self._known or (other not in self._known and one < other):
+            one, other = other, one
+        self._parent[one] = other
+        return True
+
+    def is_alone(self, one: int) -> bool:
+        """Tell whether a regression is a part by itself, and no known one."""
+        root = self._root(one)
+        return root not in self._known and self._parent.count(root) == 1 and root == one
+
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """Return every part, known ones first."""
+        found: dict[int, list[int]] = {}
+        for member in range(len(self._parent)):
+            found.setdefault(self._root(member), []).append(member)
+        order = sorted(
+            found, key=lambda root: (root not in self._known, self._known.get(root, found[root][0]))
+        )
+        return tuple(tuple(found[root]) for root in order)
+
+    def _root(self, one: int) -> int:
+        while self._parent[one] != one:
+            self._parent[one] = self._parent[self._parent[one]]
+            one = self._parent[one]
+        return one

@@ -1,0 +1,161 @@
+"""Cost domains: groups of subroutines within which cost is likely to move (FBDetect §5.4.6).
+
+A domain is a set of stacks: those of the candidate, and those that may have given it their cost. The ones
+here are the paper's: upstream callers, the enclosing class and module, metadata or endpoints of one prefix,
+all that one change modified, and what a user names. ``old_forms`` adds those that stacks themselves tell.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import translate
+from functools import lru_cache
+
+import numpy as np
+
+from pipeline.gcpu.labels import element, series_of
+from pipeline.gcpu.stacks import Series, StackIndex
+from pipeline.model import BoolArray, Change
+
+REGEX = "re:"
+"""What a pattern begins with that is a regular expression and no glob."""
+
+_SEPARATORS = (".", "::", "\\", "#")
+"""Between a module, a class and a method, as the languages in use spell them."""
+
+_NAMED = 3
+"""Labels that a domain is told by; of more there is a number."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Domain:
+    """A cost domain: its name for people, and the stacks that it is made of.
+
+    ``gone`` says that the candidate stands where vanished labels stood, which is no chance by itself.
+    """
+
+    name: str
+    rows: BoolArray  # (stacks,)
+    gone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LabelGroup:
+    """Labels that belong together by somebody's word: a user's domain, as stacks spell its members."""
+
+    name: str
+    labels: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Naming:
+    """What the labels' names say: whose members they are, and which of them are no subroutines."""
+
+    members: Mapping[tuple[str, str], Sequence[str]]  # kind of owner and its name → labels
+    annotations: BoolArray  # (labels,)
+
+
+def read_names(index: StackIndex) -> Naming:
+    """Return every class, module and prefix of endpoints or metadata with its members."""
+    members: dict[tuple[str, str], list[str]] = {}
+    for label in index.names:
+        for owner in _owners(label):
+            members.setdefault(owner, []).append(label)
+    annotations = np.array([series_of(label)[0] != "subroutine" for label in index.names], dtype=np.bool_)
+    return Naming(members, annotations)
+
+
+def find_domains(
+    index: StackIndex,
+    naming: Naming,
+    series: Series,
+    *,
+    changes: Sequence[Change] = (),
+    groups: Sequence[LabelGroup] = (),
+) -> list[Domain]:
+    """Return the domains that the paper names of one series.
+
+    Args:
+        index: The stacks.
+        naming: What ``read_names`` says of their labels.
+        series: The candidate.
+        changes: Changes deployed just before; each that modified the candidate makes a domain.
+        groups: Domains of the user's; each that holds the candidate makes one.
+    """
+    label = element(*series)
+    callers = _callers(index, naming, label)
+    found = [Domain(named("callers", callers), index.holding(callers))] if callers else []
+    for kind, name in _owners(label):
+        found.append(Domain(f"{kind}: {name}", index.holding(naming.members.get((kind, name), ()))))
+    found += [
+        Domain(f"change: {change.id}", index.holding(change.subroutines))
+        for change in changes
+        if series[0] == "subroutine" and series[1] in change.subroutines
+    ]
+    found += [Domain(group.name, index.holding(group.labels)) for group in groups if label in group.labels]
+    return found
+
+
+def match_labels(index: StackIndex, patterns: Iterable[str]) -> frozenset[str]:
+    """Return the labels that any of the patterns matches whole."""
+    compiled = [compile_pattern(pattern) for pattern in patterns]
+    return frozenset(label for label in index.names if any(p.fullmatch(label) for p in compiled))
+
+
+def compile_pattern(pattern: str) -> re.Pattern[str]:
+    """Compile a glob (``shop.cart.*``), or what follows ``re:`` as a regular expression.
+
+    Raises:
+        ValueError: a regular expression that is none.
+    """
+    text = pattern[len(REGEX) :] if pattern.startswith(REGEX) else translate(pattern)
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+
+
+def named(kind: str, labels: Sequence[str]) -> str:
+    """Return a domain's name: its kind and the first of its labels."""
+    more = f" and {len(labels) - _NAMED} more" if len(labels) > _NAMED else ""
+    return f"{kind}: {', '.join(labels[:_NAMED])}{more}"
+
+
+@lru_cache(maxsize=2**16)  # the same names come with every scan
+def _owners(label: str) -> tuple[tuple[str, str], ...]:
+    """Return what a label is a member of: (kind, name), the nearest first."""
+    kind, name = series_of(label)
+    if kind != "subroutine":
+        prefix = name[: max(name.rfind("/"), name.rfind(".")) + 1]
+        return ((f"{kind} prefix", prefix),) if prefix.strip("/.") else ()
+    owner = _owner(name)
+    if not owner:
+        return ()
+    module = _owner(owner)
+    # A class is spelt with a capital by the conventions of nearly every language; Go has (*Cart).
+    if not owner[len(module) :].lstrip(".:\\#(*")[:1].isupper():
+        return (("module", owner),)
+    return (("class", owner), ("module", module)) if module else (("class", owner),)
+
+
+def _owner(name: str) -> str:
+    """Return what stands before the last separator of a name; files and lines after a space are no names."""
+    plain = name.partition(" ")[0]
+    ends = [place for separator in _SEPARATORS if (place := plain.rfind(separator)) >= 0]
+    return plain[: max(ends)] if ends else ""
+
+
+def _callers(index: StackIndex, naming: Naming, label: str) -> list[str]:
+    """Return the direct callers of a label by name; annotations and its own recursion are passed over."""
+    places = index.places(label)
+    if not len(places):
+        return []
+    passed_over = naming.annotations.copy()
+    passed_over[index.labels[label]] = True
+    first = index.starts[index.stack_of[places]]
+    above = places - 1
+    while len(again := np.flatnonzero((above >= first) & passed_over[index.flat[above]])):
+        above[again] -= 1
+    return sorted(index.names[number] for number in np.unique(index.flat[above[above >= first]]).tolist())

@@ -1,0 +1,53 @@
+"""Set-up metrics that move with a regression, and the changes that name them (FBDetect §5.4.9)."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from pipeline.model import Change, FloatArray
+
+_WORD = re.compile(r"[A-Za-z0-9_]+")
+_MIN_KNOWN = 6
+
+
+def correlations(series: FloatArray, weights: FloatArray, metrics: FloatArray) -> FloatArray:
+    """Return Pearson's correlation of a series with each of several others: (metrics,).
+
+    Args:
+        series: (windows,) the regressed series.
+        weights: (windows,), 0 = no data.
+        metrics: (metrics, windows), NaN = no data.
+
+    Returns:
+        NaN where either does not move, or fewer than six windows are known of both.
+    """
+    found = np.full(len(metrics), np.nan)
+    for row, values in enumerate(metrics):
+        known = (weights > 0) & np.isfinite(values)
+        if known.sum() < _MIN_KNOWN:
+            continue
+        one, other = series[known] - series[known].mean(), values[known] - values[known].mean()
+        if _moves(series[known]) and _moves(values[known]):
+            scale = np.sqrt((one @ one) * (other @ other))
+            found[row] = np.clip(one @ other / scale, -1.0, 1.0)
+    return found
+
+
+def _moves(values: FloatArray) -> bool:
+    """Tell whether values differ by more than rounding."""
+    return bool(np.ptp(values) > 1e-12 * np.abs(values).max())
+
+
+def names_metric(change: Change, metric: str) -> bool:
+    """Tell whether a change is about a set-up metric: it has its gate, or its text names it.
+
+    A set-up metric's last part is what it shows: ``setup.gate.new_checkout`` that of the gate, and
+    ``setup.compression_level`` that of the setting, of these names.
+    """
+    subject = metric.rpartition(".")[2]
+    if subject in change.gates or metric in change.gates:
+        return True
+    texts = (change.title, change.summary, *change.files, change.content)
+    return any(subject in _WORD.findall(text) for text in texts)

@@ -1,0 +1,176 @@
+"""Fetches what says how alike regressions are: stacks, changes deployed before them, series, names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from pipeline.dedup.features import name_vectors
+from pipeline.dedup.pairwise import (
+    Causes,
+    Feature,
+    Likeness,
+    MergeRule,
+    PairwiseConfig,
+    cause_similarities,
+    causes_of,
+    day_differences,
+    pearson,
+    release_similarities,
+)
+from pipeline.detect.cycle import DAY_S
+from pipeline.detect.normalise import values_and_weights
+from pipeline.gcpu.labels import element
+from pipeline.gcpu.stacks import membership, share_changes
+from pipeline.model import BoolArray, Candidate, Change, FloatArray, Scan, StackMatrix
+from pipeline.storage.interface import SeriesSource, Store
+from pipeline.workloads import Workload
+
+_RELEASE_S = 60.0
+"""Changes that follow each other by no more were deployed in one go."""
+
+_GRAMS = (2, 3)
+_NAME_DIMENSIONS = 512
+
+
+def likeness_of(
+    store: Store,
+    scan: Scan,
+    candidates: Sequence[Candidate],
+    matrix: StackMatrix,
+    changes: Sequence[Sequence[Change]],
+    workload: Workload,
+    config: PairwiseConfig,
+    *,
+    told: int = 0,
+) -> Likeness:
+    """Return how alike candidates of this and of earlier scans are, as far as any rule asks.
+
+    Args:
+        store: Where series are.
+        scan: The present scan.
+        candidates: (n,) of this and of earlier scans.
+        matrix: Stacks before the first of them and after the last one.
+        changes: (n,) the changes deployed just before each.
+        workload: Of the scan.
+        config: The rules.
+        told: How many of the candidates, the first ones, earlier scans have passed on.
+    """
+    series = [(candidate.metric_kind, candidate.metric) for candidate in candidates]
+    gcpu = np.array([candidate.metric_kind != "service" for candidate in candidates], dtype=np.bool_)
+    every = {change.id: change for some in changes for change in some}
+    features: dict[Feature, FloatArray] = {}
+    near = _near(candidates, workload)
+    if gcpu.any():
+        modified = {change.id: change.subroutines for change in every.values()}
+        causes = causes_of(matrix, series, modified, config)
+        features |= cause_similarities(matrix, series, causes, config)
+        features["release"] = _releases(causes, changes, config)
+        near |= _late_callers(candidates, causes, told)
+    if _is_asked_for("correlation", gcpu, config.rules):
+        features["correlation"] = _correlations(store, scan, candidates, workload)
+    if _is_asked_for("metric_id", gcpu, config.rules):
+        vectors = name_vectors([c.metric for c in candidates], _GRAMS, _NAME_DIMENSIONS)
+        features["metric_id"] = np.clip(vectors @ vectors.T, 0.0, 1.0)
+    return Likeness(
+        gcpu=gcpu,
+        near=near,
+        features=features,
+        holds=membership(matrix.stacks, series),
+        change=share_changes(matrix),
+    )
+
+
+def _is_asked_for(feature: Feature, gcpu: BoolArray, rules: Sequence[MergeRule]) -> bool:
+    """Tell whether a rule about some of these pairs looks at a feature."""
+    present = {
+        "any": True,
+        "gcpu": bool(gcpu.any()),
+        "service": not gcpu.all(),
+        "mixed": bool(gcpu.any()) and not gcpu.all(),
+    }
+    return any(feature in rule.bounds and present[rule.between] for rule in rules)
+
+
+def _near(candidates: Sequence[Candidate], workload: Workload) -> BoolArray:
+    """Tell which changes are near enough in time to be one, and move the same way.
+
+    A change point may be placed anywhere in the analysis window; when a slow rise began is known to a day.
+    What goes up in gCPU may go down in a service's metric.
+    """
+    times = np.array([candidate.change_time for candidate in candidates])
+    rises = np.array([candidate.delta > 0 for candidate in candidates])
+    slow = np.array([candidate.kind == "long_term" for candidate in candidates])
+    gcpu = np.array([candidate.metric_kind != "service" for candidate in candidates])
+    reach_s = np.where(slow[:, None] | slow[None, :], max(workload.analysis_s, DAY_S), workload.analysis_s)
+    near: BoolArray = np.abs(times[:, None] - times[None, :]) <= reach_s
+    near &= (rises[:, None] == rises[None, :]) | (gcpu[:, None] != gcpu[None, :])
+    return near
+
+
+def _late_callers(candidates: Sequence[Candidate], causes: Sequence[Causes], told: int) -> BoolArray:
+    """Tell which candidates rise through a regression told before, however much later: its callers.
+
+    Their noise is more, so that they are found later and at less certain times; and if it grows, they do. If
+    it had risen anew, it would be a candidate itself.
+    """
+    late = np.zeros((len(candidates), len(candidates)), dtype=np.bool_)
+    fresh = {(candidate.metric_kind, candidate.metric) for candidate in candidates[told:]}
+    for row in range(told):
+        known = candidates[row]
+        series = (known.metric_kind, known.metric)
+        if series in fresh or known.metric_kind == "service":
+            continue
+        for place in range(told, len(candidates)):
+            same = (candidates[place].delta > 0) == (known.delta > 0)
+            if same and element(*series) in causes[place].subroutines:
+                late[row, place] = late[place, row] = True
+    return late
+
+
+def _releases(
+    causes: Sequence[Causes], changes: Sequence[Sequence[Change]], config: PairwiseConfig
+) -> FloatArray:
+    every = {change.id: change for some in changes for change in some if change.subroutines}
+    moments: dict[str, float] = {}
+    deployed: dict[float, int] = {}
+    start = last = -np.inf
+    for change in sorted(every.values(), key=lambda change: change.time):
+        if change.time - last > _RELEASE_S:
+            start = change.time
+        last = change.time
+        moments[change.id] = start
+        deployed[start] = deployed.get(start, 0) + 1
+    hits = [
+        [(moments[change.id], change.id) for change in some if change.id in cause.changes]
+        for cause, some in zip(causes, changes, strict=True)
+    ]
+    return release_similarities(hits, deployed, config)
+
+
+def _correlations(
+    store: Store, scan: Scan, candidates: Sequence[Candidate], workload: Workload
+) -> FloatArray:
+    """Return Pearson's coefficient of each pair of series around the change, their daily cycles aside."""
+    by_source: dict[SeriesSource, list[int]] = {}
+    for place, candidate in enumerate(candidates):
+        by_source.setdefault("service" if candidate.metric_kind == "service" else "gcpu", []).append(place)
+    windows = round((scan.end - scan.start) / workload.resolution_s)
+    values = np.full((len(candidates), windows), np.nan)
+    for source, places in by_source.items():
+        names = sorted({(candidates[place].metric_kind, candidates[place].metric) for place in places})
+        matrix = store.series(source, scan.service, scan.start, scan.end, workload.resolution_s, names)
+        rows: Mapping[tuple[str, str], int] = {
+            series: row for row, series in enumerate(zip(matrix.kinds, matrix.names, strict=True))
+        }
+        found = values_and_weights(matrix)[0]
+        for place in places:
+            row = rows.get((candidates[place].metric_kind, candidates[place].metric))
+            if row is not None:
+                values[place] = found[row] * np.sign(candidates[place].delta)
+    first = min(candidate.change_time for candidate in candidates)
+    # As much before the first change as there is after it, and an analysis window at least.
+    span_s = max(scan.end - first, workload.analysis_s)
+    columns = slice(max(round((first - span_s - scan.start) / workload.resolution_s), 0), windows)
+    return pearson(day_differences(values, columns, day=round(DAY_S / workload.resolution_s)))

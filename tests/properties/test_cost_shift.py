@@ -1,0 +1,78 @@
+"""What must hold of cost shifts whatever the stacks are."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.filters.cost_shift import judge_cost_shift
+from pipeline.filters.domains import find_domains, read_names
+from pipeline.filters.old_forms import find_alike, find_old_forms
+from pipeline.filters.surroundings import surroundings
+from pipeline.filters.verdict import Verdict
+from pipeline.model import StackMatrix
+
+Stack = tuple[str, ...]
+
+labels = st.sampled_from([f"shop.{owner}.{name}" for owner in "AB" for name in "xyz"] + ["lib.f", "lib.g"])
+stacks = st.dictionaries(
+    st.lists(labels, min_size=1, max_size=5).map(lambda below: ("main", *below)),
+    st.tuples(st.integers(0, 10_000), st.integers(0, 10_000)),
+    min_size=1,
+    max_size=12,
+)
+
+
+def matrix(rows: dict[Stack, tuple[int, int]]) -> StackMatrix:
+    counts = np.array([*rows.values(), (50_000, 50_000)], dtype=np.float64)
+    return StackMatrix((*rows, ("main", "idle")), counts[:, 0], counts[:, 1], *counts.sum(axis=0).tolist())
+
+
+def verdict(found: StackMatrix, label: str) -> Verdict:
+    around = surroundings(found)
+    return judge_cost_shift(
+        around,
+        around.index.holding([label]),
+        find_domains(around.index, read_names(around.index), ("subroutine", label)),
+        find_old_forms(around, find_alike(around), label),
+    )[0]
+
+
+@given(stacks, labels, st.randoms(use_true_random=False))
+@settings(deadline=None)
+def test_the_order_of_stacks_does_not_matter(
+    rows: dict[Stack, tuple[int, int]], label: str, random: np.random.Generator
+) -> None:
+    order = list(rows)
+    random.shuffle(order)
+    one, other = (verdict(matrix({stack: rows[stack] for stack in some}), label) for some in (rows, order))
+    assert one.passed == other.passed
+
+
+@given(stacks, labels)
+@settings(deadline=None)
+def test_a_subroutine_that_only_got_another_name_is_a_shift(
+    rows: dict[Stack, tuple[int, int]], label: str
+) -> None:
+    costs = {stack: max(before, 200) for stack, (before, _) in rows.items()}
+    if not any(label in stack for stack in costs):
+        return
+    found: dict[Stack, tuple[int, int]] = {}
+    for stack, cost in costs.items():
+        new = tuple("renamed" if item == label else item for item in stack)
+        before, after = found.get(stack, (0, 0))
+        found[stack] = (before + cost, after)
+        before, after = found.get(new, (0, 0))
+        found[new] = (before, after + cost)
+    assert not verdict(matrix(found), "renamed").passed
+
+
+@given(stacks, labels)
+@settings(deadline=None)
+def test_what_rises_by_itself_is_no_shift(rows: dict[Stack, tuple[int, int]], label: str) -> None:
+    risen = {
+        stack: (before, max(before, after) if label in stack else before)
+        for stack, (before, after) in rows.items()
+    }
+    assert verdict(matrix(risen), label).passed
