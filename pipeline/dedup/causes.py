@@ -27,9 +27,10 @@ from pipeline.dedup.below import Below, Frames, lay_out, rows_of, sum_below
 from pipeline.dedup.explained import Group
 from pipeline.gcpu.labels import element
 from pipeline.gcpu.stacks import Series, mean_depths
-from pipeline.model import Change, FloatArray, IntArray, StackMatrix
+from pipeline.model import BoolArray, Change, FloatArray, IntArray, StackMatrix
 
-Step = Literal["below", "caller", "change", "deployment", "sum"]
+Step = Literal["below", "caller", "change", "deployment", "sum", "correlation"]
+"""What linked a candidate; ``correlation`` is for service-level metrics, which have no stacks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +75,9 @@ def group_by_cause(
 ) -> list[CauseGroup]:
     """Group the candidates of a scan by cause.
 
-    A group's representative is, of those that rise by most of what the largest does, the one that most
-    members rise through, and then the deepest. ``explained`` is the share of a member's rise that comes
-    through what the representative rises through, from 0 to 1.
+    A group's representative is, of those that rise by most of what the largest does, one that a change
+    modified if there is any (PotentialRootCauseFound of §5.4.7), and then the deepest. ``explained`` is the
+    share of a member's rise that comes through what the representative rises through, from 0 to 1.
 
     Args:
         matrix: Stack counts before the first and after the last change point.
@@ -100,9 +101,15 @@ def group_by_cause(
     _join_by_changes(parts, [*frames.names], own_names, rises, delta, changes, config)
     _join_sums(parts, frames, rises, delta, config)
     depths = mean_depths(matrix.stacks, matrix.after, series)
+    modified = np.array(
+        [
+            any(name in change.subroutines for change in own)
+            for name, own in zip(own_names, changes, strict=True)
+        ]
+    )
     groups = []
     for members in parts.groups():
-        chosen = _representative(members, rises, np.abs(delta), depths, config)
+        chosen = _representative(members, modified, np.abs(delta), depths, config)
         groups.append(_as_group(chosen, [member for member in members if member != chosen], parts, rises))
     return groups
 
@@ -252,13 +259,11 @@ def _leaders(parts: _Parts, delta: FloatArray) -> dict[int, int]:
 
 
 def _representative(
-    members: Sequence[int], rises: _Rises, sizes: FloatArray, depths: FloatArray, config: CauseConfig
+    members: Sequence[int], modified: BoolArray, sizes: FloatArray, depths: FloatArray, config: CauseConfig
 ) -> int:
     own = np.array(members)
     largest = own[sizes[own] >= config.explained * sizes[own].max()]
-    sources = rises.source[own]
-    through = [int((sources == rises.rows[i]).sum()) if rises.rows[i] >= 0 else 0 for i in largest]
-    order = np.lexsort((largest, -sizes[largest], -depths[largest], -np.array(through)))
+    order = np.lexsort((largest, -sizes[largest], -depths[largest], ~modified[largest]))
     return int(largest[order[0]])
 
 
@@ -275,7 +280,8 @@ def _as_group(chosen: int, others: Sequence[int], parts: _Parts, rises: _Rises) 
 def _through(rises: _Rises, member: int, source: int) -> float:
     span = slice(rises.below.rise.indptr[member], rises.below.rise.indptr[member + 1])
     common = float(rises.below.rise.data[span][rises.below.rise.indices[span] == source].sum())
-    return min(max(common / rises.size[member], 0.0), 1.0) if rises.size[member] else 0.0
+    size = float(rises.size[member])
+    return min(max(common / size, 0.0), 1.0) if size else 0.0
 
 
 class _Parts:

@@ -47,11 +47,12 @@ class Alike:
     whole: IntArray  # (stacks,) with nothing left out
     without: IntArray  # (elements,) with the element left out: numbers of ``whole``, or others
     vanished: BoolArray  # (labels,)
-    outdated: BoolArray  # (stacks,) that hold a vanished label
+    fresh: BoolArray  # (stacks,) that hold a new label
 
     def with_heirs(self, rows: BoolArray) -> BoolArray:
         """Return stacks and what became of them: what was renamed, extracted or inlined was not saved."""
-        return _matching(self.same_places, rows) | _matching(self.same_rest, rows)
+        old = rows & ~self.fresh
+        return rows | _matching(self.same_places, old) | _matching(self.same_rest, old)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ def find_alike(around: Surroundings, config: FormsConfig | None = None) -> Alike
         whole=both[: len(whole)],
         without=both[len(whole) :],
         vanished=vanished,
-        outdated=index.holding(index.names[number] for number in np.flatnonzero(vanished).tolist()),
+        fresh=index.holding(index.names[number] for number in np.flatnonzero(new).tolist()),
     )
 
 
@@ -160,7 +161,7 @@ def _most_lost(
     change = np.where(own, 0.0, around.before[0] - around.after[0])
     by_places = np.bincount(alike.same_places, weights=change)
     lost = np.concatenate([by_places, np.bincount(alike.same_rest, weights=change)])
-    kin = np.where(alike.outdated, alike.same_rest + len(by_places), alike.same_places)
+    kin = np.where(alike.fresh, alike.same_places, alike.same_rest + len(by_places))
     pairs = np.unique(np.stack([index.flat[places], kin[index.stack_of[places]]]), axis=1)  # each once
     labels, position = np.unique(pairs[0], return_inverse=True)
     best = int(labels[np.argmax(np.bincount(position, weights=lost[pairs[1]]))])

@@ -6,7 +6,7 @@ is one mask, and its past is the same sum over the other rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,19 +70,14 @@ def surroundings(
         near: Stacks in shorter spans before and after the change, within those of ``matrix``.
     """
     known = [matrix, *(day for day in days if day.total_before and day.total_after)]
+    if near is not None and not (near.total_before and near.total_after):
+        near = None
     rows: dict[tuple[str, ...], int] = {}
     places = [[rows.setdefault(stack, len(rows)) for stack in each.stacks] for each in known]
     before, after = np.zeros((2, len(known), len(rows)))
     for day, (each, place) in enumerate(zip(known, places, strict=True)):
         before[day, place] = each.before / max(each.total_before, 1.0)
         after[day, place] = each.after / max(each.total_after, 1.0)
-    if near is not None and not (near.total_before and near.total_after):
-        near = None
-    close = np.zeros((2, len(rows)))
-    for stack, *counts in zip(near.stacks, near.before, near.after, strict=True) if near else ():
-        if stack in rows:
-            close[:, rows[stack]] = counts
-    close_samples = np.array([near.total_before, near.total_after]) if near else np.ones(2)
     samples_before = np.array([max(each.total_before, 1.0) for each in known])
     samples_after = np.array([max(each.total_after, 1.0) for each in known])
 
@@ -90,12 +85,7 @@ def surroundings(
         _by_ratio(b, a, np.flatnonzero(b * n >= _ENOUGH))
         for b, a, n in zip(before, after, samples_before, strict=True)
     ]
-    common = np.array(
-        [
-            _middle(b[order], a[order]) if len(order) >= _MANY else 1.0
-            for b, a, order in zip(before, after, ordered, strict=True)
-        ]
-    )
+    common = np.array([_common(b, a, order) for b, a, order in zip(before, after, ordered, strict=True)])
     index = index_stacks(tuple(rows))
     expected = before * common[:, None]
     dispersion = sampling_dispersion(expected, after, samples_before, samples_after)
@@ -112,9 +102,27 @@ def surroundings(
         usual=usual_noise(
             index.by_label(expected), index.by_label(after), samples_before, samples_after, dispersion
         ),
-        near=close / close_samples[:, None] if near else None,
-        near_samples=close_samples if near else None,
+        near=_near_shares(rows, near),
+        near_samples=np.array([near.total_before, near.total_after]) if near else None,
     )
+
+
+def _near_shares(rows: Mapping[tuple[str, ...], int], near: StackMatrix | None) -> FloatArray | None:
+    if near is None:
+        return None
+    shares = np.zeros((2, len(rows)))
+    places = [rows.get(stack, -1) for stack in near.stacks]
+    known = np.array(places, dtype=np.int64) >= 0
+    at = np.array(places, dtype=np.int64)[known]
+    shares[0, at], shares[1, at] = (
+        near.before[known] / near.total_before,
+        near.after[known] / near.total_after,
+    )
+    return shares
+
+
+def _common(before: FloatArray, after: FloatArray, order: IntArray) -> float:
+    return _middle(before[order], after[order]) if len(order) >= _MANY else 1.0
 
 
 def _by_ratio(before: FloatArray, after: FloatArray, chosen: IntArray) -> IntArray:

@@ -10,12 +10,12 @@ from importlib.metadata import entry_points
 
 from pipeline.filters.cost_shift import CostShiftConfig, judge_cost_shift
 from pipeline.filters.domains import Domain, LabelGroup, find_domains, match_labels, read_names
-from pipeline.filters.old_forms import find_alike, find_old_forms
-from pipeline.filters.surroundings import surroundings
+from pipeline.filters.old_forms import Alike, find_alike, find_old_forms
+from pipeline.filters.surroundings import Surroundings, surroundings
 from pipeline.filters.verdict import Verdict
 from pipeline.gcpu.labels import element
 from pipeline.gcpu.stacks import Series
-from pipeline.model import Candidate, Change, Scan, StackMatrix
+from pipeline.model import Candidate, Change, DomainVerdict, Scan, StackMatrix
 from pipeline.stages.evidence import changes_before_each, stacks_around, stacks_on_earlier_days
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
@@ -82,7 +82,6 @@ def judge_cost_shifts(
     judged = []
     for group, deployed in zip(groups, changes, strict=True):
         series: Series = (group.metric_kind, group.metric)
-        label = element(*series)
         domains = find_domains(
             around.index,
             naming,
@@ -90,15 +89,25 @@ def judge_cost_shifts(
             changes=_modifying(group, deployed),
             groups=[*defined, *_plugged_in(plugins, series, around.stacks)],
         )
-        verdict, told = judge_cost_shift(
-            around,
-            around.index.holding([label]),
-            [Domain(domain.name, alike.with_heirs(domain.rows)) for domain in domains],
-            find_old_forms(around, alike, label),
-            config=config,
-        )
+        verdict, told = _judge(around, alike, element(*series), domains, config)
         judged.append((replace(group, domains=told), verdict))
     return judged
+
+
+def _judge(
+    around: Surroundings,
+    alike: Alike,
+    label: str,
+    domains: Sequence[Domain],
+    config: CostShiftConfig | None,
+) -> tuple[Verdict, tuple[DomainVerdict, ...]]:
+    return judge_cost_shift(
+        around,
+        around.index.holding([label]),
+        [Domain(domain.name, alike.with_heirs(domain.rows)) for domain in domains],
+        find_old_forms(around, alike, label),
+        config=config,
+    )
 
 
 @cache

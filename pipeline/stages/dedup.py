@@ -14,13 +14,13 @@ import numpy as np
 
 from pipeline.codec.events import regression_id
 from pipeline.codec.scans import decode_scan, encode_scan, split_scan
+from pipeline.dedup.causes import CauseConfig, CauseGroup, Step, group_by_cause
 from pipeline.dedup.explained import explained_shares
 from pipeline.dedup.pairwise import Link, merge_alike
-from pipeline.dedup.representative import choose_representative
 from pipeline.detect.cycle import DAY_S
 from pipeline.filters.verdict import Verdict, divide
-from pipeline.gcpu.stacks import mean_depths, membership, share_changes
-from pipeline.model import Candidate, Dropped, Joined, Judgement, Outgoing, Record, Scan, StackMatrix
+from pipeline.gcpu.stacks import membership, share_changes
+from pipeline.model import Candidate, Change, Dropped, Joined, Judgement, Outgoing, Record, Scan, StackMatrix
 from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.base import Decoder
 from pipeline.stages.cost_shifts import judge_cost_shifts
@@ -40,6 +40,9 @@ log = logging.getLogger(__name__)
 
 _SOME = 0.1
 """Share of a slow rise in a known regression's stacks from which on that one may have contributed."""
+
+_EARLY_WINDOWS = 6
+"""By how many windows the change point of a part that hardly stands out may be early."""
 
 _NO_STACKS = StackMatrix((), np.zeros(0), np.zeros(0), 0.0, 0.0)
 
@@ -127,31 +130,43 @@ class DedupStage:
         """Return one candidate a group, with its members inside, and the ledger's lines for the members."""
         if "som_dedup" in self._without:
             return list(cluster), []
-        changes = changes_before_each(self._store, scan, cluster, workload)
-        config = workload.pairwise
-        found = likeness_of(self._store, scan, cluster, matrix, changes, workload, config)
-        merged = merge_alike(found, config=config)
-        series = [(candidate.metric_kind, candidate.metric) for candidate in cluster]
-        depths = mean_depths(matrix.stacks, matrix.after, series)
-        modified = np.array(
-            [
-                any(candidate.metric in change.subroutines for change in some)
-                for candidate, some in zip(cluster, changes, strict=True)
-            ]
-        )
-        # Service-level metrics have units of their own.
-        sizes = np.array([abs(c.relative if c.metric_kind == "service" else c.delta) for c in cluster])
+        if workload.series == "service":
+            found = self._group_metrics(scan, cluster, workload)
+        else:
+            changes = changes_before_each(self._store, scan, cluster, workload, tolerance=_EARLY_WINDOWS)
+            found = group_by_cause(
+                matrix,
+                [(candidate.metric_kind, candidate.metric) for candidate in cluster],
+                np.array([candidate.before for candidate in cluster]),
+                np.array([candidate.after for candidate in cluster]),
+                changes,
+            )
         groups, dropped = [], []
-        for members in merged.groups:
-            chosen = choose_representative(members, sizes, preferred=modified, depths=depths)
-            others = [member for member in members if member != chosen]
+        for group in found:
+            chosen = cluster[group.representative]
             # Their own decisions stand in the ledger's lines; thousands of them would outgrow a message.
-            group = tuple(replace(cluster[i], passed=()) for i in others)
-            groups.append(replace(cluster[chosen], group=group))
-            dropped += [
-                _merged(cluster[i], "som_dedup", merged.links.get(i), cluster[chosen].metric) for i in others
-            ]
+            members = tuple(replace(cluster[i], passed=()) for i in group.members)
+            groups.append(replace(chosen, group=members))
+            for member, share, step in zip(group.members, group.explained, group.steps, strict=True):
+                reason = f"{_WORDS[step]} {chosen.metric}"
+                dropped.append(Dropped(cluster[member], "som_dedup", share, CauseConfig().explained, reason))
         return groups, dropped
+
+    def _group_metrics(
+        self, scan: Scan, cluster: Sequence[Candidate], workload: Workload
+    ) -> list[CauseGroup]:
+        """Group service-level metrics by how they move together; what moved most stands for a group."""
+        changes: list[tuple[Change, ...]] = [()] * len(cluster)
+        found = likeness_of(self._store, scan, cluster, _NO_STACKS, changes, workload, workload.pairwise)
+        merged = merge_alike(found, config=workload.pairwise)
+        groups = []
+        for members in merged.groups:
+            chosen = max(members, key=lambda i: abs(cluster[i].relative))
+            others = tuple(i for i in members if i != chosen)
+            shares = tuple(merged.links[i].similarity for i in others)
+            steps: list[Step] = ["correlation" for _ in others]
+            groups.append(CauseGroup(chosen, others, shares, tuple(steps)))
+        return groups
 
     def _join(
         self,
@@ -189,9 +204,7 @@ class DedupStage:
                 continue
             regression = names[place_of[place]]
             leader = near[told[regression][0]].candidate.metric
-            outcome.dropped.append(
-                _merged(candidate, "pairwise_dedup", merged.links.get(place), leader, "of an earlier scan")
-            )
+            outcome.dropped.append(_joined(candidate, merged.links[place], leader))
             if near[told[regression][0]].regression:
                 outcome.joined.append(Joined(regression, candidate))
 
@@ -242,14 +255,17 @@ def _clusters(candidates: Sequence[Candidate], workload: Workload) -> list[list[
     ]
 
 
-def _merged(candidate: Candidate, step: str, link: Link | None, leader: str, remark: str = "") -> Dropped:
-    """Return the ledger's line for a candidate that joined a group."""
-    link = link or Link("cause", 1.0, 0.0)  # it was joined to, and leads no more
-    reason = f"{_WORDS[link.feature]} {leader}{f', {remark}' if remark else ''}"
-    return Dropped(candidate, step, link.similarity, link.bound, reason)
+def _joined(candidate: Candidate, link: Link, leader: str) -> Dropped:
+    """Return the ledger's line for a candidate that joined a group of an earlier scan."""
+    reason = f"{_WORDS[link.feature]} {leader}, of an earlier scan"
+    return Dropped(candidate, "pairwise_dedup", link.similarity, link.bound, reason)
 
 
 _WORDS = {
+    "below": "rises through the same subroutine as",
+    "change": "modified by the same change as",
+    "deployment": "modified in the same release as",
+    "sum": "explained by the stacks of",
     "cause": "rises through the same subroutine or change as",
     "caller": "rises in a caller shared with",
     "release": "modified in the same release as",

@@ -62,12 +62,20 @@ def _spans(
 
 
 def changes_before_each(
-    store: Store, scan: Scan, candidates: Sequence[Candidate], workload: Workload
+    store: Store,
+    scan: Scan,
+    candidates: Sequence[Candidate],
+    workload: Workload,
+    *,
+    tolerance: int = TOLERANCE_WINDOWS,
 ) -> list[tuple[Change, ...]]:
-    """Return the changes deployed just before each candidate's change point, read once for all of them."""
+    """Return the changes deployed just before each candidate's change point, read once for all of them.
+
+    ``tolerance`` is by how many windows a change point may be early.
+    """
     if not candidates:
         return []
-    tolerance_s, lookback_s = TOLERANCE_WINDOWS * workload.resolution_s, workload.lookback_s
+    tolerance_s, lookback_s = tolerance * workload.resolution_s, workload.lookback_s
     times = [candidate.change_time for candidate in candidates]
     rows = store.rows("changes", scan.service, min(times) - lookback_s, max(times) + tolerance_s + 1e-3)
     changes = [change_from_json(row) for row in rows]

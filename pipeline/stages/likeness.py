@@ -27,7 +27,7 @@ from pipeline.model import BoolArray, Candidate, Change, FloatArray, Scan, Stack
 from pipeline.storage.interface import SeriesSource, Store
 from pipeline.workloads import Workload
 
-_RELEASE_S = 60.0
+_RELEASE_S = 1.0
 """Changes that follow each other by no more were deployed in one go."""
 
 _GRAMS = (2, 3)

@@ -9,6 +9,7 @@ import pytest
 
 from pipeline.codec.inputs import (
     FUTURE_S,
+    MAX_CONTENT,
     MAX_COUNT,
     decode_change,
     decode_metric_points,
@@ -152,6 +153,8 @@ def test_a_missing_field_is_named(kind: str, field: str, how: object) -> None:
         ("change", {"subroutines": ["a", 1]}, "subroutines[1]: should be a string, not an integer"),
         ("change", {"gates": [None]}, "gates[0]: should be a string, not null"),
         ("change", {"summary": "s" * 100_001}, "summary: longer than 100000 characters"),
+        ("change", {"content": "s" * (MAX_CONTENT + 1)}, f"content: longer than {MAX_CONTENT} characters"),
+        ("change", {"content": ["+x"]}, "content: should be a string, not a list"),
         # Times
         ("profile", {"start": T0 * 1000}, "start: 1.76e+12 is not a time between 2000 and 2100"),
         ("profile", {"start": -1}, "start: -1 is not a time"),

@@ -206,3 +206,28 @@ def test_two_quiet_days_say_no_less_than_none() -> None:
     quiet = [(0.12, after) for after in (0.1201, 0.1199)]
     assert not judge(week((0.12, 0.09), [], 60_000), "piece")[0].passed
     assert not judge(week((0.12, 0.09), quiet, 60_000), "piece")[0].passed
+
+
+@pytest.mark.parametrize(
+    ("near", "passed"),
+    [
+        pytest.param((0.12, 0.09), False, id="it fell just then"),
+        pytest.param((0.09, 0.09), True, id="it had fallen hours before"),
+        pytest.param((0.12, 0.12), True, id="it fell hours later"),
+    ],
+)
+def test_the_rest_has_to_fall_when_the_candidate_rises(near: tuple[float, float], passed: bool) -> None:
+    stacks = (("main", "page", "piece"), ("main", "page"), ("main", "idle"))
+
+    def matrix(page: tuple[float, float]) -> StackMatrix:
+        before = np.array([0.0, page[0], 1 - page[0]]) * 1e6
+        after = np.array([0.03, page[1], 0.97 - page[1]]) * 1e6
+        return StackMatrix(stacks, before, after, 1e6, 1e6)
+
+    assert judge(surroundings(matrix((0.12, 0.09)), near=matrix(near)), "piece")[0].passed is passed
+
+
+def test_spans_nearer_the_change_without_samples_say_nothing() -> None:
+    matrix = scaled({"main->page": (20, 12), "main->page->page_rows": (0, 8)})
+    empty = StackMatrix((), np.zeros(0), np.zeros(0), 0.0, 0.0)
+    assert not judge(surroundings(matrix, near=empty), "page_rows")[0].passed

@@ -16,7 +16,6 @@ from pipeline.dedup.pairwise import (
     pearson,
     release_similarities,
 )
-from pipeline.dedup.representative import choose_representative
 from pipeline.gcpu.stacks import Series, membership, share_changes
 from pipeline.model import FloatArray, StackMatrix
 
@@ -194,11 +193,3 @@ def test_what_all_do_every_day_does_not_correlate() -> None:
     values = cycle + rng.normal(size=(2, 72))
     assert pearson(values)[0, 1] > 0.9
     assert abs(pearson(day_differences(values, slice(24, 72), day=24))[0, 1]) < 0.4
-
-
-def test_a_group_is_called_after_what_rises_most_and_is_nearest_to_the_cause() -> None:
-    sizes, depths = np.array([1.0, 0.95, 0.9, 0.2]), np.array([0.0, 1.0, 2.0, 3.0])
-    nothing = np.zeros(4, dtype=np.bool_)
-    assert choose_representative(range(4), sizes, preferred=nothing, depths=depths) == 2
-    modified = np.array([False, True, False, True])
-    assert choose_representative(range(4), sizes, preferred=modified, depths=depths) == 1

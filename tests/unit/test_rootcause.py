@@ -61,7 +61,8 @@ def test_attribution(subroutines: list[str], fraction: float, nearness: float) -
     assert attributed_fraction(TABLE_4, OF_B, subroutines) == pytest.approx(fraction)
     found = attribute(StackIndex(COUNTED), OF_B, [subroutines])
     assert found is not None
-    assert (found[0].fraction, found[0].nearness) == (pytest.approx(fraction), pytest.approx(nearness))
+    assert found[0].fraction == pytest.approx(fraction)
+    assert found[0].nearness == pytest.approx(nearness)
 
 
 def test_attribution_needs_a_rise() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.model import Change
+from pipeline.model import Change, FloatArray
 from pipeline.rootcause.correlation import correlations, names_metric
 from pipeline.rootcause.text import ChangeTexts, chances, change_words, regression_words, tokens
 
@@ -43,7 +43,7 @@ def test_every_text_of_a_change_is_read() -> None:
 
 def similar(regression: str, *titles: str) -> list[float]:
     texts = ChangeTexts([change_words(change(title)) for title in titles])
-    return texts.similarities(regression_words(regression, "subroutine", {})).tolist()
+    return list(texts.similarities(regression_words(regression, "subroutine", {})))
 
 
 def test_the_papers_example() -> None:
@@ -88,8 +88,8 @@ def test_chances_are_ranks() -> None:
 
 # Set-up metrics
 
-STEP = (np.arange(40) >= 20) * 1.0
-NOISE = np.random.default_rng(4).normal(size=40)
+STEP: FloatArray = (np.arange(40) >= 20).astype(np.float64)
+NOISE: FloatArray = np.random.default_rng(4).normal(size=40)
 
 
 def test_a_metric_that_steps_with_the_regression_correlates() -> None:
@@ -103,7 +103,7 @@ def test_a_metric_that_steps_with_the_regression_correlates() -> None:
 
 def test_correlation_needs_windows_that_both_know() -> None:
     metrics = np.array([np.where(np.arange(40) < 20, np.nan, STEP)])
-    weights = (np.arange(40) < 22) * 1.0
+    weights = (np.arange(40) < 22).astype(np.float64)
     assert np.isnan(correlations(STEP, weights, metrics)).all()
 
 

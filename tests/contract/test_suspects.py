@@ -1,0 +1,237 @@
+"""What is found out about a regression's cause, over every store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipeline.codec.events import decode_event
+from pipeline.model import Candidate, Dropped, Record, Scan, Suspect
+from pipeline.stages import rootcause
+from pipeline.stages.rootcause import RootcauseStage
+from pipeline.stages.suspects import HISTORY_S, SuspectFinder
+from pipeline.storage.interface import Store
+from pipeline.workloads import Workload
+from tests.contract.rows import change, gcpu, metrics, stacks, totals
+
+STEP_S = 600.0
+START = 1_700_000_400.0
+WINDOWS = 120
+AT = 90  # first window of the new regime
+CHANGED = START + AT * STEP_S
+END = START + WINDOWS * STEP_S
+SAMPLES = 10_000
+WORKLOAD = Workload.model_validate(
+    {
+        **{"name": "hours", "resolution": "10m", "rerun_interval": "1h", "historical": "10h"},
+        **{"analysis": "10h", "threshold": {"absolute": 0.001}},
+    }
+)
+SLOW = Candidate("subroutine", "shop.cart.total", "short_term", CHANGED, 0.1, 0.15, 1e-9, 40.0)
+PATHS: dict[tuple[str, ...], tuple[int, int]] = {  # stack → its samples before and after, of 10,000 a window
+    ("main", "shop.handle", "shop.cart.total"): (1000, 1500),
+    ("main", "shop.handle", "shop.cart.total", "shop.tax.rate"): (200, 200),
+    ("main", "shop.idle"): (8000, 7500),
+    **{("main", f"shop.other{i}.work"): (20, 20) for i in range(40)},
+}
+
+
+@pytest.fixture
+def service(store: Store, service_name: str) -> str:
+    """A service whose shop.cart.total costs more from AT on."""
+    rng = np.random.default_rng(1)
+    counted: list[tuple[tuple[str, ...], float, int]] = []
+    held: list[tuple[str, float, int]] = []
+    for window in range(WINDOWS):
+        time = START + window * STEP_S
+        drawn = {path: int(rng.poisson(levels[window >= AT])) for path, levels in PATHS.items()}
+        counted += [(path, time, count) for path, count in drawn.items()]
+        cart = sum(count for path, count in drawn.items() if "shop.cart.total" in path)
+        held.append(("shop.cart.total", time, cart))
+    store.insert("stacks", stacks(service_name, counted, width=STEP_S))
+    store.insert("gcpu", gcpu(service_name, held))
+    store.insert("totals", totals(service_name, [(START + w * STEP_S, SAMPLES) for w in range(WINDOWS)]))
+    return service_name
+
+
+def scan(service: str, *candidates: Candidate, dropped: int = 0) -> Scan:
+    lost = [
+        Candidate("subroutine", f"x{i}", "short_term", CHANGED, 0.1, 0.2, 0.01, 4.0) for i in range(dropped)
+    ]
+    return Scan(
+        service=service,
+        workload="hours",
+        start=START,
+        analysis_start=START + 60 * STEP_S,
+        analysis_end=END,
+        end=END,
+        series=1,
+        candidates=candidates,
+        dropped=tuple(Dropped(one, "threshold", 1.0, 2.0, "") for one in lost),
+    )
+
+
+def deploy(store: Store, service: str, name: str, windows: float, **given: Any) -> None:
+    """Deploy a change some windows after the regression, before it where negative."""
+    store.insert("changes", change(service, name, CHANGED + windows * STEP_S, **{"subroutines": [], **given}))
+
+
+def deploy_others(store: Store, service: str) -> None:
+    for number in range(6):
+        name = f"shop.other{number}.work"
+        deploy(store, service, f"other-{number}", -8 * number - 0.2, subroutines=[name], title=f"Tidy {name}")
+
+
+def find(store: Store, service: str, **given: Any) -> tuple[Suspect, ...]:
+    (found,) = SuspectFinder(store, **given).find(scan(service, SLOW), WORKLOAD)
+    return found.suspects
+
+
+def test_the_change_of_the_regressed_code_is_suspected(store: Store, service: str) -> None:
+    deploy_others(store, service)
+    deploy(store, service, "culprit", -0.3, subroutines=["shop.cart.total"], content="+ diff")
+    (suspect, *_) = find(store, service)
+    assert suspect.change.id == "culprit"
+    assert suspect.score > 0.8
+    assert suspect.factors["attribution"] == pytest.approx(1.0, abs=0.05)
+    assert suspect.factors["recency"] > 0.5
+    assert suspect.change.content == "", "an event is no place for a diff"
+
+
+def test_changes_that_had_no_part_in_it_are_not(store: Store, service: str) -> None:
+    deploy_others(store, service)
+    assert find(store, service) == ()
+
+
+def test_without_changes_there_are_no_suspects(store: Store, service: str) -> None:
+    assert find(store, service) == ()
+
+
+def test_a_flip_is_suspected_through_the_code_behind_its_gate(store: Store, service: str) -> None:
+    deploy_others(store, service)
+    deploy(store, service, "code", -85, subroutines=["shop.cart.total"], gates=["new_cart"])
+    deploy(store, service, "flip", -0.3, gates=["new_cart"], files=["config/new_cart.json"])
+    assert find(store, service)[0].change.id == "flip"
+
+
+def test_a_flip_is_suspected_through_the_mapping(store: Store, service: str) -> None:
+    deploy_others(store, service)
+    deploy(store, service, "flip", -0.3, gates=["new_cart"], files=[])
+    assert not any("attribution" in suspect.factors for suspect in find(store, service))
+    (first, *_) = find(store, service, gates={"new_cart": ["shop.cart.total"]})
+    assert first.change.id == "flip"
+    assert first.factors["attribution"] == pytest.approx(1.0, abs=0.05)
+
+
+def test_a_flip_correlates_with_its_setup_metric(store: Store, service: str) -> None:
+    deploy_others(store, service)
+    deploy(store, service, "flip", -0.3, gates=["new_cart"], files=[])
+    points = [
+        (name, START + w * STEP_S, float(w >= AT) * share)
+        for w in range(WINDOWS)
+        for name, share in (("setup.gate.new_cart", 1.0), ("setup.gate.old", 0.0))
+    ]
+    store.insert("metrics", metrics(service, points, setup=1))
+    (suspect, *_) = find(store, service)
+    assert suspect.change.id == "flip"
+    assert suspect.factors["correlation"] > 0.9
+
+
+def test_a_change_point_that_is_hours_early_does_not_hide_the_culprit(store: Store, service: str) -> None:
+    deploy_others(store, service)
+    deploy(store, service, "culprit", -0.3, subroutines=["shop.cart.total"])
+    early = Candidate("subroutine", SLOW.metric, "short_term", CHANGED - 12 * STEP_S, 0.1, 0.15, 1e-9, 40.0)
+    (found,) = SuspectFinder(store).find(scan(service, early), WORKLOAD)
+    assert [suspect.change.id for suspect in found.suspects][:1] == ["culprit"]
+
+
+def test_code_that_is_older_than_the_history_is_forgotten(store: Store, service: str) -> None:
+    deploy_others(store, service)
+    old = -(HISTORY_S / STEP_S) - WINDOWS
+    deploy(store, service, "code", old, subroutines=["shop.cart.total"], gates=["new_cart"])
+    deploy(store, service, "flip", -0.3, gates=["new_cart"], files=[])
+    assert not any("attribution" in suspect.factors for suspect in find(store, service))
+
+
+def test_a_series_and_stacks_that_are_gone_are_no_error(store: Store, service: str) -> None:
+    deploy_others(store, service)
+    lost = Candidate("subroutine", "gone", "long_term", CHANGED, 0.1, 0.2, 1e-9, 40.0)
+    latency = Candidate("service", "latency", "short_term", CHANGED, 0.1, 0.2, 1e-9, 40.0)
+    found = SuspectFinder(store).find(scan(service, lost, SLOW), WORKLOAD)
+    assert len(found) == 2
+    service_level = WORKLOAD.model_copy(update={"series": "service"})
+    (one,) = SuspectFinder(store).find(scan(service, latency), service_level)
+    assert one.stacks == ()
+
+
+def test_the_changed_stacks_are_told(store: Store, service: str) -> None:
+    (found,) = SuspectFinder(store).find(scan(service, SLOW), WORKLOAD)
+    first = found.stacks[0]
+    assert "shop.cart.total" in first.stack
+    assert first.before == pytest.approx(0.10, abs=0.01)
+    assert first.after == pytest.approx(0.15, abs=0.01)
+
+
+def test_the_newest_number_of_servers_counts(store: Store, service: str) -> None:
+    finder = SuspectFinder(store)
+    assert finder.servers(scan(service, SLOW)) is None
+    points = [("servers", START + 5 * STEP_S, 100.0), ("servers", START + 80 * STEP_S, 120.0)]
+    store.insert("metrics", metrics(service, [*points, ("servers", END + 1.0, 999.0)], setup=1))
+    assert finder.servers(scan(service, SLOW)) == 120.0
+
+
+class Counting:
+    """A store that counts how often each verb is called, with which table or source."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.calls: list[tuple[str, str]] = []
+
+    def __getattr__(self, verb: str) -> Any:
+        def call(*args: Any, **given: Any) -> Any:
+            self.calls.append((verb, args[0]))
+            return getattr(self._store, verb)(*args, **given)
+
+        return call
+
+
+def test_a_scan_asks_once_for_what_its_candidates_share(store: Store, service: str) -> None:
+    deploy_others(store, service)
+    counting: Any = Counting(store)
+    many = [
+        Candidate("subroutine", name, "short_term", CHANGED, 0.1, 0.15, 1e-9, 40.0)
+        for name in ("shop.cart.total", "shop.handle", "main", "shop.idle")
+    ]
+    SuspectFinder(counting).find(scan(service, *many), WORKLOAD)
+    assert sorted(counting.calls) == [
+        ("rows", "changes"),
+        ("series", "gcpu"),
+        ("series", "setup"),
+        ("stacks", service),
+    ]
+
+
+# The stage
+
+
+def test_an_event_has_suspects_with_factors(store: Store, service: str) -> None:
+    deploy_others(store, service)
+    deploy(store, service, "culprit", -0.3, subroutines=["shop.cart.total"])
+    stage = RootcauseStage(store=store, workloads=[WORKLOAD])
+    (event,) = stage.handle([Record("unique", 0, 0, scan(service, SLOW))])
+    first = decode_event(event.value)["data"]["root_causes"][0]
+    assert first["change"]["id"] == "culprit"
+    assert set(first["factors"]) == {"attribution", "recency", "text"}
+    again = RootcauseStage(store=store, workloads=[WORKLOAD])
+    assert again.handle([Record("unique", 0, 0, scan(service, SLOW))]) == [event], "a replay changes nothing"
+
+
+def test_the_ledger_is_written_in_parts(store: Store, service: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rootcause, "LEDGER_ROWS", 3)
+    counting: Any = Counting(store)
+    stage = RootcauseStage(store=counting, workloads=[WORKLOAD])
+    stage.handle([Record("unique", 0, 0, scan(service, dropped=7))])
+    assert counting.calls.count(("insert", "ledger")) == 3
+    assert len(store.rows("ledger", service, END - 1e6, END + 1e6)) == 7
