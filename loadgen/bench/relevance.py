@@ -36,7 +36,9 @@ from pipeline.workloads import Workload, load_workloads
 SCENARIOS = ("small", "steps", "cascade", "low-sampling", "gradual", "transients", "medium", "cost-shift")
 WORKLOADS = ("frontfaas-small", "ct-demand", "ct-supply-short")
 
-INDEPENDENT = np.array([0.0 if name in ("base", "modifies") else 1.0 for name in FEATURES])
+_FREE = ("base", "rank", "noise")
+
+INDEPENDENT = np.array([0.0 if name in _FREE else 1.0 for name in FEATURES])
 """Weights of evidence that is independent and exact."""
 
 

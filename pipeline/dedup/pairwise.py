@@ -49,9 +49,12 @@ DEFAULT_RULES = (
     MergeRule({"caller": 0.7}, between="gcpu"),
     MergeRule({"release": 0.99}, between="gcpu"),
     MergeRule({"correlation": 0.9}, between="service"),
-    MergeRule({"correlation": 0.9}, between="mixed"),
 )
-"""One of them is enough. Most of a rise is 0.7 of it, since what is found of it is an estimate."""
+"""One of them is enough. Most of a rise is 0.7 of it, since what is found of it is an estimate.
+
+None is for gCPU and a service-level metric: two large steps of one hour correlate whatever made them, and who
+waits for a drop of throughput should not have to look for it in an update. Users may add one.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,13 +29,15 @@ class Attribution:
 
     ``fraction`` is L/R of the paper, ``error`` its standard error. ``nearness`` is the same sum of rises
     with each stack divided by its distance: 1 where it ends in a modified frame, 1/2 where one frame stands
-    below it, and so on. ``chance`` is the probability that as many subroutines, drawn from the service's,
-    would come as near; 1 where L is no more than noise.
+    below it, and so on. ``rank`` is how many subroutines of the service come as near, 1 for the nearest of
+    all; ``chance`` the probability that one of as many, drawn from the service's, would, and 1 where L is no
+    more than noise.
     """
 
     fraction: float
     error: float
     nearness: float
+    rank: int
     chance: float
 
     @property
@@ -144,16 +146,16 @@ def attribute(
         error = (rest**2 * noise + part**2 * (spread - noise)) ** 0.5 / whole**2
         near = float((index.rise * nearest)[touched].sum()) / whole
         told = part > config.errors * noise**0.5 and near > 0
-        chance = _chance(background, near, len(set(subroutines))) if told else 1.0
-        found.append(Attribution(part / whole, error, near, chance))
+        above = len(background) - int(np.searchsorted(background, near * (1 - 1e-9)))
+        rank = max(above, 1)
+        chance = _chance(rank / (len(background) + 1), len(set(subroutines))) if told else 1.0
+        found.append(Attribution(part / whole, error, near, rank, chance))
     return tuple(found)
 
 
-def _chance(background: FloatArray, near: float, subroutines: int) -> float:
-    """Return how likely it is that the best of so many subroutines of the service is as near as ``near``."""
-    above = len(background) - int(np.searchsorted(background, near * (1 - 1e-9)))
-    one = max(above, 1) / (len(background) + 1)
-    return float(-np.expm1(subroutines * np.log1p(-one))) if one < 1 else 1.0
+def _chance(of_one: float, subroutines: int) -> float:
+    """Return how likely the best of so many subroutines is to do what one does with probability ``of_one``."""
+    return float(-np.expm1(subroutines * np.log1p(-of_one))) if of_one < 1 else 1.0
 
 
 def _variances(matrix: StackMatrix) -> FloatArray:

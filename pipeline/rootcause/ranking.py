@@ -41,18 +41,19 @@ class RankingConfig:
     and docs/maths.md says of which fleets.
     """
 
-    base: float = -0.95  # log odds that any candidate is the cause at all
+    base: float = -0.85  # log odds that any candidate is the cause at all
     deployment: float = 0.75
-    attribution: float = 1.85
-    modifies: float = -4.3  # of a change whose subroutines are known: it has to make up for it
+    attribution: float = 1.15
+    rank: float = 1.65  # further down from the nearest subroutine: a caller of what regressed, most often
+    noise: float = -3.4  # of a change that modified something, but nothing that rose
     text: float = 1.0
-    correlation: float = 5.2
+    correlation: float = 5.1
     min_confidence: float = 2 / 3  # that the culprit is told: a wrong suggestion costs two missed ones
     min_share: float = 0.05  # of confidence that a change needs to be told besides a likelier one
     most: int = 3  # §5.5.3: a suggestion is right if the culprit is among the first three
 
 
-FEATURES = ("base", "deployment", "attribution", "modifies", "text", "correlation")
+FEATURES = ("base", "deployment", "attribution", "rank", "noise", "text", "correlation")
 """Names of the columns of ``features``, each the weight of that name in RankingConfig."""
 
 
@@ -62,15 +63,18 @@ def features(evidence: Evidence) -> FloatArray:
     Evidence is in nats. What stacks attribute to a change its text only repeats, since a title names what
     was modified; so the text counts for the part that is not attributed.
     """
-    known = np.array([one is not None for one in evidence.attributions], dtype=np.float64)
-    chance = np.array([1.0 if one is None else one.chance for one in evidence.attributions])
-    attributed = np.array([0.0 if one is None else one.counted for one in evidence.attributions])
+    told = [one if one is not None and one.chance < 1 else None for one in evidence.attributions]
+    chance = np.array([1.0 if one is None else one.chance for one in told])
+    rank = np.array([1.0 if one is None else one.rank for one in told])
+    attributed = np.array([0.0 if one is None else one.counted for one in told])
+    noise = [one is not None and one.chance >= 1 for one in evidence.attributions]
     return np.column_stack(
         [
             np.ones(len(evidence.changes)),
             evidence.deployments.evidence,
             -np.log(chance),
-            known,
+            -np.log(rank),
+            np.array(noise, dtype=np.float64),
             -np.log(evidence.similarity_chance) * (1 - attributed),
             np.nan_to_num(evidence.correlation),
         ]

@@ -423,7 +423,7 @@ def test_regressions_scans_and_memory_come_back_as_given(store: Store, service_n
         "scans": {**who, "time": T0, "series": 2000, "candidates": 3},
         "memory": {
             **{"stage": "filter", **who, **what, "kind": "short_term", "time": T0 + 0.001},
-            **{"before": 0.0, "after": 1.0, "scan_end": T0 + 7200},
+            **{"before": 0.0, "after": 1.0, "scan_end": T0 + 7200, "regression": "r1"},
         },
     }
     for table, row in rows.items():

@@ -97,6 +97,7 @@ changes = st.builds(
     files=names,
     subroutines=names,
     gates=names,
+    content=text,
 )
 progresses = st.builds(
     Progress, service=name, topic=name, partition=integers, watermark=moment, earliest=moment

@@ -30,7 +30,7 @@ def test_every_step_is_counted_in_order() -> None:
 
 def test_the_steps_are_those_of_the_stages() -> None:
     code = "".join(path.read_text() for path in sorted(Path(stages.__path__[0]).glob("*.py")))
-    dividing = r'(?:divide\(|Dropped\([\w.]+,)\s*"(\w+)"'
+    dividing = r'(?:divide\(|Dropped\([\w.\[\]]+,)\s*"(\w+)"'
     listed = r'\("(\w+)", (?:series\.judge_\w+|lambda )'
     named = set(re.findall(dividing, code)) | set(re.findall(listed, code))
     assert named - {"workload"} == set(STEPS)

@@ -111,7 +111,7 @@ def test_the_nearest_subroutine_is_the_least_likely_by_chance() -> None:
     assert found is not None
     chances = [one.chance for one in found]
     assert chances == sorted(chances)
-    assert len(set(chances)) == 4
+    assert [one.rank for one in found] == [1, 2, 3, 4]
     assert [one.fraction for one in found] == [pytest.approx(1.0)] * 4
 
 
@@ -147,11 +147,11 @@ def test_a_change_that_is_announced_again_counts_from_its_first_deployment() -> 
 # Ranking
 
 
-def near(chance: float, fraction: float = 1.0) -> Attribution:
-    return Attribution(fraction, 0.0, fraction, chance)
+def near(chance: float, fraction: float = 1.0, rank: int = 1) -> Attribution:
+    return Attribution(fraction, 0.0, fraction, rank, chance)
 
 
-NOTHING = near(1.0, 0.0)
+NOTHING = near(1.0, 0.0, 500)
 
 
 def evidence(
