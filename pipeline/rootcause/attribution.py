@@ -154,7 +154,7 @@ def attribute(
 
 
 def _chance(of_one: float, subroutines: int) -> float:
-    """Return how likely the best of so many subroutines is to do what one does with probability ``of_one``."""
+    """Return how likely one of so many subroutines is to do what each does with probability ``of_one``."""
     return float(-np.expm1(subroutines * np.log1p(-of_one))) if of_one < 1 else 1.0
 
 

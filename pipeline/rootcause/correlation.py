@@ -40,14 +40,16 @@ def _moves(values: FloatArray) -> bool:
     return bool(np.ptp(values) > 1e-12 * np.abs(values).max())
 
 
-def names_metric(change: Change, metric: str) -> bool:
+def subjects_of(change: Change) -> frozenset[str]:
+    """Return what a change can be about: its gates, and every identifier of its texts."""
+    texts = (change.title, change.summary, *change.files, change.content)
+    return frozenset(change.gates).union(*(_WORD.findall(text) for text in texts))
+
+
+def names_metric(subjects: frozenset[str], metric: str) -> bool:
     """Tell whether a change is about a set-up metric: it has its gate, or its text names it.
 
     A set-up metric's last part is what it shows: ``setup.gate.new_checkout`` that of the gate, and
     ``setup.compression_level`` that of the setting, of these names.
     """
-    subject = metric.rpartition(".")[2]
-    if subject in change.gates or metric in change.gates:
-        return True
-    texts = (change.title, change.summary, *change.files, change.content)
-    return any(subject in _WORD.findall(text) for text in texts)
+    return metric in subjects or metric.rpartition(".")[2] in subjects

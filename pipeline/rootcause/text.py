@@ -31,7 +31,8 @@ def tokens(text: str) -> Counter[str]:
             break
         name = match[0].strip("_")
         parts = [part.lower() for part in _PART.findall(name)]
-        for word in {name.lower(), *parts} if len(parts) > 1 else set(parts):
+        # In the order of the text: the order of a set would differ from run to run, and so would roundings.
+        for word in dict.fromkeys((name.lower(), *parts) if len(parts) > 1 else parts):
             if len(word) >= _SHORTEST:
                 found[word] += 1
     return found

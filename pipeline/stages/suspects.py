@@ -12,7 +12,7 @@ from pipeline.detect.cycle import DAY_S
 from pipeline.gcpu.stacks import membership
 from pipeline.model import BoolArray, Candidate, Change, FloatArray, Scan, SeriesMatrix, StackChange, Suspect
 from pipeline.rootcause.attribution import Attribution, StackIndex, attribute
-from pipeline.rootcause.correlation import correlations, names_metric
+from pipeline.rootcause.correlation import correlations, names_metric, subjects_of
 from pipeline.rootcause.gates import Gates, affected_subroutines
 from pipeline.rootcause.onset import Deployments, onset_density, weigh_deployments
 from pipeline.rootcause.ranking import Evidence, RankingConfig, candidate_changes, rank_suspects
@@ -114,6 +114,7 @@ class _Context:
         self._scan, self._workload, self._gates = scan, workload, gates
         rows = store.rows("changes", scan.service, scan.end - HISTORY_S, scan.end)
         self.history = tuple(change_from_json(row) for row in rows)
+        self._subjects: dict[tuple[str, float], frozenset[str]] = {}
         self._place = {(change.id, change.time): i for i, change in enumerate(self.history)}
         asked = sorted({(c.metric_kind, c.metric) for c in scan.candidates})
         span = (scan.service, scan.start, scan.end, workload.resolution_s)
@@ -202,9 +203,13 @@ class _Context:
             first = max(int((since - self._scan.start) // self._workload.resolution_s), 0)
         found = np.abs(correlations(values[first:], weights[first:], setup.samples[:, first:]))
         strongest = np.full(len(changes), np.nan)
-        for row in np.flatnonzero(np.isfinite(found)).tolist():
-            for place, change in enumerate(changes):
-                if names_metric(change, setup.names[row]):
+        moving = np.flatnonzero(np.isfinite(found)).tolist()
+        for place, change in enumerate(changes if moving else ()):
+            key = (change.id, change.time)
+            if key not in self._subjects:
+                self._subjects[key] = subjects_of(change)
+            for row in moving:
+                if names_metric(self._subjects[key], setup.names[row]):
                     strongest[place] = np.fmax(strongest[place], found[row])
         return strongest
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pipeline.model import Change, FloatArray
-from pipeline.rootcause.correlation import correlations, names_metric
+from pipeline.rootcause.correlation import correlations, names_metric, subjects_of
 from pipeline.rootcause.text import ChangeTexts, chances, change_words, regression_words, tokens
 
 T = 1_700_000_000.0
@@ -128,4 +128,4 @@ def test_correlation_does_not_depend_on_units(scale: float) -> None:
     ],
 )
 def test_a_change_names_a_metric(one: Change, metric: str, told: bool) -> None:
-    assert names_metric(one, metric) is told
+    assert names_metric(subjects_of(one), metric) is told
