@@ -57,7 +57,7 @@ _MEANINGS: Mapping[str, _Meaning] = {
     ),
     "cost_shift": _Meaning(
         "Did cost only move? (§5.4.6)",
-        "rise of the cost domain, against a part of the rise of the series",
+        "share of the rise of the series by which its cost domain rose: 0 moved, 1 did not",
         "the cost of its domain rose with it",
     ),
     "pairwise_dedup": _Meaning(
