@@ -14,7 +14,10 @@ from pipeline.errors import SmidgenError
 COMMANDS = {
     "demo": ("loadgen.demo.command", "Watch the whole pipeline catch one slow commit of a live service."),
     "worker": ("pipeline.commands.worker", "Run one or more stages of the pipeline."),
-    "agent": ("agents.commands", "Sample a live process, import stack samples, or receive webhooks, and publish them."),
+    "agent": (
+        "agents.commands",
+        "Sample a process, import stack samples, or receive webhooks, and publish them.",
+    ),
     "changes": ("agents.commands", "Publish deployed commits of a git repository, once or as they come."),
     "embedded": ("pipeline.commands.embedded", "Run a broker and a store on loopback until Ctrl-C."),
     "topics": ("pipeline.commands.topics", "Create or check the topics of topics.yaml."),

@@ -64,6 +64,9 @@ class Settings(StrictModel):
         gt=0,
         description="after this silence a partition no longer holds scans back",
     )
+    gates: Path | None = Field(
+        default=None, description="file that maps gates to the subroutines they switch (smidgen gates)"
+    )
     idempotent_producer: bool = Field(default=True, description="off for brokers without InitProducerId")
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 

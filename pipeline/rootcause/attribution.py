@@ -175,7 +175,7 @@ def _dispersion(index: StackIndex, others: BoolArray, config: AttributionConfig)
     matrix = index.matrix
     told = others & (matrix.before + matrix.after >= config.min_count)
     left = float(matrix.before[others].sum())
-    if not told.any() or not left:
+    if not told.any() or not left or not matrix.total_after:
         return 1.0
     before, after = matrix.before / matrix.total_before, matrix.after / matrix.total_after
     shrunk = float(after[others].sum() / before[others].sum())

@@ -78,7 +78,8 @@ def changes_before_each(
     tolerance_s, lookback_s = tolerance * workload.resolution_s, workload.lookback_s
     times = [candidate.change_time for candidate in candidates]
     rows = store.rows("changes", scan.service, min(times) - lookback_s, max(times) + tolerance_s + 1e-3)
-    changes = [change_from_json(row) for row in rows]
+    # Diffs are for their words; only the ranking of suspects reads those.
+    changes = [change_from_json({**row, "content": ""}) for row in rows]
     return [
         candidate_changes(changes, time, lookback_s=lookback_s, tolerance_s=tolerance_s) for time in times
     ]

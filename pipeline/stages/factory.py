@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipeline.clock import Clock
+from pipeline.codec.gates import read_gates
 from pipeline.config import Settings
 from pipeline.errors import ConfigError
 from pipeline.stages.ablation import NOTHING, Without
@@ -41,7 +42,7 @@ def build_stage(
         without: Steps to leave out, which is for measuring what they are worth.
 
     Raises:
-        ConfigError: an unknown name.
+        ConfigError: an unknown name, or a file that the settings name and that is wrong.
     """
     match name:
         case "aggregate":
@@ -65,5 +66,6 @@ def build_stage(
         case "dedup":
             return DedupStage(store=store, workloads=workloads, without=without)
         case "rootcause":
-            return RootcauseStage(store=store, workloads=workloads)
+            gates = read_gates(settings.gates) if settings.gates else None
+            return RootcauseStage(store=store, workloads=workloads, gates=gates)
     raise ConfigError(f"unknown stage {name!r}; stages are {', '.join(STAGES)}")

@@ -1,0 +1,76 @@
+"""dedup and rootcause killed throughout a fortnight of a fleet tell what one undisturbed run tells."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+import pytest
+
+from loadgen.fleet.scenario import load_scenario
+from loadgen.fleet.simulate import simulate
+from pipeline.backtest.dataset import Dataset
+from pipeline.backtest.flow import Flow
+from pipeline.backtest.run import plan_scans
+from pipeline.codec.scans import encode_progress
+from pipeline.config import Settings
+from pipeline.model import Outgoing, Progress
+from pipeline.storage.arrays import ArrayStore
+from pipeline.workloads import load_workloads
+
+WORKLOADS = load_workloads(["frontfaas-small"])
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    # Twelve days, for the history that a scan wants.
+    text = (files("loadgen.fleet.presets") / "tiny.yaml").read_text()
+    path = tmp_path_factory.mktemp("fleet") / "fortnight.yaml"
+    path.write_text(text.replace("name: tiny", "name: fortnight").replace("duration: 3d", "duration: 12d"))
+    return simulate(load_scenario(str(path)), 3).dataset
+
+
+@pytest.fixture(scope="module")
+def filtered(dataset: Dataset) -> list[bytes]:
+    """What the first stages make of the fleet."""
+    flow = flow_of(dataset, ["detect", "filter"])
+    plan = plan_scans(dataset, WORKLOADS, idle_s=0.0)
+    for watermark, _ in plan.watermarks:
+        flow.send(
+            "windows", [encode_progress(Progress(dataset.service, "profiles", 0, watermark, plan.earliest))]
+        )
+    return [message.value for message in flow.topics["filtered"]]
+
+
+def flow_of(dataset: Dataset, stages: list[str]) -> Flow:
+    return Flow(ArrayStore(dataset), WORKLOADS, settings=Settings(), clock=lambda: dataset.end, stages=stages)
+
+
+def events(flow: Flow) -> list[bytes]:
+    return [message.value for message in flow.topics["regressions"]]
+
+
+def test_kills_between_and_within_scans_change_no_event(dataset: Dataset, filtered: list[bytes]) -> None:
+    undisturbed = flow_of(dataset, ["dedup", "rootcause"])
+    for message in filtered:
+        undisturbed.send("filtered", [message])
+    expected = events(undisturbed)
+    kinds = [event["type"].rsplit(".", 1)[1] for event in undisturbed.events()]
+    assert kinds.count("detected") >= 3
+
+    killed = flow_of(dataset, ["dedup", "rootcause"])
+    told: list[list[bytes]] = []
+    for message in filtered:
+        unique: list[Outgoing] = []
+        for _ in range(2):  # killed after its work was stored, before it was acknowledged: it comes again
+            killed.restart("dedup")
+            before = len(killed.topics["unique"])
+            killed.stages.pop("rootcause", None)
+            killed.send("filtered", [message])
+            unique = killed.topics["unique"][before:]
+        for _ in range(2):
+            killed.restart("rootcause")
+            killed.topics["regressions"].clear()
+            killed.send("unique", [part.value for part in unique])
+            told.append(events(killed))
+    assert all(first == again for first, again in zip(told[::2], told[1::2], strict=True))
+    assert [event for scan in told[::2] for event in scan] == expected

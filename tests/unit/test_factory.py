@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.config import Settings
+from pipeline.errors import ConfigError
+from pipeline.stages.factory import STAGES, build_stage
+from pipeline.storage.arrays import ArrayStore
+
+
+def build(name: str, settings: Settings) -> object:
+    return build_stage(
+        name, settings=settings, workloads=(), store=ArrayStore(), stream="log", clock=lambda: 0.0
+    )
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_every_stage_can_be_built(name: str) -> None:
+    assert getattr(build(name, Settings()), "name", None) == name
+
+
+def test_an_unknown_stage_names_those_there_are() -> None:
+    with pytest.raises(ConfigError, match=r"unknown stage 'detekt'; stages are aggregate, detect, "):
+        build("detekt", Settings())
+
+
+def test_a_wrong_gates_file_stops_the_worker_before_it_starts(tmp_path: Path) -> None:
+    file = tmp_path / "gates.yaml"
+    file.write_text("new_cart: cart.total\n")
+    with pytest.raises(ConfigError, match="new_cart: should be a list of subroutines"):
+        build("rootcause", Settings(gates=file))
+    file.write_text("new_cart: [cart.total]\n")
+    build("rootcause", Settings(gates=file))
