@@ -37,6 +37,7 @@ SETTINGS = [
     ("batch_size", "7", "batch_size", 7),
     ("batch_wait", "250ms", "batch_wait_s", 0.25),
     ("partition_idle", "1h", "partition_idle_s", 3600.0),
+    ("gates", "gates.yaml", "gates", Path("gates.yaml")),
     ("idempotent_producer", "false", "idempotent_producer", False),
     ("log_level", "debug", "log_level", "debug"),
 ]
