@@ -102,6 +102,7 @@ class Workload(StrictModel):
         float | None, BeforeValidator(lambda v: None if v is None else parse_duration_s(v))
     ] = Field(alias="change_lookback", default=None)
 
+    grouping: Literal["cause", "som", "kdd2018"] = "cause"
     merge_rules: tuple[Rule, ...] | None = None
     cost_domains: tuple[CostDomain, ...] = ()
 

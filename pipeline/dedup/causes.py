@@ -29,8 +29,7 @@ from pipeline.gcpu.labels import element
 from pipeline.gcpu.stacks import Series, mean_depths
 from pipeline.model import BoolArray, Change, FloatArray, IntArray, StackMatrix
 
-Step = Literal["below", "caller", "change", "deployment", "sum", "correlation"]
-"""What linked a candidate; ``correlation`` is for service-level metrics, which have no stacks."""
+Step = Literal["below", "caller", "change", "deployment", "sum"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,12 @@ import numpy as np
 
 from pipeline.codec.events import regression_id
 from pipeline.codec.scans import decode_scan, encode_scan, split_scan
-from pipeline.dedup.causes import CauseConfig, CauseGroup, Step, group_by_cause
 from pipeline.dedup.explained import explained_shares
 from pipeline.dedup.pairwise import Link, merge_alike
 from pipeline.detect.cycle import DAY_S
 from pipeline.filters.verdict import Verdict, divide
 from pipeline.gcpu.stacks import membership, share_changes
-from pipeline.model import Candidate, Change, Dropped, Joined, Judgement, Outgoing, Record, Scan, StackMatrix
+from pipeline.model import Candidate, Dropped, Joined, Judgement, Outgoing, Record, Scan, StackMatrix
 from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.base import Decoder
 from pipeline.stages.cost_shifts import judge_cost_shifts
@@ -30,6 +29,7 @@ from pipeline.stages.evidence import (
     cluster_by_time,
     stacks_around,
 )
+from pipeline.stages.grouping import WORDS, group_candidates
 from pipeline.stages.likeness import likeness_of
 from pipeline.stages.memory import Memory, recall, remember
 from pipeline.storage.interface import Store
@@ -40,9 +40,6 @@ log = logging.getLogger(__name__)
 
 _SOME = 0.1
 """Share of a slow rise in a known regression's stacks from which on that one may have contributed."""
-
-_EARLY_WINDOWS = 6
-"""By how many windows the change point of a part that hardly stands out may be early."""
 
 _NO_STACKS = StackMatrix((), np.zeros(0), np.zeros(0), 0.0, 0.0)
 
@@ -111,8 +108,10 @@ class DedupStage:
     ) -> None:
         gcpu = any(candidate.metric_kind != "service" for candidate in cluster)
         matrix = stacks_around(self._store, scan, cluster, workload) if gcpu else _NO_STACKS
-        groups, merged = self._group(scan, cluster, matrix, workload)
-        outcome.dropped += merged
+        groups: Sequence[Candidate] = cluster
+        if "som_dedup" not in self._without:
+            groups, merged = group_candidates(self._store, scan, cluster, matrix, workload)
+            outcome.dropped += merged
         real: Sequence[Candidate] = groups
         if "cost_shift" not in self._without:
             judged = judge_cost_shifts(self._store, scan, cluster, groups, matrix, workload)
@@ -123,50 +122,6 @@ class DedupStage:
         real, repeated = divide("pairwise_dedup", slow) if near else (real, ())
         outcome.dropped += repeated
         self._join(scan, workload, real, known, matrix, outcome)
-
-    def _group(
-        self, scan: Scan, cluster: Sequence[Candidate], matrix: StackMatrix, workload: Workload
-    ) -> tuple[list[Candidate], list[Dropped]]:
-        """Return one candidate a group, with its members inside, and the ledger's lines for the members."""
-        if "som_dedup" in self._without:
-            return list(cluster), []
-        if workload.series == "service":
-            found = self._group_metrics(scan, cluster, workload)
-        else:
-            changes = changes_before_each(self._store, scan, cluster, workload, tolerance=_EARLY_WINDOWS)
-            found = group_by_cause(
-                matrix,
-                [(candidate.metric_kind, candidate.metric) for candidate in cluster],
-                np.array([candidate.before for candidate in cluster]),
-                np.array([candidate.after for candidate in cluster]),
-                changes,
-            )
-        groups, dropped = [], []
-        for group in found:
-            chosen = cluster[group.representative]
-            # Their own decisions stand in the ledger's lines; thousands of them would outgrow a message.
-            members = tuple(replace(cluster[i], passed=()) for i in group.members)
-            groups.append(replace(chosen, group=members))
-            for member, share, step in zip(group.members, group.explained, group.steps, strict=True):
-                reason = f"{_WORDS[step]} {chosen.metric}"
-                dropped.append(Dropped(cluster[member], "som_dedup", share, CauseConfig().explained, reason))
-        return groups, dropped
-
-    def _group_metrics(
-        self, scan: Scan, cluster: Sequence[Candidate], workload: Workload
-    ) -> list[CauseGroup]:
-        """Group service-level metrics by how they move together; what moved most stands for a group."""
-        changes: list[tuple[Change, ...]] = [()] * len(cluster)
-        found = likeness_of(self._store, scan, cluster, _NO_STACKS, changes, workload, workload.pairwise)
-        merged = merge_alike(found, config=workload.pairwise)
-        groups = []
-        for members in merged.groups:
-            chosen = max(members, key=lambda i: abs(cluster[i].relative))
-            others = tuple(i for i in members if i != chosen)
-            shares = tuple(merged.links[i].similarity for i in others)
-            steps: list[Step] = ["correlation" for _ in others]
-            groups.append(CauseGroup(chosen, others, shares, tuple(steps)))
-        return groups
 
     def _join(
         self,
@@ -257,23 +212,8 @@ def _clusters(candidates: Sequence[Candidate], workload: Workload) -> list[list[
 
 def _joined(candidate: Candidate, link: Link, leader: str) -> Dropped:
     """Return the ledger's line for a candidate that joined a group of an earlier scan."""
-    reason = f"{_WORDS[link.feature]} {leader}, of an earlier scan"
+    reason = f"{WORDS[link.feature]} {leader}, of an earlier scan"
     return Dropped(candidate, "pairwise_dedup", link.similarity, link.bound, reason)
-
-
-_WORDS = {
-    "below": "rises through the same subroutine as",
-    "change": "modified by the same change as",
-    "deployment": "modified in the same release as",
-    "sum": "explained by the stacks of",
-    "cause": "rises through the same subroutine or change as",
-    "caller": "rises in a caller shared with",
-    "release": "modified in the same release as",
-    "stacks": "explained by the stacks of",
-    "correlation": "moves together with",
-    "metric_id": "named like",
-}
-"""What makes a candidate part of another's group."""
 
 
 def _may_be_one(known: Candidate, candidate: Candidate, workload: Workload) -> bool:
