@@ -28,7 +28,7 @@ from scipy import stats
 from pipeline.dedup.explained import explained_shares
 from pipeline.gcpu.labels import element, series_of
 from pipeline.gcpu.stacks import Series, membership, share_changes
-from pipeline.model import BoolArray, FloatArray, StackMatrix
+from pipeline.model import BoolArray, FloatArray, IntArray, StackMatrix
 
 Between = Literal["any", "gcpu", "service", "mixed"]
 """Which pairs a rule is for: any, both gCPU, both service-level metrics, or one of each."""
@@ -320,21 +320,27 @@ def _absorb(found: Likeness, parts: _Parts, links: dict[int, Link], config: Pair
     """
     weighted = found.holds * found.change
     own = weighted.sum(axis=1)
-    certain = np.abs(own) > 1e-12 * np.abs(weighted).sum(axis=1)
-    for one in np.argsort(np.abs(own), kind="stable").tolist():
+    size = np.abs(own)
+    certain = size > 1e-12 * np.abs(weighted).sum(axis=1)
+    roots = parts.roots()
+    for one in np.argsort(size, kind="stable").tolist():
         if not certain[one] or not found.gcpu[one] or not parts.is_alone(one):
             continue
-        best, most = None, config.stacks
-        for group in parts.groups():
-            # What is larger explains all that it calls, whatever made that rise.
-            near = [m for m in group if m != one and found.near[one, m] and abs(own[m]) <= abs(own[one])]
-            if not near:
-                continue
-            share = float(weighted[one, found.holds[near].any(axis=0)].sum() / own[one])
-            if share >= most and (best is None or share > most):
-                best, most = near[0], share
-        if best is not None and parts.join(one, best):
-            links[one] = Link("stacks", min(most, 1.0), config.stacks)
+        # What is larger explains all that it calls, whatever made that rise.
+        near = found.near[one] & (size <= size[one])
+        near[one] = False
+        members = np.flatnonzero(near)
+        if not len(members):
+            continue
+        members = members[np.argsort(roots[members], kind="stable")]
+        starts = np.flatnonzero(np.diff(roots[members], prepend=-1))
+        stacks = np.flatnonzero(found.holds[one])
+        unions = np.logical_or.reduceat(found.holds[np.ix_(members, stacks)], starts, axis=0)
+        shares = unions @ found.change[stacks] / own[one]
+        best = int(shares.argmax())
+        if shares[best] >= config.stacks and parts.join(one, int(members[starts[best]])):
+            links[one] = Link("stacks", min(float(shares[best]), 1.0), config.stacks)
+            roots = parts.roots()
 
 
 class _Parts:
@@ -342,6 +348,7 @@ class _Parts:
 
     def __init__(self, size: int, known: Sequence[Sequence[int]]) -> None:
         self._parent = list(range(size))
+        self._sizes = [1] * size
         self._known: dict[int, int] = {}
         for number, group in enumerate(known):
             for member in group[1:]:
@@ -356,12 +363,17 @@ class _Parts:
         if one in self._known or (other not in self._known and one < other):
             one, other = other, one
         self._parent[one] = other
+        self._sizes[other] += self._sizes[one]
         return True
 
     def is_alone(self, one: int) -> bool:
         """Tell whether a regression is a part by itself, and no known one."""
         root = self._root(one)
-        return root not in self._known and self._parent.count(root) == 1 and root == one
+        return root not in self._known and self._sizes[root] == 1
+
+    def roots(self) -> IntArray:
+        """Return what each regression's part is known by: (n,)."""
+        return np.array([self._root(one) for one in range(len(self._parent))], dtype=np.int64)
 
     def groups(self) -> tuple[tuple[int, ...], ...]:
         """Return every part, known ones first."""
