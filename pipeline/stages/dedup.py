@@ -117,10 +117,10 @@ class DedupStage:
             judged = judge_cost_shifts(self._store, scan, cluster, groups, matrix, workload)
             real, shifted = divide("cost_shift", judged)
             outcome.dropped += shifted
-        near = [memory for memory in known if any(_may_be_one(memory.candidate, c, workload) for c in real)]
-        slow = ((c, self._judge_slow(matrix, c, near, workload)) for c in real)
-        real, repeated = divide("pairwise_dedup", slow) if near else (real, ())
-        outcome.dropped += repeated
+        # What passes is judged against each of them by itself, which is the decision that it carries along.
+        slow = [(c, self._judge_slow(matrix, c, known, workload)) for c in real]
+        outcome.dropped += divide("pairwise_dedup", slow)[1]
+        real = [candidate for candidate, verdict in slow if verdict.passed]
         self._join(scan, workload, real, known, matrix, outcome)
 
     def _join(

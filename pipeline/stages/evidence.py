@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from pipeline.codec.inputs import change_from_json
 from pipeline.detect.cycle import DAY_S
-from pipeline.model import Candidate, Change, Scan, StackMatrix
+from pipeline.gcpu.stacks import Series
+from pipeline.model import Candidate, Change, Scan, SeriesMatrix, StackMatrix
 from pipeline.rootcause.ranking import candidate_changes
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
@@ -88,6 +89,11 @@ def changes_before_each(
 def changes_before(store: Store, scan: Scan, candidate: Candidate, workload: Workload) -> tuple[Change, ...]:
     """Return the changes deployed just before a candidate's change point."""
     return changes_before_each(store, scan, [candidate], workload)[0]
+
+
+def rows_of_series(matrix: SeriesMatrix) -> dict[Series, int]:
+    """Return the row of each series of a matrix."""
+    return {series: row for row, series in enumerate(zip(matrix.kinds, matrix.names, strict=True))}
 
 
 def cluster_by_time(candidates: Sequence[Candidate], gap_s: float) -> list[list[Candidate]]:

@@ -35,7 +35,7 @@ from pipeline.rootcause.lifecycle import (
     reference_shift_s,
     span_s,
 )
-from pipeline.stages.evidence import changes_before
+from pipeline.stages.evidence import changes_before, rows_of_series
 from pipeline.storage.interface import SeriesName, Store
 from pipeline.workloads import Workload
 
@@ -200,7 +200,7 @@ def _with_joined(scan: Scan, found: Sequence[OpenRegression], updates: Sequence[
         news = [c for c in news if one.member((c.metric_kind, c.metric)) is None]
         if not news:
             continue
-        own = (one.candidate.metric_kind, one.candidate.metric)
+        reported = one.candidate
         update = by_id.get(one.id) or Update(
             kind="updated",
             regression=one,
@@ -208,7 +208,7 @@ def _with_joined(scan: Scan, found: Sequence[OpenRegression], updates: Sequence[
             workload=scan.workload,
             time=scan.end,
             change_time=news[0].change_time,
-            level=one.last_level(own) or one.candidate.after,
+            level=one.told.get((reported.metric_kind, reported.metric), reported.after),
         )
         by_id[one.id] = replace(update, joined=tuple(news))
     return list(by_id.values())
@@ -338,9 +338,7 @@ class _Series:
             sorted(names),
         )
         self._windows = windows
-        self._rows: dict[Series, int] = {
-            series: row for row, series in enumerate(zip(matrix.kinds, matrix.names, strict=True))
-        }
+        self._rows = rows_of_series(matrix)
         self._values, self._weights = _levels(matrix, workload)
 
     def of(self, candidate: Candidate, start: float, end: float) -> tuple[FloatArray, FloatArray]:

@@ -15,7 +15,7 @@ from pipeline.dedup.som_dedup import group_by_som, potential_causes
 from pipeline.detect.normalise import values_and_weights
 from pipeline.gcpu.stacks import Series
 from pipeline.model import Candidate, Change, Dropped, FloatArray, Scan, StackMatrix
-from pipeline.stages.evidence import changes_before_each
+from pipeline.stages.evidence import changes_before_each, rows_of_series
 from pipeline.stages.likeness import likeness_of
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
@@ -95,7 +95,7 @@ def _by_map(store: Store, scan: Scan, cluster: Sequence[Candidate], workload: Wo
     matrix = store.series(
         workload.series, scan.service, scan.start, scan.end, workload.resolution_s, sorted(set(series))
     )
-    rows = {one: row for row, one in enumerate(zip(matrix.kinds, matrix.names, strict=True))}
+    rows = rows_of_series(matrix)
     known = np.vstack([values_and_weights(matrix)[0], np.full(len(matrix.totals), np.nan)])
     values = known[[rows.get(one, -1) for one in series]]
     changes = changes_before_each(store, scan, cluster, workload)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from pipeline.detect.normalise import values_and_weights
 from pipeline.gcpu.labels import element
 from pipeline.gcpu.stacks import membership, share_changes
 from pipeline.model import BoolArray, Candidate, Change, FloatArray, Scan, StackMatrix
+from pipeline.stages.evidence import rows_of_series
 from pipeline.storage.interface import SeriesSource, Store
 from pipeline.workloads import Workload
 
@@ -161,9 +162,7 @@ def _correlations(
     for source, places in by_source.items():
         names = sorted({(candidates[place].metric_kind, candidates[place].metric) for place in places})
         matrix = store.series(source, scan.service, scan.start, scan.end, workload.resolution_s, names)
-        rows: Mapping[tuple[str, str], int] = {
-            series: row for row, series in enumerate(zip(matrix.kinds, matrix.names, strict=True))
-        }
+        rows = rows_of_series(matrix)
         found = values_and_weights(matrix)[0]
         for place in places:
             row = rows.get((candidates[place].metric_kind, candidates[place].metric))
