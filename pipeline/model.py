@@ -256,6 +256,15 @@ class Regression:
 
 
 @dataclass(frozen=True, slots=True)
+class CommonNoise:
+    """What the noise of a service's gCPU series is like at each level, and what that tells of one of them."""
+
+    log_levels: FloatArray  # (knots,) ascending
+    log_variances: FloatArray  # (knots,) of a mean of exposure 1, see detect.noise
+    freedom: float  # degrees of freedom that it is worth to each series
+
+
+@dataclass(frozen=True, slots=True)
 class SeriesMatrix:
     """Series × windows of one service, gathered for a scan.
 
@@ -271,6 +280,7 @@ class SeriesMatrix:
     samples: FloatArray  # (series, windows)
     totals: FloatArray  # (windows,)
     dilution: FloatArray | None = None  # (windows,) by which all shares moved: detect.composition
+    noise: CommonNoise | None = None  # of all the service's series: detect.common_noise
 
 
 @dataclass(frozen=True, slots=True)

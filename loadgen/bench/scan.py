@@ -113,7 +113,7 @@ def measure_scan(advance: Callable[[], None], *, series: int, processes: int) ->
 
 def scan_service(number: int, series: int) -> ServiceScan:
     """Draw one service and scan it as the stages detect and filter do it: composition, detection, filters."""
-    dataset, steps = _draw(number, series)
+    dataset, steps = draw_service(number, series)
     flow = Flow(
         ArrayStore(dataset),
         (WORKLOAD,),
@@ -132,7 +132,7 @@ def scan_service(number: int, series: int) -> ServiceScan:
     return ServiceScan(os.getpid(), seconds, processor_s, series, steps, found, left, _peak_bytes())
 
 
-def _draw(number: int, series: int) -> tuple[Dataset, int]:
+def draw_service(number: int, series: int) -> tuple[Dataset, int]:
     """Return a service, and how many of its series step up by a third amid the analysis window."""
     rng = np.random.default_rng([number, series])
     samples, totals = draw_counts(rng, series, WINDOWS)

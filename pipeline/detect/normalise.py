@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pipeline.detect.change_point import Family
+from pipeline.detect.common_noise import moderated
 from pipeline.detect.cycle import CycleConfig, fit_daily_cycle
 from pipeline.detect.noise import NoiseConfig, unit_variance
 from pipeline.model import FloatArray, SeriesMatrix
@@ -43,6 +44,7 @@ class Normalised:
     centre: FloatArray  # (series,)
     scale: FloatArray  # (series,)
     cycle: FloatArray  # (series, windows) in units of the level
+    measured: FloatArray  # (series,) the variance by the series alone
 
     def levels(self) -> FloatArray:
         """Return every window's level without the cycle: (series, windows), NaN where there is no data."""
@@ -123,6 +125,9 @@ def _normalise_counts(
         counts=True,
         config=config.noise,
     )
+    measured = variance
+    if matrix.noise is not None:
+        variance, freedom = moderated(matrix.noise, level, variance, freedom)
     sampling = np.maximum(1 - level, 1e-6)  # binomial: less noise than counts have there cannot be
     return Normalised(
         "counts",
@@ -133,6 +138,7 @@ def _normalise_counts(
         np.zeros(len(counts)),
         scale,
         cycle,
+        measured,
     )
 
 
@@ -175,5 +181,13 @@ def _normalise_values(
     # What remains of a constant series is rounding, in which everything looks significant.
     rounding = (1e-9 * np.maximum(np.abs(known).max(axis=1, initial=0.0), 1e-140)) ** 2
     return Normalised(
-        "values", moved, weights, np.maximum(variance, rounding), freedom, centre, np.ones(len(values)), cycle
+        "values",
+        moved,
+        weights,
+        np.maximum(variance, rounding),
+        freedom,
+        centre,
+        np.ones(len(values)),
+        cycle,
+        variance,
     )

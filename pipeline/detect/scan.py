@@ -24,11 +24,12 @@ from pipeline.detect.change_point import (
     signed_roots,
     split_sums,
 )
+from pipeline.detect.common_noise import CommonNoiseConfig, moderated
 from pipeline.detect.cycle import DAY_S
 from pipeline.detect.noise import unit_variance
 from pipeline.detect.normalise import NormaliseConfig, Normalised, normalise
 from pipeline.detect.week import roots_against_week
-from pipeline.model import BoolArray, Candidate, Direction, FloatArray, IntArray, SeriesMatrix
+from pipeline.model import BoolArray, Candidate, CommonNoise, Direction, FloatArray, IntArray, SeriesMatrix
 
 _MOST_CUTS = 8
 """Changes besides the one that is looked for, until a series is too restless to tell."""
@@ -58,6 +59,7 @@ class ScanConfig:
     week_doubt: float = 2.0  # of a change at this time last week, see pipeline.detect.week
     placement: float = 6.635  # likelihood ratio by which a split elsewhere must be better (99 %)
     count_likelihood: bool = True  # of counts; else they are tested as values are
+    common_noise: CommonNoiseConfig = field(default_factory=CommonNoiseConfig)
     normalise: NormaliseConfig = field(default_factory=NormaliseConfig)
 
 
@@ -109,21 +111,27 @@ def find_candidates(
             matrix.samples[rows, : windows.end],
             matrix.totals[: windows.end],
             None if matrix.dilution is None else matrix.dilution[: windows.end],
+            matrix.noise,
         )
         found += _find(chunk, windows, 1.0 if direction == "up" else -1.0, config)
     return tuple(found)
 
 
-def _find(matrix: SeriesMatrix, windows: Windows, sign: float, config: ScanConfig) -> list[Candidate]:
+def normalised(matrix: SeriesMatrix, windows: Windows, config: ScanConfig) -> Normalised:
+    """Return a matrix's series in the form in which a scan compares them."""
     start = baseline_start(windows, matrix.resolution_s, config)
-    series = normalise(
+    return normalise(
         matrix,
         history=windows.analysis,
         longest=windows.end - windows.analysis,
         apart=(windows.end - start) // 2,
         config=config.normalise,
     )
-    search = _Search(series, matrix.resolution_s, windows, config)
+
+
+def _find(matrix: SeriesMatrix, windows: Windows, sign: float, config: ScanConfig) -> list[Candidate]:
+    series = normalised(matrix, windows, config)
+    search = _Search(series, matrix.noise, matrix.resolution_s, windows, config)
     rows = np.arange(len(matrix.names))
     screened = search.best(rows, search.start, windows.end, windows.analysis, windows.extended - 1)
     known = (series.exposure[:, : windows.analysis] > 0).mean(axis=1) >= config.min_history
@@ -152,8 +160,16 @@ def _find(matrix: SeriesMatrix, windows: Windows, sign: float, config: ScanConfi
 class _Search:
     """Looks for the best split of series in ranges of their windows."""
 
-    def __init__(self, series: Normalised, resolution_s: float, windows: Windows, config: ScanConfig) -> None:
+    def __init__(
+        self,
+        series: Normalised,
+        noise: CommonNoise | None,
+        resolution_s: float,
+        windows: Windows,
+        config: ScanConfig,
+    ) -> None:
         self._series = series
+        self._noise = noise
         self._family: Family = series.family if config.count_likelihood else "values"
         self._windows = windows
         self._config = config
@@ -285,6 +301,9 @@ class _Search:
             counts=series.family == "counts",
             config=self._config.normalise.noise,
         )
+        if self._noise is not None:
+            level = np.maximum(found.before, found.after)  # the noisier one's
+            around, freedom = moderated(self._noise, level, around, freedom, self._config.common_noise)
         if around[0] <= series.variance[row]:
             return found
         root = found.root * math.sqrt(series.variance[row] / around[0])

@@ -22,7 +22,14 @@ FUNNEL_STEPS = (
 )
 """Steps that drop candidates, in the order in which they run."""
 
-DETECTOR_PARTS = ("daily_cycle", "week_before", "composition", "noise_at_scale", "count_likelihood")
+DETECTOR_PARTS = (
+    "daily_cycle",
+    "week_before",
+    "composition",
+    "noise_at_scale",
+    "common_noise",
+    "count_likelihood",
+)
 """Without ``noise_at_scale`` noise is that of single windows; without ``count_likelihood`` it is Gaussian."""
 
 STEPS = (*FUNNEL_STEPS, *DETECTOR_PARTS)

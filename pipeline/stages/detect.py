@@ -19,6 +19,7 @@ from pipeline.detect.composition import with_dilution
 from pipeline.detect.kdd2018 import find_kdd2018
 from pipeline.detect.long_term import find_long_term
 from pipeline.detect.scan import ScanConfig, Windows, find_candidates
+from pipeline.detect.service_noise import with_common_noise
 from pipeline.model import Candidate, Detector, Outgoing, Progress, Record, Scan, SeriesMatrix
 from pipeline.stages.ablation import NOTHING, Without, scan_config
 from pipeline.stages.base import Decoder
@@ -65,6 +66,7 @@ class DetectStage:
         self._partition_idle_s = partition_idle_s
         self._config = scan_config(without)
         self._composition = "composition" not in without
+        self._common_noise = "common_noise" not in without
         self._services: dict[str, _Service] = {}
         self._unsettled: list[Scan] = []
         self.inputs: Mapping[str, Decoder] = {"windows": decode_progress}
@@ -156,6 +158,8 @@ class DetectStage:
         windows = Windows(analysis, extended, last)
         if self._composition:
             matrix = with_dilution(matrix, history=analysis)
+        if self._common_noise:
+            matrix = with_common_noise(matrix, windows, config=self._config)
         candidates = _detect(matrix, windows, workload, _detectors(workload, end), self._config)
         log.info(
             "scan service=%s workload=%s end=%s series=%d candidates=%d",

@@ -8,13 +8,20 @@ import numpy as np
 import pytest
 
 from loadgen.bench.ablation import SHOWN, ablation_jobs, parse_steps, worth_of_steps
+from loadgen.bench.scan import WORKLOAD as SCAN_WORKLOAD
+from loadgen.bench.scan import draw_service
 from loadgen.bench.suite import Job, Run, run_job
 from pipeline.backtest import funnel
+from pipeline.backtest.dataset import Dataset
+from pipeline.backtest.flow import Flow
 from pipeline.cli import run
+from pipeline.codec.scans import encode_progress
+from pipeline.config import Settings
 from pipeline.detect.scan import ScanConfig, Windows, find_candidates
 from pipeline.errors import ConfigError
-from pipeline.model import SeriesMatrix
-from pipeline.stages.ablation import DETECTOR_PARTS, FUNNEL_STEPS, NOTHING, STEPS, scan_config
+from pipeline.model import Candidate, Progress, SeriesMatrix
+from pipeline.stages.ablation import DETECTOR_PARTS, FUNNEL_STEPS, NOTHING, STEPS, Without, scan_config
+from pipeline.storage.arrays import ArrayStore
 from tests.unit.test_bench_accuracy import SCENARIO, WORKLOAD, suite_run
 
 JOBS = [Job("a", 1, ()), Job("a", 2, ())]
@@ -43,7 +50,11 @@ def test_steps_are_those_of_the_funnel() -> None:
     assert scan_config(NOTHING) == ScanConfig()
 
 
-@pytest.mark.parametrize("part", [part for part in DETECTOR_PARTS if part != "composition"])
+OF_THE_SERVICE = ("composition", "common_noise")
+"""Parts that look at all series of a service; the stage adds them to the matrix."""
+
+
+@pytest.mark.parametrize("part", [part for part in DETECTOR_PARTS if part not in OF_THE_SERVICE])
 def test_a_part_of_the_detector_has_a_switch(part: str) -> None:
     matrix, windows = seasonal_matrix(), Windows(1440, 1464, 1500)
     whole, lacks = (
@@ -51,6 +62,38 @@ def test_a_part_of_the_detector_has_a_switch(part: str) -> None:
     )
     assert whole
     assert whole != lacks
+
+
+def candidates_of_the_stage(dataset: Dataset, without: Without) -> tuple[Candidate, ...]:
+    """Return what ``detect`` finds in the one scan that the dataset has data for."""
+    settings = Settings()
+    flow = Flow(
+        ArrayStore(dataset),
+        (SCAN_WORKLOAD,),
+        settings=settings,
+        clock=lambda: dataset.end,
+        stages=("detect",),
+        without=without,
+    )
+    progress = Progress(
+        dataset.service,
+        "profiles",
+        0,
+        dataset.end + SCAN_WORKLOAD.wait_s,
+        dataset.end - SCAN_WORKLOAD.rerun_interval_s,
+    )
+    flow.send("windows", [encode_progress(progress)])
+    (scan,) = flow.scans("change-points")
+    return scan.candidates
+
+
+def test_what_a_service_has_in_common_has_a_switch() -> None:
+    dataset, _ = draw_service(1, 3000)
+    whole, *lacking_one = (
+        candidates_of_the_stage(dataset, frozenset(without)) for without in ((), *zip(OF_THE_SERVICE))
+    )
+    assert whole
+    assert all(lacks != whole for lacks in lacking_one)
 
 
 @pytest.mark.parametrize(
