@@ -30,7 +30,7 @@ from scipy import stats
 from pipeline.detect.batch_means import long_run_variance
 from pipeline.detect.cycle import DAY_S
 from pipeline.detect.normalise import values_and_weights
-from pipeline.detect.ramp import locate_rise
+from pipeline.detect.ramp import best_split, locate_rise
 from pipeline.detect.scan import Windows
 from pipeline.detect.season import (
     WEEK_S,
@@ -172,7 +172,7 @@ def _examine(
     statistic = np.minimum(_statistic(mean, variance), _statistic(median, np.pi / 2 * variance))
     p_value = stats.t.sf(statistic, freedom)
     chosen = np.flatnonzero((p_value < config.significance) & least.reached(mean, 1.0))
-    starts = [locate_rise(left[i], weights[i], shortest=days.length // 2) for i in chosen.tolist()]
+    starts = [_locate(values[i], left[i], weights[i], days) for i in chosen.tolist()]
     return [
         Candidate(
             metric_kind=matrix.kinds[rows[i]],
@@ -186,6 +186,27 @@ def _examine(
         )
         for i, start in zip(chosen.tolist(), starts, strict=True)
     ]
+
+
+def _locate(values: FloatArray, left: FloatArray, weights: FloatArray, days: _Days) -> int:
+    """Return where a series begins to rise, its season taken out only if that makes the rise clearer.
+
+    The season of what is new is part of its rise, carried back to when there was nothing.
+    """
+    seen = min((values, left), key=lambda shown: _unexplained(shown, weights))
+    return locate_rise(seen, weights, shortest=days.length // 2)
+
+
+def _unexplained(values: FloatArray, weights: FloatArray) -> float:
+    """Return the squared error of one step."""
+    split = best_split(values, weights)
+    error = 0.0
+    for side in (slice(0, split), slice(split, len(values))):
+        mass = float(weights[side].sum())
+        if mass > 0:
+            mean = float(values[side] @ weights[side]) / mass
+            error += float(weights[side] @ (values[side] - mean) ** 2)
+    return error
 
 
 def _level(value: float, kind: MetricKind) -> float:

@@ -97,7 +97,8 @@ def find_candidates(
 
     Returns:
         One candidate for each series that rejects "one level throughout", in the matrix's order. Its
-        statistic is the likelihood ratio.
+        statistic is the likelihood ratio. It lies in the analysis window, or, if that is likelier, in the
+        baseline before.
     """
     config = config or ScanConfig()
     found: list[Candidate] = []
@@ -222,8 +223,8 @@ class _Search:
             if not hidden.all():
                 search = self._hiding(row, hidden)
                 own = search.best(np.array([0]), self.start, high, first, min(last, high - 1))
-                return search._with_noise_around(own, 0, self.start, high)
-        return self._with_noise_around(own, row, low, high)
+                return search._judged(own, 0, self.start, high)
+        return self._judged(own, row, low, high)
 
     def _at_other_levels(self, row: int, low: int) -> BoolArray:
         """Return which windows of [start, low) had another level than those from ``low`` to the analysis."""
@@ -276,6 +277,18 @@ class _Search:
             scale=series.scale[rows],
         )
         return search
+
+    def _judged(self, found: _Found, row: int, low: int, high: int) -> _Found:
+        """Return a split with the p-value that it deserves, and where it most likely lies.
+
+        What an earlier scan was not yet sure of, this one sees at the edge of its analysis window.
+        """
+        found = self._with_noise_around(found, row, low, high)
+        likely = self.best(np.array([row]), low, high, low + 1, high - 1, weekly=False)
+        earlier = 0 <= likely.split[0] < min(found.split[0], self._windows.analysis)
+        if not earlier or likely.root[0] * found.root[0] <= found.root[0] ** 2:
+            return found
+        return replace(found, split=likely.split, before=likely.before, after=likely.after)
 
     def _with_noise_around(self, found: _Found, row: int, low: int, high: int) -> _Found:
         """Judge a split by the noise of the windows around it too, if that is more than the history's.

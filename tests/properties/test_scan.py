@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.detect.scan import Windows, find_candidates
+from pipeline.detect.scan import ScanConfig, Windows, baseline_start, find_candidates
 from pipeline.model import BoolArray, Candidate, Direction, FloatArray, MetricKind, SeriesMatrix
 
 WINDOWS = Windows(
@@ -143,12 +143,12 @@ def test_what_comes_after_a_scan_has_no_say_in_it(
 
 @settings(deadline=None, max_examples=40)
 @given(MATRICES, st.sampled_from(DIRECTIONS))
-def test_candidates_lie_in_the_analysis_window_and_move_the_worse_way(
+def test_candidates_lie_before_the_extended_window_and_move_the_worse_way(
     matrix: SeriesMatrix, direction: Direction
 ) -> None:
     for candidate in find(matrix, direction):
         window = (candidate.change_time - matrix.start) / matrix.resolution_s
-        assert WINDOWS.analysis <= window < WINDOWS.extended
+        assert baseline_start(WINDOWS, matrix.resolution_s, ScanConfig()) < window < WINDOWS.extended
         assert candidate.p_value < 0.01
         assert candidate.statistic > 0
         assert (candidate.delta > 0) == (direction == "up")

@@ -195,6 +195,18 @@ def test_a_series_without_history_has_no_baseline() -> None:
     assert find(SMALL, values) == ()
 
 
+@pytest.mark.parametrize("days", [1.7, 2.3, 2.9])
+def test_what_is_new_begins_when_it_was_first_seen(days: float) -> None:
+    # From a few days of it, a season is fitted that reaches back to before it was there.
+    there = days_of(SMALL) >= -days
+    day = 1 + 0.5 * np.sin(2 * np.pi * days_of(SMALL))
+    counts = np.random.default_rng(3).poisson(np.where(there, 20.0 * day, 0.0), (20, SMALL[1].end))
+    found = find(SMALL, counts / 20.0)
+    assert len(found) == 20
+    places = np.array([days_before_end(SMALL, candidate) for candidate in found])
+    assert np.abs(places - days).max() <= 0.2
+
+
 def test_best_split_is_the_least_squared_error() -> None:
     rng = np.random.default_rng(14)
     for _ in range(20):

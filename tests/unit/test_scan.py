@@ -143,6 +143,18 @@ def test_a_spike_far_above_a_step_hides_it_not_from_the_screen() -> None:
     assert candidate.before == pytest.approx(0.10, abs=0.002)
 
 
+def test_a_weak_step_at_the_edge_of_the_analysis_window_is_placed_where_it_is_likeliest() -> None:
+    # An earlier scan had too little of it; to cut the baseline there, it is not clear enough.
+    totals = np.full(WINDOWS.end, 2000.0)
+    share = np.where(PLACE >= 234, 0.108, 0.1)
+    samples = np.random.default_rng(5).binomial(2000, share, (300, WINDOWS.end)).astype(np.float64)
+    names = tuple(map(str, range(300)))
+    matrix = SeriesMatrix(START, 60.0, ("subroutine",) * 300, names, samples, totals)
+    places = np.array([window_of(candidate) for candidate in find_candidates(matrix, WINDOWS)])
+    assert len(places) >= 100
+    assert np.abs(places - 234).mean() <= 4
+
+
 def test_an_older_level_is_no_part_of_the_baseline() -> None:
     levels = shares(0.10, 0.13)
     levels[:180] = 0.05
