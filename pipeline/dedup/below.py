@@ -43,6 +43,20 @@ class Below:
     depth: csr_array  # how far below, weighted by mass
 
 
+@dataclass(frozen=True, slots=True)
+class Rises:
+    """By how much series rose, and through what at or below them."""
+
+    size: FloatArray  # (series,) signed; 0 where the stacks show no rise
+    rows: IntArray  # (series,) number of each name in the frames, -1 without stacks
+    below: Below
+
+    def through(self, series: int) -> tuple[IntArray, FloatArray]:
+        """Return what stands at or below one series, by number, and how much of its rise comes through."""
+        span = slice(self.below.rise.indptr[series], self.below.rise.indptr[series + 1])
+        return self.below.rise.indices[span], self.below.rise.data[span]
+
+
 def lay_out(matrix: StackMatrix) -> Frames:
     """Return the stacks' elements as one run of numbers."""
     sizes = np.array([len(stack) for stack in matrix.stacks], dtype=np.int64)
@@ -81,41 +95,109 @@ def sum_below(frames: Frames, rows: IntArray) -> Below:
         frames: From ``lay_out``.
         rows: (series,) from ``rows_of``.
     """
-    wanted, place = np.unique(rows[rows >= 0], return_inverse=True)
-    row = np.full(len(frames.names), -1)
-    row[wanted] = np.arange(len(wanted))
-    start = np.flatnonzero(frames.first & (row[frames.label] >= 0))
-    parts = []
+    series, back = np.unique(rows, return_inverse=True)
+    start, there = _pairs(frames, series)
+    above = np.searchsorted(series, frames.label[start])
+    stack = frames.stack[start]
+
+    def summed(values: FloatArray) -> csr_array:
+        shape = (len(series), len(frames.names))
+        return _with_rows(coo_array((values, (above, frames.label[there])), shape=shape).tocsr(), back)
+
+    mass = frames.mass[stack]
+    return Below(summed(frames.rise[stack]), summed(mass), summed(mass * (there - start)))
+
+
+def sum_sets_below(frames: Frames, rows: IntArray, sets: Sequence[Sequence[str]]) -> csr_array:
+    """Sum the rise of each series by sets of names: by what comes through any of a set, at or below it.
+
+    Args:
+        frames: From ``lay_out``.
+        rows: (series,) from ``rows_of``.
+        sets: Names; one may be in several sets.
+
+    Returns:
+        (series, sets).
+    """
+    number = {name: place for place, name in enumerate(frames.names)}
+    pairs = [(number[name], place) for place, names in enumerate(sets) for name in names if name in number]
+    names, places = np.array(sorted(set(pairs)), dtype=np.int64).reshape(-1, 2).T
+    series, back = np.unique(rows, return_inverse=True)
+    start, there = _pairs(frames, series, wanted=names)
+    # Each name stands for all sets that it is in; a stack counts once for a set.
+    first = np.searchsorted(names, frames.label[there])
+    several = np.searchsorted(names, frames.label[there], side="right") - first
+    start, first = np.repeat(start, several), np.repeat(first, several)
+    nth = np.arange(len(start)) - np.repeat(np.cumsum(several) - several, several)
+    above = np.searchsorted(series, frames.label[start])
+    key = (above * len(sets) + places[first + nth]) * max(len(frames.rise), 1) + frames.stack[start]
+    entry, stack = np.divmod(np.unique(key), max(len(frames.rise), 1))
+    entries = np.divmod(entry, max(len(sets), 1))
+    found = coo_array((frames.rise[stack], entries), shape=(len(series), len(sets)))
+    return _with_rows(found.tocsr(), back)
+
+
+def measure_rises(frames: Frames, series: Sequence[Series], delta: FloatArray | None = None) -> Rises:
+    """Return by how much each series rose, and through what.
+
+    Args:
+        frames: From ``lay_out``.
+        series: (series,)
+        delta: (series,) their changes at their change points; without, the stacks alone say.
+    """
+    rows = rows_of(frames, series)
+    below = sum_below(frames, rows)
+    own = np.zeros(len(series))
+    for place, row in enumerate(rows.tolist()):
+        span = slice(below.rise.indptr[place], below.rise.indptr[place + 1])
+        own[place] = below.rise.data[span][below.rise.indices[span] == row].sum()
+    return Rises(own if delta is None else _sizes(own, delta), rows, below)
+
+
+def _sizes(own: FloatArray, delta: FloatArray) -> FloatArray:
+    """Return rises as the stacks show them.
+
+    Stacks are of two spans of time, whose mix of load differs; the change point is free of that, but it is
+    an estimate as well. Where they agree the smaller counts, and else the change point's.
+    """
+    agreed = np.where(np.abs(own) >= np.abs(delta) / 2, np.minimum(np.abs(own), np.abs(delta)), np.abs(delta))
+    sizes: FloatArray = np.where(own * delta <= 0, own, np.sign(delta) * agreed)
+    return sizes
+
+
+def _pairs(frames: Frames, series: IntArray, wanted: IntArray | None = None) -> tuple[IntArray, IntArray]:
+    """Return the places of series, the first in each stack, with each place at or below in the same stack.
+
+    Args:
+        frames: The elements.
+        series: Names, ascending; below 0 for none.
+        wanted: Names that are asked for at or below; without, all.
+    """
+    asked, of_interest = np.zeros(len(frames.names), dtype=np.bool_), frames.last
+    asked[series[series >= 0]] = True
+    if wanted is not None:
+        kept = np.zeros(len(frames.names), dtype=np.bool_)
+        kept[wanted] = True
+        of_interest = frames.last & kept[frames.label]
+    start = np.flatnonzero(frames.first & asked[frames.label])
+    above, below = [start[:0]], [start[:0]]
     for step in range(frames.deepest):
         there = start + step
         fits = there < len(frames.label)
         fits[fits] = frames.stack[there[fits]] == frames.stack[start[fits]]
-        fits[fits] = frames.last[there[fits]]
-        here, there = start[fits], there[fits]
-        parts.append((row[frames.label[here]], frames.label[there], frames.stack[here], step))
-    above, below, stack = (
-        np.concatenate([np.zeros(0, dtype=np.int64), *(part[i] for part in parts)]) for i in range(3)
-    )
-    depth = np.repeat([part[3] for part in parts], [len(part[0]) for part in parts])
-    shape = (len(wanted), len(frames.names))
-    back = np.full(len(rows), -1)
-    back[rows >= 0] = place
-
-    def summed(values: FloatArray) -> csr_array:
-        found = coo_array((values, (above, below)), shape=shape).tocsr()
-        return _with_rows(found, back)
-
-    mass = frames.mass[stack]
-    return Below(summed(frames.rise[stack]), summed(mass), summed(mass * depth))
+        start = start[fits]  # what has come to its stack's end has nothing further below
+        found = start[of_interest[start + step]]
+        above.append(found)
+        below.append(found + step)
+    return np.concatenate(above), np.concatenate(below)
 
 
 def _with_rows(found: csr_array, rows: IntArray) -> csr_array:
-    """Return rows of a matrix by number; -1 gives an empty one."""
-    known = np.maximum(rows, 0)
-    lengths = np.append(np.diff(found.indptr), 0)
-    sizes = np.where(rows >= 0, lengths[known], 0)
+    """Return rows of a matrix by number, with all entries, zeros among them."""
+    lengths = np.diff(found.indptr)
+    sizes = lengths[rows]
     ends = np.cumsum(sizes)
-    taken = np.arange(int(sizes.sum())) + np.repeat(found.indptr[known] - (ends - sizes), sizes)
+    taken = np.arange(int(sizes.sum())) + np.repeat(found.indptr[rows] - (ends - sizes), sizes)
     pointers = np.concatenate([[0], ends])
     return csr_array((found.data[taken], found.indices[taken], pointers), shape=(len(rows), found.shape[1]))
 

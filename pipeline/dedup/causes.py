@@ -23,7 +23,7 @@ from typing import Literal
 import numpy as np
 from scipy import stats
 
-from pipeline.dedup.below import Below, Frames, lay_out, rows_of, sum_below
+from pipeline.dedup.below import Frames, Rises, lay_out, measure_rises
 from pipeline.dedup.explained import Group
 from pipeline.gcpu.labels import element
 from pipeline.gcpu.stacks import Series, mean_depths
@@ -52,13 +52,10 @@ class CauseGroup(Group):
 
 
 @dataclass(frozen=True, slots=True)
-class _Rises:
+class _Sources(Rises):
     """What is known of each candidate's rise."""
 
-    size: FloatArray  # (candidates,) signed: what the stacks show of it
-    rows: IntArray  # (candidates,) number of its name, -1 without stacks
     level: FloatArray  # (candidates,) gCPU at most
-    below: Below
     explaining: tuple[IntArray, ...]  # (candidates,) names that most of it goes through, its own included
     source: IntArray  # (candidates,) the best of them
 
@@ -90,7 +87,7 @@ def group_by_cause(
     if not len(series):
         return []
     frames = lay_out(matrix)
-    rises = _measure(frames, series, before, after, config)
+    rises = _explain(frames, series, before, after, config)
     parts, delta = _Parts(len(series)), after - before
     for one, other in _below_links(rises):
         parts.join(one, other, "below")
@@ -108,47 +105,27 @@ def group_by_cause(
     )
     groups = []
     for members in parts.groups():
-        chosen = _representative(members, modified, np.abs(delta), depths, config)
+        chosen = choose_representative(members, modified, np.abs(delta), depths, config)
         groups.append(_as_group(chosen, [member for member in members if member != chosen], parts, rises))
     return groups
 
 
-def _measure(
+def _explain(
     frames: Frames, series: Sequence[Series], before: FloatArray, after: FloatArray, config: CauseConfig
-) -> _Rises:
-    rows = rows_of(frames, series)
-    below = sum_below(frames, rows)
-    delta = after - before
-    size = np.zeros(len(series))
-    explaining, source = [], rows.copy()
-    for i in range(len(series)):
-        span = slice(below.rise.indptr[i], below.rise.indptr[i + 1])
-        names, rise = below.rise.indices[span], below.rise.data[span]
-        own = float(rise[names == rows[i]].sum())
-        size[i] = _size(own, float(delta[i]))
-        if not size[i]:
-            explaining.append(rows[i : i + 1])
+) -> _Sources:
+    rises = measure_rises(frames, series, after - before)
+    explaining, source = [], rises.rows.copy()
+    for i, (own, size) in enumerate(zip(rises.rows.tolist(), rises.size.tolist(), strict=True)):
+        names, rise = rises.through(i)
+        if not size:
+            explaining.append(rises.rows[i : i + 1])
             continue
-        most = (rise / size[i] >= config.explained) | (names == rows[i])
+        most = (rise / size >= config.explained) | (names == own)
         explaining.append(names[most])
-        source[i] = _best(
-            names[most],
-            rise[most] * np.sign(size[i]),
-            below.mass.data[span][most],
-            below.depth.data[span][most],
-        )
-    return _Rises(size, rows, np.maximum(before, after), below, tuple(explaining), source)
-
-
-def _size(own: float, delta: float) -> float:
-    """Return a rise as the stacks show it.
-
-    Stacks are of two spans of time, whose mix of load differs; the change point is free of that, but it is
-    an estimate as well. Where they agree the smaller counts, and else the change point's.
-    """
-    if own * delta <= 0:
-        return own
-    return float(np.sign(delta)) * (min(abs(own), abs(delta)) if abs(own) >= abs(delta) / 2 else abs(delta))
+        span = slice(rises.below.mass.indptr[i], rises.below.mass.indptr[i + 1])
+        mass, depth = rises.below.mass.data[span], rises.below.depth.data[span]
+        source[i] = _best(names[most], rise[most] * np.sign(size), mass[most], depth[most])
+    return _Sources(rises.size, rises.rows, rises.below, np.maximum(before, after), tuple(explaining), source)
 
 
 def _best(names: IntArray, rise: FloatArray, mass: FloatArray, depth: FloatArray) -> int:
@@ -159,7 +136,7 @@ def _best(names: IntArray, rise: FloatArray, mass: FloatArray, depth: FloatArray
     return int(names[np.lexsort((names, -depths, ~equal))[0]])
 
 
-def _below_links(rises: _Rises) -> Iterator[tuple[int, int]]:
+def _below_links(rises: _Sources) -> Iterator[tuple[int, int]]:
     """Yield candidates that have one source, or of which one is the other's source."""
     holder = {int(row): i for i, row in enumerate(rises.rows.tolist()) if row >= 0}
     for i, (row, source) in enumerate(zip(rises.rows.tolist(), rises.source.tolist(), strict=True)):
@@ -169,7 +146,7 @@ def _below_links(rises: _Rises) -> Iterator[tuple[int, int]]:
         yield i, holder.setdefault(source, i)
 
 
-def _caller_links(rises: _Rises, config: CauseConfig) -> Iterator[tuple[int, int]]:
+def _caller_links(rises: _Sources, config: CauseConfig) -> Iterator[tuple[int, int]]:
     """Yield candidates and a rare caller of theirs that is its own source."""
     places: dict[int, list[int]] = {}
     for i, row in enumerate(rises.rows.tolist()):
@@ -177,8 +154,7 @@ def _caller_links(rises: _Rises, config: CauseConfig) -> Iterator[tuple[int, int
     for caller in np.flatnonzero(
         (rises.source == rises.rows) & (rises.level < config.rare) & (rises.rows >= 0)
     ):
-        span = slice(rises.below.rise.indptr[caller], rises.below.rise.indptr[caller + 1])
-        names, rise = rises.below.rise.indices[span], rises.below.rise.data[span]
+        names, rise = rises.through(int(caller))
         for name, common in zip(names.tolist(), rise.tolist(), strict=True):
             for other in places.get(name, ()):
                 if rises.size[other] and common / rises.size[other] >= config.explained:
@@ -189,7 +165,7 @@ def _join_by_changes(
     parts: _Parts,
     labels: Sequence[str],
     own_names: Sequence[str],
-    rises: _Rises,
+    rises: _Sources,
     delta: FloatArray,
     changes: Sequence[Sequence[Change]],
     config: CauseConfig,
@@ -221,7 +197,9 @@ def _join_by_changes(
                 parts.join(other, hits[0], "deployment")
 
 
-def _join_sums(parts: _Parts, frames: Frames, rises: _Rises, delta: FloatArray, config: CauseConfig) -> None:
+def _join_sums(
+    parts: _Parts, frames: Frames, rises: _Sources, delta: FloatArray, config: CauseConfig
+) -> None:
     """Join each group whose largest rise is the sum of others to the one that gives most of it."""
     leaders = _leaders(parts, delta)
     for leader in sorted(leaders.values(), key=lambda i: (abs(float(delta[i])), i)):
@@ -233,7 +211,7 @@ def _join_sums(parts: _Parts, frames: Frames, rises: _Rises, delta: FloatArray, 
             parts.join(leader, most, "sum")
 
 
-def _given_by_others(parts: _Parts, frames: Frames, rises: _Rises, leader: int) -> dict[int, float]:
+def _given_by_others(parts: _Parts, frames: Frames, rises: _Sources, leader: int) -> dict[int, float]:
     """Return how much of a rise comes through the sources of other groups, each stack by the deepest."""
     part_of = np.full(len(frames.names), -1)
     sources = rises.source >= 0
@@ -257,16 +235,30 @@ def _leaders(parts: _Parts, delta: FloatArray) -> dict[int, int]:
     }
 
 
-def _representative(
-    members: Sequence[int], modified: BoolArray, sizes: FloatArray, depths: FloatArray, config: CauseConfig
+def choose_representative(
+    members: Sequence[int],
+    modified: BoolArray,
+    sizes: FloatArray,
+    depths: FloatArray,
+    config: CauseConfig | None = None,
 ) -> int:
+    """Return which of some candidates stands for them, as ``group_by_cause`` says.
+
+    Args:
+        members: Indexes of the candidates.
+        modified: (candidates,) whether a change deployed just before modified each.
+        sizes: (candidates,) by how much each rose.
+        depths: (candidates,) how deep each stands.
+        config: Settings.
+    """
+    config = config or CauseConfig()
     own = np.array(members)
     largest = own[sizes[own] >= config.explained * sizes[own].max()]
     order = np.lexsort((largest, -sizes[largest], -depths[largest], ~modified[largest]))
     return int(largest[order[0]])
 
 
-def _as_group(chosen: int, others: Sequence[int], parts: _Parts, rises: _Rises) -> CauseGroup:
+def _as_group(chosen: int, others: Sequence[int], parts: _Parts, rises: _Sources) -> CauseGroup:
     source = int(rises.source[chosen])
     return CauseGroup(
         representative=chosen,
@@ -276,9 +268,9 @@ def _as_group(chosen: int, others: Sequence[int], parts: _Parts, rises: _Rises) 
     )
 
 
-def _through(rises: _Rises, member: int, source: int) -> float:
-    span = slice(rises.below.rise.indptr[member], rises.below.rise.indptr[member + 1])
-    common = float(rises.below.rise.data[span][rises.below.rise.indices[span] == source].sum())
+def _through(rises: _Sources, member: int, source: int) -> float:
+    names, rise = rises.through(member)
+    common = float(rise[names == source].sum())
     size = float(rises.size[member])
     return min(max(common / size, 0.0), 1.0) if size else 0.0
 

@@ -25,6 +25,7 @@ from typing import Literal
 import numpy as np
 from scipy import stats
 
+from pipeline.dedup.below import lay_out, measure_rises, sum_sets_below
 from pipeline.dedup.explained import explained_shares
 from pipeline.gcpu.labels import element, series_of
 from pipeline.gcpu.stacks import Series, membership, share_changes
@@ -144,11 +145,22 @@ def causes_of(
         config: Settings.
     """
     config = config or PairwiseConfig()
-    modified: dict[str, list[str]] = {}
-    for change, subroutines in changes.items():
-        for subroutine in subroutines:
-            modified.setdefault(subroutine, []).append(change)
-    return [_causes_of(matrix, one, modified, config.stacks) for one in series]
+    frames = lay_out(matrix)
+    rises = measure_rises(frames, series)
+    ids = sorted(changes)
+    modified = sum_sets_below(frames, rises.rows, [changes[one] for one in ids])
+    is_subroutine = np.array([series_of(name)[0] == "subroutine" for name in frames.names], dtype=np.bool_)
+    found = []
+    for place, (row, size) in enumerate(zip(rises.rows.tolist(), rises.size.tolist(), strict=True)):
+        names, rise = rises.through(place)
+        asked = is_subroutine[names] | (names == row)
+        span = slice(modified.indptr[place], modified.indptr[place + 1])
+        subroutines = _most_of(frames.names, names[asked], rise[asked], size, config.stacks)
+        if size:
+            subroutines[frames.names[row]] = 1.0
+        by_change = _most_of(ids, modified.indices[span], modified.data[span], size, config.stacks)
+        found.append(Causes(subroutines, by_change))
+    return found
 
 
 def cause_similarities(
@@ -249,30 +261,18 @@ def pearson(values: FloatArray) -> FloatArray:
     return correlation
 
 
-def _causes_of(
-    matrix: StackMatrix, series: Series, modified: Mapping[str, Sequence[str]], least: float
-) -> Causes:
-    label = element(*series)
-    subroutines: dict[str, float] = {}
-    changes: dict[str, float] = {}
-    whole = 0.0
-    for stack, rise in zip(matrix.stacks, share_changes(matrix).tolist(), strict=True):
-        if not rise or label not in stack:
-            continue
-        whole += rise
-        things = {thing for thing in stack[stack.index(label) :] if series_of(thing)[0] == "subroutine"}
-        things.add(label)
-        for thing in things:
-            subroutines[thing] = subroutines.get(thing, 0.0) + rise
-        for change in {change for thing in things for change in modified.get(thing, ())}:
-            changes[change] = changes.get(change, 0.0) + rise
-    return Causes(_most_of(subroutines, whole, least), _most_of(changes, whole, least))
-
-
-def _most_of(rises: Mapping[str, float], whole: float, least: float) -> dict[str, float]:
+def _most_of(
+    names: Sequence[str], places: IntArray, rises: FloatArray, whole: float, least: float
+) -> dict[str, float]:
+    """Return the things through which most of a rise comes, each with its share."""
     if not whole:
         return {}
-    return {thing: min(rise / whole, 1.0) for thing, rise in rises.items() if rise / whole >= least}
+    shares = rises / whole
+    most = shares >= least
+    return {
+        names[place]: min(share, 1.0)
+        for place, share in zip(places[most].tolist(), shares[most].tolist(), strict=True)
+    }
 
 
 def _common(below: Sequence[Mapping[str, float]]) -> FloatArray:

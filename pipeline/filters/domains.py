@@ -113,8 +113,8 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
     text = pattern[len(REGEX) :] if pattern.startswith(REGEX) else translate(pattern)
     try:
         return re.compile(text)
-    except re.error as error:
-        raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"{pattern[:200]!r} is no regular expression: {error}") from None
 
 
 def named(kind: str, labels: Sequence[str]) -> str:

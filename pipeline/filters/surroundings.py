@@ -11,7 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.filters.usual_noise import UsualNoise, sampling_dispersion, usual_noise
+from pipeline.filters.usual_noise import (
+    Movement,
+    UsualNoise,
+    moving_dispersion,
+    sampling_dispersion,
+    usual_noise,
+)
 from pipeline.gcpu.stacks import StackIndex, index_stacks
 from pipeline.model import BoolArray, FloatArray, IntArray, StackMatrix
 
@@ -59,7 +65,10 @@ class Surroundings:
 
 
 def surroundings(
-    matrix: StackMatrix, days: Sequence[StackMatrix] = (), near: StackMatrix | None = None
+    matrix: StackMatrix,
+    days: Sequence[StackMatrix] = (),
+    near: StackMatrix | None = None,
+    earlier: Sequence[StackMatrix] = (),
 ) -> Surroundings:
     """Join the stacks around a change with those of earlier days.
 
@@ -68,6 +77,8 @@ def surroundings(
         days: The same of earlier days, at the same hours, the nearest first; those without samples on either
             side are left out.
         near: Stacks in shorter spans before and after the change, within those of ``matrix``.
+        earlier: Stacks in spans as long as those of ``matrix`` that follow each other, all before the change:
+            of a service too young for days to be compared, they say by how much it moves by itself.
     """
     known = [matrix, *(day for day in days if day.total_before and day.total_after)]
     if near is not None and not (near.total_before and near.total_after):
@@ -88,7 +99,10 @@ def surroundings(
     common = np.array([_common(b, a, order) for b, a, order in zip(before, after, ordered, strict=True)])
     index = index_stacks(tuple(rows))
     expected = before * common[:, None]
-    dispersion = sampling_dispersion(expected, after, samples_before, samples_after)
+    dispersion = max(
+        sampling_dispersion(expected, after, samples_before, samples_after),
+        moving_dispersion([_by_label(each) for each in (matrix, *earlier)]) if earlier else 1.0,
+    )
     return Surroundings(
         stacks=tuple(rows),
         index=index,
@@ -105,6 +119,12 @@ def surroundings(
         near=_near_shares(rows, near),
         near_samples=np.array([near.total_before, near.total_after]) if near else None,
     )
+
+
+def _by_label(matrix: StackMatrix) -> Movement:
+    counts = index_stacks(matrix.stacks).by_label(np.stack([matrix.before, matrix.after]))
+    before, after = counts
+    return Movement(before, after, matrix.total_before, matrix.total_after)
 
 
 def _near_shares(rows: Mapping[tuple[str, ...], int], near: StackMatrix | None) -> FloatArray | None:

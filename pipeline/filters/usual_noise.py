@@ -7,6 +7,7 @@ of a service together say much of what is usual, and the two are weighed by empi
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,9 @@ MIN_DAYS = 3
 
 _MANY = 100
 """Stacks or labels from which on their median is no matter of a few that changed."""
+
+_SEVERAL = 30
+"""Labels from which on their median is known to a fifth."""
 
 _LARGEST = 256
 """Labels that the drift is learnt from, those with most samples: of the others sampling is the noise."""
@@ -80,6 +84,44 @@ def sampling_dispersion(
     variance = expected * (1 / samples_before + 1 / samples_after)[:, None]
     scores = np.abs(after - expected)[usable] / np.sqrt(variance[usable])
     return max((float(np.median(scores)) / _QUARTILE) ** 2, 1.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Movement:
+    """What the labels of a service did from one span of time to the next."""
+
+    before: FloatArray  # (labels,) samples
+    after: FloatArray  # (labels,)
+    total_before: float
+    total_after: float
+
+
+def moving_dispersion(movements: Sequence[Movement]) -> float:
+    """Return the variance of counts in units of what independent samples make, as labels move; at least 1.
+
+    Requests come in bursts, and a load drifts: what labels do from one span to the next holds both, at the
+    scale of the spans. Most labels have not changed even where one has, and the median leaves those out that
+    did. What became of all labels together, as the whole grew or shrank, is taken out by their median too.
+
+    Args:
+        movements: Between spans as long as those that are compared; the one of the change may be among them.
+    """
+    scores = []
+    for one in movements:
+        if not one.total_before or not one.total_after:
+            continue
+        before, after = one.before / one.total_before, one.after / one.total_after
+        # What nearly every sample holds cannot move, and would pass for quiet.
+        usable = (one.before + one.after >= 2 * _ENOUGH) & (one.before > 0) & (before < 0.5)
+        if not usable.any():
+            continue
+        expected = before[usable] * float(np.median(after[usable] / before[usable]))
+        variance = expected * (1 - expected) * (1 / one.total_before + 1 / one.total_after)
+        scores.append(np.abs(after[usable] - expected) / np.sqrt(variance))
+    known = np.concatenate(scores) if scores else np.zeros(0)
+    if len(known) < _SEVERAL:
+        return 1.0
+    return max((float(np.median(known)) / _QUARTILE) ** 2, 1.0)
 
 
 def usual_noise(

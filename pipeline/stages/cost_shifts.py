@@ -12,11 +12,17 @@ from pipeline.filters.cost_shift import CostShiftConfig, judge_cost_shift
 from pipeline.filters.domains import Domain, LabelGroup, find_domains, match_labels, read_names
 from pipeline.filters.old_forms import Alike, find_alike, find_old_forms
 from pipeline.filters.surroundings import Surroundings, surroundings
+from pipeline.filters.usual_noise import MIN_DAYS
 from pipeline.filters.verdict import Verdict
 from pipeline.gcpu.labels import element
 from pipeline.gcpu.stacks import Series
 from pipeline.model import Candidate, Change, DomainVerdict, Scan, StackMatrix
-from pipeline.stages.evidence import changes_before_each, stacks_around, stacks_on_earlier_days
+from pipeline.stages.evidence import (
+    changes_before_each,
+    stacks_around,
+    stacks_just_before,
+    stacks_on_earlier_days,
+)
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 
@@ -68,10 +74,12 @@ def judge_cost_shifts(
     if not matrix.stacks:  # service-level metrics, or a workload without stacks
         return [(group, Verdict(True, 0.0, 0.0)) for group in groups]
     plugins = load_plugins() if plugins is None else plugins
+    days = stacks_on_earlier_days(store, scan, cluster, workload)
     around = surroundings(
         matrix,
-        stacks_on_earlier_days(store, scan, cluster, workload),
+        days,
         stacks_around(store, _cut_short(scan, cluster), cluster, workload),
+        stacks_just_before(store, scan, cluster, workload) if len(days) < MIN_DAYS else (),
     )
     naming, alike = read_names(around.index), find_alike(around)
     defined = [

@@ -14,23 +14,25 @@ import numpy as np
 
 from pipeline.codec.events import regression_id
 from pipeline.codec.scans import decode_scan, encode_scan, split_scan
+from pipeline.dedup.causes import choose_representative
 from pipeline.dedup.explained import explained_shares
 from pipeline.dedup.pairwise import Link, merge_alike
 from pipeline.detect.cycle import DAY_S
 from pipeline.filters.verdict import Verdict, divide
-from pipeline.gcpu.stacks import membership, share_changes
-from pipeline.model import Candidate, Dropped, Joined, Judgement, Outgoing, Record, Scan, StackMatrix
+from pipeline.gcpu.stacks import mean_depths, membership, share_changes
+from pipeline.model import Candidate, Change, Dropped, Joined, Judgement, Outgoing, Record, Scan, StackMatrix
 from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.base import Decoder
 from pipeline.stages.cost_shifts import judge_cost_shifts
 from pipeline.stages.evidence import (
+    EARLY_WINDOWS,
     TOLERANCE_WINDOWS,
     changes_before_each,
     cluster_by_time,
     stacks_around,
 )
 from pipeline.stages.grouping import WORDS, group_candidates
-from pipeline.stages.likeness import likeness_of
+from pipeline.stages.likeness import Part, likeness_of
 from pipeline.stages.memory import Memory, recall, remember
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
@@ -38,10 +40,26 @@ from pipeline.workloads import Workload
 log = logging.getLogger(__name__)
 
 
+_EARLIER = ", of an earlier scan"
+
+_MEMBERS = "dedup members"
+"""Under which the members of groups are remembered, besides the regressions that stand for them."""
+
+_MOST_MEMBERS = 100
+"""Members of a group that are remembered: so many parts of one release are no chance already."""
+
 _SOME = 0.1
 """Share of a slow rise in a known regression's stacks from which on that one may have contributed."""
 
 _NO_STACKS = StackMatrix((), np.zeros(0), np.zeros(0), 0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What earlier scans passed on: each group's regressions, and the other members of the groups."""
+
+    regressions: Sequence[Memory] = ()
+    members: Sequence[Memory] = ()
 
 
 @dataclass(slots=True)
@@ -82,15 +100,19 @@ class DedupStage:
         workload = self._workloads.get(scan.workload)
         if workload is None or not scan.candidates:
             return scan
-        known: Sequence[Memory] = ()
+        known = _Known()
         if "pairwise_dedup" not in self._without:
-            known = recall(self._store, self.name, scan, self._workloads, same_workload=False)
+            known = _Known(
+                recall(self._store, self.name, scan, self._workloads, same_workload=False),
+                recall(self._store, _MEMBERS, scan, self._workloads, same_workload=False),
+            )
         outcome = _Outcome()
         for cluster in _clusters(scan.candidates, workload):
             self._judge(scan, workload, cluster, known, outcome)
         fresh = [Memory(c, regression_id(scan.service, scan.workload, c, scan.end)) for c in outcome.unique]
         more = [Memory(joined.candidate, joined.regression) for joined in outcome.joined]
         remember(self._store, self.name, scan, [*fresh, *more])
+        remember(self._store, _MEMBERS, scan, [part for memory in (*fresh, *more) for part in _parts(memory)])
         return replace(
             scan,
             candidates=tuple(outcome.unique),
@@ -103,7 +125,7 @@ class DedupStage:
         scan: Scan,
         workload: Workload,
         cluster: Sequence[Candidate],
-        known: Sequence[Memory],
+        known: _Known,
         outcome: _Outcome,
     ) -> None:
         gcpu = any(candidate.metric_kind != "service" for candidate in cluster)
@@ -118,7 +140,7 @@ class DedupStage:
             real, shifted = divide("cost_shift", judged)
             outcome.dropped += shifted
         # What passes is judged against each of them by itself, which is the decision that it carries along.
-        slow = [(c, self._judge_slow(matrix, c, known, workload)) for c in real]
+        slow = [(c, self._judge_slow(matrix, c, known.regressions, workload)) for c in real]
         outcome.dropped += divide("pairwise_dedup", slow)[1]
         real = [candidate for candidate, verdict in slow if verdict.passed]
         self._join(scan, workload, real, known, matrix, outcome)
@@ -128,40 +150,72 @@ class DedupStage:
         scan: Scan,
         workload: Workload,
         real: Sequence[Candidate],
-        known: Sequence[Memory],
+        known: _Known,
         matrix: StackMatrix,
         outcome: _Outcome,
     ) -> None:
-        """Let new groups join those that earlier scans passed on; the others are regressions of their own."""
-        near = _in_reach(known, real, matrix, workload)
-        if not near or not real:
+        """Let new groups join those that earlier scans passed on, or each other; the others are told."""
+        near = _in_reach(known.regressions, real, matrix, workload)
+        if "pairwise_dedup" in self._without or len(near) + len(real) < 2 or not real:
             outcome.unique += real
             return
-        config = workload.pairwise
         told: dict[str, list[int]] = {}
         for place, memory in enumerate(near):
             told.setdefault(memory.regression or f"of its own: {place}", []).append(place)
         everything = [*(memory.candidate for memory in near), *real]
-        changes = changes_before_each(self._store, scan, everything, workload)
-        told_before = len(near)
+        changes = changes_before_each(self._store, scan, everything, workload, tolerance=EARLY_WINDOWS)
         found = likeness_of(
-            self._store, scan, everything, matrix, changes, workload, config, told=told_before
+            self._store,
+            scan,
+            everything,
+            matrix,
+            changes,
+            workload,
+            workload.pairwise,
+            told=len(near),
+            parts=self._parts_near(scan, known.members, real, told, workload),
         )
-        merged = merge_alike(found, list(told.values()), config)
-        place_of = {
-            member: number for number, group in enumerate(merged.groups[: len(told)]) for member in group
-        }
-        names = list(told)
-        for place, candidate in enumerate(real, start=len(near)):
-            if place not in place_of:
-                judgement = Judgement("pairwise_dedup", 0.0, config.stacks)
-                outcome.unique.append(replace(candidate, passed=(*candidate.passed, judgement)))
-                continue
-            regression = names[place_of[place]]
-            leader = near[told[regression][0]].candidate.metric
-            outcome.dropped.append(_joined(candidate, merged.links[place], leader))
-            if near[told[regression][0]].regression:
-                outcome.joined.append(Joined(regression, candidate))
+        merged = merge_alike(found, list(told.values()), workload.pairwise)
+        for regression, group in zip(told, merged.groups, strict=False):
+            leader = near[told[regression][0]]
+            for place in group[len(told[regression]) :]:
+                candidate = everything[place]
+                outcome.dropped.append(
+                    _joined(candidate, merged.links[place], leader.candidate.metric, _EARLIER)
+                )
+                if leader.regression:
+                    outcome.joined.append(Joined(regression, candidate))
+        modified = np.array([_is_modified(c, own) for c, own in zip(everything, changes, strict=True)])
+        depths = mean_depths(matrix.stacks, matrix.after, [(c.metric_kind, c.metric) for c in everything])
+        sizes = np.abs([c.delta for c in everything])
+        for group in merged.groups[len(told) :]:
+            # A workload that asks for another way to group a scan's candidates does not get this one.
+            for one in [group] if workload.grouping == "cause" else [(place,) for place in group]:
+                chosen = choose_representative(one, modified, sizes, depths)
+                _tell(everything, chosen, one, merged.links, workload, outcome)
+
+    def _parts_near(
+        self,
+        scan: Scan,
+        members: Sequence[Memory],
+        real: Sequence[Candidate],
+        told: Mapping[str, Sequence[int]],
+        workload: Workload,
+    ) -> list[Part]:
+        """Return the members of known groups that are near new regressions, with the changes before them."""
+        near = [
+            memory
+            for memory in members
+            if memory.regression in told
+            and any(_may_be_one(memory.candidate, candidate, workload) for candidate in real)
+        ]
+        changes = changes_before_each(
+            self._store, scan, [memory.candidate for memory in near], workload, tolerance=EARLY_WINDOWS
+        )
+        return [
+            Part(told[memory.regression][0], memory.candidate, own)
+            for memory, own in zip(near, changes, strict=True)
+        ]
 
     def _judge_slow(
         self, matrix: StackMatrix, candidate: Candidate, known: Sequence[Memory], workload: Workload
@@ -210,9 +264,41 @@ def _clusters(candidates: Sequence[Candidate], workload: Workload) -> list[list[
     ]
 
 
-def _joined(candidate: Candidate, link: Link, leader: str) -> Dropped:
-    """Return the ledger's line for a candidate that joined a group of an earlier scan."""
-    reason = f"{WORDS[link.feature]} {leader}, of an earlier scan"
+def _parts(memory: Memory) -> list[Memory]:
+    """Return the members of a group that is passed on, the largest if they are many."""
+    members = [c for c in memory.candidate.group if c.metric_kind == "subroutine"]
+    members.sort(key=lambda c: (-abs(c.delta), c.metric))
+    return [replace(memory, candidate=c) for c in members[:_MOST_MEMBERS]]
+
+
+def _tell(
+    candidates: Sequence[Candidate],
+    chosen: int,
+    group: Sequence[int],
+    links: Mapping[int, Link],
+    workload: Workload,
+    outcome: _Outcome,
+) -> None:
+    """Add one regression that stands for all of a group."""
+    leader = candidates[chosen]
+    members = [*leader.group]
+    for place in group:
+        if place == chosen:
+            continue
+        other = candidates[place]
+        members += [replace(other, group=(), passed=()), *other.group]
+        outcome.dropped.append(_joined(other, links.get(place) or links[chosen], leader.metric))
+    judgement = Judgement("pairwise_dedup", 0.0, workload.pairwise.stacks)
+    outcome.unique.append(replace(leader, group=tuple(members), passed=(*leader.passed, judgement)))
+
+
+def _is_modified(candidate: Candidate, changes: Sequence[Change]) -> bool:
+    return any(candidate.metric in change.subroutines for change in changes)
+
+
+def _joined(candidate: Candidate, link: Link, leader: str, when: str = "") -> Dropped:
+    """Return the ledger's line for a candidate that joined a group."""
+    reason = f"{WORDS[link.feature]} {leader}{when}"
     return Dropped(candidate, "pairwise_dedup", link.similarity, link.bound, reason)
 
 

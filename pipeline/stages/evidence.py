@@ -18,6 +18,9 @@ _EARLIER_DAYS = 7
 TOLERANCE_WINDOWS = 2
 """By how many windows an estimated change point may be early."""
 
+EARLY_WINDOWS = 6
+"""By how many windows the change point of a part that hardly stands out may be early."""
+
 
 def stacks_around(
     store: Store, scan: Scan, candidates: Sequence[Candidate], workload: Workload
@@ -50,6 +53,25 @@ def stacks_on_earlier_days(
         matrix = store.stacks(scan.service, *spans)
         if matrix.total_before and matrix.total_after:
             found.append(matrix)
+    return found
+
+
+def stacks_just_before(
+    store: Store, scan: Scan, candidates: Sequence[Candidate], workload: Workload
+) -> list[StackMatrix]:
+    """Return the same as ``stacks_around`` as if the change had been earlier, by one span after the other.
+
+    Spans follow each other without overlap, the nearest first, as far back as the scan sees. Nothing is left
+    out between before and after, where nothing is known to have changed.
+    """
+    (_, first), (last, end) = _spans(scan, candidates, workload)
+    span_s = max(end - last, workload.resolution_s)
+    found = []
+    while first - 2 * span_s >= scan.start - 1e-6:
+        matrix = store.stacks(scan.service, (first - 2 * span_s, first - span_s), (first - span_s, first))
+        if matrix.total_before and matrix.total_after:
+            found.append(matrix)
+        first -= 2 * span_s
     return found
 
 

@@ -215,10 +215,14 @@ def _with_joined(scan: Scan, found: Sequence[OpenRegression], updates: Sequence[
 
 
 def _grown(store: Store, scan: Scan, workload: Workload, found: Sequence[OpenRegression]) -> list[Update]:
-    """Return one update for each regression of which a series has grown beyond what was told of it."""
+    """Return one update for each regression of which a series has grown beyond what was told of it.
+
+    The filter stage says so of what grew beyond one candidate, dedup of what joined a regression once more.
+    """
     updates: dict[str, Update] = {}
+    grown = [*scan.grown, *(joined.candidate for joined in scan.joined)]
     # What grew most speaks for a group; but a regression's own metric goes before its group's.
-    for candidate in sorted(scan.grown, key=lambda c: (-abs(c.delta), c.metric_kind, c.metric)):
+    for candidate in sorted(grown, key=lambda c: (-abs(c.delta), c.metric_kind, c.metric)):
         series = (candidate.metric_kind, candidate.metric)
         # The newest regression of a series is the one that has grown.
         regression = next((one for one in found if one.member(series)), None)

@@ -15,13 +15,10 @@ from pipeline.dedup.som_dedup import group_by_som, potential_causes
 from pipeline.detect.normalise import values_and_weights
 from pipeline.gcpu.stacks import Series
 from pipeline.model import Candidate, Change, Dropped, FloatArray, Scan, StackMatrix
-from pipeline.stages.evidence import changes_before_each, rows_of_series
+from pipeline.stages.evidence import EARLY_WINDOWS, changes_before_each, rows_of_series
 from pipeline.stages.likeness import likeness_of
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
-
-_EARLY_WINDOWS = 6
-"""By how many windows the change point of a part that hardly stands out may be early."""
 
 WORDS = {
     "below": "rises through the same subroutine as",
@@ -83,7 +80,7 @@ def group_candidates(
 def _by_cause(
     store: Store, scan: Scan, cluster: Sequence[Candidate], matrix: StackMatrix, workload: Workload
 ) -> list[_Named]:
-    changes = changes_before_each(store, scan, cluster, workload, tolerance=_EARLY_WINDOWS)
+    changes = changes_before_each(store, scan, cluster, workload, tolerance=EARLY_WINDOWS)
     before, after = _levels(cluster)
     groups = group_by_cause(matrix, _series(cluster), before, after, changes)
     return [_Named(group, group.steps) for group in groups]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -35,6 +36,15 @@ _GRAMS = (2, 3)
 _NAME_DIMENSIONS = 512
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A member of a group that an earlier scan passed on, and the changes deployed just before it."""
+
+    place: int  # of a regression of the group among the candidates
+    candidate: Candidate
+    changes: Sequence[Change]
+
+
 def likeness_of(
     store: Store,
     scan: Scan,
@@ -45,6 +55,7 @@ def likeness_of(
     config: PairwiseConfig,
     *,
     told: int = 0,
+    parts: Sequence[Part] = (),
 ) -> Likeness:
     """Return how alike candidates of this and of earlier scans are, as far as any rule asks.
 
@@ -57,6 +68,7 @@ def likeness_of(
         workload: Of the scan.
         config: The rules.
         told: How many of the candidates, the first ones, earlier scans have passed on.
+        parts: Other members of groups that earlier scans passed on: they say of which release a group is.
     """
     series = [(candidate.metric_kind, candidate.metric) for candidate in candidates]
     gcpu = np.array([candidate.metric_kind != "service" for candidate in candidates], dtype=np.bool_)
@@ -64,11 +76,12 @@ def likeness_of(
     features: dict[Feature, FloatArray] = {}
     near = _near(candidates, workload)
     if gcpu.any():
+        every |= {change.id: change for part in parts for change in part.changes}
         modified = {change.id: change.subroutines for change in every.values()}
         causes = causes_of(matrix, series, modified, config)
         features |= cause_similarities(matrix, series, causes, config)
-        features["release"] = _releases(causes, changes, config)
-        near |= _late_callers(candidates, causes, told)
+        features["release"] = _releases(matrix, causes, changes, parts, modified, config)
+        near |= _late(candidates, causes, told, workload)
     if _is_asked_for("correlation", gcpu, config.rules):
         features["correlation"] = _correlations(store, scan, candidates, workload)
     if _is_asked_for("metric_id", gcpu, config.rules):
@@ -110,29 +123,54 @@ def _near(candidates: Sequence[Candidate], workload: Workload) -> BoolArray:
     return near
 
 
-def _late_callers(candidates: Sequence[Candidate], causes: Sequence[Causes], told: int) -> BoolArray:
-    """Tell which candidates rise through a regression told before, however much later: its callers.
+def _late(
+    candidates: Sequence[Candidate], causes: Sequence[Causes], told: int, workload: Workload
+) -> BoolArray:
+    """Tell which candidates rise through a regression told before, though their change points are far apart.
 
-    Their noise is more, so that they are found later and at less certain times; and if it grows, they do. If
-    it had risen anew, it would be a candidate itself.
+    Its callers do, however much later: their noise is more, so that they are found later and at less certain
+    times; and if it grows, they do. If it has risen anew it is a candidate itself. Then it goes on rising, as
+    what grows slowly looks like one step after another, if it did so within a day and no change that was
+    deployed just before modified what it rises through: such a change would be a cause of its own.
     """
     late = np.zeros((len(candidates), len(candidates)), dtype=np.bool_)
-    fresh = {(candidate.metric_kind, candidate.metric) for candidate in candidates[told:]}
+    anew = {(c.metric_kind, c.metric): place for place, c in enumerate(candidates) if place >= told}
+    reach_s = max(workload.analysis_s, DAY_S)
     for row in range(told):
         known = candidates[row]
         series = (known.metric_kind, known.metric)
-        if series in fresh or known.metric_kind == "service":
+        if known.metric_kind == "service":
             continue
         for place in range(told, len(candidates)):
-            same = (candidates[place].delta > 0) == (known.delta > 0)
-            if same and element(*series) in causes[place].subroutines:
-                late[row, place] = late[place, row] = True
+            one = candidates[place]
+            if (one.delta > 0) != (known.delta > 0) or element(*series) not in causes[place].subroutines:
+                continue
+            if series in anew:
+                apart_s = one.change_time - known.change_time
+                goes_on = apart_s <= reach_s or one.kind == "long_term"
+                if not goes_on or causes[place].changes or causes[anew[series]].changes:
+                    continue
+            late[row, place] = late[place, row] = True
     return late
 
 
 def _releases(
-    causes: Sequence[Causes], changes: Sequence[Sequence[Change]], config: PairwiseConfig
+    matrix: StackMatrix,
+    causes: Sequence[Causes],
+    changes: Sequence[Sequence[Change]],
+    parts: Sequence[Part],
+    modified: Mapping[str, Sequence[str]],
+    config: PairwiseConfig,
 ) -> FloatArray:
+    """Return how sure it is that two regressions come from one release.
+
+    A group that was told before is of the releases that any of its members are of.
+    """
+    if parts:
+        rises = [part.candidate for part in parts]
+        series = [(candidate.metric_kind, candidate.metric) for candidate in rises]
+        causes = [*causes, *causes_of(matrix, series, modified, config)]
+        changes = [*changes, *(part.changes for part in parts)]
     every = {change.id: change for some in changes for change in some if change.subroutines}
     moments: dict[str, float] = {}
     deployed: dict[float, int] = {}
@@ -144,10 +182,13 @@ def _releases(
         moments[change.id] = start
         deployed[start] = deployed.get(start, 0) + 1
     hits = [
-        [(moments[change.id], change.id) for change in some if change.id in cause.changes]
+        {(moments[change.id], change.id) for change in some if change.id in cause.changes}
         for cause, some in zip(causes, changes, strict=True)
     ]
-    return release_similarities(hits, deployed, config)
+    own = hits[: len(hits) - len(parts)]
+    for part, more in zip(parts, hits[len(own) :], strict=True):
+        own[part.place] |= more
+    return release_similarities(own, deployed, config)
 
 
 def _correlations(

@@ -18,7 +18,7 @@ from pipeline.rootcause.onset import Deployments, onset_density, weigh_deploymen
 from pipeline.rootcause.ranking import Evidence, RankingConfig, candidate_changes, rank_suspects
 from pipeline.rootcause.stack_difference import stack_difference
 from pipeline.rootcause.text import ChangeTexts, chances, change_words, regression_words
-from pipeline.stages.evidence import TOLERANCE_WINDOWS, cluster_by_time, stacks_around
+from pipeline.stages.evidence import TOLERANCE_WINDOWS, cluster_by_time, rows_of_series, stacks_around
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 
@@ -120,6 +120,7 @@ class _Context:
         span = (scan.service, scan.start, scan.end, workload.resolution_s)
         self._series = store.series(workload.series, *span, asked) if self.history else None
         self._setup = store.series("setup", *span) if self.history else None
+        self._rows = rows_of_series(self._series) if self._series else {}
 
     def evidence(
         self, candidate: Candidate, index: StackIndex | None, regressed: BoolArray, texts: ChangeTexts
@@ -138,7 +139,8 @@ class _Context:
         )
         similarity = texts.similarities(words)
         places = [self._place[change.id, change.time] for change in changes]
-        values, weights = _values(self._series, candidate)
+        row = self._rows.get((candidate.metric_kind, candidate.metric))
+        values, weights = _values(self._series, row)
         return Evidence(
             changes=changes,
             deployments=self._deployments(candidate, values, weights, changes, (earliest, latest)),
@@ -222,14 +224,12 @@ def _holding(index: StackIndex | None, candidate: Candidate) -> BoolArray:
     return held
 
 
-def _values(matrix: SeriesMatrix, candidate: Candidate) -> tuple[FloatArray, FloatArray]:
-    """Return a candidate's series and the weight of each window, 0 without data: (windows,) both."""
-    keys = list(zip(matrix.kinds, matrix.names, strict=True))
-    key = (candidate.metric_kind, candidate.metric)
-    if key not in keys:
+def _values(matrix: SeriesMatrix, row: int | None) -> tuple[FloatArray, FloatArray]:
+    """Return a series and the weight of each window, 0 without data: (windows,) both."""
+    if row is None:
         nothing = np.zeros(len(matrix.totals))
         return nothing, nothing
-    samples = matrix.samples[keys.index(key)]
+    samples = matrix.samples[row]
     known = np.isfinite(samples) & (matrix.totals > 0)
     values = np.divide(samples, matrix.totals, out=np.zeros(len(samples)), where=known)
     return values, np.where(known, matrix.totals, 0.0)

@@ -14,9 +14,9 @@ from pipeline.model import Candidate, Record, Scan
 from pipeline.stages.dedup import DedupStage
 from pipeline.stages.rootcause import RootcauseStage
 from pipeline.storage.interface import Store
-from pipeline.workloads import Workload, load_workloads
+from pipeline.workloads import Rule, Workload, load_workloads
 from tests.builders import build_candidate
-from tests.contract.rows import gcpu, stacks, totals
+from tests.contract.rows import change, gcpu, stacks, totals
 
 START = 1_700_000_000.0
 (LIVE,) = load_workloads(["live"])
@@ -31,15 +31,22 @@ STEADY = {"main/shop.page": 800, "main/shop.sort": 80}
 class Pipeline:
     """The last two stages over a service whose stacks are given second by second."""
 
+    before = BEFORE
+
+    def levels(self, second: int) -> int:
+        """Return what ``before`` is multiplied by."""
+        return 1 + (second >= CHANGE)
+
     def __init__(self, store: Store, service: str) -> None:
         self.store, self.service = store, service
         self.restart()
         rows = []
         for second in range(120):
-            counts = {**STEADY, **{name: n * (1 + (second >= CHANGE)) for name, n in BEFORE.items()}}
+            counts = {**STEADY, **{name: n * self.levels(second) for name, n in self.before.items()}}
             rows += [(tuple(name.split("/")), START + second, n) for name, n in counts.items()]
         store.insert("stacks", stacks(service, rows, width=1))
-        store.insert("totals", totals(service, [(START + s, 1000 + 120 * (s >= CHANGE)) for s in range(120)]))
+        own = sum(self.before.values())
+        store.insert("totals", totals(service, [(START + s, 880 + own * self.levels(s)) for s in range(120)]))
         store.insert("gcpu", gcpu(service, [("main", START + s, 1000) for s in range(120)]))
 
     def restart(self) -> None:
@@ -162,3 +169,88 @@ def test_an_event_that_cannot_be_read_stops_nothing(
     pipeline.store.insert("regressions", {**columns, "event": ['{"data": {}}']})
     assert pipeline.run(pipeline.scan(70)) == []
     assert event["id"] in caplog.text
+
+
+class Growing(Pipeline):
+    """``lib.parse`` costs twice as much from ``CHANGE`` on, and four times as much 30 seconds later."""
+
+    def levels(self, second: int) -> int:
+        return 1 + (second >= CHANGE) + 2 * (second >= CHANGE + 30)
+
+
+def risen_again(name: str) -> Candidate:
+    return build_candidate(name, before=0.0714, after=0.1176, change_time=START + CHANGE + 30)
+
+
+def test_what_goes_on_rising_is_told_as_growth(store: Store, service_name: str) -> None:
+    pipeline = Growing(store, service_name)
+    detected, updated = pipeline.run(
+        pipeline.scan(65, caller("cart.total")), pipeline.scan(95, risen_again("cart.total"))
+    )
+    assert updated["type"] == "smidgen.regression.updated"
+    assert updated["data"]["regression"] == detected["id"]
+    assert updated["data"]["grown"]["metric"] == "cart.total"
+    assert updated["data"]["level"] == pytest.approx(0.1176)
+
+
+def test_what_goes_on_rising_takes_its_callers_along(store: Store, service_name: str) -> None:
+    pipeline = Growing(store, service_name)
+    parse = build_candidate("lib.parse", before=0.12, after=0.214, change_time=START + CHANGE)
+    again = build_candidate("lib.parse", before=0.214, after=0.353, change_time=START + CHANGE + 30)
+    detected, updated = pipeline.run(
+        pipeline.scan(65, parse), pipeline.scan(95, risen_again("cart.total"), again)
+    )
+    assert updated["data"]["regression"] == detected["id"]
+    assert updated["data"]["grown"]["metric"] == "lib.parse"
+
+
+def test_what_a_change_makes_rise_anew_is_told_by_itself(store: Store, service_name: str) -> None:
+    pipeline = Growing(store, service_name)
+    store.insert(
+        "changes", change(service_name, "D2", START + CHANGE + 29, subroutines=["lib.parse"], files=[])
+    )
+    events = pipeline.run(
+        pipeline.scan(65, caller("cart.total")), pipeline.scan(95, risen_again("cart.total"))
+    )
+    assert told(events) == [("detected", "cart.total"), ("detected", "cart.total")]
+
+
+class Release(Pipeline):
+    """Parts of one feature, ``f0`` to ``f3``, cost more from ``CHANGE`` on, each by a change of its own.
+
+    The release has 36 other changes.
+    """
+
+    before = {**{f"main/f{number}": 40 for number in range(4)}, "main/part.first": 40, "main/part.second": 40}
+
+    def __init__(self, store: Store, service: str) -> None:
+        super().__init__(store, service)
+        for number in range(40):
+            row = change(service, f"D{number}", START + CHANGE, subroutines=[f"f{number}"], files=[])
+            store.insert("changes", row)
+
+
+def test_a_part_found_later_belongs_to_the_release_of_all_the_others(store: Store, service_name: str) -> None:
+    pipeline = Release(store, service_name)
+    detected, updated = pipeline.run(
+        pipeline.scan(65, caller("f0"), caller("f1"), caller("f2")), pipeline.scan(70, caller("f3"))
+    )
+    assert len(detected["data"]["group"]) == 2
+    assert updated["data"]["regression"] == detected["id"]
+    assert [member["metric"] for member in updated["data"]["joined"]] == ["f3"]
+
+
+def test_two_parts_of_a_large_release_are_told_apart(store: Store, service_name: str) -> None:
+    pipeline = Release(store, service_name)
+    events = pipeline.run(pipeline.scan(65, caller("f0")), pipeline.scan(70, caller("f3")))
+    assert told(events) == [("detected", "f0"), ("detected", "f3")]
+
+
+def test_what_a_rule_links_within_one_scan_is_one_event(store: Store, service_name: str) -> None:
+    rules = (Rule(metric_id=0.02),)
+    pipeline = Release(store, service_name)
+    pipeline.dedup = DedupStage(store=store, workloads=[LIVE.model_copy(update={"merge_rules": rules})])
+    (event,) = pipeline.run(pipeline.scan(65, caller("part.first"), caller("part.second")))
+    assert [member["metric"] for member in event["data"]["group"]] == ["part.second"]
+    (row,) = store.rows("ledger", service_name, START, START + 1e3, metric="part.second")
+    assert (row["step"], row["reason"]) == ("pairwise_dedup", "named like part.first")
