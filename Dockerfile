@@ -21,6 +21,9 @@ COPY --from=build /opt/smidgen /opt/smidgen
 RUN useradd --system --create-home smidgen
 USER smidgen
 WORKDIR /home/smidgen
-ENV PATH=/opt/smidgen/bin:$PATH PYTHONUNBUFFERED=1
+ENV PATH=/opt/smidgen/bin:$PATH PYTHONUNBUFFERED=1 SMIDGEN_HEALTH=127.0.0.1:9464
+# Of a worker. A container that runs anything else for long needs --no-healthcheck or its own.
+HEALTHCHECK --interval=30s --timeout=30s --start-period=30s --retries=3 \
+    CMD ["smidgen", "doctor", "--worker", "http://127.0.0.1:9464"]
 ENTRYPOINT ["smidgen"]
 CMD ["--help"]

@@ -4,9 +4,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+FUZZ_S ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bench schemas lock clean
+.PHONY: help setup demo test fuzz lint format bench schemas lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,6 +19,9 @@ demo: $(READY) ## Watch the whole pipeline catch one slow commit of a live servi
 
 test: $(READY) ## Run every test (PYTEST_ARGS="tests/unit -k name" runs some)
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+fuzz: $(READY) ## Look for inputs that break a decoder, a minute long (FUZZ_S=600 FUZZ="profile scan")
+	@$(BIN)/python -m tests.fuzz --seconds $(FUZZ_S) $(FUZZ)
 
 lint: $(READY) ## Check style, types and the direction of imports
 	@$(BIN)/ruff check .

@@ -9,9 +9,9 @@ import numpy as np
 
 from agents.formats.collapsed import Stack
 from agents.naming import NamedFrame, name_stack
-from pipeline.codec.fields import MAX_NAME
 from pipeline.codec.inputs import MAX_COUNT, encode_profile
 from pipeline.errors import InvalidMessage
+from pipeline.gcpu.labels import cut_name
 from pipeline.model import Annotation, Profile
 
 
@@ -87,11 +87,11 @@ def encode_within(profile: Profile, max_bytes: int) -> tuple[list[Encoded], int]
 
 
 def _number(frame: NamedFrame, numbers: dict[str, int], annotations: dict[int, Annotation]) -> int:
-    name = frame.name if len(frame.name) <= MAX_NAME else frame.name[: MAX_NAME - 1] + "…"
+    name = cut_name(frame.name)
     index = numbers.setdefault(name, len(numbers))
     if frame.annotation and index not in annotations:
         kind, value = frame.annotation
-        annotations[index] = Annotation(index, kind, value[:MAX_NAME])
+        annotations[index] = Annotation(index, kind, cut_name(value))
     return index
 
 

@@ -10,8 +10,8 @@ from typing import Self
 
 import aiokafka
 from aiokafka import errors
-from aiokafka.conn import collect_hosts
 
+from pipeline.broker import FAILURES, Broker, bootstrap_servers, check, denied, why_not
 from pipeline.config import Settings
 from pipeline.errors import BrokerUnavailable, ConfigError, InvalidMessage
 from pipeline.model import Outgoing
@@ -22,6 +22,9 @@ REQUEST_S = 10.0
 CLOSE_S = 3.0
 """How long connecting, one request, and closing may take."""
 
+CHECK_S = 3.0
+"""How long a server may take to say whether it lets us in."""
+
 OVERHEAD_BYTES = 4096
 """What a message needs besides its value: key, headers and the record's own fields."""
 
@@ -29,20 +32,24 @@ OVERHEAD_BYTES = 4096
 class Connection:
     """A producer with ``acks=all`` and zstd; idempotent if the settings say so."""
 
-    def __init__(self, producer: aiokafka.AIOKafkaProducer, broker: str, topics: Topics) -> None:
+    def __init__(self, producer: aiokafka.AIOKafkaProducer, broker: Broker, topics: Topics) -> None:
         self._producer = producer
         self._broker = broker
         self._topics = topics
 
     @classmethod
     async def open(cls, settings: Settings, topics: Topics) -> Self:
-        """Connect.
+        """Connect; certificates and keys are read anew, since they may have been replaced.
 
         Raises:
-            BrokerUnavailable: nothing answers there, or it refuses this producer.
+            BrokerUnavailable: nothing answers there, it refuses us or this producer, or cannot be trusted.
         """
+        try:
+            broker = Broker.of(settings)
+        except ConfigError as error:
+            raise BrokerUnavailable(str(error)) from None
         producer = aiokafka.AIOKafkaProducer(
-            bootstrap_servers=settings.broker,
+            **broker.arguments(),
             client_id="smidgen-agent",
             acks="all",
             compression_type="zstd",
@@ -50,14 +57,14 @@ class Connection:
             max_request_size=max(topic.max_message_bytes for topic in topics.values()) + OVERHEAD_BYTES,
             request_timeout_ms=int(REQUEST_S * 1000),
         )
-        connection = cls(producer, settings.broker, topics)
+        connection = cls(producer, broker, topics)
         try:
             async with asyncio.timeout(CONNECT_S):
                 await producer.start()
-        except (errors.KafkaError, OSError, TimeoutError) as error:
+        except FAILURES as error:
             await connection.close()
             raise BrokerUnavailable(
-                _reason(settings.broker, error, idempotent=settings.idempotent_producer)
+                await _reason(broker, error, idempotent=settings.idempotent_producer)
             ) from None
         return connection
 
@@ -84,7 +91,8 @@ class Connection:
                 f"broker {self._broker}: no topic {name} (create it: smidgen topics apply)"
             ) from None
         except (errors.KafkaError, OSError, TimeoutError) as error:
-            raise BrokerUnavailable(f"broker {self._broker}: {_text(error)}") from None
+            lacks = denied(self._broker, error)
+            raise BrokerUnavailable(f"broker {self._broker}: {lacks or _text(error)}") from None
 
     async def close(self) -> None:
         """Close, within CLOSE_S; what the broker has not confirmed by then may be lost."""
@@ -102,23 +110,33 @@ def check_address(broker: str) -> None:
     Raises:
         ConfigError: it is not a list of host:port.
     """
-    try:
-        hosts = collect_hosts(broker)
-    except ValueError:
-        hosts = []
-    if not hosts or not all(host and 0 < port < 65_536 for host, port, _ in hosts):
-        raise ConfigError(f"broker: should be host:port, comma-separated, not {broker!r}")
+    bootstrap_servers(broker)
+
+
+def check_broker(settings: Settings) -> None:
+    """Check the settings of the broker, and that it lets us in if it can be reached.
+
+    An agent outlives outages; a wrong password or certificate it would wait out for ever.
+
+    Raises:
+        ConfigError: a setting is wrong, the broker refuses us, or we cannot trust it.
+    """
+    broker = Broker.of(settings)
+    if broker.security.protocol != "PLAINTEXT":
+        failure = asyncio.run(check(broker, timeout_s=CHECK_S))
+        if isinstance(failure, ConfigError):
+            raise failure
 
 
 def publish_once(messages: Sequence[Outgoing], settings: Settings, topics: Topics) -> None:
     """Publish messages in order and wait until all are confirmed.
 
     Raises:
-        ConfigError: the broker's address is wrong.
+        ConfigError: the broker's address is wrong, it refuses us, or we cannot trust it.
         BrokerUnavailable: the broker does not answer; the messages before may be published.
         InvalidMessage: the broker does not take a message.
     """
-    check_address(settings.broker)
+    check_broker(settings)
     asyncio.run(_publish(messages, settings, topics))
 
 
@@ -145,15 +163,13 @@ async def _send_in_time(connection: Connection, message: Outgoing, broker: str) 
         raise BrokerUnavailable(f"broker {broker}: no answer") from None
 
 
-def _reason(broker: str, error: Exception, *, idempotent: bool) -> str:
-    unreachable = isinstance(error, errors.KafkaConnectionError | OSError) and not isinstance(
-        error, TimeoutError
-    )
-    if unreachable:
-        return f"broker {broker}: cannot be reached"
+async def _reason(broker: Broker, error: BaseException, *, idempotent: bool) -> str:
+    unreachable = isinstance(error, errors.KafkaConnectionError) or not isinstance(error, errors.KafkaError)
+    if unreachable or denied(broker, error):
+        return str(await why_not(broker, error, timeout_s=CHECK_S))
     hint = " (an embedded broker needs --no-idempotent-producer)" if idempotent else ""
     return f"broker {broker}: {_text(error)}{hint}"
 
 
-def _text(error: Exception) -> str:
+def _text(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from agents.aggregate import Source, build_profile, encode_within
 from agents.formats.collapsed import Collapsed, parse_collapsed
+from pipeline.codec.inputs import MAX_COUNT
 from pipeline.errors import ConfigError
 from pipeline.model import Outgoing
 
@@ -66,6 +67,8 @@ def _read(path: Path, data: bytes, source: Source, start: float, end: float, max
     if not collapsed.stacks:
         first = f"; {collapsed.first_invalid}" if collapsed.invalid else ""
         raise ConfigError(f"{path}: has no collapsed stacks (lines of root;caller;leaf count){first}")
+    if collapsed.samples > MAX_COUNT:
+        raise ConfigError(f"{path}: {collapsed.samples} samples, more than the {MAX_COUNT} of one interval")
     profile = build_profile(collapsed.stacks, source=source, start=start, end=end)
     parts, lost = encode_within(profile, max_bytes)
     messages = tuple(Outgoing("profiles", profile_key(source), part.value) for part in parts)

@@ -152,7 +152,8 @@ class Publisher:
             if not done:
                 self._away("the broker does not answer", since_s=STALLED_S)
             await sending
-        except BrokerUnavailable:
+        except (BrokerUnavailable, InvalidMessage):
+            # After a refusal the broker misses a number of an idempotent producer, and takes no more of it.
             self._transport = None
             await transport.close()
             raise

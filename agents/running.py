@@ -13,7 +13,7 @@ from types import FrameType, TracebackType
 from typing import Any, Self
 
 from agents.aggregate import Source, build_profile, encode_within
-from agents.broker import OVERHEAD_BYTES, Connection
+from agents.broker import OVERHEAD_BYTES, Connection, check_broker
 from agents.buffer import Buffer
 from agents.changes.history import change_message
 from agents.formats.collapsed import parse_collapsed
@@ -73,10 +73,11 @@ def run_agent(plan: Plan, settings: Settings, topics: Topics, *, clock: Clock) -
     agent; if it fails by itself the exit code is 1.
 
     Raises:
-        ConfigError: no such process or command.
+        ConfigError: no such process or command, or the broker refuses us.
         SamplerError: the process cannot be sampled.
     """
     binary = find_py_spy()
+    check_broker(settings)
     with _StopSignals() as signals:
         if not plan.command:
             target = ExistingProcess(plan.pid or 0)

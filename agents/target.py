@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from pipeline.config import environment_of_others
 from pipeline.errors import ConfigError
 
 _PR_SET_PTRACER = 0x59616D61
@@ -58,7 +59,7 @@ class ExistingProcess:
 
 
 class StartedCommand:
-    """A command run by the agent, with the agent's own input, output and environment.
+    """A command run by the agent, with its own input, output and environment but for Smidgen's secrets.
 
     Raises:
         ConfigError: it cannot be started.
@@ -68,7 +69,11 @@ class StartedCommand:
 
     def __init__(self, command: Sequence[str]) -> None:
         try:
-            self._process = subprocess.Popen(command, preexec_fn=_let_trace(os.getpid()))  # noqa: PLW1509
+            self._process = subprocess.Popen(
+                command,
+                env=environment_of_others(),
+                preexec_fn=_let_trace(os.getpid()),  # noqa: PLW1509
+            )
         except OSError as error:
             raise ConfigError(f"cannot run {command[0]}: {error.strerror or error}") from None
         self.pid = self._process.pid

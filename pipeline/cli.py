@@ -24,6 +24,8 @@ COMMANDS = {
     "store": ("pipeline.commands.store", "Create or upgrade the tables."),
     "events": ("pipeline.commands.events", "Read regression events."),
     "why": ("pipeline.commands.why", "Explain a reported or dropped candidate, step by step."),
+    "dlq": ("pipeline.commands.dlq", "List dead letters, or send them once more after a fix."),
+    "doctor": ("pipeline.commands.doctor", "Check broker, store, clocks and lag, and say what to do."),
     "report": ("pipeline.commands.report", "Draw one regression as a page."),
     "gates": (
         "pipeline.commands.gates",

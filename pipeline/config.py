@@ -5,17 +5,19 @@ This is the only module that reads the environment.
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, SecretStr
 
 from pipeline.errors import ConfigError
 from pipeline.topics import DEFAULT_PATH as DEFAULT_TOPICS
-from pipeline.units import parse_duration_s
+from pipeline.units import parse_duration_s, parse_size_bytes
 from pipeline.validation import StrictModel, read_yaml, validate
 
 DEFAULT_FILE = Path("smidgen.yaml")
@@ -24,6 +26,16 @@ PREFIX = "SMIDGEN_"
 Seconds = Annotated[float, BeforeValidator(parse_duration_s)]
 _URL_PASSWORD = re.compile(r"(://[^:/@\s]*:)\S*(@)")  # greedy: a password may itself hold an @
 _QUERY_PASSWORD = re.compile(r"([?&](?:password|access_token)=)[^&\s]*", re.IGNORECASE)
+
+SECRETS = ("store_password", "broker_key_password", "sasl_password", "http_token")
+"""Settings that nobody may see: given by the environment or a file, each also as ``<key>_file``."""
+
+_SHORTEST_SECRET = 8  # a shorter one may stand in any word, and what is left of it would give it away
+_LARGEST_SECRET = 64 * 1024
+
+
+def _lower(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
 
 
 class Settings(StrictModel):
@@ -40,6 +52,30 @@ class Settings(StrictModel):
         repr=False,  # may hold a password
         description="ClickHouse DSN: http(s)://… or chdb:///path",
     )
+    store_password: SecretStr | None = Field(default=None, description="password for the user in the DSN")
+    store_password_file: Path | None = Field(default=None, description="file that holds it")
+    broker_security: Annotated[
+        Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"], BeforeValidator(_lower)
+    ] = Field(
+        default="plaintext", description="how to connect to Kafka: encrypted, logged in, both, or plain"
+    )
+    broker_ca: Path | None = Field(
+        default=None, description="certificates (PEM) that vouch for the brokers; the system's by default"
+    )
+    broker_cert: Path | None = Field(default=None, description="own certificate (PEM) to show to the brokers")
+    broker_key: Path | None = Field(default=None, description="its key, if broker_cert does not hold it too")
+    broker_key_password: SecretStr | None = Field(default=None, description="what its key is encrypted with")
+    broker_key_password_file: Path | None = Field(default=None, description="file that holds it")
+    sasl_mechanism: Annotated[Literal["plain", "scram-sha-256", "scram-sha-512"], BeforeValidator(_lower)] = (
+        Field(default="scram-sha-512", description="how to log in to Kafka")
+    )
+    sasl_username: str = Field(default="", description="user to log in to Kafka")
+    sasl_password: SecretStr | None = Field(default=None, description="password to log in to Kafka")
+    sasl_password_file: Path | None = Field(default=None, description="file that holds it")
+    http_token: SecretStr | None = Field(
+        default=None, description="bearer token that Smidgen's own HTTP endpoints ask for"
+    )
+    http_token_file: Path | None = Field(default=None, description="file that holds it")
     topics: Path = Field(default=DEFAULT_TOPICS, description="topics file")
     workloads: tuple[str, ...] = Field(
         default=("frontfaas-large", "frontfaas-small"),
@@ -55,6 +91,9 @@ class Settings(StrictModel):
         default=300.0, alias="stack_window", gt=0, description="width of a stack window"
     )
     batch_size: int = Field(default=500, ge=1, description="most messages in one batch")
+    batch_bytes: Annotated[int, BeforeValidator(parse_size_bytes)] = Field(
+        default=32 * 1024**2, gt=0, description="most bytes of messages in one batch"
+    )
     batch_wait_s: Seconds = Field(
         default=1.0, alias="batch_wait", gt=0, description="longest wait for a full batch"
     )
@@ -67,8 +106,35 @@ class Settings(StrictModel):
     gates: Path | None = Field(
         default=None, description="file that maps gates to the subroutines they switch (smidgen gates)"
     )
+    quotas: Path | None = Field(default=None, description="file of per-service quotas (docs/operations.md)")
     idempotent_producer: bool = Field(default=True, description="off for brokers without InitProducerId")
+    dead_letter_limit: float = Field(
+        default=0.5,
+        gt=0,
+        le=1,
+        description="a worker stops once more than this share of its sources sends nothing usable; 1 never",
+    )
+    dead_letter_min: int = Field(default=20, ge=1, description="fewest dead letters before a worker stops")
+    dead_letter_after_s: Seconds = Field(
+        default=600.0,
+        alias="dead_letter_after",
+        gt=0,
+        description="how long a source must have sent nothing usable before it counts as bad",
+    )
+    drain_s: Seconds = Field(
+        default=5.0, alias="drain", gt=0, description="how long a batch may take once its worker is to stop"
+    )
+    health: str = Field(default="", description="host:port of /live, /ready and /metrics; none by default")
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["text", "json"] = "text"
+
+    def secrets(self) -> tuple[str, ...]:
+        """Return every secret long enough to be looked for in a text, also as URLs and JSON write it."""
+        given = [getattr(self, key) for key in SECRETS]
+        texts = [found.get_secret_value() for found in given if found is not None]
+        texts += [word for word in (_dsn_password(self.store),) if word]
+        forms = {form for text in texts for form in (text, quote(text, safe=""), json.dumps(text)[1:-1])}
+        return tuple(sorted((s for s in forms if len(s) >= _SHORTEST_SECRET), key=lambda s: (-len(s), s)))
 
 
 def load_settings(
@@ -78,34 +144,58 @@ def load_settings(
 
     A flag that is None or () and a variable that is empty count as not given; SMIDGEN_WORKLOADS is
     separated by commas. Without ``file``, ``smidgen.yaml`` in the working directory is read if it is there.
+    Secrets are read from the files that are named for them, and ``store`` holds its password.
 
     Raises:
-        ConfigError: the source and key that is wrong.
+        ConfigError: the source and key that is wrong, or a password that a process list would show.
     """
     environ = os.environ if environ is None else environ
     merged: dict[str, Any] = {}
     origin: dict[str, str] = {}
     named = Path(environ[PREFIX + "CONFIG"]) if file is None and environ.get(PREFIX + "CONFIG") else file
     path = named or DEFAULT_FILE
-    if named or path.exists():
-        raw = read_yaml(path) or {}
-        if not isinstance(raw, dict):
-            raise ConfigError(f"{path}: should be a mapping of settings")
-        merged.update(raw)
-        origin.update(dict.fromkeys(raw, str(path)))
-    for key in _keys():
-        name = PREFIX + key.upper()
-        if environ.get(name):
-            merged[key] = _split(environ[name]) if key == "workloads" else environ[name]
-            origin[key] = f"environment {name}"
-    for key, value in flags.items():
-        if value is not None and value != ():
-            merged[key] = value
-            origin[key] = "command line"
+    for where, given in (
+        (str(path), _of_file(path) if named or path.exists() else {}),
+        ("environment", _of_environment(environ)),
+        ("command line", {key: value for key, value in flags.items() if value is not None and value != ()}),
+    ):
+        origins = {
+            key: f"{where} {PREFIX}{key.upper()}" if where == "environment" else where for key in given
+        }
+        _check_secrets(given, origins, on_command_line=where == "command line")
+        for key in given:  # a secret and its file stand for one another
+            for other in _pair(key):
+                merged.pop(other, None)
+        merged.update(given)
+        origin.update(origins)
     for key, value in merged.items():  # one at a time, so that the message names the source
         if key in _keys():
             validate(Settings, {key: value}, origin[key])
+    for key in SECRETS:
+        if merged.get(key + "_file"):
+            merged[key] = read_secret(Path(merged[key + "_file"]), f"{origin[key + '_file']}: {key}_file")
+    if merged.get("store_password"):
+        merged["store"] = _with_password(merged, origin)
     return validate(Settings, merged, str(path))
+
+
+def read_secret(path: Path, where: str) -> str:
+    """Read a secret from a file; the line end after it does not belong to it.
+
+    Raises:
+        ConfigError: ``where: path: what is wrong``; the text holds nothing of the file.
+    """
+    try:
+        with path.open(encoding="utf-8") as file:
+            text = file.read(_LARGEST_SECRET + 1)
+    except OSError as error:
+        raise ConfigError(f"{where}: {path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{where}: {path}: not UTF-8 text") from None
+    secret = text.removesuffix("\n")
+    if not secret or "\n" in secret or len(secret) > _LARGEST_SECRET:
+        raise ConfigError(f"{where}: {path}: should hold one line")
+    return secret
 
 
 def redact(text: str) -> str:
@@ -113,8 +203,77 @@ def redact(text: str) -> str:
     return _QUERY_PASSWORD.sub(r"\1***", _URL_PASSWORD.sub(r"\1***\2", text))
 
 
+def hidden(text: str, secrets: Iterable[str]) -> str:
+    """Hide secrets (``Settings.secrets``), and the password of every URL, in a text that a person may see."""
+    for secret in secrets:
+        text = text.replace(secret, "***")
+    return redact(text)
+
+
+def environment_of_others() -> dict[str, str]:
+    """Return the environment for a program that is not Smidgen's: without its secrets."""
+    secret = {PREFIX + key.upper() for key in SECRETS}
+    if _dsn_password(os.environ.get(PREFIX + "STORE")):
+        secret.add(PREFIX + "STORE")
+    return {name: value for name, value in os.environ.items() if name not in secret}
+
+
 def _split(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _of_file(path: Path) -> dict[str, Any]:
+    raw = read_yaml(path) or {}
+    if not isinstance(raw, dict) or not all(isinstance(key, str) for key in raw):
+        raise ConfigError(f"{path}: should be a mapping of settings")
+    return raw
+
+
+def _of_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    found = {key: environ.get(PREFIX + key.upper(), "") for key in _keys()}
+    return {key: _split(text) if key == "workloads" else text for key, text in found.items() if text}
+
+
+def _check_secrets(given: Mapping[str, Any], origins: Mapping[str, str], *, on_command_line: bool) -> None:
+    for key in SECRETS:
+        if given.get(key) and given.get(key + "_file"):
+            raise ConfigError(f"{origins[key]}: give one of {key} and {key}_file")
+        if on_command_line and given.get(key):
+            raise ConfigError(f"command line: {key}: process lists would show it")
+    if on_command_line and _dsn_password(given.get("store")):
+        raise ConfigError(
+            "command line: store: process lists would show its password: "
+            f"give it in {PREFIX}STORE, {PREFIX}STORE_PASSWORD or a file that store_password_file names"
+        )
+
+
+def _pair(key: str) -> tuple[str, ...]:
+    secret = key.removesuffix("_file")
+    return (secret, secret + "_file") if secret in SECRETS else ()
+
+
+def _dsn_password(dsn: object) -> str:
+    """Return the password of a URL; none of what is no URL."""
+    try:
+        return unquote(urlsplit(str(dsn or "")).password or "")
+    except ValueError:
+        return ""
+
+
+def _with_password(merged: Mapping[str, Any], origin: Mapping[str, str]) -> str:
+    """Return the DSN with the password that was given apart from it."""
+    dsn = str(merged.get("store") or Settings().store)
+    try:
+        parts = urlsplit(dsn)
+    except ValueError:  # said when it is opened
+        return dsn
+    if parts.scheme not in ("http", "https"):
+        return dsn
+    if parts.password:
+        raise ConfigError(f"{origin['store']}: store: holds a password, and store_password is given too")
+    user, _, place = parts.netloc.rpartition("@")
+    password = quote(str(merged["store_password"]), safe="")
+    return urlunsplit(parts._replace(netloc=f"{user.removesuffix(':')}:{password}@{place}"))
 
 
 def _keys() -> tuple[str, ...]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import re
 
 _DURATION_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _SIZE_BYTES = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
+MAX_QUANTITY = 2**62
+"""Largest number of seconds or bytes: what is beyond is no quantity, and no longer fits into 64 bits."""
+
 _QUANTITY = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*$")
 
 
@@ -19,7 +21,7 @@ def parse_duration_s(value: object) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool):
         if value < 0:
             raise ValueError("a duration cannot be negative")
-        if not math.isfinite(value):
+        if not value <= MAX_QUANTITY:  # nor NaN
             raise ValueError("a duration should be finite")
         return float(value)
     return _parse(value, _DURATION_S, "a duration such as 30m, 2h or 10d")
@@ -31,7 +33,7 @@ def parse_size_bytes(value: object) -> int:
     Raises:
         ValueError: it is neither, or less than one byte.
     """
-    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MAX_QUANTITY:
         return value
     size = int(_parse(value, _SIZE_BYTES, "a size such as 512KiB or 16MiB"))
     if size < 1:
@@ -51,5 +53,16 @@ def format_duration(seconds: float) -> str:
 def _parse(value: object, units: dict[str, float] | dict[str, int], wanted: str) -> float:
     match = _QUANTITY.match(value) if isinstance(value, str) else None
     if not match or match[2] not in ("", *units):
-        raise ValueError(f"should be {wanted}, not {value!r}")
-    return float(match[1]) * (units[match[2]] if match[2] else 1)
+        shown = value[:100] if isinstance(value, str) else value
+        raise ValueError(
+            f"should be {wanted}, not {shown!r}" if not _is_vast(value) else f"should be {wanted}"
+        )
+    found = float(match[1]) * (units[match[2]] if match[2] else 1)
+    if found > MAX_QUANTITY:
+        raise ValueError(f"should be {wanted}, of fewer digits")
+    return found
+
+
+def _is_vast(value: object) -> bool:
+    """Tell of an integer that Python refuses to write out."""
+    return isinstance(value, int) and abs(value) > MAX_QUANTITY

@@ -19,35 +19,85 @@ class StrictModel(BaseModel):
 
 Model = TypeVar("Model", bound=BaseModel)
 
+MAX_YAML_BYTES = 16 * 1024**2
+MAX_YAML_DEPTH = 50
+MAX_YAML_NODES = 2_000_000
+"""Largest file, deepest nesting, and most values, those of an alias counted wherever it stands."""
+
 _MERGE = "tag:yaml.org,2002:merge"
+_INT64 = 2**63
+_MESSAGE = 500  # characters of a complaint: a wrong value may be long
 
 
-class _UniqueKeys(yaml.SafeLoader):
-    """Refuses a key that stands twice in a mapping, where YAML would silently keep the last."""
+class _CheckedLoader(yaml.SafeLoader):
+    """Plain values alone, within bounds, and no key twice in a mapping, where YAML keeps the last unseen."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._depth = 0
+        self._nodes = 0
+        self._weights: dict[yaml.Node, int] = {}  # values below a node, itself among them
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        alias = bool(self.check_event(yaml.AliasEvent))
+        mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+        before = self._nodes
+        self._depth += 1
+        if self._depth > MAX_YAML_DEPTH:
+            raise _problem(f"nested deeper than {MAX_YAML_DEPTH}", mark)
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        if node is None:
+            return None
+        if not alias:
+            self._nodes += 1
+            self._weights[node] = self._nodes - before
+        elif node in self._weights:
+            self._nodes += self._weights[node]
+        else:
+            raise _problem("an alias stands within what it names", mark)
+        if self._nodes > MAX_YAML_NODES:
+            raise _problem(f"more than {MAX_YAML_NODES} values", mark)
+        return node
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            value = super().construct_object(node, deep=deep)
+        except (ValueError, OverflowError, AttributeError, LookupError):  # PyYAML of !!bool x
+            raise _problem(f"not a {node.tag.rpartition(':')[2]}", node.start_mark) from None
+        if isinstance(value, int) and not -_INT64 <= value < _INT64:
+            raise _problem("a number beyond 64 bits", node.start_mark)
+        if isinstance(value, str) and not _is_encodable(value):
+            raise _problem("a text with half a character (a lone surrogate)", node.start_mark)
+        return value
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
-        for key, _ in node.value:
+        for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
             if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE:
                 if key.value in seen:
-                    raise yaml.constructor.ConstructorError(
-                        problem=f"key {key.value!r} stands twice", problem_mark=key.start_mark
-                    )
+                    raise _problem(f"key {key.value[:100]!r} stands twice", key.start_mark)
                 seen.add(key.value)
         mapping: dict[Any, Any] = super().construct_mapping(node, deep=deep)
         return mapping
 
 
 def read_yaml(path: Path) -> Any:
-    """Parse a YAML file safely.
+    """Parse a YAML file safely: plain values, at most MAX_YAML_BYTES, MAX_YAML_DEPTH and MAX_YAML_NODES.
 
     Raises:
-        ConfigError: it cannot be read, is not YAML or has a key twice; the text has the file and line.
+        ConfigError: it cannot be read, is not YAML, has a key twice or is beyond these bounds; the text has
+            the file and line.
     """
     try:
-        return yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeys)  # a SafeLoader
+        with path.open("rb") as file:
+            content = file.read(MAX_YAML_BYTES + 1)
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror or error}") from None
+    if len(content) > MAX_YAML_BYTES:
+        raise ConfigError(f"{path}: larger than {MAX_YAML_BYTES // 1024**2} MiB")
+    try:
+        return yaml.load(content.decode(), Loader=_CheckedLoader)  # a SafeLoader
     except UnicodeDecodeError:
         raise ConfigError(f"{path}: not UTF-8 text") from None
     except yaml.MarkedYAMLError as error:
@@ -55,6 +105,20 @@ def read_yaml(path: Path) -> Any:
         raise ConfigError(f"{path}:{line}: {error.problem}") from None
     except yaml.YAMLError as error:
         raise ConfigError(f"{path}: {str(error).splitlines()[0]}") from None
+    except (ValueError, OverflowError):  # PyYAML's own, of an escape such as \UFFFFFFFF
+        raise ConfigError(f"{path}: an escape stands for no character") from None
+
+
+def _problem(what: str, mark: yaml.Mark) -> yaml.MarkedYAMLError:
+    return yaml.constructor.ConstructorError(problem=what, problem_mark=mark)
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def validate(model: type[Model], raw: object, where: str) -> Model:
@@ -71,7 +135,9 @@ def validate(model: type[Model], raw: object, where: str) -> Model:
         message = first["msg"].removeprefix("Value error, ")
         if first["type"] == "extra_forbidden":
             message = f"unknown key; known keys are {', '.join(sorted(_keys_at(model, first['loc'])))}"
-        raise ConfigError(": ".join(part for part in (where, key, message) if part)) from None
+        raise ConfigError(": ".join(part for part in (where, key, message[:_MESSAGE]) if part)) from None
+    except (OverflowError, RecursionError) as error:  # of a validator that does sums, or compiles a pattern
+        raise ConfigError(f"{where}: {str(error)[:_MESSAGE]}") from None
 
 
 def _keys_at(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:

@@ -1,20 +1,96 @@
-"""Fixtures that several suites share: the embedded stack, and names that keep tests apart on it."""
+"""Fixtures that several suites share: brokers, the store, and names that keep tests apart on them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from uuid import uuid4
 
 import pytest
 from hypothesis import settings
 
+from loadgen.kafka.cluster import KafkaCluster, prepared_jars
+from loadgen.kafka.jars import Jars
 from pipeline.embedded.stack import EmbeddedStack
+from pipeline.errors import SmidgenError
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
+from tests.e2e.worker_process import BrokerUrl, fresh_broker
 
 # How long an example takes says how busy the machine is, and nothing about the code.
 settings.register_profile("smidgen", deadline=None)
 settings.load_profile("smidgen")
+
+_KAFKA = """tests against Apache Kafka: auto runs those marked kafka if Java and Maven are there, require
+fails without them, all runs everything that needs a broker on one and on three brokers too, off runs none"""
+
+_LEFT_OUT = pytest.StashKey[str]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--kafka", choices=("auto", "require", "all", "off"), default="auto", help=_KAFKA)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "kafka: also runs against Apache Kafka")
+    config.addinivalue_line("markers", "kafka_all: takes long, runs with --kafka=all alone")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run what needs a broker on the embedded one, and on Apache Kafka as far as it is asked for."""
+    if "broker_kind" not in metafunc.fixturenames:
+        return
+    asked = metafunc.config.getoption("kafka")
+    kinds = ["embedded"]
+    if asked == "all":
+        kinds += ["kafka", "kafka3"]
+    elif metafunc.definition.get_closest_marker("kafka"):
+        kinds += ["kafka"]
+    metafunc.parametrize("broker_kind", kinds, indirect=True, scope="session")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("kafka") != "all":
+        long = [item for item in items if item.get_closest_marker("kafka_all")]
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in long]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if reason := config.stash.get(_LEFT_OUT, ""):
+        terminalreporter.write_line(f"Apache Kafka was left out: {reason}", yellow=True)
+
+
+@pytest.fixture(scope="session")
+def kafka_jars(request: pytest.FixtureRequest) -> Jars:
+    """Apache Kafka, ready to start; without it the test is skipped or fails, as ``--kafka`` says."""
+    asked = request.config.getoption("kafka")
+    reason = "--kafka=off" if asked == "off" else ""
+    try:
+        if not reason:
+            return prepared_jars()
+    except SmidgenError as error:
+        reason = str(error)
+    request.config.stash[_LEFT_OUT] = reason
+    if asked in ("require", "all"):
+        pytest.fail(reason)
+    pytest.skip(f"Apache Kafka is left out: {reason}")
+
+
+@pytest.fixture
+def kafka_cluster(kafka_jars: Jars) -> Iterator[Callable[..., KafkaCluster]]:
+    """Starts clusters of Apache Kafka with the arguments of ``KafkaCluster``; they end with the test."""
+    with ExitStack() as running:
+        yield lambda brokers=1, **settings: running.enter_context(
+            KafkaCluster(brokers, jars=kafka_jars, **settings)
+        )
+
+
+@pytest.fixture
+def kafka_broker(kafka_jars: Jars) -> Iterator[BrokerUrl]:
+    """Bootstrap server of one broker of Apache Kafka with the topics, and nothing else on it."""
+    with fresh_broker("kafka") as url:
+        yield url
 
 
 @pytest.fixture(scope="session")
@@ -25,9 +101,30 @@ def embedded() -> Iterator[EmbeddedStack]:
 
 
 @pytest.fixture(scope="session")
-def broker(embedded: EmbeddedStack) -> str:
-    """Bootstrap server of the embedded broker."""
-    return embedded.broker
+def broker_kind(request: pytest.FixtureRequest) -> str:
+    """Which broker a test runs on: embedded, kafka or kafka3 (three brokers)."""
+    kind = str(request.param)
+    if kind != "embedded":
+        request.getfixturevalue("kafka_jars")
+    return kind
+
+
+@pytest.fixture(scope="session")
+def broker(broker_kind: str, request: pytest.FixtureRequest) -> Iterator[BrokerUrl]:
+    """Bootstrap servers of a broker that tests share; the embedded one makes topics as they are used."""
+    if broker_kind == "embedded":
+        stack: EmbeddedStack = request.getfixturevalue("embedded")
+        yield BrokerUrl(stack.broker, idempotent=False)
+    else:
+        with fresh_broker(broker_kind) as url:
+            yield url
+
+
+@pytest.fixture
+def own_broker(broker_kind: str) -> Iterator[BrokerUrl]:
+    """Bootstrap servers of a broker with the topics, and nothing of another test on it."""
+    with fresh_broker(broker_kind) as url:
+        yield url
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -53,18 +54,31 @@ def read_marks(binary: str, sources: Sequence[tuple[Language, bytes]]) -> list[l
         languages = ",".join(sorted({language.ctags for language, _ in sources}))
         options = ("--options=NONE", f"--languages={languages}", "--output-format=json", "--sort=no")
         out = _run([binary, *options, "--fields=+neKZ-P", "-f", "-", *names], cwd=folder)
-    if out is None:
-        return None
+    return None if out is None else parse_marks(out, names)
+
+
+def parse_marks(out: bytes, names: Sequence[str]) -> list[list[Mark]]:
+    """Return the marks of each file from what ctags printed, by line; what is no tag is passed over."""
     marks: dict[str, list[Mark]] = {name: [] for name in names}
     for line in out.splitlines():
         try:
             tag = orjson.loads(line)
         except orjson.JSONDecodeError:  # a name that is not UTF-8
             continue
-        if tag.get("_type") == "tag" and tag.get("path") in marks and "line" in tag:
-            mark = Mark(tag["name"], tag.get("kind", ""), tag["line"], tag.get("end"), tag.get("scope", ""))
-            marks[tag["path"]].append(mark)
+        path, mark = (tag.get("path"), _mark(tag)) if isinstance(tag, dict) else (None, None)
+        if mark and isinstance(path, str) and path in marks:
+            marks[path].append(mark)
     return [sorted(marks[name], key=lambda mark: mark.line) for name in names]
+
+
+def _mark(tag: dict[str, Any]) -> Mark | None:
+    """Return a line of ctags as a mark, None if it is none or lacks what a mark has."""
+    name, line, end = tag.get("name"), tag.get("line"), tag.get("end")
+    kind, scope = tag.get("kind", ""), tag.get("scope", "")
+    texts = isinstance(name, str) and isinstance(kind, str) and isinstance(scope, str)
+    if tag.get("_type") != "tag" or not texts or not isinstance(line, int):
+        return None
+    return Mark(str(name), kind, line, end if isinstance(end, int) else None, scope)
 
 
 def _run(command: Sequence[str], cwd: str | None) -> bytes | None:

@@ -7,12 +7,23 @@ to another repository. What git prints is read up to a bound of bytes and of tim
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 from agents.changes.languages import attributes_file, driver_options
 from agents.changes.patch import FilePatch, parse_patch
+from agents.changes.printed import (
+    COMMIT_FORMAT,
+    TAG_FORMAT,
+    Commit,
+    FileChange,
+    Tag,
+    parse_commit,
+    parse_contents,
+    parse_files,
+    parse_sizes,
+    parse_tags,
+)
 from agents.changes.process import GitError, Output, run_git
 
 MAX_LISTING_BYTES = 128 * 1024**2
@@ -33,56 +44,7 @@ RENAME_LIMIT = 1000
 TIMEOUT_S = 60.0
 """How long one call of git may take."""
 
-_REGULAR = ("100644", "100755")
-_ABSENT_MODE = "000000"
-
 __all__ = ["Commit", "FileChange", "GitError", "Repository", "Tag"]
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """One commit. ``time`` is its committer's, in epoch seconds; ``parent`` is empty for a first commit."""
-
-    sha: str
-    parent: str
-    author: str
-    time: float
-    title: str
-    body: str
-
-
-@dataclass(frozen=True, slots=True)
-class Tag:
-    """A tag and the commit that it names; ``time`` (epoch seconds) is the tag's own if it is annotated."""
-
-    name: str
-    sha: str
-    time: float
-
-
-@dataclass(frozen=True, slots=True)
-class FileChange:
-    """One file of a commit: paths and blob ids before and after, empty where it did not exist.
-
-    Blob ids are empty too for what is not a regular file, such as a symbolic link or a submodule.
-    """
-
-    old_path: str
-    new_path: str
-    old_blob: str
-    new_blob: str
-
-    @property
-    def path(self) -> str:
-        """Its path, the one before if it was deleted."""
-        return self.new_path or self.old_path
-
-    @property
-    def blobs(self) -> tuple[str, str]:
-        """Its blob ids before and after, empty where there is no content."""
-        return self.old_blob if self.old_blob.strip("0") else "", (
-            self.new_blob if self.new_blob.strip("0") else ""
-        )
 
 
 class Repository:
@@ -101,9 +63,8 @@ class Repository:
     def commit(self, revision: str) -> Commit:
         """Read the commit that a revision names."""
         sha = self._resolve(revision)
-        shown = self._git("log", "--max-count=1", "--format=%P%x00%an <%ae>%x00%ct%x00%s%x00%b", sha)
-        parents, author, committed, title, body = shown.split("\0", 4)
-        return Commit(sha, parents.split(" ")[0], author, float(committed), title, body.strip())
+        shown = self._git("log", "--max-count=1", f"--format={COMMIT_FORMAT}", sha)
+        return parse_commit(sha, shown)
 
     def commits(self, revisions: str) -> list[Commit]:
         """Read the commits of ``A..B``, oldest first; what a merge brought in counts as that merge."""
@@ -131,15 +92,7 @@ class Repository:
         """Read the tags that match a glob, oldest first; tags of anything but a commit are left out."""
         if "\0" in pattern:
             return []
-        lines = "%(creatordate:unix)%00%(objecttype)%00%(objectname)%00%(*objecttype)%00%(*objectname)%00"
-        out = self._git("for-each-ref", f"--format={lines}%(refname)", "refs/tags/" + pattern)
-        found = []
-        for line in out.splitlines():
-            created, kind, sha, inner_kind, inner, ref = line.split("\0")
-            if "commit" in (kind, inner_kind) and created:
-                name = ref.removeprefix("refs/tags/")
-                found.append(Tag(name, sha if kind == "commit" else inner, float(created)))
-        return sorted(found, key=lambda tag: (tag.time, tag.name))
+        return parse_tags(self._git("for-each-ref", f"--format={TAG_FORMAT}", "refs/tags/" + pattern))
 
     def has_commit(self, sha: str) -> bool:
         """Tell whether a commit is in this clone."""
@@ -148,23 +101,7 @@ class Repository:
     def changed_files(self, commit: Commit) -> list[FileChange]:
         """Compare a commit with its first parent, following renames."""
         out = self._git("diff-tree", "-r", "-z", *_RENAMES, "--raw", "--no-abbrev", *_sides(commit))
-        tokens = iter(out.split("\0"))
-        changes = []
-        for head in tokens:
-            if not head.startswith(":"):
-                continue
-            old_mode, new_mode, old_blob, new_blob, status = head[1:].split(" ")
-            path = next(tokens)
-            other = next(tokens) if status[0] in "RC" else path
-            changes.append(
-                FileChange(
-                    old_path="" if old_mode == _ABSENT_MODE else path,
-                    new_path="" if new_mode == _ABSENT_MODE else other,
-                    old_blob=old_blob if old_mode in _REGULAR else "",
-                    new_blob=new_blob if new_mode in _REGULAR else "",
-                )
-            )
-        return changes
+        return parse_files(out)
 
     def patches(self, commit: Commit) -> tuple[dict[tuple[str, str], FilePatch], str]:
         """Return the changed lines of a commit by the blobs before and after, and why some are missing.
@@ -199,17 +136,17 @@ class Repository:
             return {}
         wanted, total = [], 0
         sizes = self._read(("cat-file", "--batch-check"), stdin=_lines(asked)).data
-        for name, line in zip(asked, sizes.split(b"\n"), strict=False):
-            words = line.split()
-            if len(words) == 3 and words[1] == b"blob" and int(words[2]) <= MAX_FILE_BYTES:
-                total += int(words[2])
+        for name, size in zip(asked, parse_sizes(sizes), strict=False):
+            if size is not None and size <= MAX_FILE_BYTES:
+                total += size
                 if total <= MAX_READ_BYTES:
                     wanted.append(name)
         if not wanted:
             return {}
         limit = MAX_READ_BYTES + 200 * len(wanted)
         out = self._read(("cat-file", "--batch"), stdin=_lines(wanted), max_bytes=limit)
-        return dict(zip(wanted, _contents(out.data), strict=False))
+        contents = zip(wanted, parse_contents(out.data), strict=False)
+        return {name: content for name, content in contents if content is not None}
 
     def _resolve(self, revision: str) -> str:
         found = self._find(revision)
@@ -268,12 +205,3 @@ def _why_cut(output: Output) -> str:
 
 def _lines(names: Sequence[str]) -> bytes:
     return "".join(f"{name}\n" for name in names).encode(errors="replace")
-
-
-def _contents(batch: bytes) -> Iterator[bytes]:
-    """Cut the output of ``cat-file --batch`` into contents; the last may be missing."""
-    position = 0
-    while (line_end := batch.find(b"\n", position)) >= 0:
-        size = int(batch[position:line_end].split()[2])
-        yield batch[line_end + 1 : line_end + 1 + size]
-        position = line_end + size + 2

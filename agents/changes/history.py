@@ -210,7 +210,11 @@ class _Reader:
                 self.left_out.append(
                     f"some subroutines of {_names([file.path])}, changed in more than {MAX_HUNKS} places"
                 )
-            found |= touched_subroutines(language, patch, versions[0], versions[1], module)
+            found |= touched_subroutines(
+                language, patch, versions[0], versions[1], module, is_late=self._is_over
+            )
+            if self._is_over():
+                self.left_out.append(f"some subroutines of {_names([file.path])}")
         return found
 
     def _tree(self, revision: str) -> frozenset[str]:
@@ -225,10 +229,13 @@ class _Reader:
 
     def _is_late(self, left: int) -> bool:
         """Tell whether the time for one commit is used up, and remember how many files that costs."""
-        late = time.monotonic() > self._deadline
+        late = self._is_over()
         if late:
             self.left_out.append(f"the subroutines of {left} files: took longer than {LOOK_S:g} s")
         return late
+
+    def _is_over(self) -> bool:
+        return time.monotonic() > self._deadline
 
     def _is_read(self, file: FileChange) -> bool:
         return all(blob in self._content for blob in file.blobs if blob)

@@ -41,6 +41,9 @@ class Language:
     manifest: str = ""  # the file, in a folder above, that names the module
 
 
+MAX_LINE = 1000
+"""How much of a line is looked at, in characters: what is longer was not written by hand."""
+
 MAX_CLIMB = 2000
 """How many lines above a line are looked at for what stands around it."""
 
@@ -49,8 +52,9 @@ MAX_NAMESPACED = 20_000
 
 _WORD = r"[A-Za-z_]\w*"
 _TEMPLATE = re.compile(r"<[^<>()]*>")
-_C_NAME = re.compile(rf"((?:{_WORD}\s*::\s*)*~?{_WORD})$")
-_C_OPERATOR = re.compile(rf"((?:\b{_WORD}\s*::\s*)*)\boperator\s*(\(\)|\[\]|[^\s\w(\[]+)\s*\(")
+# Quantifiers that keep what they took (*+, ++) keep matching linear: a line may be made to be slow.
+_C_NAME = re.compile(rf"((?:{_WORD}\s*+::\s*+)*+~?{_WORD})$")
+_C_OPERATOR = re.compile(rf"((?:\b{_WORD}\s*+::\s*+)*+)\boperator\s*+(\(\)|\[\]|[^\s\w(\[]++)\s*+\(")
 _NOT_DEFINED = frozenset(
     (
         *("if", "for", "while", "switch", "catch", "return", "else", "do", "sizeof", "new", "delete"),
@@ -59,28 +63,31 @@ _NOT_DEFINED = frozenset(
     )
 )
 _GO = re.compile(
-    rf"func\s*(?:\(\s*(?:{_WORD}\s+)?(\*?)\s*({_WORD})(?:\[[^\]]*\])?\s*\)\s*)?({_WORD})\s*[(\[]"
+    rf"func\s*+(?:\(\s*+(?:{_WORD}\s++)?(\*?)\s*+({_WORD})(?:\[[^\]]*+\])?\s*+\)\s*+)?({_WORD})\s*+[(\[]"
 )
 _RUST = re.compile(
-    rf"\s*(?:(?:pub(?:\([^)]*\))?|default|const|async|unsafe|extern(?:\s+\"[^\"]*\")?)\s+)*fn\s+({_WORD})"
+    r"\s*+(?:(?:pub(?:\([^)]*+\))?|default|const|async|unsafe|extern(?:\s++\"[^\"]*+\")?)\s++)*+"
+    rf"fn\s++({_WORD})"
 )
 _JS_NAME = r"[A-Za-z_$][\w$]*"
-_JS_FUNCTION = re.compile(rf"\s*(?:export\s+)?(?:default\s+)?(?:async\s+)?function\s*\*?\s*({_JS_NAME})")
+_JS_FUNCTION = re.compile(
+    rf"\s*+(?:export\s++)?(?:default\s++)?(?:async\s++)?function\s*+\*?\s*+({_JS_NAME})"
+)
 _JS_ARROW = re.compile(
-    rf"\s*(?:export\s+)?(?:const|let|var|static|readonly|\s)*({_JS_NAME})\s*(?::[^=]*)?=\s*"
-    rf"(?:async\s*)?(?:function\b|\([^()]*\)\s*(?::[^=]*)?=>|\($|{_JS_NAME}\s*=>)"
+    rf"\s*+(?:export\s++)?(?:const|let|var|static|readonly|\s)*({_JS_NAME})\s*+(?::[^=]*+)?=\s*+"
+    rf"(?:async\s*)?(?:function\b|\([^()]*+\)\s*+(?::[^=]*+)?=>|\($|{_JS_NAME}\s*+=>)"
 )
 _JS_METHOD = re.compile(
-    r"\s*(?:(?:static|async|get|set|public|private|protected|override|readonly)\s+|\*\s*)*"
-    rf"#?({_JS_NAME})\s*(?:<[^<>]*>)?\s*\((?:[^;=]|=(?!>))*(?:\{{|,|\()\s*$"
+    r"\s*+(?:(?:static|async|get|set|public|private|protected|override|readonly)\s++|\*\s*+)*"
+    rf"#?({_JS_NAME})\s*+(?:<[^<>]*+>)?\s*+\((?:[^;=]|=(?!>))*(?:\{{|,|\()\s*$"
 )
 _NAMESPACE = re.compile(r"namespace\s*([\w:]*)\s*\{(?!.*\})")
 _NAMESPACE_END = re.compile(r"\}\s*(?://|/\*).*namespace")
-_ANNOTATIONS = re.compile(r"(?:\s*@[\w.]+(?:\([^()]*\))?(?=\s|$))+")
+_ANNOTATIONS = re.compile(r"(?:\s*+@[\w.]++(?:\([^()]*+\))?(?=\s|$))+")
 _TYPE = re.compile(
-    r"\s*(?:[\w()]+\s+)*?(?:class|struct|interface|enum|record|namespace|trait|mod|impl)\b"
-    r"(?:\s*<[^>]*>)?\s+(?:[^{;]*\s+for\s+)?"
-    r"(?:[A-Z][A-Z0-9_]+\s+(?=\w+\s*(?:final\s*)?[:{]))?(?P<name>[\w:$]+)"  # past a macro of visibility
+    r"\s*+(?:[\w()]++\s++)*?(?:class|struct|interface|enum|record|namespace|trait|mod|impl)\b"
+    r"(?:\s*+<[^>]*+>)?\s++(?:[^{;]*\sfor\s++)?"
+    r"(?:[A-Z][A-Z0-9_]+\s++(?=\w++\s*+(?:final\s*+)?[:{]))?(?P<name>[\w:$]+)"  # past a macro of visibility
 )
 
 
@@ -97,7 +104,7 @@ def scope_above(lines: Sequence[str], number: int) -> Scope:
         if not indent:
             break
         if line.strip() and _indent(line) < indent:
-            if found := _TYPE.match(line):
+            if found := _TYPE.match(line, 0, MAX_LINE):
                 names.append(found["name"])
             indent = _indent(line)
     return (*_namespaces(lines, number), *reversed(names))
@@ -109,9 +116,9 @@ def _namespaces(lines: Sequence[str], number: int) -> Scope:
     for line in lines[: number - 1] if number <= MAX_NAMESPACED else ():
         if not line.startswith(("namespace", "}")):
             continue
-        if opened := _NAMESPACE.match(line):
+        if opened := _NAMESPACE.match(line, 0, MAX_LINE):
             names.append(opened[1] or "(anonymous namespace)")
-        elif names and _NAMESPACE_END.match(line):
+        elif names and _NAMESPACE_END.match(line, 0, MAX_LINE):
             names.pop()
     return tuple(names)
 
@@ -131,11 +138,12 @@ def definition_above(language: Language, lines: Sequence[str], number: int) -> t
 
 
 def _indent(line: str) -> int:
-    expanded = line.expandtabs(4)
+    expanded = line[:MAX_LINE].expandtabs(4)
     return len(expanded) - len(expanded.lstrip())
 
 
 def _define_c(line: str) -> Definition | None:
+    line = line[:MAX_LINE]
     line = _ANNOTATIONS.sub("", line, count=1) if line.lstrip().startswith("@") else line
     if line.rstrip().endswith((";", "\\")) or line.lstrip().startswith(("#", "*", "/")):
         return None
@@ -159,7 +167,7 @@ def _define_c(line: str) -> Definition | None:
 
 
 def _define_go(line: str) -> Definition | None:
-    found = _GO.match(line)
+    found = _GO.match(line, 0, MAX_LINE)
     if not found:
         return None
     star, receiver, name = found.groups()
@@ -167,11 +175,12 @@ def _define_go(line: str) -> Definition | None:
 
 
 def _define_rust(line: str) -> Definition | None:
-    found = _RUST.match(line)
+    found = _RUST.match(line, 0, MAX_LINE)
     return Definition(found[1]) if found else None
 
 
 def _define_js(line: str) -> Definition | None:
+    line = line[:MAX_LINE]
     found = _JS_FUNCTION.match(line) or _JS_ARROW.match(line) or _JS_METHOD.match(line)
     if not found or found[1] in _NOT_DEFINED:
         return None

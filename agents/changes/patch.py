@@ -17,7 +17,7 @@ _MIN_SHARE = 512
 
 _MAX_LINE = 400
 _INDEX = re.compile(rb"index ([0-9a-f]+)\.\.([0-9a-f]+)")
-_HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)")
+_HUNK = re.compile(rb"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@ ?(.*)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
+from pipeline.config import environment_of_others
 from pipeline.errors import ConfigError
 
 _CHUNK = 1 << 16
@@ -78,7 +79,7 @@ def run_git(
 
 def _environment() -> dict[str, str]:
     """Return the caller's environment without git's variables: a hook's would name another repository."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    clean = {name: value for name, value in environment_of_others().items() if not name.startswith("GIT_")}
     return clean | _ENVIRONMENT
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
@@ -27,9 +27,13 @@ _TYPES = frozenset(
     {"class", "struct", "interface", "implementation", "enum", "namespace", "module", "record"}
 )
 _ANONYMOUS = re.compile(r"__anon\w+")
-_JAVA_PACKAGE = re.compile(r"^\s*package\s+([\w.]+)\s*;", re.MULTILINE)
+_JAVA_PACKAGE = re.compile(r"^[ \t]*+package\s++([\w.]++)\s*+;", re.MULTILINE)
 _GO_PACKAGE = re.compile(r"^package\s+(\w+)", re.MULTILINE)
-_GO_MODULE = re.compile(r"^module\s+\"?([^\s\"]+)", re.MULTILINE)
+_GO_MODULE = re.compile(r"^module\s++\"?([^\s\"]++)", re.MULTILINE)
+
+MAX_MANIFEST_BYTES = 256 * 1024
+MAX_MANIFEST_LINE = 1000
+"""Largest manifest that is read, and longest line in it, since a key of many parts takes their square."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +45,23 @@ class Version:
 
 
 def touched_subroutines(
-    language: Language, patch: FilePatch, before: Version, after: Version, module: str
+    language: Language,
+    patch: FilePatch,
+    before: Version,
+    after: Version,
+    module: str,
+    *,
+    is_late: Callable[[], bool] = lambda: False,
 ) -> set[str]:
-    """Return the subroutines that a patch touches, in every spelling that stack frames use for them."""
+    """Return the subroutines that a patch touches, in every spelling that stack frames use for them.
+
+    Once ``is_late``, which is asked before each hunk, the rest is left out.
+    """
     found: set[Definition] = set()
     owners = [_owners(language, version) for version in (before, after)]
     for hunk in patch.hunks[:MAX_HUNKS]:
+        if is_late():
+            break
         for version, owner, lines in zip((before, after), owners, (hunk.removed, hunk.added), strict=True):
             if owner is None:
                 found.update(_by_header(language, hunk, lines, version, before))
@@ -63,6 +78,7 @@ def module_of_source(language: Language, path: str, source: str, manifests: Mapp
     if language.name == "Java":
         package = _JAVA_PACKAGE.search(source)
         return package[1] if package else ""
+    path = path.lstrip("/")  # as a tree that no git made may hold it
     folder, manifest = _nearest(language, path, manifests)
     inside = PurePosixPath(path).relative_to(folder)
     if language.name == "Go":
@@ -73,7 +89,7 @@ def module_of_source(language: Language, path: str, source: str, manifests: Mapp
         return "/".join([root[1], *inside.parent.parts])
     if language.name == "Rust":
         parts = [part for part in inside.with_suffix("").parts if part != "src"]
-        if parts[-1] in ("lib", "main", "mod"):
+        if parts and parts[-1] in ("lib", "main", "mod"):
             parts.pop()
         return "::".join(part for part in (_crate(manifest), *parts) if part)
     return ""
@@ -93,9 +109,12 @@ def _nearest(language: Language, path: str, manifests: Mapping[str, bytes]) -> t
 
 
 def _crate(manifest: bytes) -> str:
+    longest = max(map(len, manifest.split(b"\n")))
+    if len(manifest) > MAX_MANIFEST_BYTES or longest > MAX_MANIFEST_LINE:
+        return ""
     try:
         name = tomllib.loads(manifest.decode(errors="replace")).get("package", {}).get("name", "")
-    except (tomllib.TOMLDecodeError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):  # not TOML, a number of thousands of digits; nested
         return ""
     return str(name).replace("-", "_")
 

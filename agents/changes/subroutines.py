@@ -19,6 +19,9 @@ from agents.naming import MODULE
 Scopes = Mapping[str, tuple[str, ...]]
 """Qualified name → own code; several pieces where a name is defined more than once."""
 
+MAX_NAME = 500
+"""Longest qualified name, in characters: a long outer name is kept again with each of its inner ones."""
+
 _DEFINITION = re.compile(r"(?P<indent>[ \t]*)(?:async\s+def|def|class)\s+(?P<name>\w+)")
 
 
@@ -70,7 +73,7 @@ class _Collector(ast.NodeTransformer):
 
     def __init__(self) -> None:
         self.scopes: dict[str, list[str]] = {}
-        self._path: list[str] = []
+        self._around = ""
 
     def collect(self, module: ast.Module) -> None:
         self.generic_visit(module)
@@ -88,11 +91,16 @@ class _Collector(ast.NodeTransformer):
         self._take(node)
 
     def _take(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
-        self._path.append(node.name)
+        around, name = self._around, _qualified(self._around, node.name)
+        self._around = name
         self.generic_visit(node)
         _remove_docstring(node)
-        self.scopes.setdefault(".".join(self._path), []).append(ast.dump(node))
-        self._path.pop()
+        self.scopes.setdefault(name, []).append(ast.dump(node))
+        self._around = around
+
+
+def _qualified(around: str, name: str) -> str:
+    return (f"{around}.{name}" if around else name)[:MAX_NAME]
 
 
 def _remove_docstring(node: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
@@ -121,8 +129,8 @@ def _outline(source: bytes) -> dict[str, tuple[str, ...]]:
             decorators.append(text)
             continue
         if definition := _DEFINITION.match(line):
-            path.append((indent, definition["name"]))
-        name = ".".join(part for _, part in path) or MODULE
+            path.append((indent, _qualified(path[-1][1] if path else "", definition["name"])))
+        name = path[-1][1] if path else MODULE
         scopes.setdefault(name, []).extend([*decorators, text])
         decorators = []
     return {name: tuple(lines) for name, lines in scopes.items()}

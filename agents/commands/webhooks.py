@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from agents.broker import Connection, check_address, quiet_client
+from agents.broker import Connection, check_broker, quiet_client
 from agents.options import agent_settings, checked_by
 from agents.webhooks.mapping import load_service_map
 from agents.webhooks.server import serve
@@ -55,7 +55,7 @@ def webhooks(settings: Settings, service_map: Path, listen: tuple[str, int]) -> 
     A webhook tells files but no diff, so modified subroutines need a local clone, see the service map.
     """
     quiet_client(settings)
-    check_address(settings.broker)
+    check_broker(settings)
     topics = load_topics(settings.topics)
     services = load_service_map(service_map, os.environ)  # secrets, which are no settings
     asyncio.run(

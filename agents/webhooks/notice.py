@@ -13,6 +13,7 @@ from pipeline.codec import fields
 from pipeline.errors import InvalidMessage
 
 SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_LONGEST_TIME = 64  # characters
 _OFFSET = re.compile(r"\s*(?:UTC|([+-]\d\d):?(\d\d))$")
 
 
@@ -81,6 +82,8 @@ def moment(raw: Mapping[str, Any], *names: str) -> float | None:
     for name in names:
         value = raw.get(name)
         if isinstance(value, str) and value:
+            if len(value) > _LONGEST_TIME:
+                raise InvalidMessage(f"{name}: longer than {_LONGEST_TIME} characters")
             spelt = _OFFSET.sub(lambda m: f"{m[1]}:{m[2]}" if m[1] else "+00:00", value)
             return fields.to_moment(from_iso(spelt), name)
         if isinstance(value, int | float):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import logging
 import signal
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from agents.webhooks.receiver import Answer, Receiver
 from agents.webhooks.sending import ConfirmedSender
 from pipeline.clock import Clock
 from pipeline.errors import ConfigError
+from pipeline.security import is_loopback
 
 log = logging.getLogger(__name__)
 
@@ -99,14 +99,6 @@ def make_app(receiver: Receiver) -> web.Application:
     app.router.add_post("/gitlab", handler("gitlab"))  # type: ignore[arg-type]
     app.router.add_get("/healthz", health)
     return app
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether an address can only be reached from this machine."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 async def _answer(receiver: Receiver, forge: Forge, request: web.Request, large: asyncio.Semaphore) -> Answer:

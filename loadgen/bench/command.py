@@ -75,6 +75,14 @@ class _Bench(click.Command):
             from loadgen.bench.grouping import grouping
 
             return grouping.make_context(f"{info_name} grouping", args[1:], parent=parent, **extra)
+        if args[:1] == ["faults"]:
+            from loadgen.bench.faults.command import faults
+
+            return faults.make_context(f"{info_name} faults", args[1:], parent=parent, **extra)
+        if args[:1] == ["soak"]:
+            from loadgen.bench.soak_report import soak
+
+            return soak.make_context(f"{info_name} soak", args[1:], parent=parent, **extra)
         return super().make_context(info_name, args, parent=parent, **extra)
 
 

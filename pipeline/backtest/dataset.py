@@ -63,7 +63,7 @@ def check_size(series: int, windows: int, where: str) -> None:
 
 def window_count(start: float, end: float, width_s: float) -> int:
     """Return how many windows of a width cover [start, end)."""
-    return max(0, int(np.ceil((end - start) / width_s - 1e-9)))
+    return max(0, int(np.ceil(min((end - start) / width_s, 2.0**62) - 1e-9)))  # the width may be 1e-300
 
 
 def write_dataset(dataset: Dataset, path: Path) -> None:

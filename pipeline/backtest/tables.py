@@ -44,7 +44,10 @@ class Columns:
         combined = column.combine_chunks()
         if isinstance(combined, pa.ChunkedArray):  # more than one chunk where dictionaries differ
             combined = combined.unify_dictionaries().combine_chunks()
-        values = tuple(str(value) for value in combined.dictionary.to_pylist())
+        try:
+            values = tuple(str(value) for value in combined.dictionary.to_pylist())
+        except UnicodeDecodeError:
+            raise ConfigError(f"{self.path}: {name}: not UTF-8 text") from None
         return Texts(combined.indices.to_numpy(zero_copy_only=False).astype(np.int64), values)
 
     def numbers(self, name: str, dtype: type[Any] = np.float64) -> NDArray[Any]:
@@ -97,23 +100,38 @@ class Columns:
         try:
             return column.cast(kind)
         except pa.ArrowException as error:
-            reason = str(error).splitlines()[0]
+            reason = _first_line(error)
             raise ConfigError(f"{self.path}: {name}: should be of type {kind}: {reason}") from None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+MAX_ROWS = 10**8
+"""Most rows of a Parquet file: a few kilobytes can hold any number of equal ones."""
 
 
 def read_parquet(path: Path) -> Columns:
     """Read a Parquet file.
 
     Raises:
-        ConfigError: it is not there, or not Parquet.
+        ConfigError: it is not there, not Parquet, or has more than MAX_ROWS rows.
     """
     try:
         with path.open("rb") as file:
-            return Columns(path, pq.read_table(file))
+            rows = pq.ParquetFile(file).metadata.num_rows
+            if rows > MAX_ROWS:
+                raise ConfigError(f"{path}: {rows} rows, more than {MAX_ROWS}")
+            table = pq.read_table(file)
+            len(table.column_names)  # which takes their names for UTF-8
+            return Columns(path, table)
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: not a Parquet file: a column's name is not UTF-8") from None
     except pa.ArrowException as error:
-        raise ConfigError(f"{path}: not a Parquet file: {str(error).splitlines()[0]}") from None
+        raise ConfigError(f"{path}: not a Parquet file: {_first_line(error)}") from None
     except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or str(error).splitlines()[0]}") from None
+        raise ConfigError(f"{path}: {error.strerror or _first_line(error)}") from None
 
 
 def write_parquet(path: Path, columns: Mapping[str, NDArray[Any] | Texts | Sequence[Any]]) -> None:

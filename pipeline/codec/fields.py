@@ -14,24 +14,40 @@ from pipeline.errors import InvalidMessage
 MAX_NAME = 4096
 """Longest name of a service, host, metric or frame, in characters."""
 
+UNREADABLE = b"unreadable "
+"""How a value begins that stands for messages which could not be unpacked; the rest of it says why."""
+
+MAX_DEPTH = 50
+"""How deep JSON may be nested where it is kept as it came, lists and objects within each other."""
+
+MAX_INTEGER = 2**63 - 1
+"""Largest whole number: what the store holds."""
+
 EARLIEST_S = 946_684_800.0  # 2000-01-01: an earlier time is a clock or unit error
 LATEST_S = 4_102_444_800.0  # 2100-01-01: catches milliseconds sent as seconds
 
 
-def parse_object(value: bytes | None) -> dict[str, Any]:
-    """Parse one JSON object.
+def parse_object(value: bytes | None, *, max_depth: int | None = MAX_DEPTH) -> dict[str, Any]:
+    """Parse one JSON object, nested at most ``max_depth`` deep.
+
+    None is for who takes every field apart: the parser's own bound, 1024, is then the only one, and looking
+    at every value once more is saved.
 
     Raises:
-        InvalidMessage: empty, not JSON (truncated, not UTF-8), or not an object.
+        InvalidMessage: empty, not JSON (truncated, not UTF-8), nested too deeply, or not an object.
     """
     if not value:
         raise InvalidMessage("empty message")
     try:
         raw = orjson.loads(value)
     except orjson.JSONDecodeError as error:
+        if value.startswith(UNREADABLE):
+            raise InvalidMessage(value[:1000].decode(errors="replace")) from None
         raise InvalidMessage(f"not JSON: {error}") from None
     if not isinstance(raw, dict):
         raise InvalidMessage(f"should be a JSON object, not {_kind(raw)}")
+    if max_depth is not None and value.count(b"[") + value.count(b"{") > max_depth:
+        _check_depth(raw, max_depth)
     return raw
 
 
@@ -90,13 +106,17 @@ def number(raw: Mapping[str, Any], field: str) -> float:
     return to_number(raw.get(field), field)
 
 
-def integer(raw: Mapping[str, Any], field: str, default: int | None = None) -> int:
+def integer(
+    raw: Mapping[str, Any], field: str, default: int | None = None, *, limit: int = MAX_INTEGER
+) -> int:
     """Return a whole number that is not negative."""
     value = raw.get(field, default)
     if value is None:
         raise InvalidMessage(f"{field}: missing")
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise InvalidMessage(f"{field}: should be a whole number of at least 0, not {_kind(value)}")
+    if value > limit:
+        raise InvalidMessage(f"{field}: {value} is more than {limit}")
     return value
 
 
@@ -136,6 +156,21 @@ def to_moment(value: object, field: str) -> float:
     if not EARLIEST_S <= seconds < LATEST_S:
         raise InvalidMessage(f"{field}: {seconds:g} is not a time between 2000 and 2100 in epoch seconds")
     return seconds
+
+
+def _check_depth(raw: dict[str, Any], max_depth: int) -> None:
+    """Raise InvalidMessage if lists and objects are nested deeper; level by level, so it needs no stack."""
+    level: list[dict[str, Any] | list[Any]] = [raw]
+    for _ in range(max_depth):
+        level = [
+            item
+            for holder in level
+            for item in (holder.values() if isinstance(holder, dict) else holder)
+            if isinstance(item, dict | list)
+        ]
+        if not level:
+            return
+    raise InvalidMessage(f"nested deeper than {max_depth}")
 
 
 def _kind(value: object) -> str:

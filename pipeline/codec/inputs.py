@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import chain
 from typing import Any, get_args
 
@@ -13,7 +14,21 @@ from pipeline.errors import InvalidMessage
 from pipeline.model import Annotation, AnnotationKind, Change, IntArray, MetricPoints, Profile
 
 MAX_INTERVAL_S = 86_400.0
-MAX_COUNT = 2**40  # far above any host's interval, far below what would overflow a sum
+MAX_COUNT = 2**40  # in all of a profile: far above any host's interval, so that no sum of many overflows
+
+MAX_ELEMENTS = 2**23
+"""Most frames and annotations in all stacks of a profile: about as many as a message of 16 MiB can spell."""
+
+MAX_FRAME = 16 * 2**20
+"""Longest name of a frame, in characters: only the message bounds it. Long ones are cut when they are counted
+(``pipeline.gcpu.labels.cut_name``), so that one broken symbol does not cost a host's whole interval."""
+
+MAX_FRAME_ANNOTATIONS = 16
+"""Most annotations of one frame; each is an element of every stack with that frame."""
+
+MAX_METRIC = 1e100
+"""Largest value of a metric, either sign: squares and sums of many stay finite."""
+
 MAX_CONTENT = 32 * 1024
 """Longest text of a diff that a change may carry, in characters: senders cut it there."""
 
@@ -51,18 +66,22 @@ def decode_profile(value: bytes | None, *, now: float | None = None) -> Profile:
     Raises:
         InvalidMessage: the field that is missing or wrong.
     """
-    raw = fields.parse_object(value)
+    raw = fields.parse_object(value, max_depth=None)
     start, end = fields.moment(raw, "start"), fields.moment(raw, "end")
     if not start <= end <= start + MAX_INTERVAL_S:
         raise InvalidMessage("end: should be at or after start, by at most a day")
     _not_ahead(end, "end", now)
-    frames = fields.texts(raw, "frames", optional=False)
+    frames = fields.texts(raw, "frames", optional=False, limit=MAX_FRAME)
     stack_frames, stack_starts = _stacks(fields.listing(raw, "stacks"), len(frames))
     counts = _integers(fields.listing(raw, "counts"), "counts")
     if len(counts) != len(stack_starts) - 1:
         raise InvalidMessage(f"counts: {len(counts)} of them for {len(stack_starts) - 1} stacks")
     if counts.size and (counts.min() < 0 or counts.max() > MAX_COUNT):
         raise InvalidMessage(f"counts: should be between 0 and {MAX_COUNT}")
+    if counts.sum(dtype=np.float64) > MAX_COUNT:
+        raise InvalidMessage(f"counts: more than {MAX_COUNT} samples in all")
+    annotations = _annotations(fields.listing(raw, "annotations", optional=True), len(frames))
+    _check_elements(stack_frames, annotations, len(frames))
     return Profile(
         service=fields.text(raw, "service", limit=200),
         host=fields.text(raw, "host", limit=400),
@@ -72,7 +91,7 @@ def decode_profile(value: bytes | None, *, now: float | None = None) -> Profile:
         stack_frames=stack_frames,
         stack_starts=stack_starts,
         counts=counts,
-        annotations=_annotations(fields.listing(raw, "annotations", optional=True), len(frames)),
+        annotations=annotations,
         release=fields.text(raw, "release", ""),
         labels=fields.mapping_of_text(raw, "labels"),
     )
@@ -93,7 +112,7 @@ def decode_metric_points(value: bytes | None, *, now: float | None = None) -> Me
     Raises:
         InvalidMessage: the field that is missing or wrong.
     """
-    raw = fields.parse_object(value)
+    raw = fields.parse_object(value, max_depth=None)
     points = fields.listing(raw, "points")
     if not points:
         raise InvalidMessage("points: empty")
@@ -103,6 +122,8 @@ def decode_metric_points(value: bytes | None, *, now: float | None = None) -> Me
             raise InvalidMessage(f"points[{index}]: should be a pair of time and value")
         timestamps[index] = fields.to_moment(point[0], f"points[{index}][0]")
         values[index] = fields.to_number(point[1], f"points[{index}][1]")
+    if len(beyond := np.flatnonzero(np.abs(values) > MAX_METRIC)):
+        raise InvalidMessage(f"points[{beyond[0]}][1]: should be within {MAX_METRIC:g} of 0")
     _not_ahead(float(timestamps.max()), "points", now)
     return MetricPoints(
         service=fields.text(raw, "service", limit=200),
@@ -140,7 +161,7 @@ def decode_change(value: bytes | None, *, now: float | None = None) -> Change:
     Raises:
         InvalidMessage: the field that is missing or wrong.
     """
-    return change_from_json(fields.parse_object(value), now=now)
+    return change_from_json(fields.parse_object(value, max_depth=None), now=now)
 
 
 def change_from_json(raw: dict[str, Any], *, now: float | None = None) -> Change:
@@ -179,6 +200,18 @@ def _stacks(stacks: list[Any], frames: int) -> tuple[IntArray, IntArray]:
     starts = np.zeros(len(stacks) + 1, dtype=np.int64)
     np.cumsum([len(stack) for stack in stacks], out=starts[1:])
     return flat, starts
+
+
+def _check_elements(stack_frames: IntArray, annotations: Sequence[Annotation], frames: int) -> None:
+    """Bound what counting makes of a profile: every annotation is an element of each stack with its frame."""
+    elements = len(stack_frames)
+    if annotations:
+        more = np.bincount([annotation.frame for annotation in annotations], minlength=frames)
+        if more.max() > MAX_FRAME_ANNOTATIONS:
+            raise InvalidMessage(f"annotations: more than {MAX_FRAME_ANNOTATIONS} of frame {more.argmax()}")
+        elements += int(more[stack_frames].sum())
+    if elements > MAX_ELEMENTS:
+        raise InvalidMessage(f"stacks: {elements} frames and annotations, more than {MAX_ELEMENTS}")
 
 
 def _integers(values: list[Any], field: str) -> IntArray:

@@ -15,6 +15,9 @@ from pipeline.model import Candidate, Dropped, Joined, Judgement, MetricKind, Pr
 MAX_PART_ITEMS = 3000
 """Candidates and dropped ones in one message; with every step's decisions about 2.5 MB of JSON."""
 
+MAX_PARTS = 10_000
+"""Most parts of one scan: they wait in memory for each other."""
+
 MAX_GROUP_DEPTH = 16
 """How deep groups may be nested: far beyond what merging makes, far below Python's recursion limit."""
 
@@ -38,7 +41,7 @@ def decode_progress(value: bytes | None) -> Progress:
     Raises:
         InvalidMessage: the field that is missing or wrong.
     """
-    raw = fields.parse_object(value)
+    raw = fields.parse_object(value, max_depth=None)
     return Progress(
         service=fields.text(raw, "service"),
         topic=fields.text(raw, "topic"),
@@ -124,8 +127,8 @@ def decode_scan(value: bytes | None) -> Scan:
     Raises:
         InvalidMessage: the field that is missing or wrong.
     """
-    raw = fields.parse_object(value)
-    part, parts = fields.integer(raw, "part", 0), fields.integer(raw, "parts", 1)
+    raw = fields.parse_object(value, max_depth=None)
+    part, parts = fields.integer(raw, "part", 0), fields.integer(raw, "parts", 1, limit=MAX_PARTS)
     if part >= parts:
         raise InvalidMessage(f"part: {part} of {parts}")
     return Scan(

@@ -12,6 +12,7 @@ import orjson
 from rich.console import Console
 from rich.text import Text
 
+from pipeline.broker import Broker
 from pipeline.codec.events import RESOLVED, UPDATED, decode_event
 from pipeline.commands.options import settings_options
 from pipeline.config import Settings
@@ -61,7 +62,7 @@ def tail(
     """Print events as they come, from now on or (--from-start, --no-follow) from the oldest."""
     show = _print_json if as_json else _printer(Console(soft_wrap=True, highlight=False))
     entries = read_topic(
-        settings.broker,
+        Broker.of(settings),
         load_topics(settings.topics)["regressions"],
         from_start=from_start or not follow,
         follow=follow,

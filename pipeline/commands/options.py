@@ -10,7 +10,8 @@ from typing import Any
 
 import click
 
-from pipeline.config import Settings, load_settings
+from pipeline.config import Settings, hidden, load_settings
+from pipeline.logs import formatter
 
 _FLAGS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "broker": click.option("--broker", metavar="HOST:PORT", help="Kafka bootstrap servers (SMIDGEN_BROKER)."),
@@ -40,8 +41,25 @@ _FLAGS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
         default=None,
         help="Off for brokers without InitProducerId, such as the embedded one.",
     ),
+    "dead_letter_limit": click.option(
+        "--dead-letter-limit",
+        type=float,
+        metavar="SHARE",
+        help="Stop once more than this share of the sources sends nothing usable; 1 never stops.",
+    ),
+    "drain": click.option(
+        "--drain", metavar="DURATION", help="How long a batch may take once the worker is to stop."
+    ),
+    "health": click.option(
+        "--health", metavar="HOST:PORT", help="Serve /live, /ready and /metrics there (SMIDGEN_HEALTH)."
+    ),
     "log_level": click.option(
         "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="How much to log."
+    ),
+    "log_format": click.option(
+        "--log-format",
+        type=click.Choice(["text", "json"]),
+        help="Lines for people, or one JSON object a line.",
     ),
 }
 
@@ -71,8 +89,21 @@ def settings_options(*names: str) -> Callable[[Callable[..., Any]], Callable[...
 
 def configure_logging(settings: Settings) -> None:
     """Send Smidgen's own log to stderr; libraries speak from warnings on."""
-    logging.basicConfig(
-        level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s %(message)s", force=True
-    )
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Hiding(formatter(settings.log_format), settings.secrets()))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     for package in ("pipeline", "agents", "loadgen"):
         logging.getLogger(package).setLevel(settings.log_level.upper())
+
+
+class _Hiding(logging.Formatter):
+    """Hides secrets in whatever a line says, tracebacks and the words of libraries included."""
+
+    def __init__(self, inner: logging.Formatter, secrets: tuple[str, ...]) -> None:
+        super().__init__()
+        self._inner = inner
+        self._secrets = secrets
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line without them."""
+        return hidden(self._inner.format(record), self._secrets)

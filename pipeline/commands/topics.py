@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from pipeline.broker import Broker
 from pipeline.commands.options import settings_options
 from pipeline.config import Settings
 from pipeline.errors import ConfigError
@@ -23,7 +24,7 @@ def topics() -> None:
 @settings_options("broker", "topics")
 def apply(settings: Settings) -> int:
     """Create the topics that are missing, and report what differs; nothing that exists is changed."""
-    created, remaining = asyncio.run(apply_topics(settings.broker, load_topics(settings.topics)))
+    created, remaining = asyncio.run(apply_topics(Broker.of(settings), load_topics(settings.topics)))
     for name in created:
         click.echo(f"{name}: created")
     for finding in remaining:
@@ -37,7 +38,7 @@ def apply(settings: Settings) -> int:
 @settings_options("broker", "topics")
 def check(settings: Settings) -> int:
     """Print one line for each difference; exit 1 if there is one."""
-    findings = asyncio.run(check_topics(settings.broker, load_topics(settings.topics)))
+    findings = asyncio.run(check_topics(Broker.of(settings), load_topics(settings.topics)))
     for finding in findings:
         click.echo(finding)
     return 1 if findings else 0

@@ -5,16 +5,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import click
 
+from pipeline.broker import Broker
 from pipeline.clock import system_clock
 from pipeline.commands.options import settings_options
 from pipeline.config import Settings
 from pipeline.errors import ConfigError
 from pipeline.runtime.admin import require_topics
+from pipeline.runtime.app import group_name
+from pipeline.runtime.checks import BrokerCheck, StoreCheck
+from pipeline.runtime.health import Check, health_address
 from pipeline.runtime.identity import cluster_id
+from pipeline.runtime.rights import require_groups
 from pipeline.runtime.service import Service
 from pipeline.stages.base import Stage
 from pipeline.stages.factory import STAGES, build_stage
@@ -24,6 +29,9 @@ from pipeline.telemetry import RepeatFilter
 from pipeline.topics import Topics, load_topics
 from pipeline.units import format_duration
 from pipeline.workloads import Workload, load_workloads
+
+KNOWN_S = 2 * 86_400.0
+"""How long ago a service may have been scanned last and still be known."""
 
 
 class StageName(click.ParamType):
@@ -51,18 +59,27 @@ class StageName(click.ParamType):
     "batch_wait",
     "partition_idle",
     "idempotent_producer",
+    "dead_letter_limit",
+    "drain",
+    "health",
     "log_level",
+    "log_format",
 )
 def worker(stages: tuple[str, ...], settings: Settings) -> int:
     """Run stages (aggregate, detect, filter, dedup, rootcause, or all) until SIGTERM or Ctrl-C."""
     for handler in logging.getLogger().handlers:
         handler.addFilter(RepeatFilter("aiokafka", "faust", "mode"))
+    if settings.health:  # a mistake in it is said before anything is waited for
+        health_address(
+            settings.health, settings.http_token.get_secret_value() if settings.http_token else None
+        )
     names = STAGES if "all" in stages else tuple(name for name in STAGES if name in stages)
     topics = load_topics(settings.topics)
     workloads = load_workloads(settings.workloads)
     if "detect" in names:
         _check_windows(settings, workloads)
-    cluster = asyncio.run(_check_broker(settings.broker, topics))
+    broker = Broker.of(settings)
+    cluster = asyncio.run(_check_broker(broker, topics, [group_name(name) for name in names]))
     stream = settings.stream or cluster
     stores: list[Store] = []
     try:
@@ -75,7 +92,11 @@ def worker(stages: tuple[str, ...], settings: Settings) -> int:
             )
             for name, store in zip(names, stores, strict=True)
         ]
-        return asyncio.run(_run(settings, topics, built))
+        if settings.health:
+            stores.append(open_store(settings.store))
+        checks: dict[str, Check] = {"broker": BrokerCheck(broker), "store": StoreCheck(stores[-1])}
+        expected = _known_services(stores[0]) if "aggregate" in names else frozenset()
+        return asyncio.run(_run(settings, topics, built, checks, expected))
     finally:
         for store in stores:
             store.close()
@@ -104,13 +125,26 @@ def _check_windows(settings: Settings, workloads: Sequence[Workload]) -> None:
             )
 
 
-async def _check_broker(broker: str, topics: Topics) -> str:
+async def _check_broker(broker: Broker, topics: Topics, groups: Sequence[str]) -> str:
     await require_topics(broker, topics)
+    await require_groups(broker, groups)
     return await cluster_id(broker)
 
 
-async def _run(settings: Settings, topics: Topics, stages: Sequence[Stage]) -> int:
-    service = Service(settings, topics, stages, system_clock)
+def _known_services(store: Store) -> frozenset[str]:
+    """Return the services that were scanned lately: their messages could be used before."""
+    now = system_clock()
+    return frozenset(str(row["service"]) for row in store.rows("scans", None, now - KNOWN_S, now))
+
+
+async def _run(
+    settings: Settings,
+    topics: Topics,
+    stages: Sequence[Stage],
+    checks: Mapping[str, Check],
+    expected: frozenset[str],
+) -> int:
+    service = Service(settings, topics, stages, system_clock, checks=checks, expected=expected)
     code = await service.run()
     if service.hanging:  # a thread that waits for the store cannot be ended; its batch is unacknowledged
         logging.shutdown()

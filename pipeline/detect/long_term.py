@@ -22,7 +22,7 @@ get there which pass a test of the same kind on daily medians. What the paper le
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy import stats
@@ -134,19 +134,30 @@ def find_long_term(
     if days is None or not matrix.names:
         return ()
     sign = 1.0 if direction == "up" else -1.0
-    levels, weights = values_and_weights(matrix)
-    weights = np.broadcast_to(np.asarray(weights, dtype=np.float64), levels.shape)
-    known = (weights[:, : windows.analysis] > 0).mean(axis=1) >= config.min_known
     least = _Threshold(absolute or 0.0, relative or 0.0)
     found: list[Candidate] = []
-    for first in range(0, len(levels), CHUNK_ROWS):
-        rows = first + np.flatnonzero(known[first : first + CHUNK_ROWS])
+    for first in range(0, len(matrix.names), CHUNK_ROWS):  # levels of all rows would take a matrix more
+        part = _part(matrix, first, first + CHUNK_ROWS)
+        levels, weights = values_and_weights(part)
+        weights = np.broadcast_to(np.asarray(weights, dtype=np.float64), levels.shape)
+        known = (weights[:, : windows.analysis] > 0).mean(axis=1) >= config.min_known
+        rows = np.flatnonzero(known)
         values = np.where(weights[rows] > 0, sign * levels[rows], 0.0)
         likely = _screen(values, weights[rows], days, least, config)
         found += _examine(
-            matrix, rows[likely], values[likely], weights[rows[likely]], days, least, sign, config
+            part, rows[likely], values[likely], weights[rows[likely]], days, least, sign, config
         )
     return tuple(found)
+
+
+def _part(matrix: SeriesMatrix, first: int, end: int) -> SeriesMatrix:
+    """Return some rows of a matrix."""
+    return replace(
+        matrix,
+        kinds=matrix.kinds[first:end],
+        names=matrix.names[first:end],
+        samples=matrix.samples[first:end],
+    )
 
 
 def _examine(

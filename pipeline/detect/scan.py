@@ -97,8 +97,7 @@ def find_candidates(
 
     Returns:
         One candidate for each series that rejects "one level throughout", in the matrix's order. Its
-        statistic is the likelihood ratio. It lies in the analysis window, or, if that is likelier, in the
-        baseline before.
+        statistic is the likelihood ratio. It lies in the analysis window, or where it is likelier before.
     """
     config = config or ScanConfig()
     found: list[Candidate] = []
@@ -201,9 +200,8 @@ class _Search:
         none: from a change in the baseline on, and up to a change in the extended window. What lies before
         a cut still counts where the level was the same, as before a spike.
         """
-        rows = np.array([row])
+        rows, low, high = np.array([row]), self.start, self._windows.end
         first, last = self._windows.analysis, self._windows.extended - 1
-        low, high = self.start, self._windows.end
         for _ in range(_MOST_CUTS):
             own = self.best(rows, low, high, first, min(last, high - 1))
             any_place = self.best(rows, low, high, low + 1, high - 1, weekly=False)
@@ -286,9 +284,9 @@ class _Search:
         found = self._with_noise_around(found, row, low, high)
         likely = self.best(np.array([row]), low, high, low + 1, high - 1, weekly=False)
         earlier = 0 <= likely.split[0] < min(found.split[0], self._windows.analysis)
-        if not earlier or likely.root[0] * found.root[0] <= found.root[0] ** 2:
-            return found
-        return replace(found, split=likely.split, before=likely.before, after=likely.after)
+        if earlier and likely.root[0] * found.root[0] > found.root[0] ** 2:
+            return replace(found, split=likely.split, before=likely.before, after=likely.after)
+        return found
 
     def _with_noise_around(self, found: _Found, row: int, low: int, high: int) -> _Found:
         """Judge a split by the noise of the windows around it too, if that is more than the history's.
@@ -398,6 +396,5 @@ def baseline_start(windows: Windows, resolution_s: float, config: ScanConfig) ->
 
 
 def _nothing(series: int) -> _Found:
-    nothing, zeros = np.full(series, np.nan), np.zeros(series)
-    none = np.zeros(series, dtype=np.int64)
+    nothing, zeros, none = np.full(series, np.nan), np.zeros(series), np.zeros(series, dtype=np.int64)
     return _Found(none - 1, zeros, zeros, none, zeros + 1.0, nothing, nothing)

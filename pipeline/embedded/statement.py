@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
 import re
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-import cramjam
+from pipeline.unpacking import UnpackError, gunzip, inflate, unlz4, unzstd
 
 _TRANSPORT = frozenset(
     {
@@ -22,12 +19,15 @@ _TRANSPORT = frozenset(
 )
 """Arguments in the URL that the server itself uses; every other one is a setting of the statement."""
 
-_CODECS: Mapping[str, Callable[[bytes], Any]] = {
-    "gzip": gzip.decompress,
-    "deflate": zlib.decompress,
-    "lz4": cramjam.lz4.decompress,
-    "zstd": cramjam.zstd.decompress,
+_CODECS: Mapping[str, Callable[[bytes, int], bytes]] = {
+    "gzip": gunzip,
+    "deflate": inflate,
+    "lz4": unlz4,
+    "zstd": unzstd,
 }
+
+MAX_BODY_BYTES = 1024**3
+"""Most that a body may unpack to: far more than one INSERT of a worker."""
 
 _PARAMETER = "param_"
 # Exactly one line end belongs to the statement: the rows may begin with a byte that looks like another.
@@ -87,11 +87,11 @@ def read_statement(arguments: Mapping[str, str], body: bytes) -> Statement:
     return Statement(whole, form, None, database, parameters, settings)
 
 
-def decompress(body: bytes, encoding: str) -> bytes:
+def decompress(body: bytes, encoding: str, *, max_bytes: int = MAX_BODY_BYTES) -> bytes:
     """Undo a Content-Encoding; a body may be several compressed frames in a row.
 
     Raises:
-        BadRequest: the encoding is unknown here, or the body is damaged.
+        BadRequest: the encoding is unknown here, the body is damaged, or more than ``max_bytes``.
     """
     if encoding in ("", "identity"):
         return body
@@ -99,6 +99,6 @@ def decompress(body: bytes, encoding: str) -> bytes:
     if codec is None:
         raise BadRequest(f"Unknown Content-Encoding {encoding!r}")
     try:
-        return bytes(codec(body))
-    except (OSError, EOFError, zlib.error, cramjam.DecompressionError) as error:
-        raise BadRequest(f"Damaged {encoding} body: {error}") from None
+        return codec(body, max_bytes)
+    except UnpackError as error:
+        raise BadRequest(f"Content-Encoding {encoding}: {error}") from None

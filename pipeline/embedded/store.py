@@ -6,7 +6,8 @@ parameters and database in the URL or a form, rows in the body, perhaps compress
 response headers. Responses are never compressed: the network is loopback.
 
 Run as ``python -m pipeline.embedded.store --data DIR --scratch DIR``: it prints its URL and serves until
-SIGTERM or until its standard input ends, and removes the scratch folder.
+SIGTERM or until its standard input ends, and removes the scratch folder. ``--password-file`` (and ``--user``)
+makes it ask for a login, ``--certificate`` (and ``--key``) speak HTTPS. It never listens beyond loopback.
 """
 
 from __future__ import annotations
@@ -17,13 +18,16 @@ import json
 import re
 import shutil
 import signal
+import ssl
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
 from aiohttp import web
 
+from pipeline.embedded.door import Login, from_a_web_page, server_context
 from pipeline.embedded.engine import Engine, EngineError
 from pipeline.embedded.statement import BadRequest, Statement, decompress, read_statement
 from pipeline.errors import ConfigError
@@ -31,6 +35,11 @@ from pipeline.errors import ConfigError
 _MAX_BODY_BYTES = 2 * 1024**3
 _THREADS = 4  # statements that run at the same time; the engine itself uses every core for each
 _CODE = re.compile(r"Code: (\d+)")
+_AUTHENTICATION_FAILED = 516
+_WRONG_LOGIN = (
+    f"Code: {_AUTHENTICATION_FAILED}. DB::Exception: Authentication failed: password is incorrect, "
+    "or there is no user with such name. (AUTHENTICATION_FAILED)"
+)
 _STATUS = {60: 404, 81: 404, 36: 400, 47: 400, 62: 400, 115: 400, 457: 400}
 """HTTP status of ClickHouse's exception codes, as its server gives them; 500 for all others."""
 _CANNOT_PARSE = 1002  # ClickHouse's UNKNOWN_EXCEPTION, for requests that never reach the engine
@@ -40,8 +49,9 @@ _PRINTS = re.compile(rb"\s*(SELECT|WITH|SHOW|DESC|EXISTS|EXPLAIN|\()", re.IGNORE
 class StoreFront:
     """Answers HTTP requests with an engine; statements run in threads, off the event loop."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, login: Login | None = None) -> None:
         self._engine = engine
+        self._login = login
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="statement")
 
     def application(self) -> web.Application:
@@ -60,8 +70,10 @@ class StoreFront:
         return web.Response(text="Ok.\n")
 
     async def _answer(self, request: web.Request) -> web.Response:
-        if "Origin" in request.headers:  # no page in somebody's browser may talk to a store without passwords
+        if from_a_web_page(request.headers):
             return _failure(403, _CANNOT_PARSE, "Requests from web pages are not allowed")
+        if self._login and not self._login.admits(request.headers, request.query):
+            return _failure(403, _AUTHENTICATION_FAILED, _WRONG_LOGIN)
         if request.method == "GET" and "query" not in request.query:
             return web.Response(text="Ok.\n")
         try:
@@ -86,7 +98,10 @@ class StoreFront:
             return read_statement(arguments, b"")
         body = await request.read()
         encoding = request.headers.get("Content-Encoding", "").lower()
-        return await asyncio.to_thread(_understand, arguments, body, encoding)
+        statement = await asyncio.to_thread(_understand, arguments, body, encoding)
+        if request.method == "GET":  # as in ClickHouse: whoever follows a link changes nothing
+            return replace(statement, settings={**statement.settings, "readonly": "2"})
+        return statement
 
 
 def _understand(arguments: dict[str, str], body: bytes, encoding: str) -> Statement:
@@ -111,10 +126,13 @@ def _failure(status: int, code: int, text: str) -> web.Response:
     return web.Response(status=status, text=text + "\n", headers={"X-ClickHouse-Exception-Code": str(code)})
 
 
-async def serve(data: Path, scratch: Path) -> None:
+async def serve(
+    data: Path, scratch: Path, *, login: Login | None = None, context: ssl.SSLContext | None = None
+) -> None:
     """Serve a folder on a free loopback port until SIGTERM, SIGINT or the end of standard input.
 
     Prints the URL as the first line on standard output once it answers, and removes ``scratch`` at the end.
+    With a ``context`` it is an HTTPS server.
 
     Raises:
         ConfigError: chDB is not installed.
@@ -122,20 +140,21 @@ async def serve(data: Path, scratch: Path) -> None:
     """
     stop = _stop_event()
     try:
-        await _serve(StoreFront(Engine(data, scratch)), stop)
+        await _serve(StoreFront(Engine(data, scratch), login), stop, context)
     finally:
         # While the loop runs, a second signal cannot cut this short.
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-async def _serve(front: StoreFront, stop: asyncio.Event) -> None:
+async def _serve(front: StoreFront, stop: asyncio.Event, context: ssl.SSLContext | None) -> None:
     # Bodies are decompressed here, since aiohttp does not know every encoding that ClickHouse does.
     runner = web.AppRunner(front.application(), access_log=None, auto_decompress=False)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, "127.0.0.1", 0)
+        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
         await site.start()
-        print(f"http://127.0.0.1:{runner.addresses[0][1]}", flush=True)
+        scheme = "https" if context else "http"
+        print(f"{scheme}://127.0.0.1:{runner.addresses[0][1]}", flush=True)
         await stop.wait()
     finally:
         await runner.cleanup()
@@ -161,9 +180,15 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m pipeline.embedded.store")
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--scratch", type=Path, required=True)
+    parser.add_argument("--user", default="", help="who is let in (default: default)")
+    parser.add_argument("--password-file", type=Path, help="without it, every program here is let in")
+    parser.add_argument("--certificate", type=Path, help="PEM file, for HTTPS")
+    parser.add_argument("--key", type=Path, help="its key, if the file does not hold it too")
     options = parser.parse_args(arguments)
     try:
-        asyncio.run(serve(options.data, options.scratch))
+        login = Login.read(options.user, options.password_file) if options.password_file else None
+        context = server_context(options.certificate, options.key)
+        asyncio.run(serve(options.data, options.scratch, login=login, context=context))
     except (ConfigError, EngineError) as error:
         print(" ".join(str(error).split()), file=sys.stderr)
         return 2

@@ -3,12 +3,13 @@
 gCPU of a subroutine is the share of a service's samples whose stack holds it (FBDetect §5.1), so a
 subroutine is counted once per sample, however often it recurs in the stack. With C the counts of cells
 (service, window, partition) × distinct stacks, and I the incidence of distinct stacks × series (0 or 1),
-the counts of all series are the sparse product C · I.
+the counts of all series are the sparse product C · I. Series are counted from whole stacks; the stacks
+that are kept beside them may be shortened.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,7 @@ import xxhash
 from numpy.typing import NDArray
 from scipy import sparse
 
+from pipeline.gcpu.bounds import STACK_BOUNDS, Ragged, StackBounds, bounded_stacks
 from pipeline.gcpu.labels import frame_elements, series_of
 from pipeline.model import FloatArray, IntArray, MetricKind, Profile
 
@@ -49,6 +51,7 @@ class Counts:
     stack_cell: IntArray
     stack_index: IntArray
     stack_samples: IntArray
+    shortened: tuple[int, ...]  # (profiles,) how many stacks of each are not kept as they came
 
     @property
     def rows(self) -> int:
@@ -57,7 +60,12 @@ class Counts:
 
 
 def count_samples(
-    profiles: Sequence[Profile], partitions: Sequence[int], *, window_s: float, stack_window_s: float
+    profiles: Sequence[Profile],
+    partitions: Sequence[int],
+    *,
+    window_s: float,
+    stack_window_s: float,
+    bounds: StackBounds = STACK_BOUNDS,
 ) -> Counts:
     """Count samples per service, window and partition: in all, per series and per distinct stack.
 
@@ -68,25 +76,29 @@ def count_samples(
         partitions: The partition each profile came from, parallel to ``profiles``.
         window_s: Width of gCPU windows, in seconds.
         stack_window_s: Width of stack windows, in seconds.
+        bounds: What is kept of stacks, beside the counts of their series.
     """
     vocabulary: dict[str, int] = {}
     flats, lengths = _flatten(profiles, vocabulary)
-    labels = list(vocabulary)
-    hashes = np.array([xxhash.xxh3_64_intdigest(label.encode()) for label in labels], dtype=np.uint64)
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    stack_hash = _hash_stacks(hashes[flats], starts)
-    ids, first, stack_of = np.unique(stack_hash, return_index=True, return_inverse=True)
+    whole = Ragged(flats, starts)
     counts = np.concatenate([np.empty(0, dtype=np.int64), *(p.counts for p in profiles)])
+    per_profile = np.array([len(p.counts) for p in profiles], dtype=np.int64)
+    stack_hash = _hash_stacks(_hash_labels(vocabulary)[flats], starts)
+    kept, shortened = bounded_stacks(whole, stack_hash, counts, per_profile, vocabulary, bounds)
+    labels = list(vocabulary)
 
     cells, cell_of = _cells(profiles, partitions, window_s)
+    distinct = _distinct(stack_hash)
+    by_cell = _count_matrix(np.repeat(cell_of, per_profile), distinct.of, counts, len(cells.services))
+    series = (by_cell @ _incidence(flats, starts, distinct.first, len(labels))).tocoo()
+
     stack_cells, stack_cell_of = _cells(profiles, partitions, stack_window_s)
-    per_profile = [len(p.counts) for p in profiles]
-    distinct = len(ids)
-    by_cell = _count_matrix(np.repeat(cell_of, per_profile), stack_of, counts, len(cells.services), distinct)
+    if kept is not whole:
+        distinct = _distinct(_hash_stacks(_hash_labels(vocabulary)[kept.flat], kept.starts))
     by_stack_cell = _count_matrix(
-        np.repeat(stack_cell_of, per_profile), stack_of, counts, len(stack_cells.services), distinct
+        np.repeat(stack_cell_of, per_profile), distinct.of, counts, len(stack_cells.services)
     )
-    series = (by_cell @ _incidence(flats, starts, first, len(labels))).tocoo()
     stack_entries = by_stack_cell.tocoo()
     named = [series_of(label) for label in labels]
     return Counts(
@@ -100,12 +112,14 @@ def count_samples(
         stack_cells=stack_cells,
         stack_width_s=stack_window_s,
         stacks=tuple(
-            tuple(labels[e] for e in flats[starts[s] : starts[s + 1]].tolist()) for s in first.tolist()
+            tuple(labels[e] for e in kept.flat[kept.starts[s] : kept.starts[s + 1]].tolist())
+            for s in distinct.first.tolist()
         ),
-        stack_ids=ids,
+        stack_ids=distinct.ids,
         stack_cell=stack_entries.row.astype(np.int64),
         stack_index=stack_entries.col.astype(np.int64),
         stack_samples=stack_entries.data,
+        shortened=shortened,
     )
 
 
@@ -113,9 +127,8 @@ def stack_ids(stacks: Sequence[Sequence[str]]) -> UIntArray:
     """Return the 64-bit hashes of stacks of elements, as ``count_samples`` identifies them: (stacks,)."""
     vocabulary: dict[str, int] = {}
     flat = [vocabulary.setdefault(label, len(vocabulary)) for stack in stacks for label in stack]
-    hashes = np.array([xxhash.xxh3_64_intdigest(label.encode()) for label in vocabulary], dtype=np.uint64)
     starts = np.cumsum([0, *map(len, stacks)], dtype=np.int64)
-    return _hash_stacks(hashes[np.array(flat, dtype=np.int64)], starts)
+    return _hash_stacks(_hash_labels(vocabulary)[np.array(flat, dtype=np.int64)], starts)
 
 
 def _flatten(profiles: Sequence[Profile], vocabulary: dict[str, int]) -> tuple[IntArray, IntArray]:
@@ -145,6 +158,23 @@ def _expand(flat: IntArray, starts: IntArray, widths: IntArray) -> tuple[IntArra
     expanded = np.repeat(first[flat], width) + within
     bounds = np.concatenate([[0], ends])[starts]
     return expanded, np.diff(bounds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Distinct:
+    """Distinct stacks: their ids, one place where each stands, and which of them each stack is."""
+
+    ids: UIntArray  # (distinct stacks,)
+    first: NDArray[np.intp]  # (distinct stacks,)
+    of: NDArray[np.intp]  # (stacks,)
+
+
+def _distinct(stack_hash: UIntArray) -> _Distinct:
+    return _Distinct(*np.unique(stack_hash, return_index=True, return_inverse=True))
+
+
+def _hash_labels(labels: Iterable[str]) -> UIntArray:
+    return np.array([xxhash.xxh3_64_intdigest(label.encode()) for label in labels], dtype=np.uint64)
 
 
 def _hash_stacks(hashes: UIntArray, starts: IntArray) -> UIntArray:
@@ -184,8 +214,9 @@ def _cells(profiles: Sequence[Profile], partitions: Sequence[int], width_s: floa
 
 
 def _count_matrix(
-    rows: IntArray, columns: IntArray, counts: IntArray, height: int, width: int
+    rows: IntArray, columns: NDArray[np.intp], counts: IntArray, height: int
 ) -> sparse.csr_array:
+    width = int(columns.max()) + 1 if len(columns) else 0
     matrix = sparse.csr_array((counts, (rows, columns)), shape=(height, width), dtype=np.int64)
     matrix.sum_duplicates()
     matrix.eliminate_zeros()

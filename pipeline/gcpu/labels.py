@@ -2,13 +2,26 @@
 
 An annotated frame is written as two elements, the annotation (``endpoint=/checkout``) just above the
 subroutine, so that a stack stays a plain list of names wherever it is stored or drawn.
+
+Names in round brackets stand for what was left out to keep within bounds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import xxhash
+
 from pipeline.model import Annotation, AnnotationKind, MetricKind
+
+OTHER = "(other)"
+"""Stands for names beyond a service's quota, and for stacks beyond what is kept of one message."""
+
+DEEP = "(deep)"
+"""Stands for the middle of a stack that is too deep to be kept whole."""
+
+MAX_LABEL = 1000
+"""Longest name that is kept, in characters: a longer one ends in a hash of the whole."""
 
 _PREFIXES: tuple[AnnotationKind, ...] = ("endpoint", "metadata")
 
@@ -24,6 +37,16 @@ def series_of(label: str) -> tuple[MetricKind, str]:
         if label.startswith(f"{kind}="):
             return kind, label[len(kind) + 1 :]
     return "subroutine", label
+
+
+def cut_name(name: str, limit: int = MAX_LABEL) -> str:
+    """Return a name of at most ``limit`` characters (20 at least): one too long ends in a hash of the whole.
+
+    Equal names give equal results and different ones stay different, up to collisions of 64 bits.
+    """
+    if len(name) <= limit:
+        return name
+    return f"{name[: limit - 18]}…#{xxhash.xxh3_64_hexdigest(name.encode('utf-8', 'surrogatepass'))}"
 
 
 def frame_elements(frames: Sequence[str], annotations: Sequence[Annotation]) -> list[tuple[str, ...]]:

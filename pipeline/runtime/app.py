@@ -13,13 +13,16 @@ from typing import Any, cast
 import faust
 from faust import streams
 from faust.app.base import BootStrategy
-from faust.transport.consumer import Consumer
+from faust.auth import SASLCredentials, SSLCredentials
 
+from pipeline.broker import Broker
 from pipeline.config import Settings
 from pipeline.errors import ConfigError
-from pipeline.runtime.identity import bootstrap_servers
+from pipeline.runtime.decompression import guard_batches
+from pipeline.runtime.flow import BoundedQueue, take_bounded
 from pipeline.runtime.loop import StageLoop
 from pipeline.runtime.publisher import OVERHEAD_BYTES
+from pipeline.security import KafkaSecurity
 from pipeline.stages.base import Stage
 from pipeline.topics import Topics
 
@@ -50,24 +53,37 @@ class StageApp(faust.App):
 
     BootStrategy = _ConsumerOnly
     logger = logging.getLogger("faust.app")  # what Faust says of itself is not Smidgen's own log
+    batch_bytes = 0  # set by create_app before anything is connected
 
     async def on_first_start(self) -> None:
         """Skip the data directory that Faust would create for tables."""
+
+    def FlowControlQueue(self, maxsize: int | None = None, *, clear_on_resume: bool = False) -> BoundedQueue:
+        """Make a stream's queue, bounded by bytes too."""
+        return BoundedQueue(
+            maxsize=maxsize,
+            max_bytes=self.batch_bytes,
+            flow_control=self.flow_control,
+            clear_on_resume=clear_on_resume,
+        )
 
 
 def create_app(settings: Settings, topics: Topics, stage: Stage) -> StageApp:
     """Make the app of one stage; nothing is connected until it starts.
 
     Raises:
-        ConfigError: the broker's address is malformed, or Faust lacks its compiled streams.
+        ConfigError: the broker's address or security is wrong, or Faust lacks its compiled streams.
     """
     if getattr(streams, "_CStreamIterator", None) is None:
         # The pure Python iterator acknowledges messages that it skips during a rebalance: they would be lost.
         raise ConfigError("faust-streaming is installed without its compiled part (or NO_CYTHON is set)")
+    broker = Broker.of(settings)
+    guard_batches()
     largest = max(topics[name].max_message_bytes for name in stage.inputs)
-    return StageApp(
+    app = StageApp(
         group_name(stage.name),
-        broker=";".join(f"kafka://{server}" for server in bootstrap_servers(settings.broker)),
+        broker=";".join(f"kafka://{server}" for server in broker.servers),
+        broker_credentials=_credentials(broker.security),
         env={},
         autodiscover=False,
         value_serializer="raw",  # Faust's own decoding errors would bypass the dead letters
@@ -90,6 +106,20 @@ def create_app(settings: Settings, topics: Topics, stage: Stage) -> StageApp:
         broker_commit_interval=COMMIT_INTERVAL_S,
         broker_commit_every=settings.batch_size,
     )
+    app.batch_bytes = settings.batch_bytes
+    return app
+
+
+def _credentials(security: KafkaSecurity) -> SASLCredentials | SSLCredentials | None:
+    """Return what Faust passes on to its client; it knows no plain connection but that without any."""
+    if security.logs_in:
+        return SASLCredentials(
+            username=security.username,
+            password=security.password,
+            ssl_context=security.context,
+            mechanism=security.mechanism,
+        )
+    return SSLCredentials(security.context) if security.encrypted else None
 
 
 class FaustMembership:
@@ -105,19 +135,6 @@ class FaustMembership:
     def partitions(self, topic: str) -> list[int]:
         """Return the assigned partitions of a topic (broker's name), sorted."""
         return sorted(tp.partition for tp in self._app.consumer.assignment() if tp.topic == topic)
-
-    def lag(self) -> int | None:
-        """Return how many messages of the assigned partitions are not acknowledged; None if not known."""
-        if not self._app.started:
-            return None
-        consumer = cast(Consumer, self._app.consumer)
-        lag = 0
-        for tp in consumer.assignment():
-            end, read = consumer.highwater(tp), consumer._read_offset[tp]
-            if end is None:
-                return None
-            lag += max(0, end - (read + 1 if read is not None else 0))
-        return lag
 
 
 def connect(app: StageApp, loop: StageLoop, settings: Settings, on_ready: Callable[[], None]) -> None:
@@ -140,10 +157,13 @@ def connect(app: StageApp, loop: StageLoop, settings: Settings, on_ready: Callab
 def _add_stream(app: StageApp, loop: StageLoop, topic: str, settings: Settings) -> None:
     async def worker(untyped: faust.StreamT[Any]) -> None:
         stream = cast(streams.Stream[Any], untyped)
-        # noack_take puts the stream's own setting back when it ends. Were a worker to end before its app,
-        # the default would acknowledge, unseen, whatever the stream still delivers.
-        stream.enable_acks = False
-        await loop.run(topic, stream.noack_take(settings.batch_size, within=settings.batch_wait_s))
+        batches = take_bounded(
+            stream,
+            max_messages=settings.batch_size,
+            max_bytes=settings.batch_bytes,
+            within_s=settings.batch_wait_s,
+        )
+        await loop.run(topic, batches)
 
     channel = app.topic(topic, value_serializer="raw", key_serializer="raw", internal=False)
     app.agent(channel, name=f"{group_name(loop.stage.name)}.{topic}", concurrency=1)(worker)

@@ -14,6 +14,13 @@ from pipeline.topics import Topics
 
 TOPIC = "dead-letters"
 MAX_REASON = 2000
+MAX_PLACE = 64
+
+REPLAYED_FROM = "replayed-from"
+"""Header of a replayed message: partition and offset of its letter."""
+
+REPLAY = "replay"
+"""Header of a replayed message: which replay sent it, and its number there (see runtime.replay)."""
 
 
 class PacketPublisher(Protocol):
@@ -33,6 +40,7 @@ class Rejected:
     key: bytes | None
     value: bytes | None
     reason: str
+    replayed_from: bytes | None = None  # the letter that it was, if it was replayed
 
 
 class DeadLetters:
@@ -40,7 +48,8 @@ class DeadLetters:
 
     A letter has the original key and value, and headers in text: topic, partition, offset, reason, stage,
     time. A value that the topic does not take is cut, with the header ``truncated: <original bytes>``; a
-    message without a value becomes an empty one with the header ``null: value``.
+    message without a value becomes an empty one with the header ``null: value``, and one that a replay sent
+    tells by ``replayed-from`` which letter it was before.
     """
 
     def __init__(self, publisher: PacketPublisher, topics: Topics, stage: str, clock: Clock) -> None:
@@ -82,6 +91,8 @@ class DeadLetters:
         }
         if rejected.value is None:
             headers["null"] = "value"
+        if rejected.replayed_from is not None:
+            headers[REPLAYED_FROM] = rejected.replayed_from[:MAX_PLACE].decode(errors="replace")
         room = max(0, self._limit_bytes - 2 * MAX_REASON - len(rejected.key or b"") - 1024)
         if len(value) > room:
             headers["truncated"] = str(len(value))

@@ -10,49 +10,36 @@ from collections.abc import AsyncIterator, Iterator
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
+from pipeline.broker import FAILURES, TIMEOUT_S, Broker, as_broker, denied, text_of, why_not
 from pipeline.errors import BrokerUnavailable, ConfigError
-
-TIMEOUT_S = 10.0
-"""How long a command waits for the broker before it gives up."""
-
-
-def bootstrap_servers(broker: str) -> list[str]:
-    """Return the ``host:port`` of a comma-separated list; ``kafka://`` before them is allowed.
-
-    Raises:
-        ConfigError: there is none, or one is not ``host:port``.
-    """
-    servers = [part.strip().removeprefix("kafka://") for part in broker.split(",") if part.strip()]
-    for server in servers:
-        host, _, port = server.rpartition(":")
-        if not host or not port.isdigit() or not 0 < int(port) < 65536 or "/" in host or " " in host:
-            raise ConfigError(f"broker: should be host:port, comma-separated, not {server!r}")
-    if not servers:
-        raise ConfigError("broker: should be host:port, comma-separated, not empty")
-    return servers
 
 
 @contextlib.asynccontextmanager
-async def admin_client(broker: str, *, timeout_s: float = TIMEOUT_S) -> AsyncIterator[AIOKafkaAdminClient]:
+async def admin_client(
+    broker: Broker | str, *, timeout_s: float = TIMEOUT_S
+) -> AsyncIterator[AIOKafkaAdminClient]:
     """Connect an administration client, and close it afterwards.
 
     Raises:
         BrokerUnavailable: nothing that speaks Kafka answered within ``timeout_s``, or it stopped answering.
+        ConfigError: the broker refuses us, or we cannot trust it.
     """
-    servers = bootstrap_servers(broker)
-    client = AIOKafkaAdminClient(bootstrap_servers=servers, request_timeout_ms=int(timeout_s * 1000))
+    broker = as_broker(broker)
+    client = AIOKafkaAdminClient(**broker.arguments(), request_timeout_ms=int(timeout_s * 1000))
     with quiet_client():
         try:
-            await asyncio.wait_for(client.start(), timeout_s)
+            await _connect(client, broker, timeout_s)
             yield client
         except (KafkaError, OSError, TimeoutError) as error:
-            raise BrokerUnavailable(f"broker {', '.join(servers)}: {_reason(error)}") from None
+            if lacks := denied(broker, error):
+                raise ConfigError(f"broker {broker}: {lacks}") from None
+            raise BrokerUnavailable(f"broker {broker}: {_reason(error)}") from None
         finally:
             with contextlib.suppress(KafkaError, OSError, TimeoutError):
                 await asyncio.wait_for(client.close(), timeout_s)
 
 
-async def cluster_id(broker: str, *, timeout_s: float = TIMEOUT_S) -> str:
+async def cluster_id(broker: Broker | str, *, timeout_s: float = TIMEOUT_S) -> str:
     """Return the broker's cluster id: the identity of the log, stored in every counted row.
 
     Raises:
@@ -77,8 +64,12 @@ def quiet_client() -> Iterator[None]:
         logger.setLevel(before)
 
 
+async def _connect(client: AIOKafkaAdminClient, broker: Broker, timeout_s: float) -> None:
+    try:
+        await asyncio.wait_for(client.start(), timeout_s)
+    except FAILURES as error:
+        raise await why_not(broker, error, timeout_s=timeout_s) from None
+
+
 def _reason(error: BaseException) -> str:
-    if isinstance(error, TimeoutError):
-        return "no answer in time"
-    text = str(error) or type(error).__name__
-    return "cannot be reached" if "Unable to bootstrap" in text else text
+    return "no answer in time" if isinstance(error, TimeoutError) else text_of(error)

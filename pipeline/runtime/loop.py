@@ -9,47 +9,29 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+import math
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from pipeline.errors import InvalidMessage, StoreUnavailable
+from pipeline.errors import StoreUnavailable
 from pipeline.model import Outgoing, Record
-from pipeline.runtime.assembler import ScanAssembler
 from pipeline.runtime.deadletters import DeadLetters, Rejected
-from pipeline.runtime.publisher import is_set_within
-from pipeline.stages.base import Decoder, Stage
+from pipeline.runtime.intake import Event, Intake, by_replay
+from pipeline.runtime.publisher import MessagesRefused, is_set_within
+from pipeline.runtime.refusals import Limit, Refusals, TooManyDeadLetters, printable, source_of
+from pipeline.stages.base import Stage
 from pipeline.telemetry import Telemetry
-from pipeline.topics import Topics
+from pipeline.topics import SHARED_KEY, Topics
 
 logger = logging.getLogger(__name__)
 
 FIRST_RETRY_S = 0.2
 LAST_RETRY_S = 15.0
+TELL_S = 60.0
 
 T = TypeVar("T")
-
-
-class Message(Protocol):
-    """A fetched message."""
-
-    topic: str  # the broker's name
-    partition: int
-    offset: int
-    key: bytes | None
-    value: bytes | None
-    generation_id: int  # of the assignment under which it was fetched
-
-
-class Event(Protocol):
-    """A message to be acknowledged."""
-
-    @property
-    def message(self) -> Any:
-        """Return the Message."""
-
-    def ack(self) -> bool:
-        """Allow the offset to be committed."""
 
 
 class Membership(Protocol):
@@ -69,49 +51,11 @@ class MessagePublisher(Protocol):
         """Tell whether the topic takes a message of this size."""
 
     async def publish(self, messages: Sequence[Outgoing], give_up: asyncio.Event) -> bool:
-        """Publish and wait; False if it was given up."""
-
-
-class _Input:
-    """What the loop knows of one input topic in the present generation."""
-
-    def __init__(self, logical: str, decode: Decoder, max_bytes: int) -> None:
-        self.logical = logical
-        self.decode = decode
-        self.max_bytes = max_bytes
-        self.generation: int | None = None
-        self.assembler = ScanAssembler()
-        self.unacknowledged: dict[int, deque[Event]] = defaultdict(deque)
-
-    def begin(self, generation: int) -> None:
-        """Forget the messages of an earlier generation: they are delivered again to whoever owns them."""
-        self.generation = generation
-        self.assembler.forget()
-        self.unacknowledged.clear()
-
-    def record(self, message: Message) -> Record:
-        """Decode a message.
+        """Publish and wait; False if it was given up.
 
         Raises:
-            InvalidMessage: it cannot be used.
+            MessagesRefused: the broker will never take some of them; the others are published.
         """
-        size = len(message.value or b"")
-        if size > self.max_bytes:
-            raise InvalidMessage(f"{size} bytes, more than the {self.max_bytes} that {self.logical} takes")
-        try:
-            payload = self.decode(message.value)
-        except RecursionError:
-            raise InvalidMessage("nested too deeply") from None
-        return Record(self.logical, message.partition, message.offset, payload)
-
-    def acknowledge(self, events: Iterable[Event]) -> None:
-        """Acknowledge what is done, never past a message that is held: Faust commits across gaps."""
-        for event in events:
-            self.unacknowledged[event.message.partition].append(event)
-        for partition, waiting in self.unacknowledged.items():
-            held = self.assembler.held_from(partition)
-            while waiting and (held is None or waiting[0].message.offset < held):
-                waiting.popleft().ack()
 
 
 class StageLoop:
@@ -127,7 +71,10 @@ class StageLoop:
         telemetry: Telemetry,
         *,
         on_failure: Callable[[BaseException], None],
+        limit: Limit = Limit(),  # noqa: B008 - frozen
+        expected: Collection[str] = frozenset(),
         first_retry_s: float = FIRST_RETRY_S,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.stage = stage
         self._membership = membership
@@ -136,8 +83,17 @@ class StageLoop:
         self._telemetry = telemetry
         self._on_failure = on_failure
         self._first_retry_s = first_retry_s
+        self._monotonic = monotonic
+        self._called: float | None = None
+        self._untold = 0
+        self._tell_from = -math.inf
         self._inputs = {
-            topics[name].name: _Input(name, decode, topics[name].max_message_bytes)
+            topics[name].name: Intake(
+                name,
+                decode,
+                topics[name].max_message_bytes,
+                Refusals(limit.within() if name in SHARED_KEY else limit, monotonic, expected),
+            )
             for name, decode in stage.inputs.items()
         }
         self._turn = asyncio.Lock()
@@ -148,6 +104,16 @@ class StageLoop:
     def input_topics(self) -> tuple[str, ...]:
         """The broker's names of the topics that the stage reads."""
         return tuple(self._inputs)
+
+    @property
+    def call_s(self) -> float:
+        """How long the call of the stage that is under way has taken; 0 between calls."""
+        return 0.0 if self._called is None else self._monotonic() - self._called
+
+    @property
+    def bad_sources(self) -> Mapping[str, int]:
+        """How many sources of each input topic (logical name) send nothing usable."""
+        return {source.logical: source.refusals.bad for source in self._inputs.values()}
 
     async def run(self, topic: str, batches: AsyncIterator[Sequence[Event]]) -> None:
         """Work through the batches of one topic (broker's name) until cancelled.
@@ -183,7 +149,8 @@ class StageLoop:
         self._stopping = True
         await self.pause()
 
-    async def _step(self, source: _Input, batch: Sequence[Event]) -> None:
+    async def _step(self, source: Intake, batch: Sequence[Event]) -> None:
+        began = self._monotonic()
         generation = self._membership.generation()
         events = [event for event in batch if event.message.generation_id == generation]
         if not events:
@@ -192,15 +159,36 @@ class StageLoop:
             source.begin(generation)
             name = events[0].message.topic
             await self._in_thread(self.stage.assigned, source.logical, self._membership.partitions(name))
-        records, rejected = await self._in_thread(_decode, source, events)
+        records, rejected = await self._in_thread(source.read, events)
         if rejected and not await self._dead_letters.send(rejected, self._give_up):
             return
+        if rejected:
+            self._tell(rejected)
         whole = [found for record in records if (found := source.assembler.add(record)) is not None]
-        if whole and not await self._handled(whole):
-            return
+        for group in by_replay(whole):
+            if not await self._handled(group):
+                return
         if self._membership.generation() == generation:
             source.acknowledge(events)
-        self._telemetry.batch(events, whole, rejected)
+        self._telemetry.batch(events, whole, rejected, self._monotonic() - began)
+
+    def _tell(self, rejected: Sequence[Rejected]) -> None:
+        """Say once in a while that there are dead letters, and what the last one is."""
+        self._untold += len(rejected)
+        now = self._monotonic()
+        if now < self._tell_from:
+            return
+        last = rejected[-1]
+        extra: dict[str, Any] = {
+            "stage": self.stage.name,
+            "service": source_of(last.key),
+            "topic": last.topic,
+        }
+        extra |= {"partition": last.partition, "offset": last.offset, "dead_letters": self._untold}
+        text = "%s: %d dead letters; the last one: %s partition %d offset %d: %s"
+        place = (last.topic, last.partition, last.offset)
+        logger.warning(text, self.stage.name, self._untold, *place, printable(last.reason)[:300], extra=extra)
+        self._untold, self._tell_from = 0, now + TELL_S
 
     async def _handled(self, records: Sequence[Record]) -> bool:
         """Handle, publish, settle; False if it was given up."""
@@ -211,9 +199,15 @@ class StageLoop:
         if oversized and not await self._dead_letters.send_oversized(oversized, self._give_up):
             return False
         fitting = [message for message in outgoing if self._publisher.fits(message)]
-        if fitting and not await self._publisher.publish(fitting, self._give_up):
-            return False
-        self._telemetry.published(len(fitting), len(oversized))
+        try:
+            if fitting and not await self._publisher.publish(fitting, self._give_up):
+                return False
+        except MessagesRefused as error:  # the topic takes less on this broker than topics.yaml says
+            refused = [fitting[place] for place in sorted(error.reasons)]
+            if not await self._dead_letters.send_oversized(refused, self._give_up):
+                return False
+            oversized += refused
+        self._telemetry.published(len(outgoing) - len(oversized), len(oversized))
         return await self._stored(self._settled) is not None
 
     def _settled(self) -> bool:
@@ -227,7 +221,12 @@ class StageLoop:
             try:
                 return await self._in_thread(call, *arguments)
             except StoreUnavailable as error:
-                logger.warning("%s: store unavailable, trying again: %s", self.stage.name, error)
+                logger.warning(
+                    "%s: store unavailable, trying again: %s",
+                    self.stage.name,
+                    error,
+                    extra={"stage": self.stage.name},
+                )
                 self._telemetry.retried()
             if await is_set_within(self._give_up, delay_s):
                 return None
@@ -238,40 +237,42 @@ class StageLoop:
 
         Otherwise a second call could run on the stage while the first still does.
         """
+        self._called = self._monotonic()
         call = asyncio.ensure_future(asyncio.to_thread(function, *arguments))
         try:
             return await asyncio.shield(call)
         except asyncio.CancelledError:
             await asyncio.wait({call})
             raise
+        finally:
+            self._called = None
 
     def _fail(self, topic: str, batch: Sequence[Event], error: Exception) -> None:
         self._stopping = True
         self._give_up.set()
-        places: dict[int, list[int]] = defaultdict(list)
-        for event in batch:
-            places[event.message.partition].append(event.message.offset)
-        spans = ", ".join(f"partition {p} offsets {min(o)} to {max(o)}" for p, o in sorted(places.items()))
-        logger.error("%s: failed on %s %s", self.stage.name, topic, spans, exc_info=error)
+        name = self.stage.name
+        if isinstance(error, TooManyDeadLetters):  # foreseen: one line, no traceback
+            logger.error(
+                "%s: stopping, most of %s is bad: %s. Nothing of this batch is acknowledged; see "
+                "dead_letter_limit",
+                name,
+                topic,
+                error,
+                extra={"stage": name, "topic": topic},
+            )
+        else:
+            spans = _spans(batch)
+            text = ", ".join(f"partition {p} offsets {a} to {b}" for p, (a, b) in spans.items())
+            partition, (first, last) = next(iter(spans.items()))
+            place = {"partition": partition, "offset": first, "last_offset": last} if len(spans) == 1 else {}
+            extra = {"stage": name, "topic": topic, **place}
+            logger.error("%s: failed on %s %s", name, topic, text, exc_info=error, extra=extra)
         self._on_failure(error)
 
 
-def _decode(source: _Input, events: Sequence[Event]) -> tuple[list[Record], list[Rejected]]:
-    records: list[Record] = []
-    rejected: list[Rejected] = []
-    for event in events:
-        message = event.message
-        try:
-            records.append(source.record(message))
-        except InvalidMessage as error:
-            rejected.append(
-                Rejected(
-                    topic=message.topic,
-                    partition=message.partition,
-                    offset=message.offset,
-                    key=message.key,
-                    value=message.value,
-                    reason=str(error),
-                )
-            )
-    return records, rejected
+def _spans(batch: Sequence[Event]) -> dict[int, tuple[int, int]]:
+    """Return the first and the last offset of each partition in a batch."""
+    offsets: dict[int, list[int]] = defaultdict(list)
+    for event in batch:
+        offsets[event.message.partition].append(event.message.offset)
+    return {partition: (min(found), max(found)) for partition, found in sorted(offsets.items())}

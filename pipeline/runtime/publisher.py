@@ -5,17 +5,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import KafkaConnectionError, KafkaError
+from aiokafka.errors import (
+    KafkaConnectionError,
+    KafkaError,
+    MessageSizeTooLargeError,
+    RecordListTooLargeError,
+)
 from aiokafka.partitioner import murmur2
 
-from pipeline.errors import BrokerUnavailable, ConfigError
+from pipeline.broker import TIMEOUT_S, Broker, as_broker, check, denied, why_not
+from pipeline.errors import ConfigError, SmidgenError
 from pipeline.model import Outgoing
-from pipeline.runtime.identity import TIMEOUT_S, bootstrap_servers, quiet_client
+from pipeline.runtime.identity import quiet_client
 from pipeline.topics import Topic, Topics
 
 logger = logging.getLogger(__name__)
@@ -27,6 +33,20 @@ FIRST_RETRY_S = 0.2
 LAST_RETRY_S = 10.0
 FINISH_S = 3.0
 """How long a publication under way may still take once it is given up."""
+
+
+_TOO_LARGE = (MessageSizeTooLargeError, RecordListTooLargeError)
+
+
+class MessagesRefused(SmidgenError):
+    """The broker will never take some messages, for their size; it has all others of the same call.
+
+    ``reasons`` holds why, by a message's place in that call.
+    """
+
+    def __init__(self, reasons: Mapping[int, str]) -> None:
+        super().__init__("; ".join(sorted(set(reasons.values()))))
+        self.reasons = dict(reasons)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +67,9 @@ class Publisher:
     """
 
     def __init__(
-        self, broker: str, topics: Topics, *, idempotent: bool, first_retry_s: float = FIRST_RETRY_S
+        self, broker: Broker | str, topics: Topics, *, idempotent: bool, first_retry_s: float = FIRST_RETRY_S
     ) -> None:
-        self._servers = bootstrap_servers(broker)
+        self._broker = as_broker(broker)
         self._topics = topics
         self._idempotent = idempotent
         self._first_retry_s = first_retry_s
@@ -61,19 +81,16 @@ class Publisher:
 
         Raises:
             BrokerUnavailable: no answer within ``timeout_s``.
-            ConfigError: the broker refuses idempotent producers.
+            ConfigError: the broker refuses us or idempotent producers, or we cannot trust it.
         """
         with quiet_client():
             try:
                 await asyncio.wait_for(self._connected(), timeout_s)
             except (KafkaConnectionError, OSError, TimeoutError) as error:
-                text = str(error) or "no answer in time"
-                raise BrokerUnavailable(f"broker {', '.join(self._servers)}: {text}") from None
+                raise await why_not(self._broker, error, timeout_s=timeout_s) from None
             except KafkaError as error:
                 hint = "; try --no-idempotent-producer" if self._idempotent else ""
-                raise ConfigError(
-                    f"broker {', '.join(self._servers)} refuses the producer: {error}{hint}"
-                ) from None
+                raise ConfigError(f"broker {self._broker} refuses the producer: {error}{hint}") from None
 
     async def stop(self) -> None:
         """Disconnect; what is under way is finished first if it can be."""
@@ -84,32 +101,54 @@ class Publisher:
         return len(message.value) <= self._topics[message.topic].max_message_bytes
 
     async def publish(self, messages: Sequence[Outgoing], give_up: asyncio.Event) -> bool:
-        """Put messages on their topics, in order; return False only if ``give_up`` was set before."""
+        """Put messages on their topics, in order; return False only if ``give_up`` was set before.
+
+        Raises:
+            MessagesRefused: the broker will never take some of them; all others are on their topics.
+        """
         packets = [Packet(m.topic, m.key.encode(), m.value, m.headers) for m in messages]
         return await self.publish_packets(packets, give_up)
 
     async def publish_packets(self, packets: Sequence[Packet], give_up: asyncio.Event) -> bool:
         """Like ``publish``, for messages that are already bytes."""
+        left = dict(enumerate(packets))
+        refused: dict[int, str] = {}
         delay_s = self._first_retry_s
-        while packets:
-            attempt = asyncio.ensure_future(self._send(packets))
+        while left:
+            attempt = asyncio.ensure_future(self._send(list(left.values())))
             try:
                 await _finished(attempt, give_up)
                 if not attempt.done():
                     return False
-                attempt.result()
-                return True
+                suspects = [list(left)[place] for place in attempt.result()]
+                if not suspects:
+                    break
+                await self._discard()  # after a refusal the broker misses numbers of an idempotent producer
+                if len(left) == 1:
+                    refused = {0: f"{len(packets[0].value)} bytes are more than the broker takes"}
+                    break
+                for number in suspects:  # each alone: a small one may only have been in a batch too large
+                    try:
+                        if not await self.publish_packets([left.pop(number)], give_up):
+                            return False
+                    except MessagesRefused as error:
+                        refused[number] = error.reasons[0]
+                continue
             except (KafkaError, OSError) as error:
-                logger.warning("cannot publish %d messages, trying again: %s", len(packets), error)
+                reason = await self._reason(error, give_up)
+                logger.warning("cannot publish %d messages, trying again: %s", len(left), reason)
                 await self._discard()
             finally:
                 attempt.cancel()
             if await is_set_within(give_up, delay_s):
                 return False
             delay_s = min(delay_s * 2, LAST_RETRY_S)
+        if refused:
+            raise MessagesRefused(refused)
         return True
 
-    async def _send(self, packets: Sequence[Packet]) -> None:
+    async def _send(self, packets: Sequence[Packet]) -> list[int]:
+        """Publish and wait; return the places of those in batches that are too large for their topic."""
         producer = await self._connected()
         confirmed = []
         for packet in packets:
@@ -123,17 +162,21 @@ class Publisher:
                     headers=list(packet.headers),
                 )
             )
-        for outcome in await asyncio.gather(*confirmed, return_exceptions=True):
+        outcomes = await asyncio.gather(*confirmed, return_exceptions=True)
+        if too_large := [place for place, outcome in enumerate(outcomes) if isinstance(outcome, _TOO_LARGE)]:
+            return too_large
+        for outcome in outcomes:
             if isinstance(outcome, asyncio.CancelledError):  # the producer was closed under it
                 raise KafkaConnectionError("the producer was closed")
             if isinstance(outcome, BaseException):
                 raise outcome
+        return []
 
     async def _connected(self) -> AIOKafkaProducer:
         async with self._connecting:
             if self._producer is None:
                 producer = AIOKafkaProducer(
-                    bootstrap_servers=self._servers,
+                    **self._broker.arguments(),
                     acks="all",
                     enable_idempotence=self._idempotent,
                     compression_type="zstd",
@@ -142,11 +185,28 @@ class Publisher:
                 )
                 try:
                     await producer.start()
+                except ValueError as error:  # the other side answered the login with nonsense
+                    await producer.stop()
+                    raise KafkaConnectionError(str(error)) from None
                 except BaseException:
                     await producer.stop()
                     raise
                 self._producer = producer
             return self._producer
+
+    async def _reason(self, error: BaseException, give_up: asyncio.Event) -> str:
+        """Tell why the broker does not take messages; it says more to who logs in than a client passes on."""
+        if lacks := denied(self._broker, error):
+            return f"broker {self._broker} {lacks}"
+        if isinstance(error, KafkaConnectionError) and self._broker.security.protocol != "PLAINTEXT":
+            asking = asyncio.ensure_future(check(self._broker, timeout_s=FINISH_S))
+            try:
+                await _finished(asking, give_up)
+                if asking.done() and (found := asking.result()):
+                    return str(found)
+            finally:
+                asking.cancel()
+        return str(error)
 
     async def _discard(self) -> None:
         producer, self._producer = self._producer, None
@@ -175,7 +235,7 @@ async def is_set_within(event: asyncio.Event, seconds: float) -> bool:
     return event.is_set()
 
 
-async def _finished(attempt: asyncio.Future[None], give_up: asyncio.Event) -> None:
+async def _finished(attempt: asyncio.Future[Any], give_up: asyncio.Event) -> None:
     """Wait for an attempt, or until it is given up and has had a little time to finish."""
     waiting: asyncio.Future[Any] = asyncio.ensure_future(give_up.wait())
     either: set[asyncio.Future[Any]] = {attempt, waiting}

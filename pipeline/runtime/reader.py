@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
+from pipeline.broker import FAILURES, TIMEOUT_S, Broker, as_broker, denied, text_of, why_not
 from pipeline.errors import BrokerUnavailable, ConfigError
-from pipeline.runtime.identity import TIMEOUT_S, admin_client, bootstrap_servers, quiet_client
+from pipeline.runtime.decompression import guard_batches
+from pipeline.runtime.identity import admin_client, quiet_client
 from pipeline.runtime.publisher import OVERHEAD_BYTES
 from pipeline.topics import Topic
 
@@ -32,7 +34,7 @@ class Entry:
 
 
 async def read_topic(
-    broker: str, topic: Topic, *, from_start: bool, follow: bool, timeout_s: float | None = None
+    broker: Broker | str, topic: Topic, *, from_start: bool, follow: bool, timeout_s: float | None = None
 ) -> AsyncIterator[Entry]:
     """Yield the messages of a topic, in order within each partition.
 
@@ -42,15 +44,18 @@ async def read_topic(
 
     Raises:
         BrokerUnavailable: the broker does not answer.
-        ConfigError: the topic does not exist.
+        ConfigError: the topic does not exist, the broker refuses us, or we cannot trust it.
     """
+    broker = as_broker(broker)
+    guard_batches()
     async with admin_client(broker) as client:
         if topic.name not in await client.list_topics():
-            raise ConfigError(f"topic {topic.name} is missing on {broker}: run `smidgen topics apply`")
+            hint = ", or this user may not see it" if broker.security.protocol != "PLAINTEXT" else ""
+            raise ConfigError(f"topic {topic.name} is missing on {broker}: run `smidgen topics apply`{hint}")
         described = await client.describe_topics([topic.name])
     places = [TopicPartition(topic.name, p["partition"]) for p in described[0]["partitions"]]
     consumer = AIOKafkaConsumer(
-        bootstrap_servers=bootstrap_servers(broker),
+        **broker.arguments(),
         auto_offset_reset="earliest",
         max_partition_fetch_bytes=topic.max_message_bytes + OVERHEAD_BYTES,
     )
@@ -58,13 +63,22 @@ async def read_topic(
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     with quiet_client():
         try:
-            await asyncio.wait_for(consumer.start(), TIMEOUT_S)
+            await _connect(consumer, broker)
             async for entry in _entries(consumer, places, from_start, follow, deadline):
                 yield entry
         except (KafkaError, OSError) as error:
-            raise BrokerUnavailable(f"broker {broker}: {error}") from None
+            if lacks := denied(broker, error):
+                raise ConfigError(f"broker {broker}: {lacks}") from None
+            raise BrokerUnavailable(f"broker {broker}: {text_of(error)}") from None
         finally:
             await consumer.stop()
+
+
+async def _connect(consumer: AIOKafkaConsumer, broker: Broker) -> None:
+    try:
+        await asyncio.wait_for(consumer.start(), TIMEOUT_S)
+    except FAILURES as error:
+        raise await why_not(broker, error) from None
 
 
 async def _entries(

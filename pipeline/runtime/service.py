@@ -5,25 +5,28 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Collection, Coroutine, Mapping, Sequence
 from typing import Any
 
+from pipeline.broker import Broker
 from pipeline.clock import Clock
 from pipeline.config import Settings
+from pipeline.errors import SmidgenError
 from pipeline.runtime.app import FaustMembership, StageApp, connect, create_app
 from pipeline.runtime.deadletters import DeadLetters
+from pipeline.runtime.health import Check, Health, HealthServer, health_address
+from pipeline.runtime.lag import lags
 from pipeline.runtime.loop import StageLoop
 from pipeline.runtime.publisher import Publisher, is_set_within
+from pipeline.runtime.refusals import Limit, source_of
 from pipeline.stages.base import Stage
-from pipeline.telemetry import SUMMARY_INTERVAL_S, Telemetry
+from pipeline.telemetry import SUMMARY_INTERVAL_S, Sample, Telemetry, as_text
 from pipeline.topics import Topics
 
 logger = logging.getLogger(__name__)
-
-GRACE_S = 5.0
-"""How long a batch under way may take once the process is to stop; after that it is left unacknowledged."""
 
 CLOSE_S = 2.0
 """How long each of the last steps may take: commit, leaving the group, disconnecting."""
@@ -32,34 +35,95 @@ START_S = 60.0
 TICK_S = 0.5
 
 
-class Service:
-    """Some stages, each with its own Faust app, one event loop and one producer."""
+class _Running:
+    """One stage of the process: its app, its loop and what it counts."""
 
-    def __init__(self, settings: Settings, topics: Topics, stages: Sequence[Stage], clock: Clock) -> None:
-        self._publisher = Publisher(settings.broker, topics, idempotent=settings.idempotent_producer)
+    def __init__(self, app: StageApp, loop: StageLoop, telemetry: Telemetry) -> None:
+        self.app = app
+        self.loop = loop
+        self.telemetry = telemetry
+        self.assigned = False
+
+    @property
+    def name(self) -> str:
+        return self.loop.stage.name
+
+    def call_s(self) -> float:
+        return self.loop.call_s
+
+    def joined(self) -> bool:
+        return self.assigned
+
+    def lag(self) -> int | None:
+        """Return how many messages of the assigned partitions were not read yet; None if not known."""
+        found = list(lags(self.app).values())
+        return None if None in found else sum(lag for lag in found if lag is not None)
+
+    def samples(self) -> list[Sample]:
+        stage = {"stage": self.name}
+        behind = lags(self.app)
+        return [
+            *self.telemetry.samples(),
+            ("partitions", stage, len(behind)),
+            *(
+                ("lag_messages", {**stage, "topic": topic, "partition": str(partition)}, lag)
+                for (topic, partition), lag in behind.items()
+                if lag is not None
+            ),
+            *(
+                ("bad_sources", {**stage, "topic": topic}, bad)
+                for topic, bad in self.loop.bad_sources.items()
+            ),
+        ]
+
+
+class Service:
+    """Some stages, each with its own Faust app, one event loop and one producer.
+
+    ``checks`` are what the health endpoint asks besides the assignments, by name; ``expected`` are services
+    that are known to send something usable.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        topics: Topics,
+        stages: Sequence[Stage],
+        clock: Clock,
+        *,
+        checks: Mapping[str, Check] | None = None,
+        expected: Collection[str] = frozenset(),
+    ) -> None:
+        self._publisher = Publisher(Broker.of(settings), topics, idempotent=settings.idempotent_producer)
         self._stop = asyncio.Event()
         self._failed = False
         self.hanging = False
         """Whether something did not end in time, such as a call to the store: a thread may still run."""
-        self._waiting = {stage.name for stage in stages}
-        self._apps: list[StageApp] = []
-        self._loops: list[StageLoop] = []
-        self._telemetry: list[tuple[Telemetry, FaustMembership]] = []
-        for stage in stages:
-            self._add(stage, settings, topics, clock)
+        self._drain_s = settings.drain_s
+        sources = frozenset(source_of(service.encode()) for service in expected)
+        self._running = [self._built(stage, settings, topics, clock, sources) for stage in stages]
+        self._health: Health | None = None
+        self._server: HealthServer | None = None
+        if settings.health:
+            token = settings.http_token.get_secret_value() if settings.http_token else None
+            address = health_address(settings.health, token)
+            self._health = Health(self._running, checks or {}, token=token)
+            self._server = HealthServer(self._health, *address)
 
     async def run(self) -> int:
         """Run until SIGTERM or SIGINT (returns 0) or until something fails (returns 1).
 
+        A second signal ends the process at once, with what is under way unacknowledged.
+
         Raises:
             BrokerUnavailable: the broker does not answer at the start.
-            ConfigError: the broker refuses the producer.
+            ConfigError: the broker refuses the producer, or the health endpoint cannot listen.
         """
-        await self._publisher.start()
+        await self._open()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop.set)
-        starting = [asyncio.ensure_future(app.start()) for app in self._apps]
+            loop.add_signal_handler(number, self._signalled, number)
+        starting = [asyncio.ensure_future(running.app.start()) for running in self._running]
         try:
             await self._supervise(starting)
         finally:
@@ -68,29 +132,54 @@ class Service:
             await self._shut_down()
         return 1 if self._failed else 0
 
-    def _add(self, stage: Stage, settings: Settings, topics: Topics, clock: Clock) -> None:
+    async def _open(self) -> None:
+        try:
+            if self._server is not None:
+                logger.info("health: %s", await self._server.start())
+            await self._publisher.start()
+        except SmidgenError:
+            await self._publisher.stop()
+            if self._server is not None:
+                await self._server.stop()
+            raise
+
+    def _built(
+        self, stage: Stage, settings: Settings, topics: Topics, clock: Clock, expected: Collection[str]
+    ) -> _Running:
         app = create_app(settings, topics, stage)
-        membership, telemetry = FaustMembership(app), Telemetry(stage.name)
+        telemetry = Telemetry(stage.name, lambda: getattr(stage, "limited", {}))
         loop = StageLoop(
             stage,
             topics,
-            membership,
+            FaustMembership(app),
             self._publisher,
             DeadLetters(self._publisher, topics, stage.name, clock),
             telemetry,
             on_failure=self._fail,
+            limit=Limit(
+                share=settings.dead_letter_limit,
+                least=settings.dead_letter_min,
+                after_s=settings.dead_letter_after_s,
+            ),
+            expected=expected,
         )
-        connect(app, loop, settings, lambda: self._assigned(stage.name))
-        self._apps.append(app)
-        self._loops.append(loop)
-        self._telemetry.append((telemetry, membership))
+        running = _Running(app, loop, telemetry)
+        connect(app, loop, settings, lambda: self._assigned(running))
+        return running
 
-    def _assigned(self, stage: str) -> None:
-        if stage in self._waiting:
-            self._waiting.discard(stage)
-            if not self._waiting:
-                names = ", ".join(loop.stage.name for loop in self._loops)
-                logger.info("ready: %s", names)
+    def _assigned(self, running: _Running) -> None:
+        if running.assigned:
+            return
+        running.assigned = True
+        if all(other.assigned for other in self._running):
+            logger.info("ready: %s", ", ".join(other.name for other in self._running))
+
+    def _signalled(self, number: int) -> None:
+        if self._stop.is_set():
+            logger.warning("%s again: ending at once, unacknowledged", signal.Signals(number).name)
+            logging.shutdown()
+            os._exit(128 + number)
+        self._stop.set()
 
     def _fail(self, _error: BaseException) -> None:
         self._failed = True
@@ -100,13 +189,15 @@ class Service:
         deadline = time.monotonic() + START_S
         next_summary = time.monotonic() + SUMMARY_INTERVAL_S
         while not await is_set_within(self._stop, TICK_S):
-            for app, start in zip(self._apps, starting, strict=True):
-                reason = _failure(start) or app.crash_reason
-                if reason is not None or app.should_stop:
-                    logger.error("%s stopped by itself", app.conf.id, exc_info=reason)
+            for running, start in zip(self._running, starting, strict=True):
+                reason = _failure(start) or running.app.crash_reason
+                if reason is not None or running.app.should_stop:
+                    extra = {"stage": running.name}
+                    logger.error("%s stopped by itself", running.app.conf.id, exc_info=reason, extra=extra)
                     return self._fail(RuntimeError("a consumer stopped"))
-            if self._waiting and time.monotonic() > deadline:
-                logger.warning("no assignment yet for %s", ", ".join(sorted(self._waiting)))
+            waiting = sorted(running.name for running in self._running if not running.assigned)
+            if waiting and time.monotonic() > deadline:
+                logger.warning("no assignment yet for %s", ", ".join(waiting))
                 deadline += START_S
             if time.monotonic() > next_summary:
                 next_summary += SUMMARY_INTERVAL_S
@@ -114,16 +205,22 @@ class Service:
         return None
 
     def _summarise(self) -> None:
-        for telemetry, membership in self._telemetry:
-            logger.info("%s", telemetry.summary(membership.lag()))
+        for running in self._running:
+            fields = running.telemetry.summary_fields(running.lag())
+            logger.info("%s", as_text(fields), extra=fields)
 
     async def _shut_down(self) -> None:
         """Finish or give up the batches, commit what is acknowledged, leave the groups; each bounded."""
-        await self._bounded("finishing the batch", GRACE_S, *(loop.stop() for loop in self._loops))
-        started = [app for app in self._apps if app.started]
+        if self._health is not None:
+            self._health.stopping = True
+        loops = [running.loop for running in self._running]
+        await self._bounded("finishing the batch", self._drain_s, *(loop.stop() for loop in loops))
+        started = [running.app for running in self._running if running.app.started]
         await self._bounded("committing", CLOSE_S, *(app.consumer.commit() for app in started))
         await self._bounded("leaving the group", CLOSE_S, *(app.stop() for app in started))
         await self._bounded("closing the producer", CLOSE_S, self._publisher.stop())
+        if self._server is not None:
+            await self._bounded("closing the health endpoint", CLOSE_S, self._server.stop())
         logger.info("stopped")
 
     async def _bounded(self, what: str, seconds: float, *steps: Coroutine[Any, Any, object]) -> None:

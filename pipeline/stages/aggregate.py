@@ -2,13 +2,19 @@
 
 Every counted row carries the last offset that its block covers. A partition that is new to this process
 resumes after the highest offset in the store, per table, and what lies below is skipped; so neither a
-kill between INSERT and commit nor a rebalance loses or doubles anything, and a retried INSERT carries the
-same deduplication token.
+kill between INSERT and commit nor a rebalance loses or doubles anything. An INSERT holds one partition and
+carries a deduplication token that names the offset it continues from: what is retried, or comes too late
+from a former owner, is taken once. ``totals`` comes last of the tables: what it covers, all of them do.
+
+What a service brings beyond its quota is refused or folded, see pipeline.stages.admission; that is counted
+too, in ``totals`` and under the name ``(other)``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,15 +25,42 @@ import xxhash
 from pipeline.clock import Clock
 from pipeline.codec import inputs
 from pipeline.codec.scans import encode_progress
-from pipeline.gcpu.count import Cells, Counts, count_samples
+from pipeline.gcpu.bounds import STACK_BOUNDS
+from pipeline.gcpu.count import Counts, count_samples
 from pipeline.model import Change, MetricPoints, Outgoing, Profile, Progress, Record
+from pipeline.quotas import Quotas
+from pipeline.replayed import is_of_topic, log_of, number_of
+from pipeline.stages.admission import Admission, Refused
 from pipeline.stages.base import Decoder
+from pipeline.stages.counted_rows import COUNTED_COLUMNS, Columns, CountedColumns
 from pipeline.storage.interface import Store, Table
 
 MAX_ROWS = 400_000
 """Most rows in one INSERT, so that it stays one block, which ClickHouse applies whole or not at all."""
 
-Columns = Mapping[str, Sequence[Any]]
+MAX_ELEMENTS = 2_000_000
+"""Most stack elements that are counted at once: with them memory grows, by about 100 bytes each."""
+
+MAX_CHARACTERS = 1 << 26
+"""Most characters in the names of all stacks that are counted at once: a row of a stack spells them."""
+
+REPORT_S = 60.0
+"""How often the log says at most what was beyond its quota."""
+
+REFUSED_POINTS = "smidgen.refused_points"
+"""The set-up metric that says how many points of other metrics were refused, one point a message."""
+
+_MOST_REPORTED = 20
+
+logger = logging.getLogger(__name__)
+
+
+class _Overtaken(Exception):
+    """Another process has stored a block in the place of one of these partitions' blocks."""
+
+    def __init__(self, partitions: Sequence[int]) -> None:
+        super().__init__(f"another worker has counted partitions {sorted(partitions)} further")
+        self.partitions = partitions
 
 
 class AggregateStage:
@@ -36,7 +69,14 @@ class AggregateStage:
     name = "aggregate"
 
     def __init__(
-        self, *, store: Store, clock: Clock, stream: str, window_s: float, stack_window_s: float
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        stream: str,
+        window_s: float,
+        stack_window_s: float,
+        quotas: Quotas | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -44,6 +84,11 @@ class AggregateStage:
         self._window_s = window_s
         self._stack_window_s = stack_window_s
         self._resume: dict[Table, dict[tuple[str, int], int]] = {}
+        self._covered: dict[Table, dict[tuple[str, int], int]] = defaultdict(dict)  # by rows in the store
+        self._admission = Admission(store, stream, quotas or Quotas(), window_s)
+        self._reported = clock()
+        self.limited: Counter[str] = Counter()
+        """What was refused, folded, cut or shortened in this process so far, by kind."""
         self.inputs: Mapping[str, Decoder] = {
             "profiles": lambda value: inputs.decode_profile(value, now=clock()),
             "metrics": lambda value: inputs.decode_metric_points(value, now=clock()),
@@ -53,144 +98,214 @@ class AggregateStage:
     def assigned(self, topic: str, partitions: Sequence[int]) -> None:
         """Forget resume offsets: another process may have stored more meanwhile."""
         for offsets in self._resume.values():
-            for partition in partitions:
-                offsets.pop((topic, partition), None)
+            for log, partition in [key for key in offsets if is_of_topic(key[0], topic)]:
+                if partition in partitions:
+                    del offsets[log, partition]
+        self._admission.forget(topic, partitions)
 
     def handle(self, batch: Sequence[Record]) -> list[Outgoing]:
         """Store a batch of one topic and return its progress."""
+        while True:
+            try:
+                return self._handle(batch)
+            except _Overtaken as overtaken:
+                logger.warning("%s: %s; going on from there", batch[0].topic, overtaken)
+                self.assigned(batch[0].topic, overtaken.partitions)
+
+    def _handle(self, batch: Sequence[Record]) -> list[Outgoing]:
         topic = batch[0].topic
         if topic == "changes":
             self._store.insert("changes", _change_columns([record.payload for record in batch]))
             return []
+        table: Table = "metrics" if topic == "metrics" else "totals"
+        fresh = self._fresh(table, batch)
+        decided = (self._admission.metrics if topic == "metrics" else self._admission.profiles)(fresh)
+        self._save_names()
         if topic == "metrics":
-            self._insert_fresh(batch, "metrics", self._metric_columns)
+            self._insert_fresh(decided, "metrics", _metric_columns)
         else:
-            self._count(batch)
-        return _progress(batch, self._clock())
+            for part in _slices(decided):
+                self._count(part)
+        self._report()
+        return _progress([r for r in batch if self._admission.knows(r)], self._clock())
 
     def settled(self) -> None:
         """Nothing to do: what counts is in the store."""
 
+    def _save_names(self) -> None:
+        rows = self._admission.unsaved()
+        if rows and len(rows["service"]):
+            self._store.insert("names", rows)
+        self._admission.saved()
+
     def _count(self, batch: Sequence[Record]) -> None:
-        counted: dict[tuple[tuple[int, int], ...], Counts] = {}
+        counted: dict[tuple[tuple[int, int], ...], Counts] = {}  # tables nearly always need the same ones
 
         def count(records: Sequence[Record]) -> Counts:
-            key = tuple((r.partition, r.offset) for r in records)  # tables nearly always need the same ones
+            profiles = [record for record in records if isinstance(record.payload, Profile)]
+            key = tuple((r.partition, number_of(r)) for r in profiles)
             if key not in counted:
                 counted[key] = count_samples(
-                    [record.payload for record in records],
-                    [record.partition for record in records],
+                    [record.payload for record in profiles],
+                    [record.partition for record in profiles],
                     window_s=self._window_s,
                     stack_window_s=self._stack_window_s,
                 )
             return counted[key]
 
-        if len(batch) > 1 and count(batch).rows > MAX_ROWS:
+        partitions = _by_partition(batch)
+        if len(batch) > 1 and any(count(records).rows > MAX_ROWS for records in partitions):
             self._count(batch[: len(batch) // 2])
             self._count(batch[len(batch) // 2 :])
             return
-        for table, columns in _COUNTED_COLUMNS.items():
-            self._insert_fresh(batch, table, partial(self._counted_columns, count, columns))
 
-    def _counted_columns(
-        self,
-        count: Callable[[Sequence[Record]], Counts],
-        columns: Callable[[Counts, Mapping[int, int]], dict[str, Sequence[Any]]],
-        records: Sequence[Record],
-    ) -> Columns:
-        return columns(count(records), _last_offsets(records))
+        def rows(columns: CountedColumns, records: Sequence[Record]) -> Columns:
+            return columns(count(records), records, _last_offsets(records), self._window_s)
+
+        for table, columns in COUNTED_COLUMNS.items():
+            self._insert_fresh(batch, table, partial(rows, columns))
+        self._admission.use(batch)
+        for records in partitions:
+            self._admission.note_shortened(records, count(records).shortened)
 
     def _insert_fresh(
         self, batch: Sequence[Record], table: Table, columns: Callable[[Sequence[Record]], Columns]
     ) -> None:
         """Insert what the table does not hold yet of a batch; afterwards the table covers the batch."""
-        resume = self._resume_offsets(table, batch)
-        fresh = [r for r in batch if r.offset > resume.get((r.topic, r.partition), -1)]
+        fresh = self._fresh(table, batch)
         if not fresh:
             return
-        rows = columns(fresh)
-        if len(rows["samples" if "samples" in rows else "value"]):
-            size = len(rows["partition"])
-            place = {"stream": [self._stream] * size, "topic": [fresh[0].topic] * size}
-            self._store.insert(table, {**rows, **place}, token=self._token(table, fresh))
-        for record in fresh:
-            at = (record.topic, record.partition)
-            resume[at] = max(resume.get(at, -1), record.offset)
+        log, last = log_of(fresh[0]), _last_offsets(fresh)
+        sent = [partition for partition in last if self._insert_block(fresh, table, partition, columns)]
+        stored = self._store.last_offsets(table, self._stream, log, sent) if sent else {}
+        if overtaken := [partition for partition in sent if stored.get(partition) != last[partition]]:
+            raise _Overtaken(overtaken)
+        self._covered[table].update({(log, partition): last[partition] for partition in sent})
+        self._resume[table].update({(log, partition): number for partition, number in last.items()})
+
+    def _insert_block(
+        self,
+        fresh: Sequence[Record],
+        table: Table,
+        partition: int,
+        columns: Callable[[Sequence[Record]], Columns],
+    ) -> bool:
+        """Insert the rows of one partition; False if there are none.
+
+        The token names the offset that the block continues from. So of two blocks that continue from the
+        same place, of this process and of another owner before or after it, the store takes one.
+        """
+        rows = columns([record for record in fresh if record.partition == partition])
+        size = len(rows["partition"])
+        if not size:
+            return False
+        log = log_of(fresh[0])
+        place = {"stream": [self._stream] * size, "topic": [log] * size}
+        token = self._token(table, (log, partition), self._covered[table][log, partition])
+        self._store.insert(table, {**rows, **place}, token=token)
+        return True
+
+    def _fresh(self, table: Table, batch: Sequence[Record]) -> list[Record]:
+        """Return the records that a table does not cover yet."""
+        if not batch:
+            return []
+        resume = self._resume_offsets(table, batch)
+        return [r for r in batch if number_of(r) > resume.get((log_of(r), r.partition), -1)]
 
     def _resume_offsets(self, table: Table, batch: Sequence[Record]) -> dict[tuple[str, int], int]:
         known = self._resume.setdefault(table, {})
-        topic = batch[0].topic
-        missing = {record.partition for record in batch if (topic, record.partition) not in known}
+        log = log_of(batch[0])
+        missing = {record.partition for record in batch if (log, record.partition) not in known}
         if missing:
-            found = self._store.last_offsets(table, self._stream, topic, sorted(missing))
-            known.update({(topic, partition): found.get(partition, -1) for partition in missing})
+            found = self._store.last_offsets(table, self._stream, log, sorted(missing))
+            stored = {(log, partition): found.get(partition, -1) for partition in missing}
+            known.update(stored)
+            self._covered[table].update(stored)
         return known
 
-    def _token(self, table: Table, records: Sequence[Record]) -> str:
-        """Name a block by its place in the log, so that a repeated INSERT of it is recognised."""
-        places = sorted((record.topic, record.partition, record.offset) for record in records)
-        return f"{table}-{xxhash.xxh3_128_hexdigest(orjson.dumps([self._stream, places]))}"
+    def _token(self, table: Table, at: tuple[str, int], covered: int) -> str:
+        """Name a block by the place in the log that it continues from."""
+        return f"{table}-{xxhash.xxh3_128_hexdigest(orjson.dumps([self._stream, *at, covered]))}"
 
-    def _metric_columns(self, records: Sequence[Record]) -> Columns:
-        last = _last_offsets(records)
-        columns: dict[str, list[Any]] = {
-            name: [] for name in ("service", "metric", "setup", "time", "value", "partition", "last_offset")
-        }
-        for record in records:
-            points: MetricPoints = record.payload
-            size = len(points.values)
-            columns["service"] += [points.service] * size
-            columns["metric"] += [points.metric] * size
-            columns["setup"] += [int(points.setup)] * size
-            columns["time"] += points.timestamps.tolist()
-            columns["value"] += points.values.tolist()
-            columns["partition"] += [record.partition] * size
-            columns["last_offset"] += [last[record.partition]] * size
-        return columns
+    def _report(self) -> None:
+        """Say once in a while which services were beyond their quotas, and by how much."""
+        limited, now = self._admission.limited, self._clock()
+        if not limited or now - self._reported < REPORT_S:
+            return
+        self._reported = now
+        for service, what in list(limited.items())[:_MOST_REPORTED]:
+            logger.warning(
+                "service=%s beyond its quota: %s", service, " ".join(f"{k}={n}" for k, n in what.items())
+            )
+        if len(limited) > _MOST_REPORTED:
+            logger.warning("%d more services beyond their quotas", len(limited) - _MOST_REPORTED)
+        for what in limited.values():
+            self.limited.update(what)
+        limited.clear()
+
+
+def _by_partition(records: Sequence[Record]) -> list[list[Record]]:
+    found: dict[int, list[Record]] = {}
+    for record in records:
+        found.setdefault(record.partition, []).append(record)
+    return list(found.values())
+
+
+def _slices(batch: Sequence[Record]) -> Iterator[Sequence[Record]]:
+    """Cut a batch so that no part has more elements or characters than may be, unless one message has."""
+    part: list[Record] = []
+    elements = characters = 0
+    for record in batch:
+        more, spelt = _extent(record.payload)
+        if part and (elements + more > MAX_ELEMENTS or characters + spelt > MAX_CHARACTERS):
+            yield part
+            part, elements, characters = [], 0, 0
+        part.append(record)
+        elements += more
+        characters += spelt
+    if part:
+        yield part
+
+
+def _extent(payload: Profile | Refused) -> tuple[int, int]:
+    """Return how many elements the stacks of a profile have, and at most how many characters."""
+    if isinstance(payload, Refused) or not payload.frames:
+        return 0, 0
+    elements = len(payload.stack_frames)
+    spelt = elements * max(map(len, payload.frames))
+    if spelt * 100 > MAX_CHARACTERS:
+        lengths = np.fromiter(map(len, payload.frames), dtype=np.int64, count=len(payload.frames))
+        spelt = int(lengths[payload.stack_frames].sum())
+    return elements, min(spelt, STACK_BOUNDS.characters)
+
+
+def _metric_columns(records: Sequence[Record]) -> Columns:
+    last = _last_offsets(records)
+    columns: dict[str, list[Any]] = {
+        name: [] for name in ("service", "metric", "setup", "time", "value", "partition", "last_offset")
+    }
+    for record in records:
+        points: MetricPoints | Refused = record.payload
+        if isinstance(points, Refused):
+            metric, setup, times, values = REFUSED_POINTS, True, [points.end], [float(points.samples)]
+        else:
+            metric, setup = points.metric, points.setup
+            times, values = points.timestamps.tolist(), points.values.tolist()
+        columns["service"] += [points.service] * len(times)
+        columns["metric"] += [metric] * len(times)
+        columns["setup"] += [int(setup)] * len(times)
+        columns["time"] += times
+        columns["value"] += values
+        columns["partition"] += [record.partition] * len(times)
+        columns["last_offset"] += [last[record.partition]] * len(times)
+    return columns
 
 
 def _last_offsets(records: Sequence[Record]) -> dict[int, int]:
     last: dict[int, int] = {}
     for record in records:
-        last[record.partition] = max(last.get(record.partition, -1), record.offset)
+        last[record.partition] = max(last.get(record.partition, -1), number_of(record))
     return last
-
-
-def _cell_columns(cells: Cells, index: Sequence[int], last: Mapping[int, int]) -> dict[str, Sequence[Any]]:
-    partitions = cells.partitions.tolist()
-    offsets = [last[partition] for partition in partitions]
-    return {
-        "service": [cells.services[i] for i in index],
-        "window": cells.windows[index].tolist() if len(index) else [],
-        "partition": [partitions[i] for i in index],
-        "last_offset": [offsets[i] for i in index],
-    }
-
-
-def _total_columns(counts: Counts, last: Mapping[int, int]) -> dict[str, Sequence[Any]]:
-    index = np.flatnonzero(counts.total_samples).tolist()
-    return {**_cell_columns(counts.cells, index, last), "samples": counts.total_samples[index].tolist()}
-
-
-def _gcpu_columns(counts: Counts, last: Mapping[int, int]) -> dict[str, Sequence[Any]]:
-    series = counts.series_index.tolist()
-    return {
-        **_cell_columns(counts.cells, counts.series_cell.tolist(), last),
-        "kind": [counts.kinds[i] for i in series],
-        "subroutine": [counts.names[i] for i in series],
-        "samples": counts.series_samples.tolist(),
-    }
-
-
-def _stack_columns(counts: Counts, last: Mapping[int, int]) -> dict[str, Sequence[Any]]:
-    stacks = counts.stack_index.tolist()
-    return {
-        **_cell_columns(counts.stack_cells, counts.stack_cell.tolist(), last),
-        "stack_id": counts.stack_ids[counts.stack_index].tolist(),
-        "frames": [counts.stacks[i] for i in stacks],
-        "width_s": [counts.stack_width_s] * len(stacks),
-        "samples": counts.stack_samples.tolist(),
-    }
 
 
 def _change_columns(changes: Sequence[Change]) -> Columns:
@@ -209,9 +324,8 @@ def _progress(batch: Sequence[Record], now: float) -> list[Outgoing]:
         place = (record.payload.service, record.partition)
         earliest, latest = spans.get(place, (start, end))
         spans[place] = (min(earliest, start), max(latest, end))
-    topic = batch[0].topic
     progress = [
-        Progress(service, topic, partition, min(latest, now), earliest)
+        Progress(service, batch[0].topic, partition, min(latest, now), earliest)
         for (service, partition), (earliest, latest) in spans.items()
     ]
     return [Outgoing("windows", step.service, encode_progress(step)) for step in progress]
@@ -221,10 +335,3 @@ def _span(payload: Profile | MetricPoints) -> tuple[float, float]:
     if isinstance(payload, Profile):
         return payload.start, payload.end
     return float(payload.timestamps.min()), float(payload.timestamps.max())
-
-
-_COUNTED_COLUMNS: Mapping[Table, Callable[[Counts, Mapping[int, int]], dict[str, Sequence[Any]]]] = {
-    "stacks": _stack_columns,
-    "gcpu": _gcpu_columns,
-    "totals": _total_columns,
-}

@@ -33,6 +33,12 @@ MAX_CATCH_UP = 1000
 that was silent for months, would otherwise ask for every scan since."""
 
 
+_TOPICS = ("profiles", "metrics")  # whose progress holds scans back
+
+LONGEST_SILENCE_S = 60.0
+"""How much of a time in which nothing came at all counts as silence of a partition: after an outage of the
+broker or the store no partition has spoken for long, and none of them is idle for that."""
+
 LONG_TERM_EVERY_S = 12 * 3600.0
 """How often slow rises are looked for at most: the re-run interval of FBDetect Table 3's ct-supply-long."""
 
@@ -42,7 +48,8 @@ class _Service:
     """What is known of one service's progress."""
 
     watermarks: dict[tuple[str, int], float] = field(default_factory=dict)  # (topic, partition) → event time
-    heard: dict[tuple[str, int], float] = field(default_factory=dict)  # (topic, partition) → wall clock
+    heard: dict[tuple[str, int], float] = field(default_factory=dict)  # (topic, partition) → listening time
+    recalled: set[tuple[str, int]] = field(default_factory=set)  # known from the store, not heard yet
     scanned: dict[str, float] = field(default_factory=dict)  # workload → end of its last scan
 
 
@@ -56,12 +63,18 @@ class DetectStage:
         *,
         store: Store,
         clock: Clock,
+        stream: str,
         workloads: Sequence[Workload],
+        window_s: float,
         partition_idle_s: float,
         without: Without = NOTHING,
     ) -> None:
         self._store = store
         self._clock = clock
+        self._stream = stream
+        self._window_s = window_s
+        self._settled_at = clock()
+        self._listened_s = 0.0  # up to the last batch that was settled
         self._workloads = tuple(workloads)
         self._partition_idle_s = partition_idle_s
         self._config = scan_config(without)
@@ -78,13 +91,15 @@ class DetectStage:
     def handle(self, batch: Sequence[Record]) -> list[Outgoing]:
         """Take progress in and run every scan that has become due, oldest first."""
         self._unsettled = []
-        now = self._clock()
+        now = self._listening()
         for service in dict.fromkeys(record.payload.service for record in batch):
             progress = [record.payload for record in batch if record.payload.service == service]
-            state = self._services.get(service) or self._recall(service, progress)
+            state = self._services.get(service) or self._recall(service, progress, now)
             for step in progress:
                 place = (step.topic, step.partition)
-                state.watermarks[place] = max(state.watermarks.get(place, step.watermark), step.watermark)
+                before = step.watermark if place in state.recalled else state.watermarks.get(place, 0.0)
+                state.recalled.discard(place)
+                state.watermarks[place] = max(before, step.watermark)
                 state.heard[place] = now
             self._services[service] = state
             self._unsettled += self._due_scans(service, state, now)
@@ -96,6 +111,7 @@ class DetectStage:
 
     def settled(self) -> None:
         """Remember the scans that are on the topic, here and in the store."""
+        self._listened_s, self._settled_at = self._listening(), self._clock()
         for scan in self._unsettled:
             self._services[scan.service].scanned[scan.workload] = scan.end
         if self._unsettled:
@@ -111,9 +127,23 @@ class DetectStage:
             )
         self._unsettled = []
 
-    def _recall(self, service: str, progress: Sequence[Progress]) -> _Service:
-        """Start with the scans in the store; a service new to it is scanned from its earliest data on."""
+    def _listening(self) -> float:
+        """Return for how long this stage has listened, long silences and repeated batches left out."""
+        return self._listened_s + min(max(0.0, self._clock() - self._settled_at), LONGEST_SILENCE_S)
+
+    def _recall(self, service: str, progress: Sequence[Progress], now: float) -> _Service:
+        """Start with what the store holds; a service new to it is scanned from its earliest data on.
+
+        A partition of which the store has data holds scans back until it speaks, or turns out to be idle:
+        else the first to speak after a restart would have scans run without what the others still bring.
+        """
         state = _Service()
+        for place, last in self._store.reached(self._stream, service).items():
+            if place[0] not in _TOPICS:
+                continue  # of a replay: its progress is told as that of the topic it was replayed to
+            state.watermarks[place] = last + (self._window_s if place[0] == "profiles" else 0.0)
+            state.heard[place] = now
+            state.recalled.add(place)
         earliest = min(step.earliest for step in progress)
         known: dict[str, float] = {}
         for row in self._store.rows("scans", service, EARLIEST_S, LATEST_S):

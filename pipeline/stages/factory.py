@@ -6,6 +6,7 @@ from pipeline.clock import Clock
 from pipeline.codec.gates import read_gates
 from pipeline.config import Settings
 from pipeline.errors import ConfigError
+from pipeline.quotas import read_quotas
 from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.stages.base import Stage
@@ -34,7 +35,7 @@ def build_stage(
 
     Args:
         name: One of STAGES.
-        settings: Window widths and timeouts.
+        settings: Window widths, timeouts and quotas.
         workloads: What detect scans and what the later stages know how to judge.
         store: Open and migrated.
         stream: Identity of the broker's log, kept with every counted row.
@@ -52,12 +53,15 @@ def build_stage(
                 stream=stream,
                 window_s=settings.window_s,
                 stack_window_s=settings.stack_window_s,
+                quotas=read_quotas(settings.quotas) if settings.quotas else None,
             )
         case "detect":
             return DetectStage(
                 store=store,
                 clock=clock,
+                stream=stream,
                 workloads=workloads,
+                window_s=settings.window_s,
                 partition_idle_s=settings.partition_idle_s,
                 without=without,
             )

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from pipeline.gcpu.count import stack_ids
 from pipeline.model import Change, FloatArray, MetricKind, MetricPoints, SeriesMatrix, StackMatrix
+from pipeline.replayed import is_of_topic
 from pipeline.storage.dense import DenseCounts, DenseStacks
-from pipeline.storage.interface import RowTable, SeriesName, SeriesSource, Table
+from pipeline.storage.interface import RowTable, SeriesName, SeriesSource, Table, Usage
 from pipeline.storage.points import Frames, Points, SeriesKey, StackPoints
 from pipeline.storage.schema import COLUMNS, check_counted, is_time, prepare, to_ms
 
@@ -28,10 +29,13 @@ _IDENTITY: Mapping[str, tuple[str, ...]] = {
     "ledger": ("id",),
     "scans": ("workload", "time"),
     "memory": ("stage", "workload", "metric_kind", "metric", "kind", "scan_end"),
+    "names": ("log", "time", "first"),
 }
 """Columns that, with the service, make a row the same row; a later one replaces it."""
 
 _THE_TOTAL: SeriesKey = ("", "")
+
+_UsagePlace = tuple[str, int, str]  # stream, partition, service
 
 
 class ServiceArrays(Protocol):
@@ -111,6 +115,8 @@ class ArrayStore:
         self._services: dict[str, _Service] = {}
         self._tokens: set[tuple[str, str]] = set()
         self._offsets: dict[tuple[str, str, str, int], int] = {}
+        self._reached: dict[tuple[str, str], dict[tuple[str, int], int]] = {}  # milliseconds
+        self._usage: dict[_UsagePlace, list[tuple[str, int, Usage]]] = {}  # topic, window, used
         self._lock = threading.Lock()
         for data in loaded:
             self._load(data)
@@ -145,6 +151,31 @@ class ArrayStore:
         keys = {int(partition): (table, stream, topic, int(partition)) for partition in partitions}
         with self._lock:
             return {place: self._offsets[key] for place, key in keys.items() if key in self._offsets}
+
+    def reached(self, stream: str, service: str) -> dict[tuple[str, int], float]:
+        """Return how far a service's data go in each partition; see Store.reached."""
+        with self._lock:
+            return {place: at / 1000 for place, at in self._reached.get((stream, service), {}).items()}
+
+    def usage(
+        self,
+        stream: str,
+        topic: str,
+        partition: int,
+        services: Iterable[str],
+        span: tuple[float, float],
+        period_s: float,
+    ) -> dict[tuple[str, float], Usage]:
+        """Return the messages and stacks counted of services, by period; see Store.usage."""
+        start, end, period = to_ms(span[0]), to_ms(span[1]), to_ms(period_s)
+        found: dict[tuple[str, float], Usage] = {}
+        with self._lock:
+            for service in services:
+                for log, window, used in self._usage.get((stream, partition, service), ()):
+                    if is_of_topic(log, topic) and start <= window < end and used[0]:
+                        key = (service, window // period * period_s)
+                        found[key] = _plus(found.get(key, (0, 0)), used)
+        return found
 
     def series(
         self,
@@ -276,6 +307,30 @@ class ArrayStore:
         ):
             key = (table, stream, topic, int(partition))
             self._offsets[key] = max(self._offsets.get(key, int(offset)), int(offset))
+        if table == "totals":
+            self._use(data)
+        if table in ("totals", "metrics"):
+            self._reach(data, data["window" if table == "totals" else "time"])
+
+    def _reach(self, data: Mapping[str, Sequence[Any]], times: Sequence[int]) -> None:
+        names = ("stream", "service", "topic", "partition")
+        for stream, service, topic, partition, at in zip(*(data[name] for name in names), times, strict=True):
+            places = self._reached.setdefault((stream, service), {})
+            place = (topic, int(partition))
+            places[place] = max(places.get(place, int(at)), int(at))
+
+    def _use(self, data: Mapping[str, Sequence[Any]]) -> None:
+        names = ("stream", "topic", "partition", "service", "window", "messages", "stacks")
+        for stream, topic, partition, service, window, messages, stacks in zip(
+            *(data[name] for name in names), strict=True
+        ):
+            if messages:
+                used = self._usage.setdefault((stream, int(partition), service), [])
+                used.append((topic, window, (int(messages), int(stacks))))
+
+
+def _plus(one: Usage, other: Usage) -> Usage:
+    return one[0] + other[0], one[1] + other[1]
 
 
 def _row_columns(table: Table) -> list[str]:

@@ -13,9 +13,10 @@ from clickhouse_connect.driver.client import Client
 from numpy.typing import NDArray
 
 from pipeline.model import FloatArray, MetricKind, SeriesMatrix, StackMatrix
-from pipeline.storage import migrate
+from pipeline.replayed import PREFIX
+from pipeline.storage import migrate, queries
 from pipeline.storage.failures import translated
-from pipeline.storage.interface import RowTable, SeriesName, SeriesSource, Table
+from pipeline.storage.interface import RowTable, SeriesName, SeriesSource, Table, Usage
 from pipeline.storage.schema import COLUMNS, check_counted, is_time, prepare, to_ms
 
 _UNLIMITED = str(1 << 40)
@@ -32,90 +33,6 @@ _PART_BYTES = 4000
 """Most bytes of names in one query: parameters travel in the URL, of which servers read 8 kB at least."""
 
 _NUMBERS = np.dtype([("series", np.uint64), ("place", np.int64), ("count", np.float64)])
-
-_LAST_OFFSETS = """
-SELECT partition, max(last_offset)
-FROM {table:Identifier}
-WHERE stream = {stream:String} AND topic = {topic:String} AND partition IN {partitions:Array(UInt32)}
-GROUP BY partition
-"""
-
-_TOTALS = """
-SELECT
-    intDiv(toUnixTimestamp64Milli(window) - {start:Int64}, {resolution:Int64}) AS place,
-    toFloat64(sum(samples)) AS count
-FROM totals
-WHERE service = {service:String}
-    AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
-    AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
-GROUP BY place
-"""
-
-# The names travel once each, not once a window: counts and names meet again through a 64-bit hash.
-_COUNTS = {
-    "gcpu": """
-SELECT
-    cityHash64(kind, subroutine) AS series,
-    intDiv(toUnixTimestamp64Milli(window) - {start:Int64}, {resolution:Int64}) AS place,
-    toFloat64(sum(samples)) AS count
-FROM gcpu
-WHERE service = {service:String}
-    AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
-    AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
-    AND ({every:UInt8} OR (kind, subroutine) IN arrayZip({kinds:Array(String)}, {names:Array(String)}))
-GROUP BY series, place
-""",
-    "metrics": """
-SELECT
-    cityHash64('service', metric) AS series,
-    intDiv(toUnixTimestamp64Milli(time) - {start:Int64}, {resolution:Int64}) AS place,
-    avg(value) AS count
-FROM metrics
-WHERE service = {service:String} AND setup = {setup:UInt8}
-    AND time >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
-    AND time < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
-    AND ({every:UInt8} OR metric IN {names:Array(String)})
-GROUP BY series, place
-""",
-}
-_NAMES = {
-    "gcpu": """
-SELECT toString(kind) AS kind_name, subroutine, cityHash64(kind, subroutine)
-FROM gcpu
-WHERE service = {service:String}
-    AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
-    AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
-    AND ({every:UInt8} OR (kind, subroutine) IN arrayZip({kinds:Array(String)}, {names:Array(String)}))
-GROUP BY kind, subroutine
-ORDER BY kind_name, subroutine
-""",
-    "metrics": """
-SELECT 'service', toString(metric) AS metric_name, cityHash64('service', metric)
-FROM metrics
-WHERE service = {service:String} AND setup = {setup:UInt8}
-    AND time >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
-    AND time < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
-    AND ({every:UInt8} OR metric IN {names:Array(String)})
-GROUP BY metric
-ORDER BY metric_name
-""",
-}
-
-_STACKS = """
-WITH
-    toUnixTimestamp64Milli(window) AS first,
-    first + toInt64(round(width_s * 1000)) AS last,
-    first >= {before_start:Int64} AND last <= {before_end:Int64} AS in_before,
-    first >= {after_start:Int64} AND last <= {after_end:Int64} AS in_after
-SELECT any(frames), toFloat64(sumIf(samples, in_before)), toFloat64(sumIf(samples, in_after))
-FROM stacks
-WHERE service = {service:String}
-    AND window >= fromUnixTimestamp64Milli(least({before_start:Int64}, {after_start:Int64}), 'UTC')
-    AND window < fromUnixTimestamp64Milli(greatest({before_end:Int64}, {after_end:Int64}), 'UTC')
-    AND (in_before OR in_after)
-GROUP BY stack_id
-ORDER BY stack_id
-"""
 
 
 class ClickHouseStore:
@@ -169,9 +86,37 @@ class ClickHouseStore:
         if not wanted:
             return {}
         partition, offset = self._columns(
-            _LAST_OFFSETS, 2, {"table": table, "stream": stream, "topic": topic, "partitions": wanted}
+            queries.LAST_OFFSETS, 2, {"table": table, "stream": stream, "topic": topic, "partitions": wanted}
         )
         return {int(key): int(value) for key, value in zip(partition, offset, strict=True)}
+
+    def reached(self, stream: str, service: str) -> dict[tuple[str, int], float]:
+        """Return how far a service's data go in each partition; see Store.reached."""
+        columns = self._columns(queries.REACHED, 3, {"stream": stream, "service": service})
+        return {
+            (str(topic), int(partition)): int(at) / 1000
+            for topic, partition, at in zip(*columns, strict=True)
+        }
+
+    def usage(
+        self,
+        stream: str,
+        topic: str,
+        partition: int,
+        services: Iterable[str],
+        span: tuple[float, float],
+        period_s: float,
+    ) -> dict[tuple[str, float], Usage]:
+        """Return the messages and stacks counted of services, by period; see Store.usage."""
+        bounds = {"start": to_ms(span[0]), "end": to_ms(span[1]), "period": to_ms(period_s)}
+        logs = {"stream": stream, "topic": topic, "replays": f"{PREFIX}{topic}/"}
+        values = {**logs, "partition": partition, **bounds}
+        found: dict[tuple[str, float], Usage] = {}
+        for part in _in_parts(services):
+            columns = self._columns(queries.USAGE, 4, {**values, "services": part})
+            for service, place, messages, stacks in zip(*columns, strict=True):
+                found[service, place * period_s] = (int(messages), int(stacks))
+        return found
 
     def series(
         self,
@@ -192,8 +137,10 @@ class ClickHouseStore:
         windows = max(0, -(-(bounds["end"] - bounds["start"]) // bounds["resolution"]))
         # Counts before names: what arrives between the two queries has a name at least.
         parts = [{**values, **asked} for asked in _asked(source, names)]
-        counts = np.concatenate([np.empty(0, _NUMBERS), *(self._numbers(_COUNTS[table], p) for p in parts)])
-        told = [self._columns(_NAMES[table], 3, part) for part in parts]
+        counts = np.concatenate(
+            [np.empty(0, _NUMBERS), *(self._numbers(queries.COUNTS[table], p) for p in parts)]
+        )
+        told = [self._columns(queries.NAMES[table], 3, part) for part in parts]
         kinds, known, keys = ([cell for part in told for cell in part[i]] for i in range(3))
         row, found = _rows_of(counts["series"], np.asarray(keys, dtype=np.uint64))
         matrix = np.full((len(found), windows), 0.0 if source == "gcpu" else np.nan)
@@ -216,7 +163,7 @@ class ClickHouseStore:
             "after_start": to_ms(after[0]),
             "after_end": to_ms(after[1]),
         }
-        frames, in_before, in_after = self._columns(_STACKS, 3, values)
+        frames, in_before, in_after = self._columns(queries.STACKS, 3, values)
         counts_before = np.asarray(in_before, dtype=np.float64)
         counts_after = np.asarray(in_after, dtype=np.float64)
         return StackMatrix(
@@ -279,7 +226,7 @@ class ClickHouseStore:
         self._client.close()
 
     def _totals(self, values: Mapping[str, Any], windows: int) -> FloatArray:
-        found = self._numbers(_TOTALS, values)
+        found = self._numbers(queries.TOTALS, values)
         totals = np.zeros(windows)
         totals[found["place"]] = found["count"]
         return totals
@@ -315,6 +262,21 @@ def _asked(source: SeriesSource, names: Sequence[SeriesName] | None) -> Iterator
         size += _url_bytes(key)
     if part:
         yield _chosen(part)
+
+
+def _in_parts(services: Iterable[str]) -> Iterator[list[str]]:
+    """Yield names in lists that each fit into a URL."""
+    part: list[str] = []
+    size = 0
+    for service in services:
+        length = len(quote(repr(service))) + 10
+        if part and size + length > _PART_BYTES:
+            yield part
+            part, size = [], 0
+        part.append(service)
+        size += length
+    if part:
+        yield part
 
 
 def _chosen(part: Sequence[SeriesName]) -> dict[str, Any]:

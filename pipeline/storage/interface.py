@@ -11,7 +11,7 @@ CountTable = Literal["totals", "gcpu", "stacks", "metrics"]
 """Tables of additive rows."""
 
 
-RowTable = Literal["changes", "regressions", "updates", "ledger", "scans", "memory"]
+RowTable = Literal["changes", "regressions", "updates", "ledger", "scans", "memory", "names"]
 """Tables of rows with an identity and a time."""
 
 Table = CountTable | RowTable
@@ -21,6 +21,9 @@ SeriesSource = Literal["gcpu", "service", "setup"]
 
 SeriesName = tuple[str, str]
 """Kind and name of a series."""
+
+Usage = tuple[int, int]
+"""Messages, and stacks in them."""
 
 COUNTED: tuple[Table, ...] = ("totals", "gcpu", "stacks", "metrics")
 """Tables of additive rows that carry their place in the log (stream, partition, last_offset)."""
@@ -39,7 +42,7 @@ class Store(Protocol):
         """Add rows, all or none. ``columns`` maps a column to its values, all equally many.
 
         A repeated insert with the same non-empty ``token`` adds nothing. Rows of the other tables
-        (changes, regressions, updates, ledger, scans, memory) replace those of the same identity.
+        (changes, regressions, updates, ledger, scans, memory, names) replace those of the same identity.
         """
 
     def last_offsets(
@@ -48,6 +51,27 @@ class Store(Protocol):
         """Return the highest offset that rows of a COUNTED table cover, per partition; absent where none.
 
         ``stream`` is the identity of the log, so that a log that was made anew starts from nothing.
+        """
+
+    def reached(self, stream: str, service: str) -> dict[tuple[str, int], float]:
+        """Return the latest time that a service has data of, by topic and partition of one log.
+
+        Of profiles it is the start of their last window, of metrics the time of their last point.
+        """
+
+    def usage(
+        self,
+        stream: str,
+        topic: str,
+        partition: int,
+        services: Iterable[str],
+        span: tuple[float, float],
+        period_s: float,
+    ) -> dict[tuple[str, float], Usage]:
+        """Return what ``totals`` counted of services in [start, end), by service and start of the period.
+
+        Only of one partition of a topic, what was replayed to it included. Periods are multiples of
+        ``period_s``; one without a message is absent, and refused messages count for nothing.
         """
 
     def series(

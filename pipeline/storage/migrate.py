@@ -1,13 +1,22 @@
-"""Bring a database to the present set of tables."""
+"""Bring a database to the present set of tables.
+
+A migration only adds: tables, and columns that have a default. So workers of the version before go on
+inserting and reading while the tables are newer than they are, and the other way round nothing reads a
+column before the migration that adds it was applied. What is to go is taken out of the code first, and out
+of the tables a version later.
+"""
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import resources
 
 from clickhouse_connect.driver.client import Client
+
+logger = logging.getLogger(__name__)
 
 _FILE = re.compile(r"(\d{4})_\w+\.sql")
 _END = re.compile(r";[ \t]*(?:\n|$)")
@@ -42,16 +51,31 @@ def migrations() -> Iterator[Migration]:
             yield Migration(int(numbered[1]), file.name, statements)
 
 
-def apply(client: Client, database: str) -> list[str]:
-    """Apply what is missing and return the names of the files applied.
+def applied(client: Client) -> frozenset[int]:
+    """Return the versions that a database has; it must have had one."""
+    return frozenset(row[0] for row in client.query(_APPLIED).result_rows)
 
-    Two processes may do this at once: both run every statement, which does nothing the second time, and a
-    file is noted as applied only after its last statement.
+
+def apply(client: Client, database: str, *, last: int | None = None) -> list[str]:
+    """Apply what is missing (up to version ``last``) and return the names of the files applied.
+
+    Several processes may do this at once: each runs every statement, which does nothing the second time, and
+    a file is noted as applied only after its last statement. A database that is newer than this code is left
+    as it is, and told of.
     """
     client.command(_MAKE_DATABASE, {"name": database}, use_database=False)
     client.command(_MAKE_LEDGER)
-    done = {row[0] for row in client.query(_APPLIED).result_rows}
-    missing = [migration for migration in migrations() if migration.version not in done]
+    done = applied(client)
+    shipped = list(migrations())
+    newest = shipped[-1].version
+    if max(done, default=0) > newest:
+        logger.warning(
+            "the store's tables are newer (%04d) than this version of Smidgen knows (%04d): going on, for "
+            "migrations only add",
+            max(done),
+            newest,
+        )
+    missing = [m for m in shipped if m.version not in done and (last is None or m.version <= last)]
     for migration in missing:
         for statement in migration.statements:
             client.command(statement)

@@ -15,7 +15,12 @@ _TEXTS = "Array(String)"
 _PLACE = {"stream": _NAME, "topic": _NAME, "partition": "UInt32", "last_offset": "Int64"}
 
 COLUMNS: Mapping[Table, Mapping[str, str]] = {
-    "totals": {"service": _NAME, "window": _TIME, "samples": "UInt64", **_PLACE},
+    "totals": {
+        **{"service": _NAME, "window": _TIME, "samples": "UInt64"},
+        **{"messages": "UInt64", "stacks": "UInt64"},
+        **{"refused_messages": "UInt64", "refused_samples": "UInt64"},
+        **_PLACE,
+    },
     "gcpu": {
         **{"service": _NAME, "kind": _NAME, "subroutine": "String", "window": _TIME, "samples": "UInt64"},
         **_PLACE,
@@ -62,7 +67,16 @@ COLUMNS: Mapping[Table, Mapping[str, str]] = {
         **{"kind": _NAME, "time": _TIME, "before": "Float64", "after": "Float64", "scan_end": _TIME},
         **{"regression": "String"},
     },
+    "names": {
+        **{"log": _NAME, "service": _NAME, "time": _TIME},
+        **{"first": "Int64", "hashes": "Array(UInt64)", "offsets": "Array(Int64)"},
+    },
 }
+
+_OPTIONAL: Mapping[Table, tuple[str, ...]] = {
+    "totals": ("messages", "stacks", "refused_messages", "refused_samples"),
+}
+"""Columns that an insert may leave out: they are 0."""
 
 
 def is_time(table: Table, column: str) -> bool:
@@ -86,12 +100,15 @@ def check_counted(table: Table) -> None:
 
 
 def prepare(table: Table, columns: Mapping[str, Sequence[Any]]) -> list[Sequence[Any]]:
-    """Return the columns in the table's order, times as whole milliseconds.
+    """Return the columns in the table's order, optional ones filled in, times as whole milliseconds.
 
     Raises:
         ValueError: a column is missing, unknown, or not as long as the others.
     """
     wanted = COLUMNS[table]
+    if optional := [name for name in _OPTIONAL.get(table, ()) if name not in columns]:
+        size = len(next(iter(columns.values()), ()))
+        columns = {**columns, **{name: [0] * size for name in optional}}
     if missing := [name for name in wanted if name not in columns]:
         raise ValueError(f"{table}: missing columns: {', '.join(missing)}")
     if unknown := [name for name in columns if name not in wanted]:

@@ -237,6 +237,57 @@ def test_last_offsets_are_kept_for_each_stream_topic_and_partition(store: Store,
     assert store.last_offsets("totals", stream, "profiles", [0, 3]) == {0: 99}
 
 
+def test_usage_is_what_totals_counted_of_a_partition(store: Store, service_name: str) -> None:
+    def use(
+        window: float,
+        messages: int,
+        stacks: int,
+        *,
+        partition: int = 3,
+        service: str = "",
+        topic: str = "profiles",
+    ) -> None:
+        rows = totals(service or service_name, [(window, 5)], partition=partition, stream=service_name)
+        rows |= {"topic": [topic], "messages": [messages], "stacks": [stacks]}
+        rows |= {"refused_messages": [9], "refused_samples": [99]}
+        store.insert("totals", rows)
+
+    other = f"{service_name}-{NASTY[0]}"
+    start = T0 // 300 * 300
+    use(start, 1, 10)
+    use(start + 299, 2, 20)
+    use(start + 300, 4, 40)
+    use(start + 600, 0, 0)  # refused messages alone
+    use(start + 900, 8, 80)  # after the span
+    use(start + 300, 100, 1000, topic=f"replay/profiles/{'a' * 32}")
+    use(start + 300, 200, 2000, topic="replay/metrics/a")
+    use(start, 16, 160, partition=4)
+    use(start, 32, 320, service=other)
+    use(start, 64, 640, service=f"{service_name}-unasked")
+    many = [f"{service_name}-{i}-{'x' * 100}" for i in range(200)]
+    asked = [service_name, other, *many]
+    assert store.usage(service_name, "profiles", 3, asked, (start, start + 900), 300.0) == {
+        (service_name, start): (3, 30),
+        (service_name, start + 300): (104, 1040),
+        (other, start): (32, 320),
+    }
+    assert store.usage("another log", "profiles", 3, asked, (start, start + 900), 300.0) == {}
+    assert store.usage(service_name, "metrics", 3, asked, (start, start + 900), 300.0) == {}
+    assert store.usage(service_name, "profiles", 3, [], (start, start + 900), 300.0) == {}
+
+
+def test_names_come_back_as_given(store: Store, service_name: str) -> None:
+    row: Columns = {
+        **{"log": [service_name], "service": [service_name], "time": [T0]},
+        **{"first": [7], "hashes": [[2**64 - 1, 0, 5]], "offsets": [[2**62, 7, 9]]},
+    }
+    store.insert("names", {**row, "hashes": [[1]], "offsets": [[7]]})
+    store.insert("names", row)
+    store.insert("names", {**row, "log": ["another log"]})
+    (found,) = store.rows("names", None, T0, T0 + 1, log=service_name)
+    assert {name: [value] for name, value in found.items()} == row
+
+
 def test_merging_parts_changes_nothing(sql_store: Store, dsn: str, service_name: str) -> None:
     stream = f"stream-{service_name}"
     for offset in range(4):

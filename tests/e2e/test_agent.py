@@ -25,6 +25,7 @@ from pipeline.config import load_settings
 from pipeline.embedded.broker import EmbeddedBroker
 from pipeline.model import Change, Outgoing, Profile
 from pipeline.topics import load_topics
+from tests.e2e.worker_process import is_idempotent
 
 pytestmark = pytest.mark.e2e
 
@@ -60,7 +61,7 @@ def burner(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def agent(broker: str) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Starts ``smidgen agent run`` against the embedded broker."""
+    """Starts ``smidgen agent run`` against the broker."""
     started: list[subprocess.Popen[str]] = []
 
     def start(*arguments: str) -> subprocess.Popen[str]:
@@ -77,7 +78,7 @@ def agent(broker: str) -> Iterator[Callable[..., subprocess.Popen[str]]]:
 
 
 def environment(broker: str) -> dict[str, str]:
-    return {**os.environ, "SMIDGEN_BROKER": broker, "SMIDGEN_IDEMPOTENT_PRODUCER": "false"}
+    return {**os.environ, "SMIDGEN_BROKER": broker, "SMIDGEN_IDEMPOTENT_PRODUCER": str(is_idempotent(broker))}
 
 
 def smidgen(broker: str, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -8,14 +8,18 @@ import pytest
 from pipeline.backtest.run import plan_scans, run_backtest
 from pipeline.codec.inputs import encode_change, encode_profile
 from pipeline.storage.interface import Store
-from tests.e2e.worker_process import WorkerProcess, fresh_broker, publish, read_all, wait_done, wait_until
+from tests.e2e.worker_process import WorkerProcess, publish, read_all, wait_done, wait_until
 from tests.fleets import BASE, LIVE, SLOWER, START, as_dataset, record
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.kafka]
 
 
 def test_workers_publish_the_events_of_a_backtest(
-    store_dsn: str, shared_store: Store, service_name: str, monkeypatch: pytest.MonkeyPatch
+    own_broker: str,
+    store_dsn: str,
+    shared_store: Store,
+    service_name: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name, value in {"WORKLOADS": LIVE.name, "WINDOW": "1s", "STACK_WINDOW": "1s"}.items():
         monkeypatch.setenv(f"SMIDGEN_{name}", value)
@@ -23,7 +27,8 @@ def test_workers_publish_the_events_of_a_backtest(
     dataset = as_dataset(recording)
     wanted = run_backtest(dataset, [LIVE]).events
     scans = plan_scans(dataset, [LIVE], idle_s=0).scans
-    with fresh_broker() as broker, WorkerProcess(broker, store_dsn, "all") as worker:
+    broker = own_broker
+    with WorkerProcess(broker, store_dsn, "all") as worker:
         key = f"{service_name}/h1".encode()
         ends = publish(broker, [(key, encode_change(c)) for c in recording.changes], topic="changes")
         wait_done(broker, ends, worker, topic="changes")

@@ -26,7 +26,7 @@ from tests.e2e.worker_process import (
     wait_done,
 )
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.kafka]
 
 KEY = b"shop/h1"  # one key, one partition: bad and good ones stand next to each other
 HUGE_BYTES = 50 * 1024 * 1024
@@ -102,10 +102,10 @@ class Outcome:
 
 
 @pytest.fixture(scope="module")
-def outcome(store_dsn: str) -> Iterator[Outcome]:
+def outcome(broker_kind: str, store_dsn: str) -> Iterator[Outcome]:
     service = f"service-{uuid4().hex[:12]}"
     good = (KEY, encode_profile(build_profile({"a;b": 3, "a;c": 4}, service=service, start=START)))
-    with fresh_broker() as broker:
+    with fresh_broker(broker_kind) as broker:
         profiles: list[tuple[bytes | None, bytes | None]] = [good]
         for topic, value, _ in BAD.values():
             if topic == "profiles":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -13,7 +13,6 @@ from tests.e2e.worker_process import (
     WorkerProcess,
     assert_counted,
     build_load,
-    fresh_broker,
     publish_load,
     stored_samples,
     wait_done,
@@ -23,12 +22,7 @@ from tests.e2e.worker_process import (
 pytestmark = pytest.mark.e2e
 
 
-@pytest.fixture
-def own_broker() -> Iterator[str]:
-    with fresh_broker() as url:
-        yield url
-
-
+@pytest.mark.kafka
 def test_every_sample_is_counted_once(
     own_broker: str, store_dsn: str, shared_store: Store, service_name: str
 ) -> None:
@@ -57,6 +51,7 @@ def test_inserts_that_fail_or_whose_answer_is_lost_are_repeated_without_doubling
     assert_counted(shared_store, load)
 
 
+@pytest.mark.kafka
 @pytest.mark.timeout(300)
 def test_killed_in_the_middle_of_a_batch_again_and_again(
     own_broker: str, store_dsn: str, shared_store: Store, service_name: str
@@ -88,6 +83,7 @@ def test_killed_in_the_middle_of_a_batch_again_and_again(
     assert_counted(shared_store, load)
 
 
+@pytest.mark.kafka
 @pytest.mark.timeout(300)
 def test_partitions_move_between_workers_under_load(
     own_broker: str, store_dsn: str, shared_store: Store, service_name: str

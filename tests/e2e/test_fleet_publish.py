@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 from pipeline.backtest.dataset import read_dataset
 from pipeline.cli import run
 from pipeline.storage.interface import Store
-from tests.e2e.worker_process import WorkerProcess, fresh_broker, wait_until
+from tests.e2e.worker_process import WorkerProcess, is_idempotent, wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -31,19 +30,13 @@ inject:
 """
 
 
-@pytest.fixture
-def own_broker() -> Iterator[str]:
-    with fresh_broker() as url:
-        yield url
-
-
 def test_the_store_holds_what_the_data_set_does(
     own_broker: str, store_dsn: str, shared_store: Store, service_name: str, tmp_path: Path
 ) -> None:
     (tmp_path / "scenario.yaml").write_text(SCENARIO.format(service=service_name))
     arguments = ["loadgen", "fleet", "--scenario", str(tmp_path / "scenario.yaml"), "--seed", "3"]
     arguments += ["--out", str(tmp_path / "data"), "--publish", "--broker", own_broker]
-    assert run([*arguments, "--no-idempotent-producer"]) == 0
+    assert run([*arguments, *([] if is_idempotent(own_broker) else ["--no-idempotent-producer"])]) == 0
     data = read_dataset(tmp_path / "data")
 
     def arrived() -> bool:

@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import orjson
@@ -30,7 +30,7 @@ from tests.e2e.worker_process import (
     assert_counted,
     build_load,
     committed,
-    fresh_broker,
+    is_idempotent,
     publish,
     publish_load,
     read_all,
@@ -39,12 +39,6 @@ from tests.e2e.worker_process import (
 )
 
 pytestmark = pytest.mark.e2e
-
-
-@pytest.fixture
-def own_broker() -> Iterator[str]:
-    with fresh_broker() as url:
-        yield url
 
 
 def test_sigterm_in_the_middle_of_a_batch_finishes_it_or_leaves_it_to_the_next(
@@ -136,7 +130,7 @@ class Relay:
 
 
 def serve(broker: str, *stages: Relay) -> int:
-    settings = Settings(broker=broker, batch_wait=0.1, idempotent_producer=False)
+    settings = Settings(broker=broker, batch_wait=0.1, idempotent_producer=is_idempotent(broker))
     return asyncio.run(_serve(settings, stages))
 
 
@@ -148,6 +142,7 @@ def stop_this_process() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
+@pytest.mark.kafka
 def test_several_stages_in_one_process_hand_on_to_each_other(own_broker: str) -> None:
     def stop(batch: Sequence[Record]) -> None:
         if len(last.seen) + len(batch) == 50:
@@ -162,6 +157,7 @@ def test_several_stages_in_one_process_hand_on_to_each_other(own_broker: str) ->
     assert committed(own_broker, "first", "profiles", ends) == ends
 
 
+@pytest.mark.kafka
 def test_a_stage_that_fails_stops_the_process_and_keeps_its_batch(own_broker: str) -> None:
     def fail(batch: Sequence[Record]) -> None:
         raise ZeroDivisionError("a bug in a stage")
@@ -174,6 +170,7 @@ def test_a_stage_that_fails_stops_the_process_and_keeps_its_batch(own_broker: st
     assert again.seen == ["v"] * 3
 
 
+@pytest.mark.kafka
 def test_nothing_in_the_buffers_is_committed_on_the_way_out(own_broker: str) -> None:
     slow = Relay("slow", {"profiles": text}, act=lambda batch: stop_this_process())
     ends = publish(own_broker, [(b"k", f"{number}".encode()) for number in range(3000)])
@@ -190,6 +187,7 @@ def test_topics_are_created_once_and_drift_is_told(own_broker: str) -> None:
     assert read_all(own_broker, "feedback") == []
 
 
+@pytest.mark.kafka
 def test_reading_ends_with_the_newest_message(own_broker: str) -> None:
     publish(own_broker, [(f"{n}".encode(), f"{n}".encode()) for n in range(40)], "regressions")
     wait_until(lambda: len(read_all(own_broker, "regressions")) == 40, "all messages read")
@@ -209,6 +207,7 @@ def test_events_tail_prints_events_as_json_and_skips_what_is_none(
     ]
     values = [orjson.dumps(event) for event in events]
     publish(own_broker, [(b"shop", b"not an event"), *[(b"shop", value) for value in values]], "regressions")
+    capfd.readouterr()  # what the producer of this test had to say
     command = ["events", "tail", "--broker", own_broker, "--no-follow"]
     assert run([*command, "--json", "--service", "shop"]) == 0
     out, err = capfd.readouterr()

@@ -21,6 +21,7 @@ from urllib.parse import unquote_plus, urlsplit
 import numpy as np
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
+from loadgen.kafka.cluster import KafkaCluster
 from pipeline.codec.inputs import encode_profile
 from pipeline.embedded.broker import EmbeddedBroker
 from pipeline.model import Profile
@@ -34,15 +35,39 @@ from tests.builders import build_profile
 TOPICS = load_topics()
 START = 1_700_000_000.0 // 3600 * 3600
 SPAN_S = 3600.0
-DEADLINE_S = 90.0
+DEADLINE_S = 240.0
+
+
+class BrokerUrl(str):
+    """Bootstrap servers, and whether that broker takes idempotent producers."""
+
+    idempotent: bool
+
+    def __new__(cls, url: str, *, idempotent: bool) -> BrokerUrl:
+        made = super().__new__(cls, url)
+        made.idempotent = idempotent
+        return made
+
+
+def is_idempotent(broker: str) -> bool:
+    """Whether producers are to be idempotent there; not on a broker of which nothing is known."""
+    return isinstance(broker, BrokerUrl) and broker.idempotent
 
 
 @contextmanager
-def fresh_broker() -> Iterator[str]:
-    """A broker with the topics and nothing else on it: no other test's groups, offsets or messages."""
-    with EmbeddedBroker() as running:
+def fresh_broker(kind: str = "embedded") -> Iterator[BrokerUrl]:
+    """A broker with the topics and nothing else on it: no other test's groups, offsets or messages.
+
+    ``kind`` is embedded, kafka (one broker of Apache Kafka) or kafka3 (three of them).
+    """
+    makes: dict[str, Callable[[], EmbeddedBroker | KafkaCluster]] = {
+        "embedded": EmbeddedBroker,
+        "kafka": KafkaCluster,
+        "kafka3": lambda: KafkaCluster(3),
+    }
+    with makes[kind]() as running:
         asyncio.run(apply_topics(running.url, TOPICS))
-        yield running.url
+        yield BrokerUrl(running.url, idempotent=kind != "embedded")
 
 
 def wait_until(condition: Callable[[], bool], what: str, *workers: WorkerProcess) -> None:
@@ -52,7 +77,9 @@ def wait_until(condition: Callable[[], bool], what: str, *workers: WorkerProcess
     while not condition():
         for worker in workers:
             assert worker.process.poll() is None, worker.log
-        assert time.monotonic() < deadline, f"not within {timeout_s:g} s: {what}"
+        assert time.monotonic() < deadline, f"not within {timeout_s:g} s: {what}" + "".join(
+            f"\n{worker.log[-2000:]}" for worker in workers
+        )
         time.sleep(0.1)
 
 
@@ -67,12 +94,15 @@ main()
 class WorkerProcess:
     """``smidgen worker`` as a process of its own; its log goes to a file."""
 
-    def __init__(self, broker: str, store: str, *stages: str, batch_size: int = 20) -> None:
+    def __init__(
+        self, broker: str, store: str, *stages: str, batch_size: int = 20, more: Sequence[str] = ()
+    ) -> None:
         self._log = tempfile.NamedTemporaryFile("w+", prefix="smidgen-worker-", suffix=".log")  # noqa: SIM115
         command = [sys.executable, "-c", _MAIN, "worker", *stages]
         flags = ["--broker", broker, "--store", store, "--batch-size", str(batch_size)]
-        flags += ["--batch-wait", "0.2s", "--no-idempotent-producer", "--log-level", "debug"]
-        self.process = subprocess.Popen([*command, *flags], stderr=self._log, stdout=self._log)
+        flags += ["--batch-wait", "0.2s", "--log-level", "debug"]
+        flags += [] if is_idempotent(broker) else ["--no-idempotent-producer"]
+        self.process = subprocess.Popen([*command, *flags, *more], stderr=self._log, stdout=self._log)
 
     @property
     def log(self) -> str:
@@ -94,7 +124,7 @@ class WorkerProcess:
         self.process.kill()
         self.process.wait()
 
-    def stop(self, timeout_s: float = 20.0) -> int:
+    def stop(self, timeout_s: float = 150.0) -> int:
         """Send SIGTERM and return the exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout_s)
@@ -253,7 +283,14 @@ def publish(
     """Put (key, value) pairs on a topic and return where it ends."""
 
     async def send() -> Ends:
-        producer = AIOKafkaProducer(bootstrap_servers=broker, max_request_size=64 << 20, acks="all")
+        # Compressed as agents do: Kafka holds the compressed size against a topic's limit.
+        producer = AIOKafkaProducer(
+            bootstrap_servers=broker,
+            max_request_size=64 << 20,
+            acks="all",
+            compression_type="zstd",
+            enable_idempotence=is_idempotent(broker),
+        )
         await producer.start()
         try:
             waiting = [await producer.send(TOPICS[topic].name, value, key=key) for key, value in messages]

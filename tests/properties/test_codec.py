@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pipeline.codec.events import decode_event, encode_event, regression_event, regression_id
 from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.codec.inputs import (
+    MAX_METRIC,
     decode_change,
     decode_metric_points,
     decode_profile,
@@ -50,6 +51,8 @@ names = st.lists(text, max_size=4).map(tuple)
 moment = st.floats(EARLIEST_S, LATEST_S, exclude_max=True)
 finite = st.floats(allow_nan=False, allow_infinity=False)
 integers = st.integers(0, 2**40)
+value = st.floats(-MAX_METRIC, MAX_METRIC)
+counts = st.integers(0, 2**37)  # of at most six stacks: together within a profile's bound
 
 
 @st.composite
@@ -67,7 +70,7 @@ def profiles(draw: st.DrawFn) -> Profile:
         frames=frames,
         stack_frames=np.array([i for stack in stacks for i in stack], dtype=np.int64),
         stack_starts=np.cumsum([0, *map(len, stacks)], dtype=np.int64),
-        counts=np.array(draw(st.lists(integers, min_size=len(stacks), max_size=len(stacks))), dtype=np.int64),
+        counts=np.array(draw(st.lists(counts, min_size=len(stacks), max_size=len(stacks))), dtype=np.int64),
         annotations=tuple(draw(st.lists(annotation, max_size=3 if frames else 0))),
         release=draw(text),
         labels=draw(st.dictionaries(text, text, max_size=3)),
@@ -76,7 +79,7 @@ def profiles(draw: st.DrawFn) -> Profile:
 
 @st.composite
 def metric_points(draw: st.DrawFn) -> MetricPoints:
-    pairs = draw(st.lists(st.tuples(moment, finite), min_size=1, max_size=6))
+    pairs = draw(st.lists(st.tuples(moment, value), min_size=1, max_size=6))
     return MetricPoints(
         service=draw(name),
         metric=draw(name),

@@ -5,6 +5,7 @@ import pytest
 from agents.aggregate import Source, build_profile, encode_within
 from pipeline.codec.inputs import MAX_COUNT, decode_profile
 from pipeline.errors import InvalidMessage
+from pipeline.gcpu.labels import MAX_LABEL
 from pipeline.model import Annotation, Profile
 
 SOURCE = Source("shop", "h1", "v1", {"zone": "a"})
@@ -57,9 +58,22 @@ def test_annotations_point_at_their_frame() -> None:
     assert profile.annotations == (Annotation(1, "endpoint", "/buy"),)
 
 
-def test_a_frame_too_long_for_a_message_is_cut() -> None:
-    (message,), _ = encode_within(build({("x" * 10_000,): 1}), 100_000)
-    assert len(decode_profile(message.value).frames[0]) == 4096
+def test_frames_too_long_to_be_kept_are_cut_and_stay_different() -> None:
+    long = "x" * (1 << 20)
+    profile = build({("main", long): 1, ("main", f"{long}y"): 2})
+    (message,), lost = encode_within(profile, 10_000)
+    decoded = decode_profile(message.value)
+    assert lost == 0
+    assert decoded.counts.tolist() == [1, 2]
+    assert sorted(map(len, decoded.frames)) == [4, MAX_LABEL, MAX_LABEL]
+    assert len(set(decoded.frames)) == 3
+
+
+def test_a_stack_of_two_thousand_frames_is_sent_whole() -> None:
+    stack = tuple(f"f{i}" for i in range(2000))
+    profile = build({stack: 3})
+    (message,), _ = encode_within(profile, 1 << 20)
+    assert decode_profile(message.value).frames == stack
 
 
 def test_a_large_profile_becomes_several_messages() -> None:

@@ -149,3 +149,10 @@ def test_a_file_without_stacks_is_an_error(content: bytes, tmp_path: Path) -> No
     path.write_bytes(content)
     with pytest.raises(ConfigError, match="has no collapsed stacks"):
         read_files([path], source=Source("s", "h"), start=1e9, duration_s=1.0, max_bytes=1000)
+
+
+def test_a_file_of_more_samples_than_an_interval_has(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text(f"main;a {2**40}\nmain;b 1\n")
+    with pytest.raises(ConfigError, match=r"a\.txt: 1099511627777 samples, more than the 1099511627776"):
+        read_files([path], source=Source("s", "h"), start=1e9, duration_s=1.0, max_bytes=1000)

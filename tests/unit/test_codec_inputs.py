@@ -11,6 +11,7 @@ from pipeline.codec.inputs import (
     FUTURE_S,
     MAX_CONTENT,
     MAX_COUNT,
+    MAX_FRAME,
     decode_change,
     decode_metric_points,
     decode_profile,
@@ -19,6 +20,7 @@ from pipeline.codec.inputs import (
 )
 from pipeline.errors import InvalidMessage
 from pipeline.model import Annotation, Change, Profile
+from tests.builders import build_profile
 
 T0 = 1_760_000_000.0
 
@@ -71,6 +73,12 @@ def test_a_profile_is_flattened() -> None:
         "v12",
         {"zone": "a"},
     )
+
+
+def test_a_broken_symbol_does_not_cost_an_interval() -> None:
+    # It is cut where it is counted, see pipeline.gcpu.labels.
+    name = "x" * 1_000_000
+    assert decode_profile(encode_profile(build_profile({f"main;{name}": 5}))).frames[1] == name
 
 
 def test_a_profile_without_samples_is_valid() -> None:
@@ -170,7 +178,7 @@ def test_a_missing_field_is_named(kind: str, field: str, how: object) -> None:
         # Stacks and counts
         ("profile", {"frames": "main"}, "frames: should be a list, not a string"),
         ("profile", {"frames": ["a", "b", 3]}, "frames[2]: should be a string, not an integer"),
-        ("profile", {"frames": ["a", "b", "c" * 4097]}, "frames[2]: longer than 4096 characters"),
+        ("profile", {"frames": ["a", "b", "c" * (MAX_FRAME + 1)]}, "frames[2]: longer than 16777216"),
         ("profile", {"stacks": {}}, "stacks: should be a list, not an object"),
         ("profile", {"stacks": [[0], 1, [2]]}, "stacks[1]: should be a list of indexes into frames"),
         ("profile", {"stacks": [[0], [3], [2]]}, "stacks: index 3 outside 3 frames"),

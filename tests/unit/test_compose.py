@@ -17,6 +17,8 @@ import yaml
 
 from pipeline.cli import COMMANDS
 from pipeline.config import PREFIX, load_settings
+from pipeline.runtime.health import health_address
+from pipeline.runtime.service import CLOSE_S
 from pipeline.stages.factory import STAGES
 
 ROOT = Path(__file__).parents[2]
@@ -121,8 +123,22 @@ def test_containers_run_commands_that_exist() -> None:
     used = {OWN[stage]["command"][0] for stage in STAGES}
     used |= set(re.findall(r"smidgen (\w+)", OWN["init"]["entrypoint"][-1]))
     used |= {OWN[stage]["healthcheck"]["test"][2] for stage in STAGES}
-    assert used == {"worker", "topics", "store"}
+    assert used == {"worker", "topics", "store", "doctor"}
     assert used <= set(COMMANDS)
+
+
+def test_a_stage_is_healthy_if_its_own_endpoint_says_so() -> None:
+    for stage in STAGES:
+        where = OWN[stage]["environment"]["SMIDGEN_HEALTH"]
+        assert health_address(where, None) == ("127.0.0.1", 9464), "no other container can ask it"
+        command = ["smidgen", "doctor", "--worker", f"http://{where}"]
+        assert OWN[stage]["healthcheck"]["test"] == ["CMD", *command]
+
+
+def test_a_container_has_longer_to_stop_than_a_worker_takes() -> None:
+    drain_s = load_settings({}, environ={}).drain_s
+    for stage in STAGES:
+        assert float(OWN[stage]["stop_grace_period"].removesuffix("s")) > drain_s + 4 * CLOSE_S
 
 
 def test_the_image_does_not_run_as_root_and_checks_hashes() -> None:
@@ -153,3 +169,10 @@ def _settings_keys() -> set[str]:
 def _interpolated(value: str) -> str:
     """Apply ``${NAME:-default}`` as Compose does where NAME is not set."""
     return re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", value)
+
+
+def test_the_image_checks_the_endpoint_that_it_opens() -> None:
+    final = (ROOT / "Dockerfile").read_text(encoding="utf-8").rsplit("FROM ", 1)[1]
+    found = re.search(r"SMIDGEN_HEALTH=(\S+)", final)
+    assert found
+    assert f'CMD ["smidgen", "doctor", "--worker", "http://{found[1]}"]' in final

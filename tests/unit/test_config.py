@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pipeline.config import PREFIX, Settings, load_settings, redact
+from pipeline.config import PREFIX, SECRETS, Settings, load_settings, redact
 from pipeline.errors import ConfigError
 
 
@@ -29,22 +29,38 @@ def test_defaults() -> None:
 SETTINGS = [
     ("broker", "kafka:9092,kafka2:9092", "broker", "kafka:9092,kafka2:9092"),
     ("store", "https://ch:8443/smidgen", "store", "https://ch:8443/smidgen"),
+    ("broker_security", "SASL_SSL", "broker_security", "sasl_ssl"),
+    ("broker_ca", "ca.pem", "broker_ca", Path("ca.pem")),
+    ("broker_cert", "me.pem", "broker_cert", Path("me.pem")),
+    ("broker_key", "me.key", "broker_key", Path("me.key")),
+    ("sasl_mechanism", "PLAIN", "sasl_mechanism", "plain"),
+    ("sasl_username", "smidgen", "sasl_username", "smidgen"),
     ("topics", "other.yaml", "topics", Path("other.yaml")),
     ("workloads", "live, ct-demand,", "workloads", ("live", "ct-demand")),
     ("stream", "kafka-2", "stream", "kafka-2"),
     ("window", "30s", "window_s", 30.0),
     ("stack_window", "7m", "stack_window_s", 420.0),
     ("batch_size", "7", "batch_size", 7),
+    ("batch_bytes", "4MiB", "batch_bytes", 4 * 1024**2),
     ("batch_wait", "250ms", "batch_wait_s", 0.25),
     ("partition_idle", "1h", "partition_idle_s", 3600.0),
     ("gates", "gates.yaml", "gates", Path("gates.yaml")),
+    ("quotas", "quotas.yaml", "quotas", Path("quotas.yaml")),
     ("idempotent_producer", "false", "idempotent_producer", False),
+    ("dead_letter_limit", "0.9", "dead_letter_limit", 0.9),
+    ("dead_letter_min", "7", "dead_letter_min", 7),
+    ("dead_letter_after", "1h", "dead_letter_after_s", 3600.0),
+    ("drain", "30s", "drain_s", 30.0),
+    ("health", "127.0.0.1:8088", "health", "127.0.0.1:8088"),
     ("log_level", "debug", "log_level", "debug"),
+    ("log_format", "json", "log_format", "json"),
 ]
 
 
 def test_the_table_below_has_every_setting() -> None:
-    assert [field for _, _, field, _ in SETTINGS] == list(Settings.model_fields)
+    secret = {name for key in SECRETS for name in (key, key + "_file")}
+    assert secret < set(Settings.model_fields)
+    assert [field for _, _, field, _ in SETTINGS] == [f for f in Settings.model_fields if f not in secret]
 
 
 @pytest.mark.parametrize(("key", "text", "field", "value"), SETTINGS, ids=[row[0] for row in SETTINGS])
@@ -147,7 +163,7 @@ def test_an_unknown_key_lists_the_known_ones(tmp_path: Path, key: str) -> None:
     with pytest.raises(ConfigError) as caught:
         load_settings({}, file=file, environ={})
     assert str(caught.value).startswith(
-        f"{file}: {key}: unknown key; known keys are batch_size, batch_wait, "
+        f"{file}: {key}: unknown key; known keys are batch_bytes, batch_size, "
     )
 
 
@@ -183,7 +199,7 @@ def test_passwords_are_hidden(text: str, shown: str) -> None:
 
 
 def test_settings_do_not_show_the_password_of_the_store() -> None:
-    settings = load_settings({"store": "http://user:hunter2@host"}, environ={})
+    settings = load_settings({}, environ={"SMIDGEN_STORE": "http://user:hunter2@host"})
     assert settings.store == "http://user:hunter2@host"
     assert "hunter2" not in f"{settings!r} {settings}"
 

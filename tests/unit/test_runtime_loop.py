@@ -17,6 +17,7 @@ from pipeline.model import Outgoing, Record
 from pipeline.runtime.deadletters import DeadLetters
 from pipeline.runtime.loop import StageLoop
 from pipeline.runtime.publisher import Packet
+from pipeline.runtime.refusals import Limit, TooManyDeadLetters
 from pipeline.stages.base import Decoder
 from pipeline.telemetry import Telemetry
 from pipeline.topics import Topics, load_topics
@@ -39,6 +40,7 @@ class FakeMessage:
     partition: int = 0
     key: bytes | None = b"k"
     generation_id: int = 1
+    headers: tuple[tuple[str, bytes], ...] = ()
 
 
 @dataclass
@@ -116,7 +118,14 @@ class FakeMembership:
 class Bench:
     """A loop with everything around it faked; ``log`` is the order in which things happened."""
 
-    def __init__(self, *, inputs: Mapping[str, Decoder] | None = None, topics: Topics = TOPICS) -> None:
+    def __init__(
+        self,
+        *,
+        inputs: Mapping[str, Decoder] | None = None,
+        topics: Topics = TOPICS,
+        limit: Limit = Limit(),  # noqa: B008 - frozen
+    ) -> None:
+        self.now = 0.0
         self.log: list[str] = []
         self.failures: list[BaseException] = []
         self.stage = FakeStage(self.log)
@@ -124,15 +133,18 @@ class Bench:
             self.stage.inputs = inputs
         self.publisher = FakePublisher(self.log)
         self.membership = FakeMembership()
+        self.telemetry = Telemetry("fake")
         self.loop = StageLoop(
             self.stage,
             topics,
             self.membership,
             self.publisher,
             DeadLetters(self.publisher, topics, "fake", lambda: 1_700_000_000.0),
-            Telemetry("fake"),
+            self.telemetry,
             on_failure=self.failures.append,
+            limit=limit,
             first_retry_s=0.001,
+            monotonic=lambda: self.now,
         )
 
     def event(self, offset: int, value: bytes | None = b"x", **place: Any) -> FakeEvent:
@@ -398,3 +410,148 @@ def test_parts_of_a_scan_hold_the_acknowledgement_of_what_follows() -> None:
 
     drive(scenario())
     assert bench.log[3:] == ["handle [2]", "settled", "ack 0/0", "ack 0/1", "ack 0/2"]
+
+
+def test_a_broken_deploy_stops_it_with_one_line_and_leaves_the_rest_on_the_topic(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bench = Bench(limit=Limit(share=0.5, least=4, after_s=60.0, sources=2))
+
+    def batch(first: int) -> list[FakeEvent]:
+        return [bench.event(first, b"", key=b"shop/h"), bench.event(first + 1, b"", key=b"cart/h")]
+
+    async def scenario() -> None:
+        for number in range(4):
+            await bench.run(batch(2 * number))
+            bench.now += 30.0
+
+    with caplog.at_level(logging.ERROR):
+        drive(scenario())
+    assert [line for line in bench.log if line.startswith("ack")] == [f"ack 0/{n}" for n in range(4)]
+    assert len(bench.publisher.packets) == 4, "what is not acknowledged is no dead letter either"
+    assert [type(failure) for failure in bench.failures] == [TooManyDeadLetters]
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        "fake: stopping, most of profiles is bad: 2 of 2 sources (shop, cart) send nothing usable: "
+        "6 messages refused; the last one: empty message. Nothing of this batch is acknowledged; see "
+        "dead_letter_limit"
+    )
+    assert record.exc_info is None
+    assert bench.loop.bad_sources == {"profiles": 2}
+
+
+def test_a_flood_from_one_source_is_dead_letters_and_no_more() -> None:
+    bench = Bench(limit=Limit(share=0.5, least=4, after_s=60.0, sources=2))
+
+    async def scenario() -> None:
+        for number in range(20):
+            bad = [bench.event(10 * number + n, b"", key=b"hostile/h") for n in range(9)]
+            await bench.run([*bad, bench.event(10 * number + 9, b"x", key=b"shop/h")])
+            bench.now += 30.0
+
+    drive(scenario())
+    assert not bench.failures
+    assert len(bench.publisher.packets) == 180
+    assert len([line for line in bench.log if line.startswith("ack")]) == 200
+
+
+REPLAY = "0123456789abcdef0123456789abcdef"
+
+
+def replayed(bench: Bench, offset: int, number: int, replay: str = REPLAY) -> FakeEvent:
+    return bench.event(offset, headers=(("replay", f"{replay}/{number}".encode()),))
+
+
+def test_replayed_letters_are_handled_apart_and_copies_in_a_batch_once() -> None:
+    bench = Bench()
+    other = REPLAY[::-1]
+    batch = [
+        bench.event(0),
+        replayed(bench, 1, 0),
+        replayed(bench, 2, 1),
+        replayed(bench, 3, 0),
+        replayed(bench, 4, 0, other),
+        bench.event(5),
+    ]
+    drive(bench.run(batch))
+    assert bench.log == [
+        "assigned profiles [0, 1]",
+        *("handle [0, 5]", "settled", "handle [1, 2]", "settled", "handle [4]", "settled"),
+        *(f"ack 0/{offset}" for offset in range(6)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("header", "reason"),
+    [
+        pytest.param(b"", "should be an id and a number", id="empty"),
+        pytest.param(b"abc/1", "should be an id and a number", id="short id"),
+        pytest.param(REPLAY.encode() + b"/-1", "should be an id and a number", id="negative"),
+        pytest.param(REPLAY.encode() + b"/" + b"9" * 19, "should be an id and a number", id="beyond 64 bits"),
+    ],
+)
+def test_a_forged_replay_is_a_bad_message(header: bytes, reason: str) -> None:
+    bench = Bench()
+    drive(bench.run([bench.event(0, headers=(("replay", header),))]))
+    assert f"header replay: {reason}" in dict(bench.publisher.packets[0].headers)["reason"].decode()
+
+
+def test_many_replays_in_a_batch_are_refused_beyond_a_bound() -> None:
+    bench = Bench()
+    drive(bench.run([replayed(bench, offset, 0, f"{offset:032x}") for offset in range(12)]))
+    assert len(bench.publisher.packets) == 4
+    assert len([line for line in bench.log if line.startswith("handle")]) == 8
+
+
+def test_a_letter_of_a_replayed_letter_says_so() -> None:
+    bench = Bench()
+    drive(bench.run([bench.event(0, b"", headers=(("replayed-from", b"2/17"), ("other", None)))]))
+    assert dict(bench.publisher.packets[0].headers)["replayed-from"] == b"2/17"
+
+
+def test_it_tells_how_long_a_call_takes_and_counts_batches() -> None:
+    bench = Bench()
+    release = threading.Event()
+    bench.stage.outcomes = [lambda: release.wait(5)]
+
+    async def scenario() -> None:
+        assert bench.loop.call_s == 0.0
+        running = asyncio.ensure_future(bench.run([bench.event(0)]))
+        while "handle [0]" not in bench.log:
+            await asyncio.sleep(0.001)
+        bench.now = 42.0
+        assert bench.loop.call_s == 42.0
+        release.set()
+        await running
+        assert bench.loop.call_s == 0.0
+
+    drive(scenario())
+    counted = {name: value for name, _, value in bench.telemetry.samples()}
+    assert counted["messages_total"] == 1
+    assert (counted["batch_seconds_count"], counted["batch_seconds_sum"]) == (1, 42.0)
+
+
+def test_dead_letters_are_told_once_in_a_while_with_their_place(caplog: pytest.LogCaptureFixture) -> None:
+    def refuse(value: bytes | None) -> str:
+        raise InvalidMessage("name: odd line\nbreak")
+
+    bench = Bench(inputs={"profiles": refuse})
+
+    async def scenario() -> None:
+        for number in range(4):
+            await bench.run([bench.event(number, key=b"shop/h"), bench.event(10 + number, key=b"shop/h")])
+            bench.now += 25.0
+
+    with caplog.at_level(logging.WARNING):
+        drive(scenario())
+    assert [record.getMessage() for record in caplog.records] == [
+        "fake: 2 dead letters; the last one: profiles partition 0 offset 10: name: odd line\ufffdbreak",
+        "fake: 6 dead letters; the last one: profiles partition 0 offset 13: name: odd line\ufffdbreak",
+    ]
+    assert (
+        caplog.records[1].__dict__.items()
+        >= {
+            **{"stage": "fake", "service": "shop", "topic": "profiles", "partition": 0, "offset": 13},
+            "dead_letters": 6,
+        }.items()
+    )

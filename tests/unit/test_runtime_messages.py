@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from pipeline.broker import bootstrap_servers
 from pipeline.commands.events import describe
 from pipeline.errors import ConfigError
 from pipeline.runtime.admin import Actual, drift
 from pipeline.runtime.deadletters import DeadLetters, Rejected
-from pipeline.runtime.identity import bootstrap_servers
 from pipeline.runtime.publisher import Packet, partition_of
 from pipeline.telemetry import RepeatFilter, Telemetry
 from pipeline.topics import load_topics

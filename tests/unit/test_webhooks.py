@@ -21,11 +21,12 @@ from agents.webhooks import deployments, server
 from agents.webhooks.mapping import ServiceMap, Source, load_service_map
 from agents.webhooks.receiver import Answer, Receiver
 from agents.webhooks.sending import ConfirmedSender
-from agents.webhooks.server import is_loopback, make_app
+from agents.webhooks.server import make_app
 from agents.webhooks.signatures import github_signed, gitlab_signed
 from pipeline.codec.inputs import decode_change
 from pipeline.errors import BrokerUnavailable, ConfigError, InvalidMessage
 from pipeline.model import Change, Outgoing
+from pipeline.security import is_loopback
 from tests.repositories import Work
 from tests.unit.test_webhooks_payloads import (
     B,

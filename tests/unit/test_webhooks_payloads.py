@@ -285,3 +285,9 @@ def test_any_value_in_any_field_is_read_or_named(
 )
 def test_times_of_every_spelling(spelt: str | float) -> None:
     assert moment({"at": spelt}, "missing", "at") == 1_700_000_000.0
+
+
+def test_a_time_of_a_million_spaces_is_no_time() -> None:
+    """To look for an offset at every one of them took the square of their number."""
+    with pytest.raises(InvalidMessage, match="at: longer than 64 characters"):
+        moment({"at": "2023-11-14" + " " * 1_000_000 + "x"}, "at")

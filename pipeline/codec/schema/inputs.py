@@ -7,9 +7,11 @@ from typing import Annotated, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict  # pydantic cannot read typing.TypedDict before Python 3.12
 
-from pipeline.codec.inputs import MAX_CONTENT, MAX_COUNT
+from pipeline.codec.inputs import MAX_CONTENT, MAX_COUNT, MAX_FRAME, MAX_METRIC
 from pipeline.codec.schema.types import Count, Moment, Name, ServiceName, ShortName, Text, documented
 from pipeline.model import AnnotationKind
+
+MetricValue = Annotated[float, Field(ge=-MAX_METRIC, le=MAX_METRIC)]
 
 
 @documented
@@ -31,13 +33,14 @@ class Profile(TypedDict):
     start: Moment
     end: Moment
     """At or after the start, by at most a day."""
-    frames: list[Text]
-    """Names of subroutines."""
+    frames: list[Annotated[str, Field(max_length=MAX_FRAME)]]
+    """Names of subroutines; what is longer than a series' name is cut, with a hash of the whole."""
     stacks: list[list[Count]]
     """From the root to the leaf, as indexes into frames."""
     counts: list[Annotated[int, Field(ge=0, le=MAX_COUNT)]]
-    """How many samples had each stack: as many numbers as there are stacks."""
+    """How many samples had each stack: as many numbers as there are stacks, together within the maximum."""
     annotations: NotRequired[list[Annotation] | None]
+    """At most 16 of one frame."""
     release: NotRequired[Text]
     """What runs on the host, such as a commit."""
     labels: NotRequired[dict[str, str]]
@@ -49,7 +52,7 @@ class MetricPoints(TypedDict):
 
     service: ServiceName
     metric: ShortName
-    points: Annotated[list[tuple[Moment, float]], Field(min_length=1)]
+    points: Annotated[list[tuple[Moment, MetricValue]], Field(min_length=1)]
     """Pairs of time and value."""
     setup: NotRequired[bool]
     """Marks a metric that explains but is never judged itself."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NotRequired
+from typing import Annotated, NotRequired
 
+from pydantic import Field
 from typing_extensions import TypedDict  # pydantic cannot read typing.TypedDict before Python 3.12
 
+from pipeline.codec.scans import MAX_PARTS
 from pipeline.codec.schema.types import Count, Moment, Name, Text, documented
 from pipeline.model import DomainFinding, MetricKind, RegressionKind
 
@@ -116,4 +118,4 @@ class Scan(TypedDict):
     joined: NotRequired[list[Joined] | None]
     """What belongs to regressions of earlier scans; also among the dropped."""
     part: NotRequired[Count]
-    parts: NotRequired[Count]
+    parts: NotRequired[Annotated[int, Field(ge=0, le=MAX_PARTS)]]

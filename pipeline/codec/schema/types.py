@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, WithJsonSchema, with_config
 
-from pipeline.codec.fields import EARLIEST_S, LATEST_S, MAX_NAME
+from pipeline.codec.fields import EARLIEST_S, LATEST_S, MAX_INTEGER, MAX_NAME
 
 documented = with_config(ConfigDict(use_attribute_docstrings=True))
 """Takes the string below a field for its description."""
@@ -19,7 +19,7 @@ ShortName = Annotated[str, Field(min_length=1, max_length=400)]
 
 Text = Annotated[str, Field(max_length=MAX_NAME)]
 
-Count = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
 
 Moment = Annotated[
     float | str,

@@ -1,0 +1,159 @@
+"""``smidgen bench faults``: nothing lost, nothing doubled, whatever strikes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import click
+import orjson
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from loadgen.bench.faults.ending import ended_in_order
+from pipeline.errors import ConfigError
+from pipeline.units import parse_duration_s
+
+
+def _duration(_context: click.Context, _parameter: click.Parameter, value: str | None) -> float | None:
+    if value is None:
+        return None
+    try:
+        return parse_duration_s(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+@click.command()
+@click.option(
+    "--faults", "names", metavar="NAME,...", help="Only these; default: all that the broker allows."
+)
+@click.option("--kills", type=click.IntRange(min=1), help="Strikes of each fault; default: its own number.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of all draws.")
+@click.option(
+    "--broker",
+    type=click.Choice(["embedded", "kafka", "kafka3"]),
+    default="embedded",
+    show_default=True,
+    help="The embedded broker, or Apache Kafka with one or three brokers (needs Java and Maven).",
+)
+@click.option(
+    "--outage",
+    callback=_duration,
+    metavar="DURATION",
+    help="How long store or broker stay away, such as 10m.",
+)
+@click.option("--stages", metavar="STAGE,...", help="Strike only these stages; default: all.")
+@click.option("--malformed", type=click.IntRange(min=1), help="How many malformed messages are sent.")
+@click.option("--former", metavar="REVISION", help="Commit of the version to roll from.")
+@click.option(
+    "--logs", type=click.Path(path_type=Path, file_okay=False), help="Folder for the logs of what failed."
+)
+@click.option("--list", "listing", is_flag=True, help="List the faults and end.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a fault, as they end.")
+def faults(
+    names: str | None,
+    kills: int | None,
+    seed: int,
+    broker: str,
+    outage: float | None,
+    stages: str | None,
+    malformed: int | None,
+    former: str | None,
+    logs: Path | None,
+    listing: bool,
+    as_json: bool,
+) -> int:
+    """Strike the running stages with faults, and compare counts and events with an undisturbed run.
+
+    Each fault has a broker, a store and worker processes of its own, fed by an agent's publisher with a
+    simulated service. Nothing may be lost and nothing doubled: every count of samples, subroutines and
+    stacks must be as sent, every event as a backtest of the same data tells it. The exit code is 1 if
+    anything differs. docs/faults.md says what each fault is.
+    """
+    from loadgen.bench.faults.catalogue import CATALOGUE
+    from loadgen.bench.faults.former import FORMER
+    from loadgen.bench.faults.rig import STAGES
+    from loadgen.bench.faults.run import Options, Outcome, run_fault
+
+    if listing:
+        for name, fault in CATALOGUE.items():
+            only = f" (only when named: {fault.open_case})" if fault.open_case else ""
+            click.echo(f"{name:15} {fault.about}{only}")
+        return 0
+    chosen = _chosen("--faults", names, list(CATALOGUE))
+    if names is None:
+        chosen = [name for name in chosen if not CATALOGUE[name].open_case]
+    options = Options(
+        broker=broker,  # type: ignore[arg-type]
+        seed=seed,
+        outage_s=outage,
+        stages=tuple(_chosen("--stages", stages, STAGES)),
+        malformed=malformed,
+        former=former or FORMER,
+        keep=logs,
+    )
+    console = Console(stderr=True)
+    outcomes: list[Outcome] = []
+    with ended_in_order(), _progress(console) as progress:
+        for name in chosen:
+            task = progress.add_task(name, total=1.0, doing="")
+            outcome = run_fault(name, CATALOGUE[name].planned(kills), options, partial(_show, progress, task))
+            progress.remove_task(task)
+            outcomes.append(outcome)
+            if as_json:
+                click.echo(orjson.dumps(outcome.to_json()).decode())
+            elif outcome.failure:
+                click.echo(f"{name}: {outcome.failure}", err=True)
+    if not as_json:
+        Console().print(_table(outcomes))
+    return 0 if all(outcome.passed for outcome in outcomes) else 1
+
+
+def _chosen(flag: str, names: str | None, known: Sequence[str]) -> list[str]:
+    if names is None:
+        return list(known)
+    chosen = [name.strip() for name in names.split(",") if name.strip()]
+    for name in chosen:
+        if name not in known:
+            raise ConfigError(f"{flag}: no {name!r}; there are {', '.join(known)}")
+    if not chosen:
+        raise ConfigError(f"{flag}: names none")
+    return chosen
+
+
+def _progress(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[doing]}"),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+
+
+def _show(progress: Progress, task: TaskID, doing: str, share: float) -> None:
+    progress.update(task, completed=share, doing=doing)
+
+
+def _table(outcomes: Sequence[Outcome]) -> Table:  # type: ignore[name-defined]  # noqa: F821
+    table = Table("fault", "strikes", "samples", "wrong counts", "lost", "doubled", "events", "missing")
+    for name in ("too many", "altered", "copies", "recovery", "seconds", ""):
+        table.add_column(name)
+    for one in outcomes:
+        if one.skipped:
+            table.add_row(one.fault, *[""] * 12, f"left out: {one.skipped}")
+            continue
+        found = one.differences
+        figures = [found.counts, found.lost, found.doubled] if found else ["?"] * 3
+        told = [found.missing, found.unexpected, found.altered] if found else ["?"] * 3
+        table.add_row(
+            *(one.fault, str(one.strikes), f"{one.samples:,}", *map(str, figures), str(one.events)),
+            *(*map(str, told), str(one.copies), f"{one.recovery_s:.1f} s", f"{one.seconds:.0f}"),
+            "ok" if one.passed else "FAILED",
+        )
+    return table

@@ -1,0 +1,68 @@
+"""A file system that is small enough to be filled; it needs the right to mount one."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from pipeline.errors import ConfigError
+
+SIZE_MB = 400
+_CHUNK = b"\0" * (1 << 20)
+
+
+class SmallDisk:
+    """A tmpfs of ``SIZE_MB`` for as long as the ``with`` block runs.
+
+    Raises:
+        ConfigError: this user may not mount one.
+    """
+
+    def __enter__(self) -> Self:
+        self._folder = tempfile.TemporaryDirectory(prefix="smidgen-disk-")
+        self.path = Path(self._folder.name)
+        command = ["mount", "-t", "tmpfs", "-o", f"size={SIZE_MB}m", "tmpfs", os.fspath(self.path)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+        except FileNotFoundError:
+            self._folder.cleanup()
+            raise ConfigError("there is no mount here") from None
+        if done.returncode:
+            self._folder.cleanup()
+            raise ConfigError(f"a small file system cannot be mounted here: {done.stderr.strip()}")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        subprocess.run(["umount", "-l", os.fspath(self.path)], capture_output=True, check=False)
+        self._folder.cleanup()
+
+    @property
+    def _filler(self) -> Path:
+        return self.path / "filler"
+
+    def fill(self) -> None:
+        """Leave no byte free."""
+        with self._filler.open("ab", buffering=0) as file:
+            for chunk in (_CHUNK, _CHUNK[:4096]):
+                while self._written(file.fileno(), chunk):
+                    pass
+
+    def free(self) -> None:
+        """Make room again."""
+        self._filler.unlink(missing_ok=True)
+
+    @staticmethod
+    def _written(descriptor: int, chunk: bytes) -> bool:
+        try:
+            return os.write(descriptor, chunk) > 0
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            return False

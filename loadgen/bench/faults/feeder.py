@@ -1,0 +1,109 @@
+"""Publishes a load as an agent does, window after window, at the pace that it is told."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from agents.broker import Connection, quiet_client
+from agents.buffer import Buffer
+from agents.publisher import Delivery, Publisher
+from pipeline.config import Settings
+from pipeline.errors import SmidgenError
+from pipeline.model import Outgoing
+from pipeline.topics import Topics
+
+_TICK_S = 0.05
+_CLOSE_S = 900.0
+_BUFFER = 1 << 30
+
+
+class Feeder:
+    """A thread that hands batch after batch to an agent's publisher, evenly over ``seconds``.
+
+    ``allow`` bounds how much may be sent, as a share: so a load lasts as long as what is done to it.
+    """
+
+    def __init__(
+        self, batches: Sequence[Sequence[Outgoing]], settings: Settings, topics: Topics, *, seconds: float
+    ) -> None:
+        self._batches = batches
+        self._gap_s = seconds / max(1, len(batches))
+        self._buffer = Buffer(max_messages=_BUFFER, max_bytes=_BUFFER)
+        quiet_client(settings)
+        self._publisher = Publisher(lambda: Connection.open(settings, topics), self._buffer)
+        self._allowed = 1.0
+        self._stop = threading.Event()
+        self._paused = threading.Event()
+        self._thread = threading.Thread(target=self._feed, daemon=True)
+        self.offered = 0
+        self.delivery: Delivery | None = None
+
+    @property
+    def share(self) -> float:
+        """How much of the load was handed over."""
+        return self.offered / max(1, len(self._batches))
+
+    @property
+    def done(self) -> bool:
+        """Whether everything was handed over and has been taken."""
+        return self.offered == len(self._batches) and not self._buffer.waiting.messages
+
+    def allow(self, share: float) -> None:
+        """Let so much of the load be sent from now on."""
+        self._allowed = share
+
+    def pause(self, timeout_s: float) -> None:
+        """Send nothing more, and wait until all that was handed over is confirmed."""
+        self._paused.set()
+        deadline = time.monotonic() + timeout_s
+        while self._buffer.waiting.messages and time.monotonic() < deadline:
+            time.sleep(_TICK_S)
+        time.sleep(0.5)  # the last one is no longer in the buffer while it is under way
+
+    def resume(self) -> None:
+        """Go on."""
+        self._paused.clear()
+
+    def finish(self) -> Delivery:
+        """Wait until everything is confirmed, and check that nothing was dropped.
+
+        Raises:
+            SmidgenError: the broker did not take it all.
+        """
+        self._thread.join()
+        self.delivery = self._publisher.close(_CLOSE_S)
+        lost = self.delivery.dropped.messages + self.delivery.unsent.messages
+        if lost and not self._stop.is_set():
+            raise SmidgenError(f"faults: {lost} messages of the load were not published")
+        return self.delivery
+
+    def __enter__(self) -> Self:
+        self._publisher.start()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+        if self.delivery is None:
+            self._publisher.close(0.0)
+
+    def _feed(self) -> None:
+        due = time.monotonic()
+        for number, batch in enumerate(self._batches):
+            while time.monotonic() < due or self._held(number):
+                if self._stop.wait(_TICK_S):
+                    return
+            for message in batch:
+                self._publisher.offer(message)
+            self.offered = number + 1
+            due = max(due + self._gap_s, time.monotonic() - 10 * self._gap_s)
+
+    def _held(self, number: int) -> bool:
+        return self._paused.is_set() or number >= self._allowed * len(self._batches)

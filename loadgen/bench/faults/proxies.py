@@ -1,0 +1,220 @@
+"""What stands between the workers and what they talk to, and fails on demand."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.client
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Literal, Self
+from urllib.parse import unquote_plus, urlsplit
+
+StoreFault = Literal["refused", "lost", "slow"]
+"""Answer 503 without doing it; do it and drop the answer; do it after a while."""
+
+Decide = Callable[[bool], StoreFault | None]
+"""Told whether a request is an INSERT, says what happens to it."""
+
+_HOP_HEADERS = frozenset({"content-length", "transfer-encoding", "connection", "host", "expect"})
+_FORWARD_S = 120.0
+_CHUNK = 1 << 16
+
+
+class StoreProxy:
+    """An HTTP proxy in front of the store; ``decide`` may be set at any moment.
+
+    Its address stays the same while the store behind it is restarted, which may move it to another port.
+    """
+
+    def __init__(self, upstream: str, slow_s: float = 3.0) -> None:
+        self.upstream = upstream
+        self.slow_s = slow_s
+        self.decide: Decide = lambda _insert: None
+        self.faults = 0
+        self.url = ""
+        self._lock = threading.Lock()
+
+    def chosen(self, insert: bool) -> StoreFault | None:
+        """Decide on a request, and count it if something happens to it."""
+        with self._lock:
+            fault = self.decide(insert)
+            self.faults += fault is not None
+            return fault
+
+    def __enter__(self) -> Self:
+        self._server = _Server(("127.0.0.1", 0), _handler(self))
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of clients that are gone: they are killed here all the time."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
+
+def _handler(proxy: StoreProxy) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self._pass(b"")
+
+        def do_POST(self) -> None:
+            self._pass(self._body())
+
+        def _body(self) -> bytes:
+            if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
+                return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            body = b""
+            while size := int(self.rfile.readline(), 16):
+                body += self.rfile.read(size)
+                self.rfile.readline()
+            self.rfile.readline()
+            return body
+
+        def _pass(self, body: bytes) -> None:
+            fault = proxy.chosen("INSERT INTO" in unquote_plus(self.path) or b"INSERT INTO" in body[:500])
+            if fault == "refused":
+                return self._answer(503, [], b"busy")
+            if fault == "slow":
+                time.sleep(proxy.slow_s)
+            try:
+                status, headers, content = self._forward(body)
+            except (OSError, http.client.HTTPException):  # the store is away: so is its answer
+                self.close_connection = True
+                return None
+            if fault == "lost":
+                self.close_connection = True
+                return None
+            return self._answer(status, headers, content)
+
+        def _forward(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+            where = urlsplit(proxy.upstream)
+            connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=_FORWARD_S)
+            try:
+                kept = {k: v for k, v in self.headers.items() if k.lower() not in _HOP_HEADERS}
+                connection.request(self.command, self.path, body or None, kept)
+                answer = connection.getresponse()
+                return answer.status, answer.getheaders(), answer.read()
+            finally:
+                connection.close()
+
+        def _answer(self, status: int, headers: Sequence[tuple[str, str]], content: bytes) -> None:
+            self.send_response_only(status)
+            for name, value in headers:
+                if name.lower() not in _HOP_HEADERS:
+                    self.send_header(name, value)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            with contextlib.suppress(OSError):  # whoever asked was killed
+                self.wfile.write(content)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    return Handler
+
+
+class BrokerProxy:
+    """A TCP proxy that can fall silent: connections stay open, and nothing passes in either direction.
+
+    What had not passed when ``open_again`` is called is dropped with its connection, so that no request
+    arrives that its sender has long given up.
+    """
+
+    def __init__(self, port: int) -> None:
+        self._upstream = port
+        self.port = 0
+        self._passing = threading.Event()
+        self._passing.set()
+        self._ready = threading.Event()
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._ready.wait()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._loop is not None
+        assert self._stop is not None
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+    def point_to(self, port: int) -> None:
+        """Send new connections to another port."""
+        self._upstream = port
+
+    def fall_silent(self) -> None:
+        """Let nothing pass from now on."""
+        self._passing.clear()
+
+    def open_again(self) -> None:
+        """Drop what is connected and let new connections pass."""
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(self._drop)
+        self._passing.set()
+
+    def _drop(self) -> None:
+        for writer in list(self._writers):
+            writer.transport.abort()
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.port = server.sockets[0].getsockname()[1]
+        self._ready.set()
+        await self._stop.wait()
+        self._drop()
+        server.close()
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
+        try:
+            while not self._passing.is_set():  # connected, as far as the client can tell
+                await asyncio.sleep(0.1)
+            other_reader, other_writer = await asyncio.open_connection("127.0.0.1", self._upstream)
+        except OSError:
+            writer.transport.abort()
+            self._writers.discard(writer)
+            return
+        self._writers.add(other_writer)
+        try:
+            await asyncio.gather(self._pump(reader, other_writer), self._pump(other_reader, writer))
+        finally:
+            for one in (writer, other_writer):
+                one.transport.abort()
+                self._writers.discard(one)
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while data := await reader.read(_CHUNK):
+                while not self._passing.is_set():
+                    await asyncio.sleep(0.1)
+                    if writer.transport.is_closing():
+                        return
+                writer.write(data)
+                await writer.drain()
+            writer.transport.abort()

@@ -1,0 +1,205 @@
+"""Everything that a load runs through: broker, store, proxies, workers, and an eye on all of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pipeline
+from loadgen.bench.faults.brokers import Broker, BrokerKind, make_broker
+from loadgen.bench.faults.feeder import Feeder
+from loadgen.bench.faults.load import STACK_WINDOW_S, WINDOW_S, Load, workload_file
+from loadgen.bench.faults.proxies import StoreProxy
+from loadgen.bench.faults.watch import INPUTS, View, Watcher
+from loadgen.bench.faults.workers import Supervisor
+from pipeline.config import Settings
+from pipeline.embedded.stack import EmbeddedStore
+from pipeline.errors import SmidgenError
+from pipeline.storage.connect import open_store
+from pipeline.storage.interface import Store
+from pipeline.topics import load_topics
+
+STAGES = ("aggregate", "detect", "filter", "dedup", "rootcause")
+CODE = Path(pipeline.__file__).parents[1]
+"""The folder that the running version is imported from."""
+
+READY_S = 180.0
+STUCK_S = 240.0
+"""Far longer than anything takes that goes on by itself: sessions, rebalances, pauses between attempts."""
+
+_POLL_S = 0.6  # longer than the watcher needs for a look
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a rig is made of."""
+
+    broker: BrokerKind = "embedded"
+    proxied: bool = False
+    """Whether workers and agents reach the broker through a proxy."""
+    code: Path = CODE
+    clocks: tuple[float, ...] = ()
+    """Seconds by which the clocks of the workers are ahead, in turn."""
+    data: Path | None = None
+    """Folder for the store's tables; one in the rig's own unless given."""
+    aggregates: int = 2
+
+
+class Rig:
+    """Real stages, each a process of its own, fed by an agent's publisher."""
+
+    def __init__(self, setup: Setup, load: Load, *, seconds: float) -> None:
+        self.setup = setup
+        self.load = load
+        self._seconds = seconds
+        self._running = ExitStack()
+        self._looked = View(0.0, {}, {})
+
+    def __enter__(self) -> Self:
+        try:
+            self._start()
+        except BaseException:
+            self._running.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._running.close()
+
+    def _start(self) -> None:
+        enter = self._running.enter_context
+        self.folder = Path(enter(tempfile.TemporaryDirectory(prefix="smidgen-faults-")))
+        self.topics = load_topics()
+        self.broker: Broker = enter(make_broker(self.setup.broker, proxied=self.setup.proxied))
+        self._smidgen("topics", "apply", "--broker", self.broker.url)
+        self._data = self.setup.data or self.folder / "data"
+        self.embedded = EmbeddedStore(self._data)
+        self._running.callback(lambda: self.embedded.stop())
+        self.embedded.start()
+        self.proxy: StoreProxy = enter(StoreProxy(self.embedded.url))
+        self._smidgen("store", "migrate", "--store", self.embedded.url)
+        (self.folder / "workload.yaml").write_text(workload_file())
+        logs = self.folder / "logs"
+        logs.mkdir()
+        self.supervisor = enter(Supervisor(logs))
+        for number, (name, stage) in enumerate(self._crew()):
+            clocks = self.setup.clocks or (0.0,)
+            self.add_worker(name, stage, code=self.setup.code, clock_ahead_s=clocks[number % len(clocks)])
+        self.watcher = enter(Watcher(self.broker.url, self.topics))
+        self.wait(self.supervisor.ready, READY_S, "the workers to get their partitions")
+        settings = Settings(broker=self.broker.url, idempotent_producer=self.broker.idempotent)
+        self.feeder: Feeder = enter(Feeder(self.load.batches, settings, self.topics, seconds=self._seconds))
+
+    def _crew(self) -> list[tuple[str, str]]:
+        first = [(f"aggregate-{number + 1}", "aggregate") for number in range(self.setup.aggregates)]
+        return [*first, *((stage, stage) for stage in STAGES[1:])]
+
+    def add_worker(self, name: str, stage: str, *, code: Path = CODE, clock_ahead_s: float = 0.0) -> None:
+        """Start one worker more."""
+        arguments = [
+            *("--broker", self.broker.url, "--store", self.proxy.url),
+            *("--workloads", str(self.folder / "workload.yaml")),
+            *("--window", f"{WINDOW_S:g}s", "--stack-window", f"{STACK_WINDOW_S:g}s"),
+            *("--batch-size", "50", "--batch-wait", "200ms"),
+        ]
+        if not self.broker.idempotent:
+            arguments.append("--no-idempotent-producer")
+        self.supervisor.add(name, stage, arguments, code, clock_ahead_s=clock_ahead_s)
+
+    def wait(self, condition: Callable[[], bool], seconds: float, what: str) -> None:
+        """Wait for a condition.
+
+        Raises:
+            SmidgenError: it did not hold in time.
+        """
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > deadline:
+                raise SmidgenError(f"faults: waited {seconds:g} s in vain for {what}\n{self.state()}")
+            time.sleep(_POLL_S)
+
+    def wait_drained(self) -> None:
+        """Wait until every stage is done with everything, for as long as any of them moves.
+
+        Raises:
+            SmidgenError: nothing moved for STUCK_S.
+        """
+        moved, before = time.monotonic(), self.watcher.view
+        while not self.drained():
+            view = self.watcher.view
+            if (view.ends, view.committed) != (before.ends, before.committed):
+                moved, before = time.monotonic(), view
+            if time.monotonic() - moved > STUCK_S:
+                raise SmidgenError(f"faults: nothing moved for {STUCK_S:g} s\n{self.state()}")
+            time.sleep(_POLL_S)
+
+    def state(self) -> str:
+        """Return what every worker said last, and how far it is."""
+        lines = [f"watcher: {self.watcher.trouble}"] if self.watcher.trouble else []
+        lines += [f"lag of {stage}: {self.watcher.view.lag(stage)}" for stage in STAGES]
+        for name in self.supervisor.workers:
+            lines += [f"{name}: {line}" for line in self.supervisor.log(name).splitlines()[-3:]]
+        return "\n".join(lines)
+
+    def drained(self) -> bool:
+        """Tell whether everything that was handed over is published and every stage is done with it."""
+        view, before = self.watcher.view, self._looked
+        self._looked = view
+        sent = self.feeder.delivery.published.messages if self.feeder.delivery else 0
+        seen = sum(end for (topic, _), end in view.ends.items() if topic in INPUTS["aggregate"])
+        if not sent or seen < sent or not view.covers(view):
+            return False
+        # Twice: what a stage has just published may not have been seen yet when its offset was.
+        return view.at > before.at and view.ends == before.ends and view.committed == before.committed
+
+    def recovered(self, earlier: View) -> bool:
+        """Tell whether all that was on the topics at an earlier moment has been worked through."""
+        return self.watcher.view.covers(earlier)
+
+    @property
+    def store(self) -> Store:
+        """The store itself, past the proxy; the caller closes it."""
+        return open_store(self.embedded.url)
+
+    def kill_store(self) -> None:
+        """End the store as the kernel would, and start it again on the same folder."""
+        os.kill(self.embedded.pid, signal.SIGKILL)
+        self.embedded.stop()
+        self.start_store()
+
+    def start_store(self) -> None:
+        """Start the store on its folder, wherever its new address is."""
+        self.embedded = EmbeddedStore(self._data)
+        self.embedded.start()
+        self.proxy.upstream = self.embedded.url
+
+    def signal_store(self, number: signal.Signals) -> None:
+        """Send the store a signal."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.embedded.pid, number)
+
+    def _smidgen(self, *arguments: str) -> None:
+        done = subprocess.run(
+            [sys.executable, "-m", "pipeline", *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=self.setup.code,
+        )
+        if done.returncode:
+            raise SmidgenError(
+                f"faults: smidgen {' '.join(arguments[:2])} failed: {(done.stderr or done.stdout).strip()}"
+            )

@@ -1,0 +1,192 @@
+"""Worker processes under a supervisor, as in production: whatever ends is started again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from pipeline.embedded import tether
+
+_TICK_S = 0.1
+_FIRST_PAUSE_S = 0.5
+_LAST_PAUSE_S = 5.0
+_STEADY_S = 20.0  # one that ran for so long is started again at once
+STOP_S = 30.0
+
+_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+_SHIFTED = """
+import sys, time
+real, by = time.time, float(sys.argv.pop(1))
+time.time = lambda: real() + by  # before anything is loaded that could keep the old one
+from pipeline.cli import main
+main()
+"""
+
+
+@dataclass
+class Worker:
+    """One ``smidgen worker``, however often it was started."""
+
+    name: str
+    stage: str
+    arguments: tuple[str, ...]
+    code: Path
+    clock_ahead_s: float = 0.0
+    wanted: bool = True
+    process: subprocess.Popen[bytes] | None = None
+    started: float = 0.0
+    failures: int = 0
+    next_start: float = 0.0
+    exits: list[int] = field(default_factory=list)
+    """Exit codes of ends that nobody asked for."""
+    expected_end: bool = False
+
+    @property
+    def pid(self) -> int:
+        """The present process id; 0 while it does not run."""
+        return self.process.pid if self.process and self.process.poll() is None else 0
+
+    def command(self) -> list[str]:
+        """Return the command line."""
+        worker = ("worker", self.stage, *self.arguments)
+        if self.clock_ahead_s:
+            return [sys.executable, "-c", _SHIFTED, str(self.clock_ahead_s), *worker]
+        return [sys.executable, "-m", "pipeline", *worker]
+
+
+class Supervisor:
+    """Keeps workers running in a thread of its own; they end with it."""
+
+    def __init__(self, logs: Path) -> None:
+        self._logs = logs
+        self.workers: dict[str, Worker] = {}
+        self._lock = threading.RLock()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._supervise, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def add(
+        self, name: str, stage: str, arguments: Sequence[str], code: Path, *, clock_ahead_s: float = 0.0
+    ) -> None:
+        """Start a worker and keep it running."""
+        with self._lock:
+            self.workers[name] = Worker(name, stage, tuple(arguments), code, clock_ahead_s)
+
+    def log(self, name: str) -> str:
+        """Return what a worker has logged, over all its lives."""
+        path = self._logs / f"{name}.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def ready(self) -> bool:
+        """Tell whether every wanted worker has had its partitions once since it was last started."""
+        return all(
+            worker.pid and "ready: " in self.log(name).rpartition(_BANNER)[2]
+            for name, worker in self.workers.items()
+            if worker.wanted
+        )
+
+    def kill(self, name: str) -> bool:
+        """End a worker as the kernel would; False if it does not run."""
+        return self._send(name, signal.SIGKILL)
+
+    def freeze(self, name: str) -> bool:
+        """Stop a worker from running, as a machine that is paused."""
+        return self._send(name, signal.SIGSTOP)
+
+    def thaw(self, name: str) -> None:
+        """Let it run on."""
+        self._send(name, signal.SIGCONT)
+
+    def retire(self, name: str) -> int:
+        """Ask a worker to end, do not start it again, and return its exit code."""
+        worker = self.workers[name]
+        with self._lock:
+            worker.wanted = False
+            worker.expected_end = True
+            process = worker.process
+        if process is None:
+            return 0
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(signal.SIGTERM)
+        try:
+            return process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return process.wait()
+
+    def _send(self, name: str, number: signal.Signals) -> bool:
+        with self._lock:
+            worker = self.workers[name]
+            if not worker.pid:
+                return False
+            worker.expected_end = worker.expected_end or number == signal.SIGKILL
+            worker.process.send_signal(number)  # type: ignore[union-attr]
+            return True
+
+    def _supervise(self) -> None:
+        while not self._stop.wait(_TICK_S):
+            with self._lock:
+                for worker in self.workers.values():
+                    self._look_after(worker)
+        for worker in self.workers.values():
+            self._end(worker)
+
+    def _look_after(self, worker: Worker) -> None:
+        now = time.monotonic()
+        if worker.process is not None and (code := worker.process.poll()) is not None:
+            if not worker.expected_end:
+                worker.exits.append(code)
+                worker.failures = 1 if now - worker.started > _STEADY_S else worker.failures + 1
+                worker.next_start = now + min(_FIRST_PAUSE_S * 2**worker.failures, _LAST_PAUSE_S)
+            worker.process, worker.expected_end = None, False
+        if worker.process is None and worker.wanted and now >= worker.next_start:
+            self._start(worker)
+
+    def _start(self, worker: Worker) -> None:
+        with (self._logs / f"{worker.name}.log").open("ab") as log:
+            log.write(f"{_BANNER}\n".encode())
+            log.flush()
+            worker.process = subprocess.Popen(
+                [sys.executable, "-I", "-S", tether.__file__, str(os.getpid()), *worker.command()],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=worker.code,  # the first place that Python looks for the package
+                env=_environment(),
+                start_new_session=True,
+            )
+        worker.started = time.monotonic()
+
+    def _end(self, worker: Worker) -> None:
+        if worker.process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                worker.process.kill()
+            worker.process.wait()
+
+
+_BANNER = "===== started ====="
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SMIDGEN_", "PYTHON"))}
+    return kept | _ENVIRONMENT | {"PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}

@@ -1,0 +1,186 @@
+"""``smidgen bench soak``: a steady load for long; memory, lag and file handles of every process."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from loadgen.bench.faults.brokers import BrokerKind
+from loadgen.bench.faults.check import Differences, compare
+from loadgen.bench.faults.load import Shape, build_load
+from loadgen.bench.faults.rig import STAGES, Rig, Setup
+from loadgen.bench.trend import Trend, trend
+from pipeline.errors import ConfigError
+from pipeline.model import FloatArray
+
+WINDOW_EVERY_S = 2.0
+EVERY_S = 5.0
+
+TOLERANCE: Mapping[str, float] = {"memory": 0.02, "handles": 1.0, "lag": 60.0}
+"""Rise an hour that does not matter: of memory as a share of its level, handles and messages as they are."""
+
+EXPECTED_TO_GROW = {"memory broker-0": "the embedded broker keeps every record in memory"}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One quantity of one process over time."""
+
+    kind: str  # memory (MB), handles, lag (messages)
+    process: str
+    seconds: FloatArray
+    values: FloatArray
+
+    @property
+    def trend(self) -> Trend:
+        """Judge its slope."""
+        scale = float(np.median(self.values)) if self.kind == "memory" else 1.0
+        return trend(self.seconds, self.values, tolerance=TOLERANCE[self.kind] * scale)
+
+
+@dataclass(frozen=True)
+class Soak:
+    """What came of it."""
+
+    broker: BrokerKind
+    minutes: float
+    messages: int
+    samples: int
+    events: int
+    differences: Differences
+    copies: int
+    exits: dict[str, list[int]]
+    curves: tuple[Curve, ...]
+
+    def judged(self, curve: Curve) -> bool:
+        """Tell whether a curve must be flat: the embedded broker's memory need not."""
+        return not (self.broker == "embedded" and f"{curve.kind} {curve.process}" in EXPECTED_TO_GROW)
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything is flat and nothing differs."""
+        flat = all(curve.trend.flat for curve in self.curves if self.judged(curve))
+        return flat and not self.differences.any and not self.exits
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as one object, without the points of the curves."""
+        return {
+            **{"broker": self.broker, "minutes": self.minutes, "messages": self.messages},
+            **{"samples": self.samples, "events": self.events, "copies": self.copies},
+            **{"differences": asdict(self.differences), "exits": self.exits, "passed": self.passed},
+            "curves": [
+                {"kind": curve.kind, "process": curve.process, **asdict(curve.trend)} for curve in self.curves
+            ],
+        }
+
+
+def run_soak(minutes: float, *, broker: BrokerKind, seed: int, advance: Callable[[str, float], None]) -> Soak:
+    """Feed a steady load for so long, and look at every process meanwhile.
+
+    Raises:
+        ConfigError: this system has no /proc to look at processes in.
+        SmidgenError: something did not start, or did not get done.
+    """
+    if not Path("/proc/self/statm").exists():
+        raise ConfigError("soak: needs /proc, as Linux has it")
+    advance("drawing the load", 0.0)
+    windows = max(60, round(minutes * 60 / WINDOW_EVERY_S))
+    # Regressions throughout: what explains them takes memory of its own.
+    load = build_load(Shape(windows=windows, steps_from=0.1), seed)
+    advance("starting", 0.0)
+    with Rig(Setup(broker=broker), load, seconds=minutes * 60) as rig, Observer(rig) as observer:
+        while rig.feeder.offered < len(load.batches):
+            advance("soaking", rig.feeder.share)
+            time.sleep(1.0)
+        rig.feeder.finish()
+        observer.stop()
+        rig.wait_drained()
+        store = rig.store
+        try:
+            differences, copies = compare(
+                store, load.truth, rig.watcher.events, refused=len(rig.watcher.refused)
+            )
+        finally:
+            store.close()
+        exits = {w.name: list(w.exits) for w in rig.supervisor.workers.values() if w.exits}
+    return Soak(
+        broker,
+        minutes,
+        load.messages,
+        load.truth.samples,
+        len(load.truth.events),
+        differences,
+        copies,
+        exits,
+        observer.curves(),
+    )
+
+
+class Observer:
+    """A thread that looks at the processes of a rig every few seconds."""
+
+    def __init__(self, rig: Rig) -> None:
+        self._rig = rig
+        self._began = time.monotonic()
+        self._points: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._observe, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._stop.set()
+        self._thread.join()
+
+    def curves(self) -> tuple[Curve, ...]:
+        """Return what was seen."""
+        return tuple(
+            Curve(kind, process, *np.array(points).T)
+            for (kind, process), points in sorted(self._points.items())
+            if points
+        )
+
+    def _observe(self) -> None:
+        while not self._stop.wait(EVERY_S):
+            at = time.monotonic() - self._began
+            for name, pid in self._pids().items():
+                try:
+                    memory, handles = memory_mb(pid), len(os.listdir(f"/proc/{pid}/fd"))
+                except (FileNotFoundError, ProcessLookupError):
+                    continue  # ended meanwhile
+                self._points["memory", name].append((at, memory))
+                self._points["handles", name].append((at, float(handles)))
+            for stage in STAGES:
+                self._points["lag", stage].append((at, float(self._rig.watcher.view.lag(stage))))
+
+    def _pids(self) -> dict[str, int]:
+        workers = {name: worker.pid for name, worker in self._rig.supervisor.workers.items()}
+        found = {**workers, **self._rig.broker.pids, "store": self._rig.embedded.pid}
+        return {name: pid for name, pid in found.items() if pid}
+
+
+def memory_mb(pid: int) -> float:
+    """Return the resident memory of a process.
+
+    Raises:
+        FileNotFoundError: it has ended.
+    """
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20

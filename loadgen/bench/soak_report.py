@@ -1,0 +1,115 @@
+"""The command of the soak, its table and its plot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from loadgen.bench.faults.ending import ended_in_order
+from loadgen.bench.soak import Soak
+from pipeline.errors import ConfigError
+
+_UNITS = {"memory": "MB", "handles": "", "lag": "messages"}
+_TITLES = {"memory": "resident memory, MB", "lag": "lag, messages", "handles": "open file handles"}
+
+
+@click.command()
+@click.option("--minutes", type=click.FloatRange(min=5), default=60, show_default=True, help="How long.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of the load.")
+@click.option(
+    "--broker",
+    type=click.Choice(["embedded", "kafka", "kafka3"]),
+    default="embedded",
+    show_default=True,
+    help="The embedded broker, whose memory grows by all that is sent, or Apache Kafka.",
+)
+@click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="SVG or PNG to draw.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def soak(minutes: float, seed: int, broker: str, plot: Path | None, as_json: bool) -> int:
+    """Feed a steady load for long: memory, lag and file handles of every process must stay flat.
+
+    A curve is flat unless the whole 95 % interval of its Theil-Sen slope lies above what does not matter:
+    2 % of its memory an hour, one handle, sixty messages. The first quarter is left out. At the end counts
+    and events are compared as `smidgen bench faults` does it. The exit code is 1 if anything rises or
+    differs.
+    """
+    from loadgen.bench.soak import run_soak
+
+    if plot is not None:
+        _pyplot()
+    console = Console(stderr=True)
+    shown = Progress(console=console, transient=True, disable=not console.is_terminal)
+    with ended_in_order(), shown as progress:
+        task = progress.add_task("soak", total=1.0)
+        found = run_soak(
+            minutes,
+            broker=broker,  # type: ignore[arg-type]
+            seed=seed,
+            advance=lambda doing, share: progress.update(task, description=doing, completed=share),
+        )
+    if plot is not None:
+        draw(found, plot)
+    if as_json:
+        click.echo(orjson.dumps(found.to_json()).decode())
+    else:
+        _print(found)
+    return 0 if found.passed else 1
+
+
+def _print(found: Soak) -> None:
+    table = Table("", "process", "first", "last", "most", "slope an hour", "95 %", "")
+    for curve in found.curves:
+        one = curve.trend
+        verdict = "flat" if one.flat else "RISES" if found.judged(curve) else "rises, as it must"
+        table.add_row(
+            *(f"{curve.kind} {_UNITS[curve.kind]}", curve.process),
+            *(f"{value:.1f}" for value in (one.first, one.last, one.most)),
+            *(f"{one.slope:+.2f}", f"{one.low:+.2f} to {one.high:+.2f}", verdict),
+        )
+    console = Console()
+    console.print(table)
+    different = found.differences
+    console.print(
+        f"{found.messages:,} messages, {found.samples:,} samples, {found.events} events; wrong counts "
+        f"{different.counts}, events missing {different.missing}, too many {different.unexpected}, altered "
+        f"{different.altered}"
+    )
+
+
+def draw(found: Soak, path: Path) -> None:
+    """Draw memory, lag and handles over time, a line for each process."""
+    plt = _pyplot()
+    figure, axes = plt.subplots(3, 1, figsize=(10, 11), sharex=True)
+    for axis, (kind, title) in zip(axes, _TITLES.items(), strict=True):
+        for curve in found.curves:
+            if curve.kind == kind:
+                axis.plot(curve.seconds / 60, curve.values, label=curve.process, linewidth=1)
+        axis.set_title(title, loc="left", fontsize=10)
+        axis.set_ylim(bottom=0)
+        axis.legend(fontsize=7, ncol=2, loc="upper right")
+        axis.grid(alpha=0.3)
+    axes[-1].set_xlabel("minutes")
+    figure.tight_layout()
+    try:
+        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+    except OSError as error:
+        raise ConfigError(f"--plot: {path}: {error.strerror or error}") from None
+    finally:
+        plt.close(figure)
+
+
+def _pyplot() -> Any:
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        raise ConfigError("--plot needs matplotlib, one of the development dependencies") from None
+    mpl.use("svg")
+    import matplotlib.pyplot as plt
+
+    return plt

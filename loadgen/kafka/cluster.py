@@ -1,0 +1,400 @@
+"""One or more brokers of Apache Kafka on loopback, each also a controller (KRaft), to be used and abused."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from loadgen.kafka.jars import Jars, kafka_jars, locked
+from loadgen.kafka.probe import free_ports, known_brokers
+from pipeline.embedded.child import Child
+from pipeline.errors import BrokerUnavailable
+
+_START_TIMEOUT_S = 180.0
+_POLL_S = 0.1
+_ATTEMPTS = 3  # a free port can be taken by someone else before the broker listens on it
+_STOP_TIMEOUT_S = 60.0
+
+_INTERNAL, _CONTROLLER, _CLIENT = "INTERNAL", "CONTROLLER", "CLIENT"
+
+# A broker of tests lives for seconds or minutes: compile little, collect simply, hold little.
+_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xms64m")
+
+
+@dataclass(frozen=True, slots=True)
+class ScramUser:
+    """A user that exists from the first start on; no comma, bracket or equals sign in the password."""
+
+    name: str
+    password: str
+    mechanism: str = "SCRAM-SHA-256"
+
+
+@dataclass(slots=True)
+class _Broker:
+    """One broker: its folder outlives its process."""
+
+    folder: Path
+    ports: dict[str, int]
+    child: Child | None = None
+    starts: int = 0
+    paused: bool = False
+
+    @property
+    def running(self) -> bool:
+        return self.child is not None and self.child.running
+
+    @property
+    def log(self) -> Path:
+        return self.folder / f"server-{self.starts}.log"
+
+
+class KafkaCluster:
+    """Apache Kafka for as long as the ``with`` block runs; brokers are named by their index, from 0.
+
+    A broker's index is its node id too. Its data are in a temporary folder and survive ``kill`` and
+    ``restart``; ``stop`` removes them. Everything listens on ``host`` alone. Its processes end with the
+    thread that started them.
+
+    Args:
+        brokers: how many; each is broker and controller at once.
+        security_protocol: of the listener that ``url`` names: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
+            Brokers talk to each other over a listener of their own, always in plain text.
+        listener_properties: settings of that listener, without the prefix ``listener.name.client.``.
+        properties: further settings of every broker; they win over the ones made here.
+        scram: users to create; for SASL with SCRAM.
+        heap: the Java heap of each broker.
+        jvm: further options of Java.
+        host: a loopback address or name.
+        jars: what to run; default is what ``pom.xml`` names, fetched if need be.
+
+    Raises:
+        ConfigError: Java or Maven is missing, or Kafka cannot be fetched.
+        BrokerUnavailable: a broker did not start; says why.
+    """
+
+    def __init__(
+        self,
+        brokers: int = 1,
+        *,
+        security_protocol: str = "PLAINTEXT",
+        listener_properties: Mapping[str, str] | None = None,
+        properties: Mapping[str, str] | None = None,
+        scram: Sequence[ScramUser] = (),
+        heap: str = "256m",
+        jvm: Sequence[str] = (),
+        host: str = "127.0.0.1",
+        jars: Jars | None = None,
+    ) -> None:
+        self._count = brokers
+        self._protocol = security_protocol
+        self._listener_properties = dict(listener_properties or {})
+        self._extra = dict(properties or {})
+        self._scram = tuple(scram)
+        self._jvm = (*_JVM, f"-Xmx{heap}", *jvm)
+        self._host = host
+        self._jars = jars
+        self._nodes: list[_Broker] = []
+        self._folder: Path | None = None
+
+    @property
+    def url(self) -> str:
+        """Bootstrap servers, comma-separated, of the listener for clients."""
+        return self._servers(_INTERNAL if self._protocol == "PLAINTEXT" else _CLIENT)
+
+    @property
+    def plain_url(self) -> str:
+        """Bootstrap servers of the listener in plain text, whatever clients are asked for."""
+        return self._servers(_INTERNAL)
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The process id of each broker; 0 for one that does not run."""
+        return tuple(node.child.pid if node.child and node.child.running else 0 for node in self._nodes)
+
+    def folder(self, index: int) -> Path:
+        """Return the folder of one broker: ``data`` and a log of each start."""
+        return self._nodes[index].folder
+
+    def log(self, index: int) -> str:
+        """Return what one broker has logged since its last start."""
+        with contextlib.suppress(FileNotFoundError):
+            return self._nodes[index].log.read_text(errors="replace")
+        return ""
+
+    def start(self) -> None:
+        """Start all brokers and wait until they know each other."""
+        self._jars = self._jars or prepared_jars()
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                self._start()
+                return
+            except BrokerUnavailable as error:
+                self.stop()
+                if attempt == _ATTEMPTS or not isinstance(error.__cause__, _PortTaken):
+                    raise
+            except BaseException:
+                self.stop()
+                raise
+
+    def stop(self) -> None:
+        """End all brokers; everything in them is gone."""
+        for index in range(len(self._nodes)):
+            self.kill(index)
+        self._nodes = []
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder = None
+
+    def kill(self, index: int) -> None:
+        """End one broker with SIGKILL, suspended or not."""
+        node = self._nodes[index]
+        if node.running and node.child is not None:
+            os.kill(node.child.pid, signal.SIGKILL)
+        self._collect(node)
+
+    def shut_down(self, index: int) -> None:
+        """End one broker in order: it hands its partitions over first."""
+        node = self._nodes[index]
+        if node.running and node.child is not None:
+            os.kill(node.child.pid, signal.SIGTERM)
+            deadline = time.monotonic() + _STOP_TIMEOUT_S
+            while node.running and time.monotonic() < deadline:
+                time.sleep(_POLL_S)
+        self.kill(index)
+
+    def pause(self, index: int) -> None:
+        """Suspend one broker with SIGSTOP: its connections stay, and nothing is answered."""
+        os.kill(self._pid(index), signal.SIGSTOP)
+        self._nodes[index].paused = True
+
+    def resume(self, index: int) -> None:
+        """Let a suspended broker go on."""
+        os.kill(self._pid(index), signal.SIGCONT)
+        self._nodes[index].paused = False
+
+    def restart(self, *indexes: int) -> None:
+        """Start brokers that have ended, on their data and ports, and wait until the cluster has them again.
+
+        After SIGKILL that takes as long as the cluster needs to take the broker for dead, 9 s by default.
+        Brokers that need each other for a majority must be given together.
+        """
+        for index in indexes:
+            if self._nodes[index].running:
+                raise ValueError(f"broker {index} is still running")
+            self._launch(index)
+        self.wait_ready(*indexes)
+
+    def wait_ready(self, *indexes: int) -> None:
+        """Wait until these brokers (default: all that run) answer and know all brokers that run.
+
+        A suspended broker does not count as running: the others take it for dead after a while.
+
+        Raises:
+            BrokerUnavailable: one of them ended, or does not get there in time.
+        """
+        wanted = self._live()
+        for index in indexes or sorted(wanted):
+            self._wait_known(index, lambda known: wanted <= known, f"Kafka broker {index} is not ready")
+
+    def wait_gone(self, index: int) -> None:
+        """Wait until the brokers that run have taken one that was ended or suspended for dead.
+
+        Raises:
+            BrokerUnavailable: one of them ended, or they do not in time.
+        """
+        for other in sorted(self._live()):
+            self._wait_known(
+                other,
+                lambda known: bool(known - {index}) and index not in known,
+                f"Kafka broker {index} is not gone",
+            )
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _start(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="smidgen-kafka-"))
+        ports = iter(free_ports(self._host, 3 * self._count))
+        for index in range(self._count):
+            folder = self._folder / f"broker-{index}"
+            folder.mkdir()
+            names = (_INTERNAL, _CONTROLLER, _CLIENT)
+            self._nodes.append(_Broker(folder, {name: next(ports) for name in names}))
+        for index, node in enumerate(self._nodes):
+            lines = [f"{key}={value}\n" for key, value in self._properties(index).items()]
+            (node.folder / "server.properties").write_text("".join(lines))
+        self._format()
+        for index in range(self._count):
+            self._launch(index)
+        self.wait_ready(*range(self._count))
+
+    def _live(self) -> set[int]:
+        return {i for i, node in enumerate(self._nodes) if node.running and not node.paused}
+
+    def _wait_known(self, index: int, enough: Callable[[set[int]], bool], failure: str) -> None:
+        """Ask one broker which brokers there are until that is enough."""
+        node = self._nodes[index]
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        while not enough(known_brokers(self._host, node.ports[_INTERNAL])):
+            if not node.running:
+                self._tell_end(index)
+            if time.monotonic() > deadline:
+                raise BrokerUnavailable(f"{failure} after {_START_TIMEOUT_S:g} s")
+            time.sleep(_POLL_S)
+
+    def _properties(self, index: int) -> dict[str, str]:
+        node = self._nodes[index]
+        secured = self._protocol != "PLAINTEXT"
+        protocols = {_INTERNAL: "PLAINTEXT", _CONTROLLER: "PLAINTEXT"}
+        if secured:
+            protocols[_CLIENT] = self._protocol
+        copies = str(min(3, self._count))
+        made = {
+            "process.roles": "broker,controller",
+            "node.id": str(index),
+            "controller.quorum.voters": ",".join(
+                f"{i}@{self._host}:{other.ports[_CONTROLLER]}" for i, other in enumerate(self._nodes)
+            ),
+            "listeners": ",".join(f"{name}://{self._host}:{node.ports[name]}" for name in protocols),
+            "listener.security.protocol.map": ",".join(f"{k}:{v}" for k, v in protocols.items()),
+            "inter.broker.listener.name": _INTERNAL,
+            "controller.listener.names": _CONTROLLER,
+            "log.dirs": os.fspath(node.folder / "data"),
+            "auto.create.topics.enable": "false",
+            "offsets.topic.num.partitions": "6",
+            "offsets.topic.replication.factor": copies,
+            "transaction.state.log.num.partitions": "3",
+            "transaction.state.log.replication.factor": copies,
+            "transaction.state.log.min.isr": "1",
+            "share.coordinator.state.topic.replication.factor": copies,
+            "share.coordinator.state.topic.min.isr": "1",
+            "group.initial.rebalance.delay.ms": "0",  # nobody else is about to start
+            "log.cleaner.dedupe.buffer.size": "2097152",
+        }
+        if secured:
+            prefix = f"listener.name.{_CLIENT.lower()}."
+            made |= {prefix + key: value for key, value in self._listener_properties.items()}
+        return made | self._extra
+
+    def _format(self) -> None:
+        cluster = _cluster_id()
+        users = [
+            part
+            for user in self._scram
+            for part in ("--add-scram", f"{user.mechanism}=[name={user.name},password={user.password}]")
+        ]
+        running = []
+        for node in self._nodes:
+            config = os.fspath(node.folder / "server.properties")
+            tool = ["kafka.tools.StorageTool", "format", "--cluster-id", cluster, "--config", config, *users]
+            command = [*self._java(), *tool]
+            running.append(
+                subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            )
+        outputs = [process.communicate()[0] for process in running]
+        for process, output in zip(running, outputs, strict=True):
+            if process.returncode != 0:
+                reason = _reason(output) or "it said nothing"
+                raise BrokerUnavailable(f"Kafka's storage cannot be formatted: {reason}")
+
+    def _launch(self, index: int) -> None:
+        node = self._nodes[index]
+        self._collect(node)
+        node.starts += 1
+        config = os.fspath(node.folder / "server.properties")
+        node.child = Child([*self._java(node.log), "kafka.Kafka", config])
+        node.child.drain()
+
+    def _java(self, log: Path | None = None) -> list[str]:
+        assert self._jars is not None, "not started"
+        command = [self._jars.java, *self._jvm, *_archive_options(self._jars)]
+        level = "-Dorg.slf4j.simpleLogger.defaultLogLevel=" + ("warn" if log is None else "info")
+        command += [level, "-Dorg.slf4j.simpleLogger.showDateTime=true"]
+        command += ["-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS"]
+        if log is not None:
+            command.append(f"-Dorg.slf4j.simpleLogger.logFile={log}")
+        return [*command, "-cp", self._jars.classpath]
+
+    def _collect(self, node: _Broker) -> None:
+        if node.child is not None:
+            node.child.stop()
+        node.child = None
+        node.paused = False
+
+    def _tell_end(self, index: int) -> None:
+        node = self._nodes[index]
+        words = _reason(self.log(index)) or (node.child.last_words() if node.child else "")
+        cause = _PortTaken() if "Address already in use" in self.log(index) else None
+        raise BrokerUnavailable(f"Kafka broker {index} ended: {words or 'it said nothing'}") from cause
+
+    def _pid(self, index: int) -> int:
+        pid = self.pids[index]
+        if not pid:
+            raise ValueError(f"broker {index} is not running")
+        return pid
+
+    def _servers(self, listener: str) -> str:
+        return ",".join(f"{self._host}:{node.ports[listener]}" for node in self._nodes)
+
+
+class _PortTaken(Exception):
+    """Someone else listens on a port that was free a moment ago."""
+
+
+def prepared_jars(cache: Path | None = None) -> Jars:
+    """Return the jars with an archive of loaded classes beside them, made by a first start if need be.
+
+    Raises:
+        ConfigError: Java or Maven is missing, or Kafka cannot be fetched.
+        BrokerUnavailable: that first start failed.
+    """
+    jars = kafka_jars(cache)
+    with locked(jars.archive):
+        if not jars.archive.exists():
+            # Java writes the archive when it ends in order; it counts once it is complete.
+            partial = jars.archive.with_suffix(".partial")
+            with KafkaCluster(jars=jars, jvm=[f"-XX:ArchiveClassesAtExit={partial}"]) as training:
+                training.shut_down(0)
+            if partial.exists():
+                partial.rename(jars.archive)
+    return jars
+
+
+def _archive_options(jars: Jars) -> list[str]:
+    # A Java that cannot use the archive goes on without it.
+    return [f"-XX:SharedArchiveFile={jars.archive}"] if jars.archive.exists() else []
+
+
+def _cluster_id() -> str:
+    """Return a new cluster id: 16 random bytes in Base64, not taken for an option."""
+    while True:
+        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if not text.startswith("-"):
+            return text
+
+
+def _reason(log: str) -> str:
+    """Return the line of a log that says what went wrong, or the last one."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    told = [line for line in lines if "Exception" in line and not line.startswith("at ")]
+    told += [line for line in lines if " ERROR " in line or " FATAL " in line]
+    return (told or lines or [""])[0 if told else -1]

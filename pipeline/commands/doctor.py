@@ -1,0 +1,244 @@
+"""``smidgen doctor``: whether everything that Smidgen leans on is well, and what to do if it is not."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pipeline.broker import Broker
+from pipeline.clock import system_clock
+from pipeline.commands.options import settings_options
+from pipeline.config import Settings, hidden
+from pipeline.errors import ConfigError, SmidgenError
+from pipeline.runtime.admin import check_topics
+from pipeline.runtime.app import group_name
+from pipeline.runtime.groups import GroupFacts, TopicFacts, group_facts, topic_facts
+from pipeline.runtime.identity import cluster_id
+from pipeline.storage.inspection import StoreFacts, inspect_store
+from pipeline.topics import Topics, load_topics
+from pipeline.units import format_duration
+from pipeline.workloads import load_workloads
+
+INPUTS = {
+    "aggregate": ("profiles", "metrics", "changes"),
+    "detect": ("windows",),
+    "filter": ("change-points",),
+    "dedup": ("filtered",),
+    "rootcause": ("unique",),
+}
+"""What each stage reads; a stage itself needs a store to be asked."""
+
+MAX_SKEW_S = 5.0
+MAX_AHEAD_S = 60.0
+QUIET_S = 900.0
+LITTLE_SPACE = 0.15
+NO_SPACE = 0.05
+WORKER_S = 10.0
+
+Status = Literal["ok", "warn", "fail"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the table."""
+
+    check: str
+    status: Status
+    detail: str
+    advice: str = ""
+
+
+@click.command()
+@click.option("--max-lag", type=click.IntRange(min=0), default=10_000, show_default=True, metavar="N")
+@click.option("--worker", metavar="URL", help="Only ask a worker's health endpoint whether it is ready.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a check.")
+@settings_options("broker", "store", "topics", "workloads")
+def doctor(settings: Settings, max_lag: int, worker: str | None, as_json: bool) -> int:
+    """Check broker, topics, store, clocks, lag, dead letters and what agents need; exit 1 on a failure."""
+    if worker is not None:
+        token = settings.http_token.get_secret_value() if settings.http_token else None
+        findings = [ask_worker(worker, token)]
+    else:
+        load_workloads(settings.workloads)
+        findings = [*_of_broker(settings, max_lag), *_of_store(settings), _py_spy()]
+    findings = [Finding(f.check, f.status, hidden(f.detail, settings.secrets()), f.advice) for f in findings]
+    if as_json:
+        for finding in findings:
+            click.echo(json.dumps(asdict(finding)))
+    else:
+        _show(findings)
+    return 1 if any(finding.status == "fail" for finding in findings) else 0
+
+
+def ask_worker(url: str, token: str | None) -> Finding:
+    """Ask a worker's /ready.
+
+    Raises:
+        ConfigError: the URL is none.
+    """
+    address = url if "://" in url else f"http://{url}"
+    if not address.startswith(("http://", "https://")):
+        raise ConfigError(f"--worker: should be http://host:port, not {url!r}")
+    request = urllib.request.Request(f"{address.rstrip('/')}/ready")
+    if token is not None:
+        request.add_header("Authorization", f"Bearer {token}")
+    advice = "see its log"
+    try:
+        with urllib.request.urlopen(request, timeout=WORKER_S) as answer:
+            return Finding("worker", "ok", f"{address} is ready ({answer.status})")
+    except urllib.error.HTTPError as error:
+        return Finding("worker", "fail", f"{address}: {_failing(error)}", advice)
+    except (OSError, ValueError) as error:
+        return Finding("worker", "fail", f"{address}: {getattr(error, 'reason', error)}", advice)
+
+
+def _failing(error: urllib.error.HTTPError) -> str:
+    try:
+        checks = json.loads(error.read())["checks"]
+        return "; ".join(f"{name}: {text}" for name, text in checks.items() if text != "ok")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return f"HTTP {error.code}"
+
+
+def _of_broker(settings: Settings, max_lag: int) -> Iterator[Finding]:
+    topics = load_topics(settings.topics)
+    broker = Broker.of(settings)
+    try:
+        name = asyncio.run(cluster_id(broker))
+    except SmidgenError as error:
+        yield Finding("broker", "fail", str(error), "start it, or correct broker and broker_security")
+        return
+    yield Finding("broker", "ok", f"{broker}, cluster {name}")
+    yield from _told("topics", lambda: _topics(broker, topics))
+    yield from _told("lag", lambda: _lag(broker, topics, max_lag))
+    yield from _told("dead letters", lambda: _dead_letters(broker, topics))
+    yield from _told("agents", lambda: _agents(broker, topics))
+
+
+def _told(check: str, ask: Callable[[], list[Finding]]) -> list[Finding]:
+    """Turn a failure to ask into a finding, so that the checks after it are still made."""
+    try:
+        return ask()
+    except SmidgenError as error:
+        return [Finding(check, "fail", str(error), "see the broker's log")]
+
+
+def _topics(broker: Broker, topics: Topics) -> list[Finding]:
+    differences = asyncio.run(check_topics(broker, topics))
+    grave = [text for text in differences if "missing" in text or "partitions" in text]
+    return [
+        *(Finding("topics", "fail", text, "smidgen topics apply") for text in grave),
+        *(
+            Finding("topics", "warn", text, "alter it on the broker, or topics.yaml")
+            for text in differences
+            if text not in grave
+        ),
+    ] or [Finding("topics", "ok", f"{len(topics)} as in topics.yaml")]
+
+
+def _lag(broker: Broker, topics: Topics, max_lag: int) -> list[Finding]:
+    found = asyncio.run(group_facts(broker, topics, {group_name(s): INPUTS[s] for s in INPUTS}))
+    return [_behind(stage, found[group_name(stage)], max_lag) for stage in INPUTS]
+
+
+def _behind(stage: str, facts: GroupFacts, max_lag: int) -> Finding:
+    check, lag = f"lag of {stage}", sum(facts.lag.values())
+    text = ", ".join(f"{name} {count}" for name, count in facts.lag.items())
+    if facts.members == 0:
+        return Finding(check, "warn", f"nobody works on it; {text}", f"smidgen worker {stage}")
+    who = "1 process" if facts.members == 1 else f"{facts.members or 'unknown'} processes"
+    if lag > max_lag:
+        return Finding(check, "warn", f"{who}; {text}", f"start more of: smidgen worker {stage}")
+    return Finding(check, "ok", f"{who}; {text}")
+
+
+def _dead_letters(broker: Broker, topics: Topics) -> list[Finding]:
+    kept = asyncio.run(topic_facts(broker, topics, "dead-letters")).messages
+    if kept:
+        text = f"{kept} messages on the topic, receipts of replays included"
+        return [Finding("dead letters", "warn", text, "smidgen dlq list")]
+    return [Finding("dead letters", "ok", "none")]
+
+
+def _agents(broker: Broker, topics: Topics) -> list[Finding]:
+    facts: TopicFacts = asyncio.run(topic_facts(broker, topics, "profiles"))
+    if facts.newest is None:
+        return [Finding("agents", "warn", "no profiles are kept", "smidgen agent run")]
+    age_s = system_clock() - facts.newest
+    if age_s < -MAX_AHEAD_S:
+        text = f"the newest profile is from {format_duration(round(-age_s))} ahead of this machine's clock"
+        return [Finding("agents", "warn", text, "set the clocks by NTP, here and on the hosts")]
+    text = f"newest profile {format_duration(max(0, round(age_s)))} ago"
+    if age_s > QUIET_S:
+        return [Finding("agents", "warn", text, "look whether agents run and reach the broker")]
+    return [Finding("agents", "ok", text)]
+
+
+def _of_store(settings: Settings) -> Iterator[Finding]:
+    try:
+        facts = inspect_store(settings.store, clock=system_clock)
+    except SmidgenError as error:
+        yield Finding("store", "fail", str(error), "start it, correct store, or: smidgen store migrate")
+        return
+    yield Finding("store", "ok", f"ClickHouse {facts.version}")
+    yield _migrations(facts)
+    yield _clock(facts)
+    for name, share in facts.free.items():
+        status: Status = "fail" if share < NO_SPACE else "warn" if share < LITTLE_SPACE else "ok"
+        advice = "" if status == "ok" else "add space or shorten retention (docs/runbook.md)"
+        yield Finding(f"disk {name}", status, f"{share:.0%} free", advice)
+
+
+def _migrations(facts: StoreFacts) -> Finding:
+    if facts.unknown:
+        newest = f"{facts.unknown[-1]:04d}"
+        return Finding("tables", "warn", f"newer than this version knows ({newest})", "upgrade Smidgen here")
+    if facts.missing:
+        return Finding("tables", "warn", f"not applied: {', '.join(facts.missing)}", "smidgen store migrate")
+    return Finding("tables", "ok", "up to date")
+
+
+def _clock(facts: StoreFacts) -> Finding:
+    text = f"{facts.skew_s:+.1f} s against this machine, measured to {facts.round_trip_s / 2:.1f} s"
+    if abs(facts.skew_s) > MAX_SKEW_S + facts.round_trip_s:
+        return Finding("clock of the store", "warn", text, "set the clocks by NTP, here and there")
+    return Finding("clock of the store", "ok", text)
+
+
+def _py_spy() -> Finding:
+    found = shutil.which("py-spy", path=str(Path(sys.executable).parent)) or shutil.which("py-spy")
+    if found is None:
+        return Finding("py-spy", "warn", "not found", "pip install py-spy, where agents run")
+    scope = Path("/proc/sys/kernel/yama/ptrace_scope")
+    free = not scope.exists() or scope.read_text().strip() == "0"
+    if os.geteuid() == 0 or free:
+        return Finding("py-spy", "ok", "may sample any process of this user")
+    advice = "root, CAP_SYS_PTRACE or kernel.yama.ptrace_scope=0 for agent run --pid (docs/agent.md)"
+    return Finding("py-spy", "warn", "may sample only programs that the agent starts", advice)
+
+
+def _show(findings: list[Finding]) -> None:
+    colour = {"ok": "green", "warn": "yellow", "fail": "bold red"}
+    table = Table("check", "", "found", "what to do")
+    for finding in findings:
+        table.add_row(
+            Text(finding.check),
+            Text(finding.status, style=colour[finding.status]),
+            Text(finding.detail),
+            Text(finding.advice),
+        )
+    Console(highlight=False).print(table)

@@ -1,0 +1,59 @@
+"""What an operator wants to know of a store besides what stages ask of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+
+from pipeline.config import redact
+from pipeline.errors import ConfigError
+from pipeline.storage import migrate
+from pipeline.storage.connect import open_store
+from pipeline.storage.failures import translated
+
+_NOW = "SELECT toUnixTimestamp64Milli(now64(3, 'UTC')) / 1000, version()"
+_DISKS = "SELECT name, free_space, total_space FROM system.disks WHERE total_space > 0 ORDER BY name"
+_MIGRATED = "SELECT count() FROM system.tables WHERE database = {name:String} AND name = 'schema_migrations'"
+
+
+@dataclass(frozen=True, slots=True)
+class StoreFacts:
+    """What a store says of itself."""
+
+    version: str
+    skew_s: float  # its clock minus ours
+    round_trip_s: float  # what the skew may be wrong by
+    missing: tuple[str, ...]  # migrations that were not applied
+    unknown: tuple[int, ...]  # versions that this code does not know: it is older than the tables
+    free: dict[str, float]  # disk → free share
+
+
+def inspect_store(dsn: str, *, clock: Callable[[], float] = time.time) -> StoreFacts:
+    """Ask a store.
+
+    Raises:
+        StoreUnavailable: it does not answer.
+        ConfigError: the DSN is wrong, or it refuses the user.
+    """
+    where = redact(dsn)
+    with closing(open_store(dsn)) as store, translated(where):
+        client = getattr(store, "_client", None)  # of this package: nobody else needs more than the verbs
+        if client is None:
+            raise ConfigError(f"store: {where} has nothing to inspect")
+        began = clock()
+        now, version = client.query(_NOW).first_row
+        ended = clock()
+        disks = client.query(_DISKS).result_rows
+        there = client.query(_MIGRATED, {"name": client.database}).first_row[0]
+        applied = migrate.applied(client) if there else frozenset()
+    shipped = {migration.version: migration.name for migration in migrate.migrations()}
+    return StoreFacts(
+        version=str(version),
+        skew_s=float(now) - (began + ended) / 2,
+        round_trip_s=ended - began,
+        missing=tuple(name for number, name in shipped.items() if number not in applied),
+        unknown=tuple(sorted(number for number in applied if number not in shipped)),
+        free={str(name): float(free) / float(total) for name, free, total in disks},
+    )

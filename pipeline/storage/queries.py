@@ -1,0 +1,115 @@
+"""What is asked of ClickHouse; every value is a parameter, bound by the server."""
+
+from __future__ import annotations
+
+LAST_OFFSETS = """
+SELECT partition, max(last_offset)
+FROM {table:Identifier}
+WHERE stream = {stream:String} AND topic = {topic:String} AND partition IN {partitions:Array(UInt32)}
+GROUP BY partition
+"""
+
+REACHED = """
+SELECT toString(topic), partition, toInt64(max(toUnixTimestamp64Milli(at)))
+FROM (
+    SELECT topic, partition, window AS at FROM totals
+    WHERE service = {service:String} AND stream = {stream:String}
+    UNION ALL
+    SELECT topic, partition, time AS at FROM metrics
+    WHERE service = {service:String} AND stream = {stream:String}
+)
+GROUP BY topic, partition
+"""
+
+USAGE = """
+SELECT
+    toString(service),
+    intDiv(toUnixTimestamp64Milli(window), {period:Int64}) AS place,
+    sum(totals.messages) AS counted,
+    sum(totals.stacks)
+FROM totals
+WHERE service IN {services:Array(String)}
+    AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
+    AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
+    AND stream = {stream:String} AND partition = {partition:UInt32}
+    AND (topic = {topic:String} OR startsWith(topic, {replays:String}))
+GROUP BY service, place
+HAVING counted > 0
+"""
+
+TOTALS = """
+SELECT
+    intDiv(toUnixTimestamp64Milli(window) - {start:Int64}, {resolution:Int64}) AS place,
+    toFloat64(sum(samples)) AS count
+FROM totals
+WHERE service = {service:String}
+    AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
+    AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
+GROUP BY place
+"""
+
+# The names travel once each, not once a window: counts and names meet again through a 64-bit hash.
+COUNTS = {
+    "gcpu": """
+SELECT
+    cityHash64(kind, subroutine) AS series,
+    intDiv(toUnixTimestamp64Milli(window) - {start:Int64}, {resolution:Int64}) AS place,
+    toFloat64(sum(samples)) AS count
+FROM gcpu
+WHERE service = {service:String}
+    AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
+    AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
+    AND ({every:UInt8} OR (kind, subroutine) IN arrayZip({kinds:Array(String)}, {names:Array(String)}))
+GROUP BY series, place
+""",
+    "metrics": """
+SELECT
+    cityHash64('service', metric) AS series,
+    intDiv(toUnixTimestamp64Milli(time) - {start:Int64}, {resolution:Int64}) AS place,
+    avg(value) AS count
+FROM metrics
+WHERE service = {service:String} AND setup = {setup:UInt8}
+    AND time >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
+    AND time < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
+    AND ({every:UInt8} OR metric IN {names:Array(String)})
+GROUP BY series, place
+""",
+}
+NAMES = {
+    "gcpu": """
+SELECT toString(kind) AS kind_name, subroutine, cityHash64(kind, subroutine)
+FROM gcpu
+WHERE service = {service:String}
+    AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
+    AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
+    AND ({every:UInt8} OR (kind, subroutine) IN arrayZip({kinds:Array(String)}, {names:Array(String)}))
+GROUP BY kind, subroutine
+ORDER BY kind_name, subroutine
+""",
+    "metrics": """
+SELECT 'service', toString(metric) AS metric_name, cityHash64('service', metric)
+FROM metrics
+WHERE service = {service:String} AND setup = {setup:UInt8}
+    AND time >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
+    AND time < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
+    AND ({every:UInt8} OR metric IN {names:Array(String)})
+GROUP BY metric
+ORDER BY metric_name
+""",
+}
+
+STACKS = """
+WITH
+    toUnixTimestamp64Milli(window) AS first,
+    first + toInt64(round(width_s * 1000)) AS last,
+    first >= {before_start:Int64} AND last <= {before_end:Int64} AS in_before,
+    first >= {after_start:Int64} AND last <= {after_end:Int64} AS in_after
+SELECT any(frames), toFloat64(sumIf(samples, in_before)), toFloat64(sumIf(samples, in_after))
+FROM stacks
+WHERE service = {service:String}
+    AND window >= fromUnixTimestamp64Milli(least({before_start:Int64}, {after_start:Int64}), 'UTC')
+    AND window < fromUnixTimestamp64Milli(greatest({before_end:Int64}, {after_end:Int64}), 'UTC')
+    AND (in_before OR in_after)
+GROUP BY stack_id
+ORDER BY stack_id
+"""

@@ -1,0 +1,101 @@
+"""A restart or an outage makes no scan run before the data of every partition are there."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.codec.scans import decode_progress, decode_scan, encode_progress
+from pipeline.model import Outgoing, Progress, Record, Scan
+from pipeline.stages.aggregate import AggregateStage
+from pipeline.stages.detect import DetectStage
+from pipeline.storage.interface import Store
+from pipeline.workloads import Workload
+from tests.builders import build_profile
+
+START = 1_700_000_000.0 // 3600 * 3600
+WORKLOAD = Workload.model_validate(
+    {
+        **{"name": "w", "resolution": "1m", "rerun_interval": "5m", "historical": "10m", "analysis": "5m"},
+        "threshold": {"absolute": 0.01},
+    }
+)
+IDLE_S = 300.0
+
+
+class Clock:
+    now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def detect_stage(store: Store, service: str, clock: Clock) -> DetectStage:
+    return DetectStage(
+        store=store,
+        clock=clock,
+        stream=service,
+        workloads=[WORKLOAD],
+        window_s=60.0,
+        partition_idle_s=IDLE_S,
+    )
+
+
+def store_up_to(store: Store, service: str, partition: int, minutes: int) -> None:
+    """Count a profile a minute of one partition, as the aggregate stage does."""
+    stage = AggregateStage(store=store, clock=Clock(), stream=service, window_s=60.0, stack_window_s=60.0)
+    profiles = [
+        build_profile({"m;a": 5}, service=service, start=START + 60 * minute) for minute in range(minutes)
+    ]
+    stage.handle([Record("profiles", partition, n, profile) for n, profile in enumerate(profiles)])
+
+
+def tell(stage: DetectStage, service: str, partition: int, minutes: int) -> list[float]:
+    """Send progress of one partition and return the ends of the scans that it causes, in minutes."""
+    step = Progress(service, "profiles", partition, START + 60.0 * minutes, START)
+    sent = stage.handle([Record("windows", 0, 0, decode_progress(encode_progress(step)))])
+    stage.settled()
+    return [(scan_of(message).end - START) / 60 for message in sent]
+
+
+def scan_of(message: Outgoing) -> Scan:
+    return decode_scan(message.value)
+
+
+def test_after_a_restart_the_partitions_in_the_store_hold_scans_back(
+    shared_store: Store, service_name: str, clock: Clock
+) -> None:
+    for partition, minutes in ((0, 20), (1, 8)):
+        store_up_to(shared_store, service_name, partition, minutes)
+    first = detect_stage(shared_store, service_name, clock)
+    assert tell(first, service_name, 1, 8) == [5.0]
+    restarted = detect_stage(shared_store, service_name, clock)
+    assert tell(restarted, service_name, 0, 20) == []
+    assert tell(restarted, service_name, 1, 20) == [10.0, 15.0]
+
+
+def test_a_partition_in_the_store_that_stays_silent_is_idle_in_the_end(
+    shared_store: Store, service_name: str, clock: Clock
+) -> None:
+    for partition, minutes in ((0, 20), (1, 8)):
+        store_up_to(shared_store, service_name, partition, minutes)
+    stage = detect_stage(shared_store, service_name, clock)
+    told: list[list[float]] = []
+    for minute in range(20, 30):
+        clock.now += 50
+        told.append(tell(stage, service_name, 0, minute))
+    assert told[4] == []
+    assert [end for ends in told for end in ends][:2] == [5.0, 10.0]
+
+
+def test_an_outage_makes_no_partition_idle(shared_store: Store, service_name: str, clock: Clock) -> None:
+    stage = detect_stage(shared_store, service_name, clock)
+    assert tell(stage, service_name, 0, 4) == []
+    assert tell(stage, service_name, 1, 4) == []
+    clock.now += 10 * IDLE_S
+    assert tell(stage, service_name, 0, 20) == []
+    assert tell(stage, service_name, 1, 20) == [5.0, 10.0, 15.0]

@@ -1,0 +1,167 @@
+"""Migrations are safe while workers of former versions run: what these insert goes on working."""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any, cast
+from uuid import uuid4
+
+import clickhouse_connect
+import pytest
+from clickhouse_connect.driver.client import Client
+
+from pipeline.storage import migrate
+from pipeline.storage.clickhouse import ClickHouseStore
+from pipeline.storage.connect import open_store
+from pipeline.storage.inspection import inspect_store
+from pipeline.storage.interface import RowTable
+from pipeline.storage.schema import COLUMNS
+
+SHIPPED = list(migrate.migrations())
+VERSIONS = [migration.version for migration in SHIPPED]
+WHEN = 1_700_000_000.0
+
+SAFE = (
+    re.compile(r"CREATE TABLE IF NOT EXISTS \w+"),
+    re.compile(r"ALTER TABLE \w+ ADD (COLUMN|PROJECTION|INDEX) IF NOT EXISTS"),
+    re.compile(r"ALTER TABLE \w+ (MODIFY SETTING|MATERIALIZE PROJECTION)"),
+)
+"""What may be done to tables that workers of the version before use."""
+
+
+@pytest.fixture
+def database(store_dsn: str) -> Iterator[tuple[Client, str, str]]:
+    """A client, the name of a new database, and its DSN."""
+    name = f"upgrade_{uuid4().hex}"
+    with closing(clickhouse_connect.get_client(dsn=store_dsn, autogenerate_session_id=False)) as client:
+        client.command(f"CREATE DATABASE {name}")
+        client.database = name
+        yield client, name, f"{store_dsn}/{name}"
+        client.command(f"DROP DATABASE {name}")
+
+
+@pytest.mark.parametrize("migration", SHIPPED, ids=lambda migration: migration.name)
+def test_a_migration_only_adds_and_may_be_repeated(migration: migrate.Migration) -> None:
+    for statement in migration.statements:
+        code = "\n".join(line for line in statement.splitlines() if not line.startswith("--")).strip()
+        for part in re.split(r",\s*(?=ADD\b)", code):
+            whole = part if part.startswith(("CREATE", "ALTER")) else f"ALTER TABLE x {part}"
+            assert any(pattern.match(whole) for pattern in SAFE), whole
+
+
+def columns_of(client: Client, table: str) -> dict[str, str]:
+    """Columns that an insert gives, with their types: those without a default."""
+    rows = client.query(
+        "SELECT name, type FROM system.columns WHERE database = currentDatabase() AND table = {table:String}"
+        " AND default_kind = '' ORDER BY position",
+        {"table": table},
+    ).result_rows
+    return {str(name): str(type_) for name, type_ in rows}
+
+
+def value_of(type_: str, *, moment: float = int(WHEN * 1000)) -> Any:
+    """A value of a column's type; the driver takes moments in milliseconds."""
+    inner = re.sub(r"^(?:SimpleAggregateFunction\(\w+, |LowCardinality\()(.*)\)$", r"\1", type_)
+    values: dict[str, Any] = {
+        "String": "x",
+        "Float64": 0.5,
+        "DateTime64": moment,
+        "Array(String": ["x"],
+        "Array": [1],
+    }
+    return next((value for name, value in values.items() if inner.startswith(name)), 1)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_inserts_of_every_former_version_work_after_all_migrations(
+    database: tuple[Client, str, str], version: int
+) -> None:
+    client, name, dsn = database
+    migrate.apply(client, name, last=version)
+    known = {table: columns_of(client, table) for table in COLUMNS}
+    former = {table: columns for table, columns in known.items() if columns}
+    assert {"totals", "gcpu", "stacks", "metrics", "changes", "regressions"} <= set(former)
+    with closing(open_store(dsn)) as store:
+        store.migrate()
+        for table, columns in former.items():
+            row = [value_of(type_) for type_ in columns.values()]
+            client.insert(table, [row], list(columns), column_type_names=list(columns.values()))
+        # What they left out is there for the present code, and what it makes of it is no failure.
+        span = (WHEN - 60, WHEN + 60)
+        assert store.series("gcpu", "x", *span, 60.0).totals.sum() == 1
+        assert store.series("setup", "x", *span, 60.0).samples.size
+        assert store.stacks("x", span, span).stacks == (("x",),)
+        assert store.last_offsets("totals", "x", "x", [1]) == {1: 1}
+        for table in former:
+            if "time" in COLUMNS[table] and table != "metrics":
+                assert len(store.rows(cast("RowTable", table), "x", *span)) == 1, table
+
+
+def test_a_store_that_is_newer_than_the_code_is_used_and_told_of(
+    database: tuple[Client, str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    client, name, dsn = database
+    with closing(open_store(dsn)) as store:
+        store.migrate()
+        assert caplog.text == ""
+        note: list[list[Any]] = [[9999], ["9999_future.sql"]]
+        names, types = ["version", "name"], ["UInt32", "String"]
+        client.insert("schema_migrations", note, names, column_type_names=types, column_oriented=True)
+        client.command("ALTER TABLE totals ADD COLUMN future UInt8 DEFAULT 7")
+        with caplog.at_level(logging.WARNING):
+            store.migrate()
+        assert f"(9999) than this version of Smidgen knows ({VERSIONS[-1]:04d}): going on" in caplog.text
+        one: dict[str, list[Any]] = {
+            column: [value_of(type_, moment=WHEN)] for column, type_ in COLUMNS["totals"].items()
+        }
+        store.insert("totals", one)
+        assert store.series("gcpu", "x", WHEN - 60, WHEN + 60, 60.0).totals.sum() == 1
+    assert inspect_store(dsn).unknown == (9999,)
+
+
+def test_several_commands_may_migrate_from_any_version_at_once(database: tuple[Client, str, str]) -> None:
+    client, name, dsn = database
+    migrate.apply(client, name, last=VERSIONS[1])
+    before = columns_of(client, "changes")
+    failures: list[Exception] = []
+    barrier = threading.Barrier(3)
+    insert: Callable[[], object] = lambda: client.insert(  # noqa: E731
+        "changes",
+        [[value_of(t) for t in before.values()]],
+        list(before),
+        column_type_names=list(before.values()),
+    )
+
+    def upgrade() -> None:
+        with closing(open_store(dsn)) as store:
+            barrier.wait()
+            try:
+                store.migrate()
+            except Exception as error:  # noqa: BLE001 - any failure is what is looked for
+                failures.append(error)
+
+    threads = [threading.Thread(target=upgrade) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        insert()  # a worker of the version before goes on meanwhile
+    assert failures == []
+    assert inspect_store(dsn).missing == ()
+    with closing(open_store(dsn)) as store:
+        assert isinstance(store, ClickHouseStore)
+        assert store.rows("changes", "x", WHEN - 60, WHEN + 60)
+
+
+def test_what_is_missing_is_told_before_it_is_applied(database: tuple[Client, str, str]) -> None:
+    client, name, dsn = database
+    assert inspect_store(dsn).missing == tuple(migration.name for migration in SHIPPED)
+    migrate.apply(client, name, last=VERSIONS[-2])
+    facts = inspect_store(dsn, clock=lambda: 1000.0)
+    assert facts.missing == (SHIPPED[-1].name,)
+    assert facts.skew_s > 1e9, "against a clock that stands in 1970"
+    assert facts.free
+    assert all(0 < share <= 1 for share in facts.free.values())

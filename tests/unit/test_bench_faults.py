@@ -1,0 +1,258 @@
+"""The parts of the fault suite: what it sends, what it finds, what it puts in between."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import orjson
+import pytest
+
+from loadgen.bench.faults.catalogue import CATALOGUE
+from loadgen.bench.faults.check import compare
+from loadgen.bench.faults.flood import malformed
+from loadgen.bench.faults.load import (
+    STACK_WINDOW_S,
+    WINDOW_S,
+    Load,
+    Shape,
+    build_load,
+    workload_file,
+    workloads,
+)
+from loadgen.bench.faults.proxies import BrokerProxy, StoreFault, StoreProxy
+from loadgen.bench.faults.watch import View
+from pipeline.cli import run
+from pipeline.codec.inputs import decode_change, decode_metric_points, decode_profile
+from pipeline.errors import InvalidMessage
+from pipeline.model import Profile, Record
+from pipeline.stages.aggregate import AggregateStage
+from pipeline.storage.arrays import ArrayStore
+from pipeline.workloads import load_workloads
+
+
+@pytest.fixture(scope="module")
+def load() -> Load:
+    return build_load(Shape(windows=120), 1)
+
+
+def counted(load: Load, *, without: int = -1, twice: int = -1) -> ArrayStore:
+    """Count a load's messages, one of its profiles left out or counted again."""
+    store = ArrayStore()
+    stage = AggregateStage(
+        store=store, clock=lambda: 2e9, stream="s", window_s=WINDOW_S, stack_window_s=STACK_WINDOW_S
+    )
+    records: dict[str, list[Record]] = {"changes": [], "metrics": [], "profiles": []}
+    profiles = 0
+    for message in (message for batch in load.batches for message in batch):
+        copies = 1
+        if message.topic == "profiles":
+            copies = 0 if profiles == without else 2 if profiles == twice else 1
+            profiles += 1
+        payload = stage.inputs[message.topic](message.value)
+        for _ in range(copies):
+            place = len(records[message.topic])
+            records[message.topic].append(Record(message.topic, 0, place, payload))
+    for batch in records.values():
+        stage.handle(batch)
+    return store
+
+
+def told(load: Load) -> list[bytes]:
+    return [orjson.dumps(event) for event in load.truth.events]
+
+
+def test_the_load_is_the_same_for_the_same_seed(load: Load) -> None:
+    again = build_load(Shape(windows=120), 1)
+    assert again.batches == load.batches
+    assert build_load(Shape(windows=120), 2).batches != load.batches
+    assert len(load.truth.events) >= 2
+    assert load.truth.samples == sum(
+        int(decode_profile(m.value).counts.sum()) for b in load.batches for m in b if m.topic == "profiles"
+    )
+
+
+def test_the_workload_is_a_valid_file(tmp_path: object) -> None:
+    path = f"{tmp_path}/workload.yaml"
+    with open(path, "w") as file:
+        file.write(workload_file())
+    assert load_workloads([path]) == workloads()
+
+
+def test_what_is_counted_as_sent_has_no_differences(load: Load) -> None:
+    differences, copies = compare(counted(load), load.truth, [*told(load), told(load)[0]])
+    assert not differences.any, differences
+    assert copies == 1
+
+
+def test_a_profile_lost_or_doubled_is_found(load: Load) -> None:
+    first = next(decode_profile(m.value) for m in load.batches[0] if m.topic == "profiles")
+    samples = int(first.counts.sum())
+    lost, _ = compare(counted(load, without=0), load.truth, told(load))
+    assert (lost.lost, lost.doubled, lost.totals) == (samples, 0, 1)
+    assert lost.subroutines > 0
+    assert lost.stacks > 0
+    doubled, _ = compare(counted(load, twice=0), load.truth, told(load))
+    assert (doubled.lost, doubled.doubled, doubled.any) == (0, samples, True)
+
+
+def test_events_missing_too_many_or_altered_are_found(load: Load) -> None:
+    store = counted(load)
+    events = [dict(event) for event in load.truth.events]
+    other = {**events[0], "id": "another"}
+    altered = {**events[1], "data": {**events[1]["data"], "after": 1.0}}
+    differences, _ = compare(store, load.truth, [orjson.dumps(other), orjson.dumps(altered)])
+    assert (differences.missing, differences.unexpected, differences.altered) == (len(events) - 1, 1, 1)
+
+
+def test_repeated_messages_are_sent_twice_and_count_once() -> None:
+    plain, repeated = (build_load(Shape(windows=20, repeated=share), 1) for share in (0.0, 0.3))
+    assert repeated.messages > plain.messages
+    assert repeated.truth.samples == plain.truth.samples
+
+
+def test_clocks_that_are_wrong_move_samples_between_windows() -> None:
+    plain, skewed = (build_load(Shape(windows=20, skewed=by), 1) for by in ((), (240.0, -240.0)))
+    assert skewed.truth.samples == plain.truth.samples
+    assert not np.array_equal(
+        skewed.truth.dataset.totals[: len(plain.truth.dataset.totals)], plain.truth.dataset.totals
+    )
+    starts = {p.start % WINDOW_S for b in skewed.batches for p in profiles_of(b)}
+    assert starts == {240.0, WINDOW_S - 240.0}
+
+
+def profiles_of(batch: object) -> list[Profile]:
+    return [decode_profile(m.value) for m in batch if m.topic == "profiles"]  # type: ignore[attr-defined]
+
+
+def test_malformed_messages_are_taken_by_no_decoder() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(300):
+        value = malformed(rng)
+        for decode in (decode_profile, decode_metric_points, decode_change):
+            with pytest.raises((InvalidMessage, RecursionError)):
+                decode(value)
+
+
+def test_a_view_covers_what_was_there_before() -> None:
+    earlier = View(0.0, {("profiles", 0): 5, ("regressions", 0): 9}, {})
+    assert not View(1.0, {}, {("profiles", 0): 4}).covers(earlier)
+    assert View(1.0, {}, {("profiles", 0): 5}).covers(earlier)
+    assert earlier.lag("aggregate") == 5
+    assert replace(earlier, committed={("profiles", 0): 3}).lag("aggregate") == 2
+
+
+class _Upstream(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        length = int(self.headers["Content-Length"])
+        self.server.bodies.append(self.rfile.read(length))  # type: ignore[attr-defined]
+        self.send_response(200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"ok")
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@contextmanager
+def upstream() -> Iterator[ThreadingHTTPServer]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Upstream)
+    server.bodies = []  # type: ignore[attr-defined]
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("fault", "applied", "answer"), [(None, 1, 200), ("refused", 0, 503), ("lost", 1, None), ("slow", 1, 200)]
+)
+def test_the_store_proxy_does_what_it_is_told(
+    fault: StoreFault | None, applied: int, answer: int | None
+) -> None:
+    with upstream() as server, StoreProxy(f"http://127.0.0.1:{server.server_port}", slow_s=0.01) as proxy:
+        proxy.decide = lambda insert: fault if insert else None
+        request = urllib.request.Request(f"{proxy.url}/?query=INSERT+INTO+t", data=b"rows")
+        try:
+            with urllib.request.urlopen(request, timeout=20) as response:
+                status: int | None = response.status
+        except urllib.error.HTTPError as error:
+            status = error.code
+        except OSError:
+            status = None
+        assert (status, len(server.bodies)) == (answer, applied)  # type: ignore[attr-defined]
+        assert proxy.faults == (fault is not None)
+
+
+def test_the_broker_proxy_falls_silent_and_opens_again() -> None:
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(100):
+            writer.write(data)
+        writer.close()
+
+    async def ask(port: int, text: bytes) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(text)
+        try:
+            return await asyncio.wait_for(reader.read(100), 20)
+        finally:
+            writer.transport.abort()
+
+    async def go() -> None:
+        server = await asyncio.start_server(echo, "127.0.0.1", 0)
+        proxy = await asyncio.to_thread(BrokerProxy(server.sockets[0].getsockname()[1]).__enter__)
+        try:
+            assert await ask(proxy.port, b"before") == b"before"
+            proxy.fall_silent()
+            waiting = asyncio.ensure_future(ask(proxy.port, b"meanwhile"))
+            await asyncio.sleep(0.5)
+            assert not waiting.done()
+            proxy.open_again()
+            assert (await asyncio.gather(waiting, return_exceptions=True))[0] != b"meanwhile"
+            assert await ask(proxy.port, b"after") == b"after"
+        finally:
+            await asyncio.to_thread(proxy.__exit__, None, None, None)
+            server.close()
+
+    asyncio.run(go())
+
+
+def test_a_proxy_before_nothing_drops_its_clients() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with BrokerProxy(port) as proxy, socket.create_connection(("127.0.0.1", proxy.port), 20) as client:
+        try:
+            answer = client.recv(10)
+        except ConnectionResetError:
+            answer = b""
+        assert answer == b""
+
+
+def test_bad_usage_ends_with_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["bench", "faults", "--faults", "plague"]) == 2
+    assert "no 'plague'" in capsys.readouterr().err
+    assert run(["bench", "faults", "--stages", "cook"]) == 2
+    assert run(["bench", "faults", "--outage", "soon"]) == 2
+
+
+def test_the_list_names_every_fault(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["bench", "faults", "--list"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(CATALOGUE)
+
+
+def test_the_embedded_broker_is_not_killed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["bench", "faults", "--faults", "kill-broker", "--json"]) == 0
+    outcome = orjson.loads(capsys.readouterr().out)
+    assert "keeps its log in memory" in outcome["skipped"]
