@@ -48,7 +48,7 @@ METRICS: Mapping[str, tuple[Kind, str]] = {
     ),
     "cut_names_total": ("counter", "Names that were too long."),
     "shortened_stacks_total": ("counter", "Stacks that were too deep."),
-    "lag_messages": ("gauge", "Messages of an assigned partition that were not read yet."),
+    "lag_messages": ("gauge", "Messages of an assigned partition that were not committed yet."),
     "partitions": ("gauge", "Partitions of the input topics that are assigned to this process."),
     "bad_sources": ("gauge", "Sources of a topic that send nothing usable (see dead_letter_limit)."),
     "call_seconds": ("gauge", "How long the call of a stage that is under way has taken; 0 between calls."),

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeVar
 
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
-from aiokafka.errors import KafkaError, TopicAlreadyExistsError, UnknownTopicOrPartitionError, for_code
+from aiokafka.errors import TopicAlreadyExistsError, UnknownTopicOrPartitionError, for_code
 
-from pipeline.broker import TIMEOUT_S, Broker
+from pipeline.broker import Broker
 from pipeline.errors import BrokerUnavailable, ConfigError
-from pipeline.runtime.identity import admin_client
+from pipeline.runtime.identity import admin_client, patiently
 from pipeline.topics import Topic, Topics
 
 MAX_REPLICATION = 3
@@ -31,8 +30,6 @@ SETTINGS = {
 _MIN_REPLICAS = "min.insync.replicas"
 _APPEAR_S = 3.0  # brokers of a cluster learn of a new topic one after the other
 _PAUSE_S = 0.2
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,18 +203,3 @@ async def _configs(client: AIOKafkaAdminClient, names: list[str]) -> dict[str, d
                 raise for_code(code)(f"topic {name}: {text or for_code(code).__name__}")
             configs[str(name)] = {str(entry[0]): str(entry[1]) for entry in entries}
     return configs
-
-
-async def patiently(call: Callable[[], Awaitable[T]]) -> T:
-    """Make a call of a client again while it may still succeed; at most as long as a command waits.
-
-    A client asks any broker that it knows, also one that has just gone.
-    """
-    deadline = time.monotonic() + TIMEOUT_S
-    while True:
-        try:
-            return await call()
-        except KafkaError as error:
-            if not error.retriable or time.monotonic() > deadline:
-                raise
-        await asyncio.sleep(_PAUSE_S)

@@ -14,6 +14,7 @@ import faust
 from faust import streams
 from faust.app.base import BootStrategy
 from faust.auth import SASLCredentials, SSLCredentials
+from faust.transport.consumer import Consumer
 
 from pipeline.broker import Broker
 from pipeline.config import Settings
@@ -135,6 +136,14 @@ class FaustMembership:
     def partitions(self, topic: str) -> list[int]:
         """Return the assigned partitions of a topic (broker's name), sorted."""
         return sorted(tp.partition for tp in self._app.consumer.assignment() if tp.topic == topic)
+
+    def committed(self, topic: str) -> dict[int, int]:
+        """Return the offset at which each assigned partition goes on; none where nothing was committed."""
+        consumer = cast(Consumer, self._app.consumer)
+        offsets = {
+            tp.partition: consumer._committed_offset[tp] for tp in consumer.assignment() if tp.topic == topic
+        }
+        return {partition: offset for partition, offset in offsets.items() if offset is not None}
 
 
 def connect(app: StageApp, loop: StageLoop, settings: Settings, on_ready: Callable[[], None]) -> None:

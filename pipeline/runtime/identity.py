@@ -5,13 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Iterator
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import TypeVar
 
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from pipeline.broker import FAILURES, TIMEOUT_S, Broker, as_broker, denied, text_of, why_not
 from pipeline.errors import BrokerUnavailable, ConfigError
+
+_PAUSE_S = 0.2
+
+T = TypeVar("T")
 
 
 @contextlib.asynccontextmanager
@@ -46,10 +52,25 @@ async def cluster_id(broker: Broker | str, *, timeout_s: float = TIMEOUT_S) -> s
         BrokerUnavailable: the broker did not answer, or has no cluster id.
     """
     async with admin_client(broker, timeout_s=timeout_s) as client:
-        found = (await client.describe_cluster()).get("cluster_id")
+        found = (await patiently(client.describe_cluster)).get("cluster_id")
     if not found:
         raise BrokerUnavailable(f"broker {broker}: has no cluster id")
     return str(found)
+
+
+async def patiently(call: Callable[[], Awaitable[T]]) -> T:
+    """Make a call of a client again while it may still succeed; at most as long as a command waits.
+
+    A client asks any broker that it knows, also one that has just gone.
+    """
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            return await call()
+        except KafkaError as error:
+            if not error.retriable or time.monotonic() > deadline:
+                raise
+        await asyncio.sleep(_PAUSE_S)
 
 
 @contextlib.contextmanager

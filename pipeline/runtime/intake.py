@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from pipeline.errors import InvalidMessage
@@ -55,12 +55,27 @@ class Intake:
         self.generation: int | None = None
         self.assembler = ScanAssembler()
         self.unacknowledged: dict[int, deque[Event]] = defaultdict(deque)
+        self._next: dict[int, int] = {}
 
-    def begin(self, generation: int) -> None:
-        """Forget the messages of an earlier generation: they are delivered again to whoever owns them."""
+    def begin(self, generation: int, committed: Mapping[int, int]) -> None:
+        """Forget the messages of an earlier generation: they are delivered again to whoever owns them.
+
+        ``committed`` holds the offset at which each partition goes on, of those that are not new.
+        """
         self.generation = generation
+        self._next = dict(committed)
         self.assembler.forget()
         self.unacknowledged.clear()
+
+    def missing(self, events: Iterable[Event]) -> list[tuple[int, int, int]]:
+        """Return partition, first and last offset of what was gone when this assignment began to read."""
+        found = []
+        for event in events:
+            place, offset = event.message.partition, event.message.offset
+            wanted = self._next.pop(place, offset)
+            if offset > wanted:
+                found.append((place, wanted, offset - 1))
+        return found
 
     def read(self, events: Sequence[Event]) -> tuple[list[Record], list[Rejected]]:
         """Decode a batch: what can be used, and what goes to the dead letters.

@@ -14,17 +14,15 @@ Place = tuple[str, int]
 
 
 def lags(app: StageApp) -> dict[Place, int | None]:
-    """Return how many messages of each assigned partition were not read yet; None where it is not known.
+    """Return how many messages of each assigned partition are not committed; None where it is not known.
 
-    It is known from the first fetch of a partition on.
+    It is known from the first fetch of a partition on. What was fetched and waits in memory is not done.
     """
     if not app.started:
         return {}
     consumer = cast(Consumer, app.consumer)
     found: dict[Place, int | None] = {}
     for tp in consumer.assignment():
-        end, read = consumer.highwater(tp), consumer._read_offset[tp]
-        found[tp.topic, tp.partition] = (
-            None if end is None else max(0, end - (0 if read is None else read + 1))
-        )
+        end, committed = consumer.highwater(tp), consumer._committed_offset[tp]
+        found[tp.topic, tp.partition] = None if end is None else max(0, end - (committed or 0))
     return dict(sorted(found.items()))

@@ -43,6 +43,9 @@ class Membership(Protocol):
     def partitions(self, topic: str) -> list[int]:
         """Return the partitions of a topic (broker's name) that are assigned to this process."""
 
+    def committed(self, topic: str) -> Mapping[int, int]:
+        """Return the offset at which each of them goes on, of those of which something was committed."""
+
 
 class MessagePublisher(Protocol):
     """Puts a stage's messages on their topics."""
@@ -156,9 +159,19 @@ class StageLoop:
         if not events:
             return
         if source.generation != generation:
-            source.begin(generation)
             name = events[0].message.topic
+            source.begin(generation, self._membership.committed(name))
             await self._in_thread(self.stage.assigned, source.logical, self._membership.partitions(name))
+        for partition, first, last in source.missing(events):
+            logger.error(
+                "%s: %s partition %d: offsets %d to %d were deleted before they were read",
+                self.stage.name,
+                source.logical,
+                partition,
+                first,
+                last,
+                extra={"stage": self.stage.name, "topic": source.logical, "partition": partition},
+            )
         records, rejected = await self._in_thread(source.read, events)
         if rejected and not await self._dead_letters.send(rejected, self._give_up):
             return

@@ -14,7 +14,7 @@ from aiokafka.errors import KafkaError
 from pipeline.broker import FAILURES, TIMEOUT_S, Broker, as_broker, denied, text_of, why_not
 from pipeline.errors import BrokerUnavailable, ConfigError
 from pipeline.runtime.decompression import guard_batches
-from pipeline.runtime.identity import admin_client, quiet_client
+from pipeline.runtime.identity import admin_client, patiently, quiet_client
 from pipeline.runtime.publisher import OVERHEAD_BYTES
 from pipeline.topics import Topic
 
@@ -49,10 +49,10 @@ async def read_topic(
     broker = as_broker(broker)
     guard_batches()
     async with admin_client(broker) as client:
-        if topic.name not in await client.list_topics():
+        if topic.name not in await patiently(client.list_topics):
             hint = ", or this user may not see it" if broker.security.protocol != "PLAINTEXT" else ""
             raise ConfigError(f"topic {topic.name} is missing on {broker}: run `smidgen topics apply`{hint}")
-        described = await client.describe_topics([topic.name])
+        described = await patiently(lambda: client.describe_topics([topic.name]))
     places = [TopicPartition(topic.name, p["partition"]) for p in described[0]["partitions"]]
     consumer = AIOKafkaConsumer(
         **broker.arguments(),

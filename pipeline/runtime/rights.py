@@ -9,8 +9,7 @@ from aiokafka.errors import GroupAuthorizationFailedError, for_code
 from aiokafka.protocol.group import HeartbeatRequest
 
 from pipeline.broker import Broker
-from pipeline.runtime.admin import patiently
-from pipeline.runtime.identity import admin_client
+from pipeline.runtime.identity import admin_client, patiently
 
 
 async def require_groups(broker: Broker, groups: Iterable[str]) -> None:

@@ -55,7 +55,7 @@ class _Running:
         return self.assigned
 
     def lag(self) -> int | None:
-        """Return how many messages of the assigned partitions were not read yet; None if not known."""
+        """Return how many messages of the assigned partitions were not committed yet; None if not known."""
         found = list(lags(self.app).values())
         return None if None in found else sum(lag for lag in found if lag is not None)
 

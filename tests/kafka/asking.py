@@ -10,8 +10,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
-from pipeline.runtime.admin import patiently
-from pipeline.runtime.identity import admin_client
+from pipeline.runtime.identity import admin_client, patiently
 from tests.e2e.worker_process import wait_until
 
 T = TypeVar("T")

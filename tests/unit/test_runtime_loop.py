@@ -114,6 +114,9 @@ class FakeMembership:
     def partitions(self, topic: str) -> list[int]:
         return [0, 1]
 
+    def committed(self, topic: str) -> dict[int, int]:
+        return {}
+
 
 class Bench:
     """A loop with everything around it faked; ``log`` is the order in which things happened."""

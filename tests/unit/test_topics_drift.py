@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 from aiokafka.errors import KafkaError, NodeNotReadyError, TopicAuthorizationFailedError
 
-from pipeline.runtime import admin
-from pipeline.runtime.admin import Actual, drift, patiently, replication, topic_config
+from pipeline.runtime import identity
+from pipeline.runtime.admin import Actual, drift, replication, topic_config
+from pipeline.runtime.identity import patiently
 from pipeline.topics import load_topics
 
 TOPICS = load_topics()
@@ -76,7 +77,7 @@ def answers(*outcomes: KafkaError | str) -> Callable[[], Awaitable[str]]:
 
 
 def test_a_broker_that_has_just_gone_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admin, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(identity, "_PAUSE_S", 0.0)
     call = answers(NodeNotReadyError(), NodeNotReadyError(), "topics")
     assert asyncio.run(patiently(call)) == "topics"
 

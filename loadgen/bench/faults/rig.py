@@ -54,6 +54,8 @@ class Setup:
     data: Path | None = None
     """Folder for the store's tables; one in the rig's own unless given."""
     aggregates: int = 2
+    batch_size: int = 50
+    """Small, so that many batches are under way when something strikes."""
 
 
 class Rig:
@@ -113,7 +115,7 @@ class Rig:
             *("--broker", self.broker.url, "--store", self.proxy.url),
             *("--workloads", str(self.folder / "workload.yaml")),
             *("--window", f"{WINDOW_S:g}s", "--stack-window", f"{STACK_WINDOW_S:g}s"),
-            *("--batch-size", "50", "--batch-wait", "200ms"),
+            *("--batch-size", str(self.setup.batch_size), "--batch-wait", "200ms"),
         ]
         if not self.broker.idempotent:
             arguments.append("--no-idempotent-producer")

@@ -26,6 +26,8 @@ from pipeline.errors import ConfigError, SmidgenError
 
 _RETRY = "store unavailable, trying again"
 
+_FLOOD_BATCH = 500  # the product's own default: a flood is about how much passes
+
 Advance = Callable[[str, float], None]
 """Told what is being done, and what share of it is done."""
 
@@ -113,6 +115,7 @@ def _run(
         code=code,
         clocks=fault.clocks,
         data=disk.path / "data" if disk else None,
+        batch_size=_FLOOD_BATCH if fault.malformed else Setup.batch_size,
     )
     lasts_s = options.outage_s or fault.lasts_s
     seconds = fault.times * (sum(fault.gap_s) / 2 + lasts_s)
