@@ -71,7 +71,8 @@ async def read_topic(
                 raise ConfigError(f"broker {broker}: {lacks}") from None
             raise BrokerUnavailable(f"broker {broker}: {text_of(error)}") from None
         finally:
-            await consumer.stop()
+            # In a task of its own: with the broker away, stop() may end in a cancellation that is not ours.
+            await asyncio.wait({asyncio.ensure_future(consumer.stop())})
 
 
 async def _connect(consumer: AIOKafkaConsumer, broker: Broker) -> None:

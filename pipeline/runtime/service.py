@@ -18,7 +18,7 @@ from pipeline.errors import SmidgenError
 from pipeline.runtime.app import FaustMembership, StageApp, connect, create_app
 from pipeline.runtime.deadletters import DeadLetters
 from pipeline.runtime.health import Check, Health, HealthServer, health_address
-from pipeline.runtime.lag import lags
+from pipeline.runtime.lag import LogEnds, lags
 from pipeline.runtime.loop import StageLoop
 from pipeline.runtime.publisher import Publisher, is_set_within
 from pipeline.runtime.refusals import Limit, source_of
@@ -38,10 +38,11 @@ TICK_S = 0.5
 class _Running:
     """One stage of the process: its app, its loop and what it counts."""
 
-    def __init__(self, app: StageApp, loop: StageLoop, telemetry: Telemetry) -> None:
+    def __init__(self, app: StageApp, loop: StageLoop, telemetry: Telemetry, ends: LogEnds) -> None:
         self.app = app
         self.loop = loop
         self.telemetry = telemetry
+        self._ends = ends
         self.assigned = False
 
     @property
@@ -56,12 +57,12 @@ class _Running:
 
     def lag(self) -> int | None:
         """Return how many messages of the assigned partitions were not committed yet; None if not known."""
-        found = list(lags(self.app).values())
+        found = list(lags(self.app, self._ends).values())
         return None if None in found else sum(lag for lag in found if lag is not None)
 
     def samples(self) -> list[Sample]:
         stage = {"stage": self.name}
-        behind = lags(self.app)
+        behind = lags(self.app, self._ends)
         return [
             *self.telemetry.samples(),
             ("partitions", stage, len(behind)),
@@ -94,7 +95,9 @@ class Service:
         checks: Mapping[str, Check] | None = None,
         expected: Collection[str] = frozenset(),
     ) -> None:
-        self._publisher = Publisher(Broker.of(settings), topics, idempotent=settings.idempotent_producer)
+        broker = Broker.of(settings)
+        self._publisher = Publisher(broker, topics, idempotent=settings.idempotent_producer)
+        self._ends = LogEnds(broker)
         self._stop = asyncio.Event()
         self._failed = False
         self.hanging = False
@@ -124,12 +127,14 @@ class Service:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._signalled, number)
         starting = [asyncio.ensure_future(running.app.start()) for running in self._running]
+        watching = asyncio.ensure_future(self._ends.watch([running.app for running in self._running]))
         try:
             await self._supervise(starting)
         finally:
-            for task in starting:
+            for task in (*starting, watching):
                 task.cancel()
             await self._shut_down()
+            await asyncio.wait({watching}, timeout=CLOSE_S)
         return 1 if self._failed else 0
 
     async def _open(self) -> None:
@@ -163,7 +168,7 @@ class Service:
             ),
             expected=expected,
         )
-        running = _Running(app, loop, telemetry)
+        running = _Running(app, loop, telemetry, self._ends)
         connect(app, loop, settings, lambda: self._assigned(running))
         return running
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 
-from pipeline.model import Record
+from pipeline.model import FloatArray, MetricPoints, Record
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.storage.interface import Store
 from tests.builders import build_profile
@@ -83,3 +84,20 @@ def test_the_new_owner_finds_a_late_block_in_its_place(
     owner.handle(records(service_name, 0, 20))
     owner.handle(records(service_name, 20, 30))
     assert_counted(shared_store, service_name, 300)
+
+
+def test_metrics_that_another_owner_has_stored_are_stored_once(
+    shared_store: Store, service_name: str
+) -> None:
+    times: FloatArray = START + 60.0 * np.arange(10, dtype=np.float64)
+    batch = [
+        Record("metrics", 0, n, MetricPoints(service_name, "latency", times[n : n + 1], np.array([float(n)])))
+        for n in range(10)
+    ]
+    first, second = stage(shared_store, service_name), stage(shared_store, service_name)
+    turns = ((first, batch[:5]), (second, batch[:5]), (second, batch), (first, batch), (first, batch))
+    for owner, part in turns:
+        assert owner.handle(part)
+    # All in one window, of which the store tells the mean: a point that was stored twice would move it.
+    matrix = shared_store.series("service", service_name, START, START + 600, 600.0)
+    assert (matrix.names, matrix.samples.tolist()) == (("latency",), [[4.5]])

@@ -107,14 +107,12 @@ def formatted_sql(tree: ast.Module) -> Iterator[Finding]:
 
 
 def unbound_sql(tree: ast.Module) -> Iterator[Finding]:
-    """Yield where a statement is run that is neither a constant of the module nor put together above it."""
-    constants = {
-        dotted(target)
-        for node in tree.body
-        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None
-        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-        if all(isinstance(leaf, ast.Constant) for leaf in leaves(node.value))
-    }
+    """Yield where a statement is run that is neither a constant nor put together above it.
+
+    Constants are those of the module and of ``pipeline.storage.queries``.
+    """
+    queries = ast.parse((ROOT / "pipeline/storage/queries.py").read_text(encoding="utf-8"))
+    constants = constants_of(tree) | {f"queries.{name}" for name in constants_of(queries)}
     for function in (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)):
         # What a function is handed, its callers here answer for; what it makes, formatted_sql looks at.
         known = constants | {argument.arg for argument in function.args.args}
@@ -136,6 +134,16 @@ def unbound_sql(tree: ast.Module) -> Iterator[Finding]:
                     and not isinstance(base, ast.Constant)
                 ):
                     yield node.lineno, ast.unparse(first)
+
+
+def constants_of(tree: ast.Module) -> set[str]:
+    return {
+        dotted(target)
+        for node in tree.body
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if all(isinstance(leaf, ast.Constant) for leaf in leaves(node.value))
+    }
 
 
 def leaves(node: ast.expr) -> list[ast.expr]:
