@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 FUZZ_S ?= 60
+TEST_PROCESSES ?= 3
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test fuzz lint format bench schemas lock clean
@@ -17,8 +18,9 @@ setup: $(READY) ## Make the virtual environment in .venv (done by every other ta
 demo: $(READY) ## Watch the whole pipeline catch one slow commit of a live service (DEMO_ARGS="...")
 	@$(BIN)/smidgen demo $(DEMO_ARGS)
 
+# Several processes, since most of the time is waiting for brokers and workers; a file stays in one of them.
 test: $(READY) ## Run every test (PYTEST_ARGS="tests/unit -k name" runs some)
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile $(PYTEST_ARGS)
 
 fuzz: $(READY) ## Look for inputs that break a decoder, a minute long (FUZZ_S=600 FUZZ="profile scan")
 	@$(BIN)/python -m tests.fuzz --seconds $(FUZZ_S) $(FUZZ)

@@ -24,7 +24,7 @@ settings.load_profile("smidgen")
 _KAFKA = """tests against Apache Kafka: auto runs those marked kafka if Java and Maven are there, require
 fails without them, all runs everything that needs a broker on one and on three brokers too, off runs none"""
 
-_LEFT_OUT = pytest.StashKey[str]()
+_LEFT_OUT = "Apache Kafka was left out: "
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -56,9 +56,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in long]
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    if reason := config.stash.get(_LEFT_OUT, ""):
-        terminalreporter.write_line(f"Apache Kafka was left out: {reason}", yellow=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say why Apache Kafka was left out; tests may have run in other processes, so their reports tell."""
+    reasons = {
+        report.longrepr[2].partition(_LEFT_OUT)[2]
+        for report in terminalreporter.stats.get("skipped", ())
+        if isinstance(report.longrepr, tuple) and _LEFT_OUT in report.longrepr[2]
+    }
+    for reason in sorted(reasons):
+        terminalreporter.write_line(f"{_LEFT_OUT}{reason}", yellow=True)
 
 
 @pytest.fixture(scope="session")
@@ -71,10 +77,9 @@ def kafka_jars(request: pytest.FixtureRequest) -> Jars:
             return prepared_jars()
     except SmidgenError as error:
         reason = str(error)
-    request.config.stash[_LEFT_OUT] = reason
     if asked in ("require", "all"):
         pytest.fail(reason)
-    pytest.skip(f"Apache Kafka is left out: {reason}")
+    pytest.skip(f"{_LEFT_OUT}{reason}")
 
 
 @pytest.fixture
