@@ -184,14 +184,11 @@ class _Search:
 
         A spike in the baseline lifts the level that what follows is compared with.
         """
-        rows = np.arange(len(found.split))
-        other = self.best(
-            rows, self.start, self._windows.end, self.start + 1, self._windows.end - 1, weekly=False
-        )
+        rows, low, high = np.arange(len(found.split)), self.start, self._windows.end
+        other = self.best(rows, low, high, low + 1, high - 1, weekly=False)
         outside = (other.split < self._windows.analysis) | (other.split >= self._windows.extended)
         better = other.root**2 - found.root**2 > self._config.placement
-        disturbed: BoolArray = outside & better & (other.p_value < self._config.significance)
-        return disturbed
+        return np.asarray(outside & better & (other.p_value < self._config.significance))
 
     def isolate(self, row: int) -> _Found | None:
         """Return the best split of the analysis window, other changes aside; None if it has none of its own.
@@ -283,10 +280,13 @@ class _Search:
         """
         found = self._with_noise_around(found, row, low, high)
         likely = self.best(np.array([row]), low, high, low + 1, high - 1, weekly=False)
-        earlier = 0 <= likely.split[0] < min(found.split[0], self._windows.analysis)
-        if earlier and likely.root[0] * found.root[0] > found.root[0] ** 2:
-            return replace(found, split=likely.split, before=likely.before, after=likely.after)
-        return found
+        first, split = int(likely.split[0]), int(found.split[0])
+        if not 0 <= first < min(split, self._windows.analysis):
+            return found
+        likelier = likely.root[0] * found.root[0] > found.root[0] ** 2
+        # Else it is another change, which was taken back before this one.
+        one = likelier and self._are_level(row, slice(first, split), slice(split, high))
+        return replace(found, split=likely.split, before=likely.before, after=likely.after) if one else found
 
     def _with_noise_around(self, found: _Found, row: int, low: int, high: int) -> _Found:
         """Judge a split by the noise of the windows around it too, if that is more than the history's.

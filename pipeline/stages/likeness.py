@@ -146,8 +146,11 @@ def _late(
             if (one.delta > 0) != (known.delta > 0) or element(*series) not in causes[place].subroutines:
                 continue
             if series in anew:
-                apart_s = one.change_time - known.change_time
-                goes_on = apart_s <= reach_s or one.kind == "long_term"
+                again = candidates[anew[series]]
+                # What was taken back and comes again does not go on.
+                stayed = abs(again.before - known.after) < abs(again.before - known.before)
+                soon = one.change_time - known.change_time <= reach_s and stayed
+                goes_on = soon or one.kind == "long_term"
                 if not goes_on or causes[place].changes or causes[anew[series]].changes:
                     continue
             late[row, place] = late[place, row] = True

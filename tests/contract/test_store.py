@@ -272,7 +272,9 @@ def test_usage_is_what_totals_counted_of_a_partition(store: Store, service_name:
         (other, start): (32, 320),
     }
     assert store.usage("another log", "profiles", 3, asked, (start, start + 900), 300.0) == {}
-    assert store.usage(service_name, "metrics", 3, asked, (start, start + 900), 300.0) == {}
+    assert store.usage(service_name, "metrics", 3, asked, (start, start + 900), 300.0) == {
+        (service_name, start + 300): (200, 2000)  # of a replay
+    }
     assert store.usage(service_name, "profiles", 3, [], (start, start + 900), 300.0) == {}
 
 

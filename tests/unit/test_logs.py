@@ -49,7 +49,11 @@ def test_a_traceback_is_one_field() -> None:
     assert found["exception"].endswith("KeyError: 'lost'")
 
 
-@pytest.mark.parametrize("value", [{1: "x"}, object(), {1.5}, 2**70, "\udcff"], ids=repr)
+@pytest.mark.parametrize(
+    "value",
+    [{1: "x"}, object(), {1.5}, 2**70, "\udcff"],
+    ids=["mapping", "object", "set", "integer", "surrogate"],
+)
 def test_whatever_is_logged_a_line_comes_out(value: object) -> None:
     assert line(service=value)["message"] == "said"
     assert line("text \udcff\nand \x1b[31m")["level"] == "warning"
