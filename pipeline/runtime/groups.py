@@ -13,7 +13,7 @@ from aiokafka.errors import KafkaError
 
 from pipeline.broker import Broker
 from pipeline.errors import BrokerUnavailable
-from pipeline.runtime.identity import admin_client
+from pipeline.runtime.identity import admin_client, patiently
 from pipeline.topics import Topics
 
 POLL_MS = 500
@@ -65,7 +65,7 @@ async def _members(broker: Broker, groups: list[str]) -> dict[str, int] | None:
     """Return how many members groups have; None from a broker that hangs up on the question."""
     try:
         async with admin_client(broker) as client:
-            described = await client.describe_consumer_groups(groups)
+            described = await patiently(lambda: client.describe_consumer_groups(groups))
     except BrokerUnavailable:  # if it is really gone, the next question says so
         return None
     return {str(name): len(who) for answer in described for _, name, _, _, _, who, *_ in answer.groups}

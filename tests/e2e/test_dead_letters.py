@@ -155,7 +155,9 @@ def test_a_broken_deploy_stops_the_stage_and_a_replay_after_the_fix_counts_every
             time.sleep(0.3)
         assert worker.process.returncode == 1
         assert "Traceback" not in worker.log
-        (line,) = [line for line in worker.log.splitlines() if "ERROR" in line]
+        lines = [line for line in worker.log.splitlines() if " ERROR pipeline" in line]
+        assert len(lines) == 1, lines
+        (line,) = lines
         assert re.search(
             r"aggregate: stopping, most of profiles is bad: 3 of 4 sources \(.*\) send nothing usable: "
             r"\d+ messages refused; the last one: counts: of a form .* Nothing of this batch is acknowledged",

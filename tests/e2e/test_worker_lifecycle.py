@@ -47,7 +47,7 @@ def test_sigterm_in_the_middle_of_a_batch_finishes_it_or_leaves_it_to_the_next(
     """First the INSERT ends a little after the signal, then (another worker) it hangs for good."""
     load = build_load(service_name, 100)
     ends = publish_load(own_broker, load)
-    reached, release = threading.Event(), threading.Event()
+    reached, release, second = threading.Event(), threading.Event(), threading.Event()
 
     def fault(number: int) -> Callable[[bool], None] | None:
         def hold(done: bool) -> None:
@@ -55,7 +55,7 @@ def test_sigterm_in_the_middle_of_a_batch_finishes_it_or_leaves_it_to_the_next(
                 reached.set()
                 release.wait(60)
 
-        return hold if number in (4, 9) else None
+        return hold if number == 4 or (second.is_set() and not reached.is_set()) else None
 
     with FailingStore(store_dsn, fault) as failing:
         with WorkerProcess(own_broker, failing.url, "aggregate") as worker:
@@ -74,6 +74,7 @@ def test_sigterm_in_the_middle_of_a_batch_finishes_it_or_leaves_it_to_the_next(
         }
         reached.clear()
         release.clear()
+        second.set()
         with WorkerProcess(own_broker, failing.url, "aggregate") as worker:
             assert reached.wait(60), worker.log
             began = time.monotonic()

@@ -51,7 +51,7 @@ def test_the_commands_are_valid(line: str) -> None:
         found = agent.commands.get(arguments.pop(0))
         assert found
         command = found
-    command.make_context(name, arguments)
+    command.make_context(name, arguments, help_option_names=["-h", "--help"])
 
 
 def test_there_are_commands() -> None:

@@ -91,7 +91,7 @@ def test_the_readme_names_targets_that_exist() -> None:
 @pytest.mark.parametrize("words", sorted(documented("smidgen")), ids=" ".join)
 def test_the_readme_names_commands_and_flags_that_exist(words: tuple[str, ...]) -> None:
     command: click.Command = smidgen
-    context = click.Context(smidgen, info_name="smidgen")
+    context = click.Context(smidgen, info_name="smidgen", help_option_names=["-h", "--help"])
     remaining = list(words)
     while isinstance(command, click.Group) and remaining and not remaining[0].startswith("-"):
         found = command.get_command(context, remaining.pop(0))

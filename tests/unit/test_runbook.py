@@ -58,10 +58,10 @@ def test_commands_parse(line: str) -> None:
     words = ["aggregate" if word == "STAGE" else word for word in shlex.split(line)[1:]]
     group: click.Command = smidgen
     while isinstance(group, click.Group) and words:
-        found = group.get_command(click.Context(group), words[0])
+        found = group.get_command(click.Context(group, help_option_names=["-h", "--help"]), words[0])
         assert found is not None, words[0]
         group, words = found, words[1:]
-    group.make_parser(click.Context(group)).parse_args(list(words))
+    group.make_parser(click.Context(group, help_option_names=["-h", "--help"])).parse_args(list(words))
 
 
 def test_settings_and_flags_in_code_exist() -> None:

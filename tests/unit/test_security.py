@@ -43,7 +43,7 @@ def certificate(authority: Authority) -> Certificate:
 
 
 def commands(group: click.Group) -> Iterator[click.Command]:
-    context = click.Context(group)
+    context = click.Context(group, help_option_names=["-h", "--help"])
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         assert command is not None
