@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 FUZZ_S ?= 60
+FUZZ_SEED ?= 0
 TEST_PROCESSES ?= 3
 
 .DEFAULT_GOAL := help
@@ -23,7 +24,7 @@ test: $(READY) ## Run every test (PYTEST_ARGS="tests/unit -k name" runs some)
 	@$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile $(PYTEST_ARGS)
 
 fuzz: $(READY) ## Look for inputs that break a decoder, a minute long (FUZZ_S=600 FUZZ="profile scan")
-	@$(BIN)/python -m tests.fuzz --seconds $(FUZZ_S) $(FUZZ)
+	@$(BIN)/python -m tests.fuzz --seconds $(FUZZ_S) --seed $(FUZZ_SEED) $(FUZZ)
 
 lint: $(READY) ## Check style, types and the direction of imports
 	@$(BIN)/ruff check .

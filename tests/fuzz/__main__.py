@@ -31,7 +31,7 @@ def main() -> int:
         print("fuzz: left out, since atheris is not installed here (it has wheels for Python 3.11 to 3.13)")
         return 0
     if options.child:
-        _fuzz(options.targets, options.seconds)
+        _fuzz(options.targets, options.seconds, options.seed)
         return 0
     from tests.fuzz.targets import TARGETS
 
@@ -42,7 +42,8 @@ def main() -> int:
     found = WORK / "found"
     shutil.rmtree(found, ignore_errors=True)
     found.mkdir(parents=True)
-    child = [sys.executable, "-m", "tests.fuzz", "--child", "--seconds", str(options.seconds), *names]
+    limits = ["--seconds", str(options.seconds), "--seed", str(options.seed)]
+    child = [sys.executable, "-m", "tests.fuzz", "--child", *limits, *names]
     ended = subprocess.run(child, cwd=ROOT, check=False)
     broken = sorted(found.iterdir())
     for path in broken:
@@ -61,11 +62,12 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz")
     parser.add_argument("targets", nargs="*", metavar="TARGET")
     parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=0, help="of the mutations; 0 is another one every time")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
-def _fuzz(names: list[str], seconds: int) -> None:
+def _fuzz(names: list[str], seconds: int, seed: int) -> None:
     """Fuzz until the time is up or a target breaks; libFuzzer ends the process itself."""
     atheris: Any = importlib.import_module("atheris")
     with atheris.instrument_imports(include=list(INSTRUMENTED)):
@@ -99,10 +101,11 @@ def _fuzz(names: list[str], seconds: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     for number, (name, target) in enumerate(zip(names, targets, strict=True)):
         kept = [path.read_bytes() for path in sorted((CORPUS / name).glob("*"))]
-        for place, seed in enumerate([*target.seeds(), *kept]):
-            (seeds / f"{name}-{place}").write_bytes(bytes([number]) + seed)
+        for place, body in enumerate([*target.seeds(), *kept]):
+            (seeds / f"{name}-{place}").write_bytes(bytes([number]) + body)
     limits = [f"-max_total_time={seconds}", f"-timeout={LONGEST_S}", f"-rss_limit_mb={MOST_MIB}"]
     limits += [f"-max_len={MAX_BYTES}", f"-artifact_prefix={WORK / 'found'}/", "-print_final_stats=1"]
+    limits += [f"-seed={seed}"] if seed else []
     arguments = [sys.argv[0], *limits, str(interesting), str(seeds)]
     atheris.Setup(arguments, run, custom_mutator=mutate)
     atheris.Fuzz()
