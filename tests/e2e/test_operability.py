@@ -203,7 +203,6 @@ def findings(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, d
     return code, {line["check"]: line for line in lines}
 
 
-@pytest.mark.kafka
 def test_doctor_finds_what_is_wrong_and_says_what_to_do(
     own_broker: BrokerUrl, store_dsn: str, service_name: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
