@@ -216,10 +216,11 @@ class _Search:
         if low > self.start:
             hidden = self._at_other_levels(row, low)
             if not hidden.all():
-                search = self._hiding(row, hidden)
-                own = search.best(np.array([0]), self.start, high, first, min(last, high - 1))
-                return search._judged(own, 0, self.start, high)
-        return self._judged(own, row, low, high)
+                search, rows, low = self._hiding(row, hidden), np.array([0]), self.start
+                own = search.best(rows, low, high, first, min(last, high - 1))
+                any_place = search.best(rows, low, high, low + 1, high - 1, weekly=False)
+                return search._judged(own, any_place, 0, low, high)
+        return self._judged(own, any_place, row, low, high)
 
     def _at_other_levels(self, row: int, low: int) -> BoolArray:
         """Return which windows of [start, low) had another level than those from ``low`` to the analysis."""
@@ -273,13 +274,12 @@ class _Search:
         )
         return search
 
-    def _judged(self, found: _Found, row: int, low: int, high: int) -> _Found:
-        """Return a split with the p-value that it deserves, and where it most likely lies.
+    def _judged(self, found: _Found, likely: _Found, row: int, low: int, high: int) -> _Found:
+        """Return a split with the p-value that it deserves, placed by the likeliest one of the whole range.
 
         What an earlier scan was not yet sure of, this one sees at the edge of its analysis window.
         """
         found = self._with_noise_around(found, row, low, high)
-        likely = self.best(np.array([row]), low, high, low + 1, high - 1, weekly=False)
         first, split = int(likely.split[0]), int(found.split[0])
         if not 0 <= first < min(split, self._windows.analysis):
             return found
