@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import http.client
 import re
 import signal
 import subprocess
@@ -15,12 +14,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import unquote_plus, urlsplit
 
 import numpy as np
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
+from loadgen.bench.faults.relay import BUSY, Answer, RelayServer
 from loadgen.kafka.cluster import KafkaCluster
 from pipeline.codec.inputs import encode_profile
 from pipeline.embedded.broker import EmbeddedBroker
@@ -158,81 +156,26 @@ class FailingStore:
             self.inserts += 1
             return self.fault(self.inserts)
 
+    def _treat(self, insert: bool, forward: Callable[[], Answer]) -> Answer | None:
+        fault = self.next_fault() if insert else None
+        if fault == "refused":
+            return BUSY
+        if callable(fault):
+            fault(False)
+        answer = forward()
+        if callable(fault):
+            fault(True)
+        return None if fault == "lost" else answer
+
     def __enter__(self) -> FailingStore:
-        server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        server.daemon_threads = True
-        self._server = server
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        self.url = f"http://127.0.0.1:{server.server_address[1]}"
+        self._server = RelayServer(lambda: self.upstream, self._treat)
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        self.url = self._server.url
         return self
 
     def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
-
-
-def _handler(store: FailingStore) -> type[BaseHTTPRequestHandler]:
-    where = urlsplit(store.upstream)
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            self._pass(b"")
-
-        def do_POST(self) -> None:
-            self._pass(self._body())
-
-        def _body(self) -> bytes:
-            if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
-                return self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            body = b""
-            while size := int(self.rfile.readline(), 16):
-                body += self.rfile.read(size)
-                self.rfile.readline()
-            self.rfile.readline()
-            return body
-
-        def _pass(self, body: bytes) -> None:
-            insert = "INSERT INTO" in unquote_plus(self.path) or b"INSERT INTO" in body[:500]
-            fault = store.next_fault() if insert else None
-            if fault == "refused":
-                return self._answer(503, [], b"busy")
-            if callable(fault):
-                fault(False)
-            status, headers, content = self._forward(body)
-            if callable(fault):
-                fault(True)
-            if fault == "lost":
-                self.close_connection = True
-                return None
-            return self._answer(status, headers, content)
-
-        def _forward(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
-            connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=30)
-            kept = {k: v for k, v in self.headers.items() if k.lower() not in _OWN_HEADERS}
-            connection.request(self.command, self.path, body or None, kept)
-            answer = connection.getresponse()
-            content = answer.read()
-            connection.close()
-            return answer.status, answer.getheaders(), content
-
-        def _answer(self, status: int, headers: Sequence[tuple[str, str]], content: bytes) -> None:
-            self.send_response_only(status)
-            for name, value in headers:
-                if name.lower() not in _OWN_HEADERS:
-                    self.send_header(name, value)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    return Handler
-
-
-_OWN_HEADERS = frozenset({"content-length", "transfer-encoding", "connection", "host", "expect"})
 
 
 @dataclass(frozen=True)

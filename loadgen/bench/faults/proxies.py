@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import http.client
-import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Literal, Self
-from urllib.parse import unquote_plus, urlsplit
+from typing import Literal, Self
+
+from loadgen.bench.faults.relay import BUSY, Answer, RelayServer
 
 StoreFault = Literal["refused", "lost", "slow"]
 """Answer 503 without doing it; do it and drop the answer; do it after a while."""
@@ -20,8 +18,6 @@ StoreFault = Literal["refused", "lost", "slow"]
 Decide = Callable[[bool], StoreFault | None]
 """Told whether a request is an INSERT, says what happens to it."""
 
-_HOP_HEADERS = frozenset({"content-length", "transfer-encoding", "connection", "host", "expect"})
-_FORWARD_S = 120.0
 _CHUNK = 1 << 16
 
 
@@ -46,10 +42,19 @@ class StoreProxy:
             self.faults += fault is not None
             return fault
 
+    def _treat(self, insert: bool, forward: Callable[[], Answer]) -> Answer | None:
+        fault = self.chosen(insert)
+        if fault == "refused":
+            return BUSY
+        if fault == "slow":
+            time.sleep(self.slow_s)
+        answer = forward()
+        return None if fault == "lost" else answer
+
     def __enter__(self) -> Self:
-        self._server = _Server(("127.0.0.1", 0), _handler(self))
+        self._server = RelayServer(lambda: self.upstream, self._treat)
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self.url = self._server.url
         return self
 
     def __exit__(
@@ -57,78 +62,6 @@ class StoreProxy:
     ) -> None:
         self._server.shutdown()
         self._server.server_close()
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of clients that are gone: they are killed here all the time."""
-        if not isinstance(sys.exception(), OSError):
-            super().handle_error(request, client_address)
-
-
-def _handler(proxy: StoreProxy) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            self._pass(b"")
-
-        def do_POST(self) -> None:
-            self._pass(self._body())
-
-        def _body(self) -> bytes:
-            if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
-                return self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            body = b""
-            while size := int(self.rfile.readline(), 16):
-                body += self.rfile.read(size)
-                self.rfile.readline()
-            self.rfile.readline()
-            return body
-
-        def _pass(self, body: bytes) -> None:
-            fault = proxy.chosen("INSERT INTO" in unquote_plus(self.path) or b"INSERT INTO" in body[:500])
-            if fault == "refused":
-                return self._answer(503, [], b"busy")
-            if fault == "slow":
-                time.sleep(proxy.slow_s)
-            try:
-                status, headers, content = self._forward(body)
-            except (OSError, http.client.HTTPException):  # the store is away: so is its answer
-                self.close_connection = True
-                return None
-            if fault == "lost":
-                self.close_connection = True
-                return None
-            return self._answer(status, headers, content)
-
-        def _forward(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
-            where = urlsplit(proxy.upstream)
-            connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=_FORWARD_S)
-            try:
-                kept = {k: v for k, v in self.headers.items() if k.lower() not in _HOP_HEADERS}
-                connection.request(self.command, self.path, body or None, kept)
-                answer = connection.getresponse()
-                return answer.status, answer.getheaders(), answer.read()
-            finally:
-                connection.close()
-
-        def _answer(self, status: int, headers: Sequence[tuple[str, str]], content: bytes) -> None:
-            self.send_response_only(status)
-            for name, value in headers:
-                if name.lower() not in _HOP_HEADERS:
-                    self.send_header(name, value)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            with contextlib.suppress(OSError):  # whoever asked was killed
-                self.wfile.write(content)
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    return Handler
 
 
 class BrokerProxy:
