@@ -22,7 +22,6 @@ from pipeline.errors import ConfigError
 from pipeline.runtime.decompression import guard_batches
 from pipeline.runtime.flow import BoundedQueue, take_bounded
 from pipeline.runtime.loop import StageLoop
-from pipeline.runtime.publisher import OVERHEAD_BYTES
 from pipeline.security import KafkaSecurity
 from pipeline.stages.base import Stage
 from pipeline.topics import Topics
@@ -35,6 +34,9 @@ REBALANCE_TIMEOUT_S = 120.0
 
 MAX_POLL_INTERVAL_S = 1000.0
 COMMIT_INTERVAL_S = 2.0
+
+FETCH_BYTES = 1024**2
+"""Most that is fetched of a partition at once; the broker still gives a larger message, alone."""
 
 
 def group_name(stage: str) -> str:
@@ -80,7 +82,6 @@ def create_app(settings: Settings, topics: Topics, stage: Stage) -> StageApp:
         raise ConfigError("faust-streaming is installed without its compiled part (or NO_CYTHON is set)")
     broker = Broker.of(settings)
     guard_batches()
-    largest = max(topics[name].max_message_bytes for name in stage.inputs)
     app = StageApp(
         group_name(stage.name),
         broker=";".join(f"kafka://{server}" for server in broker.servers),
@@ -98,7 +99,7 @@ def create_app(settings: Settings, topics: Topics, stage: Stage) -> StageApp:
         stream_wait_empty=False,  # otherwise stopping hangs
         stream_buffer_maxsize=max(64, 2 * settings.batch_size),
         consumer_auto_offset_reset="earliest",
-        consumer_max_fetch_size=largest + OVERHEAD_BYTES,
+        consumer_max_fetch_size=FETCH_BYTES,
         broker_max_poll_interval=MAX_POLL_INTERVAL_S,
         broker_session_timeout=SESSION_TIMEOUT_S,
         broker_rebalance_timeout=REBALANCE_TIMEOUT_S,

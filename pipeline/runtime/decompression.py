@@ -5,6 +5,9 @@ takes batches that the client library then fails on, again at every try: damaged
 header that is no UTF-8. Either would end every worker that reads the partition. Here such a batch becomes one
 message that says what was wrong, at the batch's last offset, and goes the way of every message that cannot be
 used: to the dead letters. The batch itself stays in the log.
+
+And what is unpacked is handed out a little at a time: a megabyte as it was sent may hold a hundred messages
+of four, and the library gives all that it has at once.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ from pipeline.unpacking import UnpackError, gunzip, unlz4, unsnappy, unzstd
 MAX_BATCH_BYTES = 64 * 1024**2
 """Most that a batch may unpack to: four messages of the largest size. Producers make smaller ones."""
 
+MAX_POLL_BYTES = 1024**2
+"""A poll takes no further message of a partition once it has so much of it."""
 
 Decode = Callable[[Any], bytes]
 
@@ -96,10 +101,26 @@ class GuardedRecords:
         return None if batch is None else _Batch(batch)
 
 
-def guard_batches(max_bytes: int = MAX_BATCH_BYTES) -> None:
-    """Bound what every consumer of this process unpacks a batch to, and let no batch fail one.
+class BoundedResult(fetcher.FetchResult):  # type: ignore[misc]
+    """What is left of a fetch of one partition, taken in portions bounded by their bytes."""
 
-    The library has no setting for either, so its functions are replaced; to call again sets another bound.
+    def getall(self, max_records: int | None = None) -> list[Any]:
+        """Return the next messages: at least one if there are any."""
+        taken: list[Any] = []
+        size = 0
+        while size < MAX_POLL_BYTES and len(taken) != max_records:
+            message = self.getone()
+            if message is None:
+                break
+            taken.append(message)
+            size += len(message.key or b"") + len(message.value or b"")
+        return taken
+
+
+def guard_batches(max_bytes: int = MAX_BATCH_BYTES) -> None:
+    """Bound what consumers of this process unpack and take at once, and let no batch fail one.
+
+    The library has no setting for any of it, so its functions are replaced; to call again sets another bound.
     """
     decoders: dict[str, Decode] = {
         "gzip_decode": lambda data: gunzip(data, max_bytes),
@@ -112,6 +133,7 @@ def guard_batches(max_bytes: int = MAX_BATCH_BYTES) -> None:
             if hasattr(module, name):  # zstd came with the second format of batches
                 setattr(module, name, decode)
     fetcher.MemoryRecords = GuardedRecords
+    fetcher.FetchResult = BoundedResult
 
 
 def decoding_modules() -> Iterator[ModuleType]:

@@ -13,7 +13,7 @@ it was before.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -132,7 +132,7 @@ class Admission:
 
     def _admits(self, record: Record, service: str, moment: float, names: Sequence[str]) -> list[bool]:
         known, day = self._known(record), _day_of(moment)
-        if known.spelled(service, day).issuperset(names):
+        if known.spelled(service, day, record.offset) >= set(names):
             return [True] * len(names)
         most = self._quotas.partition.services if service == _SERVICES else self._quotas.of(service).names
         return known.admit(
@@ -178,8 +178,8 @@ class Admission:
         if profile is not record.payload:
             self._note(profile.service, "cut_names")
         labels = [*profile.frames, *(element(a.kind, a.value) for a in profile.annotations)]
-        known = self._known(record).spelled(profile.service, _day_of(profile.start))
-        if known.issuperset(labels):
+        known = self._known(record).spelled(profile.service, _day_of(profile.start), record.offset)
+        if known >= set(labels):
             return profile
         unsure = _by_weight(profile, labels, known)
         admitted = self._admits(record, profile.service, profile.start, unsure)
@@ -241,7 +241,7 @@ def _cut(profile: Profile) -> Profile:
     )
 
 
-def _by_weight(profile: Profile, labels: Sequence[str], known: set[str]) -> list[str]:
+def _by_weight(profile: Profile, labels: Sequence[str], known: Set[str]) -> list[str]:
     """Return the labels of samples that are not known, those of the most samples first."""
     depth = np.diff(profile.stack_starts)
     weights = np.bincount(

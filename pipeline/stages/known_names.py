@@ -2,12 +2,13 @@
 
 A name is admitted or not by the log alone: whether it is among the first so many of its day. So what is
 known can be thrown away and read again from the store at any time, even from rows that another process
-wrote further along the log: whoever goes through the log again comes to the same decisions.
+wrote further along the log: whoever goes through the log again comes to the same decisions. A name that was
+admitted further along had been refused before, since there was no room, and is refused there again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,8 +41,8 @@ class NameSet:
         self._recent: dict[int, int] = {}
         self.first: int | None = None
         """The lowest offset of any name: where the day begins in the log."""
-        self.spelled: set[str] = set()
-        """Some names that are in the set, for a quick look."""
+        self._spelled: set[str] = set()
+        self._spelled_at = -1
         self.old = 0
         self.new = 0
         """How many were known the day before, and how many were not."""
@@ -72,11 +73,16 @@ class NameSet:
             if known is None or offset < known:
                 self.add(key, offset)
 
-    def spell(self, names: Iterable[str]) -> None:
-        """Remember how names in the set are spelt, within bounds."""
-        if len(self.spelled) > _MOST_SPELLED:
-            self.spelled.clear()
-        self.spelled.update(names)
+    def spell(self, names: Iterable[str], offset: int) -> None:
+        """Remember, within bounds, how names are spelt that were admitted up to an offset."""
+        if len(self._spelled) > _MOST_SPELLED:
+            self._spelled.clear()
+        self._spelled.update(names)
+        self._spelled_at = max(self._spelled_at, offset)
+
+    def spelled(self, offset: int) -> Set[str]:
+        """Return some names that were admitted up to an offset, for a quick look."""
+        return self._spelled if offset >= self._spelled_at else frozenset()
 
     def known_before(self, offset: int) -> NDArray[np.uint64]:
         """Return the names that were admitted before an offset, sorted."""
@@ -135,9 +141,10 @@ class KnownNames:
         fresh: list[tuple[int, int]] = []
         for name in names:
             key = hash_name(name)
-            there = known.offset_of(key) is not None
-            if not there:
-                begins = offset if known.first is None else known.first
+            since = known.offset_of(key)
+            there = since is not None and since <= offset
+            if since is None:
+                begins = offset if known.first is None else min(known.first, offset)
                 earlier = before.of(service).offset_of(key)
                 if earlier is not None and earlier < begins:
                     there = known.old < most
@@ -150,14 +157,14 @@ class KnownNames:
                     known.add(key, offset)
                     fresh.append((key, offset))
             admitted.append(there)
-        known.spell(name for name, there in zip(names, admitted, strict=True) if there)
+        known.spell((name for name, there in zip(names, admitted, strict=True) if there), offset)
         if fresh:
             self._unsaved.setdefault((service, day), []).extend(fresh)
         return admitted
 
-    def spelled(self, service: str, day: float) -> set[str]:
-        """Return some of the names that are known to be admitted."""
-        return self._day(day).of(service).spelled
+    def spelled(self, service: str, day: float, offset: int) -> Set[str]:
+        """Return some of the names that were admitted up to an offset."""
+        return self._day(day).of(service).spelled(offset)
 
     def unsaved(self) -> Mapping[str, Sequence[Any]]:
         """Return the rows that the store has to hold before anything is counted by these decisions."""

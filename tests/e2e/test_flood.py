@@ -30,7 +30,7 @@ from tests.e2e.worker_process import (
 
 pytestmark = [pytest.mark.e2e, pytest.mark.kafka]
 
-MESSAGES = 70
+MESSAGES = 140
 NAMES = [f"app.f{i}.{'x' * 980}" for i in range(100)]
 PADDING = [f"app.pad{i}.{'y' * 980}" for i in range(4000)]
 
@@ -62,9 +62,9 @@ def test_memory_is_bounded_while_the_store_is_slow(
     service_name: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Some 270 MB wait while the store takes nothing: a fraction of it is held, the rest stays in the log.
+    """Some 540 MB wait while the store takes nothing: a fraction of it is held, the rest stays in the log.
 
-    While the store takes again, what the client fetches from twelve partitions at a time comes on top.
+    While the store takes again it is no more: what unpacks to a hundred messages is taken in portions.
     """
     monkeypatch.setattr("tests.e2e.worker_process.DEADLINE_S", 300.0)
     monkeypatch.setenv("SMIDGEN_BATCH_BYTES", "8MiB")
@@ -97,9 +97,9 @@ def test_memory_is_bounded_while_the_store_is_slow(
         f"published {published_mb:.0f}, before {before_mb:.0f}, held {held_mb:.0f}, peak {peak_mb:.0f} MB"
     )
     print(figures)
-    assert published_mb > 250
-    assert held_mb < 250, figures
-    assert peak_mb < 600, figures
+    assert published_mb > 500
+    assert held_mb < 200, figures
+    assert peak_mb < 350, figures
     assert_counted(shared_store, load)
 
 

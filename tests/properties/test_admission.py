@@ -201,6 +201,13 @@ def test_names_are_counted_to_the_unit_or_folded(log: list[tuple[int, Profile]],
 def test_cuts_crashes_and_replays_change_nothing(
     log: list[tuple[int, Profile]], cuts: list[int], others: list[int], faults: dict[int, str]
 ) -> None:
+    read_again(log, cuts, others, faults)
+
+
+def read_again(
+    log: list[tuple[int, Profile]], cuts: list[int], others: list[int], faults: dict[int, str]
+) -> None:
+    """Check that a log that is worked through with faults, and once more, is counted as without."""
     records = numbered(log)
     undisturbed = ArrayStore()
     one = stage(undisturbed)
@@ -228,6 +235,20 @@ def test_cuts_crashes_and_replays_change_nothing(
     for batch in batches(records, others):  # everything once more, by a process that knows nothing
         stage(disturbed).handle(batch)
     assert contents(disturbed) == contents(undisturbed)
+
+
+def test_a_name_refused_at_first_stays_refused_there_when_it_is_read_again() -> None:
+    """There is no room for new names any more, but for yesterday's: what was new becomes that in between."""
+
+    def profile(service: str, day: int, names: str) -> tuple[int, Profile]:
+        return 0, build_profile(dict.fromkeys(names, 1), service=service, start=DAY + day * DAY_S)
+
+    full = [profile("generous", 1, "abcdef")]  # with the names of two services: all eight
+    log = [*full, profile("cart", 1, "ab"), profile("cart", 0, "ab"), profile("cart", 1, "a")]
+    for turn in range(1, 8):
+        for fault in ("before", "after"):
+            read_again(log, [], [], {turn: fault})
+            read_again(log, [], [1, 1, 1, 1], {turn: fault, turn + 1: fault})
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.integers(1, 3)), min_size=1, max_size=20), CUTS)
