@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 FUZZ_S ?= 60
 FUZZ_SEED ?= 0
-TEST_PROCESSES ?= 3
+TEST_PROCESSES ?= 4
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test fuzz lint format bench schemas lock clean

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import KafkaError
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError, for_code
 
 from pipeline.broker import Broker
 from pipeline.errors import BrokerUnavailable
@@ -24,7 +26,7 @@ POLLS = 10
 class GroupFacts:
     """One consumer group."""
 
-    members: int | None  # None if the broker does not tell: the embedded one does not
+    members: int | None  # None if the broker did not tell
     lag: Mapping[str, int]  # logical topic → messages that are not committed
 
 
@@ -46,7 +48,7 @@ async def group_facts(
     Raises:
         BrokerUnavailable: the broker does not answer.
     """
-    members = await _members(broker, list(groups))
+    members = await _members(broker, groups)
     found = {}
     for group, names in groups.items():
         consumer = AIOKafkaConsumer(**broker.arguments(), group_id=group, enable_auto_commit=False)
@@ -57,18 +59,26 @@ async def group_facts(
             raise BrokerUnavailable(f"broker {broker}: {error}") from None
         finally:
             await consumer.stop()
-        found[group] = GroupFacts(None if members is None else members.get(group, 0), lag)
+        found[group] = GroupFacts(None if members is None else members[group], lag)
     return found
 
 
-async def _members(broker: Broker, groups: list[str]) -> dict[str, int] | None:
+async def _members(broker: Broker, groups: Iterable[str]) -> dict[str, int] | None:
     """Return how many members groups have; None from a broker that hangs up on the question."""
     try:
         async with admin_client(broker) as client:
-            described = await patiently(lambda: client.describe_consumer_groups(groups))
+            # One at a time: the library misreads every group of an answer but the first.
+            return {group: await patiently(partial(_count_members, client, group)) for group in groups}
     except BrokerUnavailable:  # if it is really gone, the next question says so
         return None
-    return {str(name): len(who) for answer in described for _, name, _, _, _, who, *_ in answer.groups}
+
+
+async def _count_members(client: AIOKafkaAdminClient, group: str) -> int:
+    (answer,) = await client.describe_consumer_groups([group])
+    ((error, _, _, _, _, members, *_),) = answer.groups
+    if error:
+        raise for_code(error)
+    return len(members)
 
 
 async def topic_facts(broker: Broker, topics: Topics, name: str) -> TopicFacts:

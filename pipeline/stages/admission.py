@@ -12,6 +12,7 @@ it was before.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,7 @@ import numpy as np
 from pipeline.gcpu.labels import MAX_LABEL, OTHER, cut_name, element
 from pipeline.model import Annotation, MetricPoints, Profile, Record
 from pipeline.quotas import DAY_S, PERIOD_S, Quotas
+from pipeline.replayed import ReplayedRecord
 from pipeline.stages.known_names import MAX_DAYS, KnownNames
 from pipeline.storage.interface import Store, Usage
 
@@ -132,11 +134,12 @@ class Admission:
 
     def _admits(self, record: Record, service: str, moment: float, names: Sequence[str]) -> list[bool]:
         known, day = self._known(record), _day_of(moment)
-        if known.spelled(service, day, record.offset) >= set(names):
+        reach = _reach(record)
+        if known.spelled(service, day, reach) >= set(names):
             return [True] * len(names)
         most = self._quotas.partition.services if service == _SERVICES else self._quotas.of(service).names
         return known.admit(
-            service, day, names, record.offset, most=most, most_in_all=self._quotas.partition.names
+            service, day, names, record.offset, reach, most=most, most_in_all=self._quotas.partition.names
         )
 
     def note_shortened(self, records: Sequence[Record], shortened: Sequence[int]) -> None:
@@ -178,7 +181,7 @@ class Admission:
         if profile is not record.payload:
             self._note(profile.service, "cut_names")
         labels = [*profile.frames, *(element(a.kind, a.value) for a in profile.annotations)]
-        known = self._known(record).spelled(profile.service, _day_of(profile.start), record.offset)
+        known = self._known(record).spelled(profile.service, _day_of(profile.start), _reach(record))
         if known >= set(labels):
             return profile
         unsure = _by_weight(profile, labels, known)
@@ -222,6 +225,14 @@ class Admission:
 
     def _note(self, service: str, what: str, amount: int = 1) -> None:
         self.limited.setdefault(service, Counter())[what] += amount
+
+
+def _reach(record: Record) -> float:
+    """Return up to which offset names must have been admitted to be known to a record.
+
+    A batch's replayed messages are worked on after the others, so what those brought is known to them.
+    """
+    return math.inf if isinstance(record, ReplayedRecord) else record.offset
 
 
 def _day_of(moment: float) -> float:

@@ -8,7 +8,7 @@ admitted further along had been refused before, since there was no room, and is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,16 +73,16 @@ class NameSet:
             if known is None or offset < known:
                 self.add(key, offset)
 
-    def spell(self, names: Iterable[str], offset: int) -> None:
-        """Remember, within bounds, how names are spelt that were admitted up to an offset."""
+    def spell(self, offsets: Mapping[str, int]) -> None:
+        """Remember, within bounds, how names are spelt, by the offset at which each was admitted."""
         if len(self._spelled) > _MOST_SPELLED:
             self._spelled.clear()
-        self._spelled.update(names)
-        self._spelled_at = max(self._spelled_at, offset)
+        self._spelled.update(offsets)
+        self._spelled_at = max(self._spelled_at, *offsets.values(), -1)
 
-    def spelled(self, offset: int) -> Set[str]:
+    def spelled(self, reach: float) -> Set[str]:
         """Return some names that were admitted up to an offset, for a quick look."""
-        return self._spelled if offset >= self._spelled_at else frozenset()
+        return self._spelled if reach >= self._spelled_at else frozenset()
 
     def known_before(self, offset: int) -> NDArray[np.uint64]:
         """Return the names that were admitted before an offset, sorted."""
@@ -128,43 +128,53 @@ class KnownNames:
         self._unsaved: dict[tuple[str, float], list[tuple[int, int]]] = {}
 
     def admit(
-        self, service: str, day: float, names: Sequence[str], offset: int, *, most: int, most_in_all: int
+        self,
+        service: str,
+        day: float,
+        names: Sequence[str],
+        offset: int,
+        reach: float,
+        *,
+        most: int,
+        most_in_all: int,
     ) -> list[bool]:
-        """Say which names the service may bring on a day, in their order; those become known.
+        """Say which names the service may bring on a day, in their order; those become known at ``offset``.
 
-        ``most`` names that were not known the day before may come, while there are not ``most_in_all`` of
-        all services, and ``most`` of those that were.
+        Those that were admitted up to the offset ``reach`` may come. Of others, ``most`` names that were
+        not known the day before, while there are not ``most_in_all`` of all services, and ``most`` of those
+        that were.
         """
         today, before = self._day(day), self._day(day - DAY_S)
         known = self._classified(today, before, service)
-        admitted = []
+        offsets: dict[str, int] = {}
         fresh: list[tuple[int, int]] = []
         for name in names:
             key = hash_name(name)
             since = known.offset_of(key)
-            there = since is not None and since <= offset
             if since is None:
                 begins = offset if known.first is None else min(known.first, offset)
                 earlier = before.of(service).offset_of(key)
                 if earlier is not None and earlier < begins:
-                    there = known.old < most
-                    known.old += there
+                    room = known.old < most
+                    known.old += room
                 else:
-                    there = known.new < most and today.new < most_in_all
-                    known.new += there
-                    today.new += there
-                if there:
+                    room = known.new < most and today.new < most_in_all
+                    known.new += room
+                    today.new += room
+                if room:
                     known.add(key, offset)
                     fresh.append((key, offset))
-            admitted.append(there)
-        known.spell((name for name, there in zip(names, admitted, strict=True) if there), offset)
+                    offsets[name] = offset
+            elif since <= reach:
+                offsets[name] = since
+        known.spell(offsets)
         if fresh:
             self._unsaved.setdefault((service, day), []).extend(fresh)
-        return admitted
+        return [name in offsets for name in names]
 
-    def spelled(self, service: str, day: float, offset: int) -> Set[str]:
+    def spelled(self, service: str, day: float, reach: float) -> Set[str]:
         """Return some of the names that were admitted up to an offset."""
-        return self._day(day).of(service).spelled(offset)
+        return self._day(day).of(service).spelled(reach)
 
     def unsaved(self) -> Mapping[str, Sequence[Any]]:
         """Return the rows that the store has to hold before anything is counted by these decisions."""

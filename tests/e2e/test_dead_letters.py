@@ -38,7 +38,7 @@ from tests.e2e.worker_process import (
     wait_until,
 )
 
-pytestmark = [pytest.mark.e2e, pytest.mark.kafka]
+pytestmark = pytest.mark.e2e
 
 BROKEN = """
 import pipeline.codec.inputs as inputs
@@ -201,6 +201,7 @@ def test_a_flood_of_garbage_from_one_service_or_under_invented_names_stops_nobod
     assert len(letters(own_broker)) == 4 * len(garbage)
 
 
+@pytest.mark.kafka
 def test_a_replay_that_is_killed_again_and_again_sends_every_letter_once(
     own_broker: BrokerUrl,
     store_dsn: str,
@@ -208,7 +209,7 @@ def test_a_replay_that_is_killed_again_and_again_sends_every_letter_once(
     service_name: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    loads = [build_load(f"{service_name}-{n}", 70, seed=n) for n in range(2)]
+    loads = [build_load(f"{service_name}-{n}", 40, seed=n) for n in range(2)]
     make_letters(monkeypatch, own_broker, store_dsn, loads)
     rng = random.Random(own_broker)
     kills = 0
@@ -244,6 +245,7 @@ def test_a_replay_that_is_killed_again_and_again_sends_every_letter_once(
         assert_counted(shared_store, load)
 
 
+@pytest.mark.kafka
 def test_copies_of_a_replayed_letter_are_counted_once(
     own_broker: BrokerUrl,
     store_dsn: str,

@@ -28,9 +28,9 @@ from tests.e2e.worker_process import (
     wait_until,
 )
 
-pytestmark = [pytest.mark.e2e, pytest.mark.kafka]
+pytestmark = pytest.mark.e2e
 
-MESSAGES = 140
+MESSAGES = 100
 NAMES = [f"app.f{i}.{'x' * 980}" for i in range(100)]
 PADDING = [f"app.pad{i}.{'y' * 980}" for i in range(4000)]
 
@@ -62,7 +62,7 @@ def test_memory_is_bounded_while_the_store_is_slow(
     service_name: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Some 540 MB wait while the store takes nothing: a fraction of it is held, the rest stays in the log.
+    """Some 390 MB wait while the store takes nothing: a fraction of it is held, the rest stays in the log.
 
     While the store takes again it is no more: what unpacks to a hundred messages is taken in portions.
     """
@@ -97,9 +97,9 @@ def test_memory_is_bounded_while_the_store_is_slow(
         f"published {published_mb:.0f}, before {before_mb:.0f}, held {held_mb:.0f}, peak {peak_mb:.0f} MB"
     )
     print(figures)
-    assert published_mb > 500
+    assert published_mb > 350
     assert held_mb < 200, figures
-    assert peak_mb < 350, figures
+    assert peak_mb < 300, figures
     assert_counted(shared_store, load)
 
 
@@ -126,6 +126,7 @@ def test_a_flood_of_one_service_costs_the_others_nothing(
             wait_until(lambda w=worker: w.messages > 0, "a worker at work", worker)  # type: ignore[misc]
             worker.kill()
     with WorkerProcess(own_broker, store_dsn, "aggregate", batch_size=50) as worker:
+        worker.wait_ready()  # those before it may have left it nothing to do
         wait_done(own_broker, ends, worker)
         assert worker.stop() == 0
         assert not re.search(r"dead_letters=[1-9]", worker.log)

@@ -296,6 +296,7 @@ def assert_counted(store: Store, load: Load) -> None:
     matrix = store.series("gcpu", load.service, START, START + SPAN_S, 60.0)
     assert int(matrix.totals.sum()) == load.samples
     counted = {n: int(c) for n, c in zip(matrix.names, matrix.samples.sum(axis=1), strict=True) if c}
-    assert counted == load.by_subroutine
+    wrong = {name: (counted.get(name), n) for name, n in load.by_subroutine.items() if counted.get(name) != n}
+    assert counted == load.by_subroutine, f"counted, sent: {wrong}"
     stacks = store.stacks(load.service, (START, START + SPAN_S / 2), (START + SPAN_S / 2, START + SPAN_S))
     assert int(stacks.before.sum() + stacks.after.sum()) == load.samples

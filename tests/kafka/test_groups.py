@@ -31,7 +31,7 @@ def test_one_of_two_workers_is_killed(
     kafka_broker: BrokerUrl, store_dsn: str, shared_store: Store, service_name: str
 ) -> None:
     """SIGKILL while both have partitions and one is in the middle of an INSERT."""
-    loads = [build_load(service_name, 150, seed=seed) for seed in (1, 2, 3)]
+    loads = [build_load(service_name, 80, seed=seed) for seed in (1, 2, 3)]
     running: list[WorkerProcess] = []
 
     def fault(number: int) -> Callable[[bool], None] | None:
@@ -72,7 +72,7 @@ def test_lag_is_what_is_not_done_yet(
     kafka_broker: BrokerUrl, store_dsn: str, shared_store: Store, service_name: str
 ) -> None:
     """0 when all is done, also after a restart; with the store away all, fetched or not."""
-    first, second = (build_load(service_name, count, seed=count) for count in (60, 3000))
+    first, second = (build_load(service_name, count, seed=count) for count in (60, 600))
     away = threading.Event()
     health = ("--health", "127.0.0.1:0")
     ends = publish_load(kafka_broker, first)

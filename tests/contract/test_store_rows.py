@@ -1,0 +1,132 @@
+"""Rows of every store: by time, service, columns and id, as they were given; a later one replaces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipeline.storage.interface import RowTable, Store
+from tests.contract.rows import NASTY, T0, Columns, change
+
+
+def test_a_later_row_replaces_the_earlier_one(store: Store, service_name: str) -> None:
+    store.insert("changes", change(service_name, "1", T0 + 10, title="draft"))
+    store.insert("changes", change(service_name, "2", T0))
+    store.insert("changes", change(service_name, "1", T0 + 10, title="final", gates=["g"]))
+    found = store.rows("changes", service_name, T0, T0 + 60)
+    assert [(row["id"], row["title"]) for row in found] == [("2", "change 2"), ("1", "final")]
+    assert found[1] == {
+        **{"id": "1", "service": service_name, "time": T0 + 10, "title": "final", "author": "Ada"},
+        **{"summary": "", "files": ["a.py", "b.py"], "subroutines": ["a.f"], "gates": ["g"], "content": ""},
+    }
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "wanted"),
+    [(0, 30, ["0", "1", "2"]), (0, 20, ["0", "1"]), (10, 10.001, ["1"]), (10.001, 20, []), (30, 60, [])],
+)
+def test_rows_are_those_with_a_time_in_the_span(
+    store: Store, service_name: str, start: float, end: float, wanted: list[str]
+) -> None:
+    for number in range(3):
+        store.insert("changes", change(service_name, str(number), T0 + 10 * number))
+    found = store.rows("changes", service_name, T0 + start, T0 + end)
+    assert [row["id"] for row in found] == wanted
+
+
+def test_rows_of_every_service(store: Store, service_name: str) -> None:
+    for service in (f"{service_name}-a", f"{service_name}-b"):
+        store.insert("changes", change(service, "one", T0))
+    every = [row["service"] for row in store.rows("changes", None, T0, T0 + 1, id="one")]
+    assert {f"{service_name}-a", f"{service_name}-b"} <= set(every)
+
+
+def test_rows_where_columns_equal_values(store: Store, service_name: str) -> None:
+    for number, author in enumerate(NASTY):
+        store.insert("changes", change(service_name, str(number), T0, author=author, title="t"))
+    for number, author in enumerate(NASTY):
+        found = store.rows("changes", service_name, T0, T0 + 1, author=author, title="t")
+        assert [(row["id"], row["author"]) for row in found] == [(str(number), author)]
+    assert store.rows("changes", service_name, T0, T0 + 1, title="t'") == []
+    with pytest.raises(ValueError, match="no column"):
+        store.rows("changes", service_name, T0, T0 + 1, **{"1 = 1 OR title": "t"})
+
+
+def test_regressions_scans_and_memory_come_back_as_given(store: Store, service_name: str) -> None:
+    who = {"service": service_name, "workload": "live"}
+    what = {"metric_kind": "subroutine", "metric": "a.f"}
+    rows: dict[Any, dict[str, Any]] = {
+        "regressions": {
+            **{"id": "r1", **who, **what, "time": T0, "detected_time": T0 + 3600.125},
+            **{"before": 0.01, "after": 0.015, "delta": 0.005, "p_value": 1e-300, "event": '{"é": "\'"}'},
+        },
+        "scans": {**who, "time": T0, "series": 2000, "candidates": 3},
+        "memory": {
+            **{"stage": "filter", **who, **what, "kind": "short_term", "time": T0 + 0.001},
+            **{"before": 0.0, "after": 1.0, "scan_end": T0 + 7200, "regression": "r1"},
+        },
+    }
+    for table, row in rows.items():
+        for _ in range(2):
+            store.insert(table, {name: [value] for name, value in row.items()}, token=service_name)
+        assert store.rows(table, service_name, T0, T0 + 1, workload="live") == [row]
+
+
+def test_names_come_back_as_given(store: Store, service_name: str) -> None:
+    row: Columns = {
+        **{"log": [service_name], "service": [service_name], "time": [T0]},
+        **{"first": [7], "hashes": [[2**64 - 1, 0, 5]], "offsets": [[2**62, 7, 9]]},
+    }
+    store.insert("names", {**row, "hashes": [[1]], "offsets": [[7]]})
+    store.insert("names", row)
+    store.insert("names", {**row, "log": ["another log"]})
+    (found,) = store.rows("names", None, T0, T0 + 1, log=service_name)
+    assert {name: [value] for name, value in found.items()} == row
+
+
+UPDATE: dict[str, Any] = {
+    **{"id": "u1", "type": "resolved", "regression": "r1", "workload": "live"},
+    **{"metric_kind": "subroutine", "metric": "a.f", "time": T0},
+    **{"before": 0.01, "after": 0.015, "level": 0.0101, "share_remaining": 0.02, "event": '{"é": "\'"}'},
+}
+LINE: dict[str, Any] = {
+    **{"id": "c0ffee", "workload": "live", "time": T0, "scan_start": T0 - 50.0},
+    **{"analysis_start": T0 - 20.0, "analysis_end": T0 - 5.0},
+    **{"metric_kind": "subroutine", "metric": "a.f", "kind": "short_term", "change_time": T0 - 12.0},
+    **{"before": 0.01, "after": 0.015, "p_value": 1e-300, "statistic": 40.5},
+    **{"step": "went_away", "value": 0.25, "bound": 0.5, "reason": "it's gone", "passed": "[]"},
+    **{"domains": "[]"},
+}
+
+
+@pytest.mark.parametrize(("table", "given"), [("updates", UPDATE), ("ledger", LINE)])
+def test_updates_and_ledger_come_back_as_given(
+    store: Store, service_name: str, table: RowTable, given: dict[str, Any]
+) -> None:
+    row = {**given, "service": service_name}
+    for workload in ("draft", "live"):
+        columns = {name: [value] for name, value in {**row, "workload": workload}.items()}
+        store.insert(table, columns, token=service_name + workload)
+    assert store.rows(table, service_name, T0, T0 + 1, metric="a.f") == [row]
+
+
+def test_rows_whose_id_begins_so(store: Store, service_name: str) -> None:
+    for number in ("c0ffee11", "c0ffee12", "C0FFEE13", "c0%"):
+        columns = {name: [value] for name, value in {**LINE, "service": service_name, "id": number}.items()}
+        store.insert("ledger", columns)
+
+    def found(prefix: str) -> list[str]:
+        return [row["id"] for row in store.rows("ledger", service_name, T0, T0 + 1, id_prefix=prefix)]
+
+    assert found("c0ffee") == ["c0ffee11", "c0ffee12"]
+    assert found("c0ffee12") == ["c0ffee12"]
+    assert found("c0%") == ["c0%"]
+    with pytest.raises(ValueError, match="no column 'id'"):
+        store.rows("scans", service_name, T0, T0 + 1, id_prefix="c0")
+
+
+def test_migrating_again_changes_nothing(sql_store: Store, service_name: str) -> None:
+    sql_store.insert("updates", {n: [v] for n, v in {**UPDATE, "service": service_name}.items()})
+    sql_store.migrate()
+    assert len(sql_store.rows("updates", service_name, T0, T0 + 1)) == 1
