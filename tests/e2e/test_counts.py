@@ -83,7 +83,6 @@ def test_killed_in_the_middle_of_a_batch_again_and_again(
     assert_counted(shared_store, load)
 
 
-@pytest.mark.kafka
 @pytest.mark.timeout(300)
 def test_partitions_move_between_workers_under_load(
     own_broker: str, store_dsn: str, shared_store: Store, service_name: str

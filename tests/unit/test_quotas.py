@@ -197,11 +197,11 @@ def test_days_that_are_not_used_are_read_again() -> None:
     store = ArrayStore()
     known = KnownNames(store, "log/profiles/0")
     for day in range(20):
-        known.admit("shop", DAY + day * DAY_S, ["a", f"n{day}"], day, most=2, most_in_all=9)
+        known.admit("shop", DAY + day * DAY_S, ["a", f"n{day}"], day, day, most=2, most_in_all=9)
         store.insert("names", known.unsaved())
         known.saved()
         assert len(known._days) <= 6
-    assert known.admit("shop", DAY, ["n0", "n1", "a"], 20, most=2, most_in_all=9) == [True, False, True]
+    assert known.admit("shop", DAY, ["n0", "n1", "a"], 20, 20, most=2, most_in_all=9) == [True, False, True]
 
 
 @pytest.mark.parametrize(
