@@ -138,7 +138,7 @@ async def ask(request):
 
 async def main():
     cost = {}
-    for _ in range(8):  # the least of several: what else runs can only add
+    for _ in range(3):  # the least of several: what else runs can only add
         spent = {}
         for requests in rounds:
             for request in requests:
@@ -157,7 +157,11 @@ def test_the_slow_commit_adds_five_to_ten_per_cent(repository: tuple[Path, list[
     folder, revisions = repository
     slow = next(place for place, one in enumerate(revisions) if one.commit.kind == "slow")
     refactor = next(place for place, one in enumerate(revisions) if one.commit.kind == "refactor")
-    cost = {place: _cpu_by_endpoint(folder, revisions[place]) for place in (slow - 1, slow, refactor)}
+    cost: dict[int, dict[str, float]] = {}
+    for _ in range(3):  # by turns: the machine may be slower for a while
+        for place in (slow - 1, slow, refactor):
+            again = _cpu_by_endpoint(folder, revisions[place])
+            cost[place] = {name: min(s, cost.get(place, again)[name]) for name, s in again.items()}
     before = sum(cost[slow - 1].values())
     added = cost[slow]["search"] - cost[slow - 1]["search"]
     # Bounds are wider than the claim: handlers only are measured here, on a machine that others use too.
