@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from pipeline.dedup.pairwise import Between, Feature, MergeRule, PairwiseConfig
+from pipeline.dedup.merge_rules import Between, Feature, MergeRule, PairwiseConfig
 from pipeline.errors import ConfigError
 from pipeline.filters.domains import compile_pattern
 from pipeline.model import Detector, Direction

@@ -22,7 +22,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import fft, stats
-from statsmodels.tsa.seasonal import STL
 
 from pipeline.detect.cycle import DAY_S
 from pipeline.model import BoolArray, FloatArray
@@ -175,6 +174,8 @@ def _enough(windows: int, period: int, config: SeasonConfig) -> bool:
 
 def _stl(values: FloatArray, period: int, config: SeasonConfig) -> tuple[FloatArray, FloatArray]:
     """Return (season, trend) of one series without gaps."""
+    from statsmodels.tsa.seasonal import STL  # takes half a second and 60 MB, and few processes need it
+
     cycles = -(-len(values) // period)
     # A span of many times the cycles weighs them all alike: the season is periodic (Cleveland et al. 1990).
     # Trend and low-pass filter are smooth over a period, so that a tenth of the points is enough of them.

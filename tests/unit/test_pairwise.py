@@ -5,10 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from pipeline.dedup.merge_rules import MergeRule, PairwiseConfig
 from pipeline.dedup.pairwise import (
     Likeness,
-    MergeRule,
-    PairwiseConfig,
     cause_similarities,
     causes_of,
     day_differences,
