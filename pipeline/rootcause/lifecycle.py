@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from pipeline.detect.cycle import DAY_S
 from pipeline.model import Candidate, Change, FloatArray
@@ -141,7 +141,7 @@ def judge_returned(
         shares.append(_Share(course, np.where(paired, weights, 0.0)).without_extreme())
     error = min(share.standard_error(config.blocks) for share in shares)
     blocks = min(config.blocks, int(known.sum()) // 2)
-    upper = shares[0].mean() + float(stats.t.isf(config.level, blocks - 1)) * error
+    upper = shares[0].mean() + float(-special.stdtrit(blocks - 1, config.level)) * error
     worst = max(shares[-1].mean(), *shares[-1].part_means(config.parts))
     reason = ""
     if upper >= bound:
