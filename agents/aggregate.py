@@ -72,6 +72,8 @@ def build_profile(stacks: Mapping[Stack, int], *, source: Source, start: float, 
 def encode_within(profile: Profile, max_bytes: int) -> tuple[list[Encoded], int]:
     """Encode a profile as few messages of at most ``max_bytes``, all of the same interval.
 
+    Each part has an id of its own if the profile has one.
+
     Returns:
         The messages, and the samples of stacks that do not even fit alone, which are left out.
     """
@@ -102,6 +104,7 @@ def _part(profile: Profile, first: int, last: int) -> Profile:
     renumbered = {int(old): new for new, old in enumerate(used)}
     return replace(
         profile,
+        id=profile.id and f"{profile.id}/{first}-{last}",
         frames=tuple(profile.frames[old] for old in renumbered),
         stack_frames=flat.astype(np.int64),
         stack_starts=starts - starts[0],

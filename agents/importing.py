@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import orjson
+import xxhash
 
 from agents.aggregate import Source, build_profile, encode_within
 from agents.formats.collapsed import Collapsed, parse_collapsed
 from pipeline.codec.inputs import MAX_COUNT
 from pipeline.errors import ConfigError
-from pipeline.model import Outgoing
+from pipeline.model import Outgoing, Profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,14 @@ def _read(path: Path, data: bytes, source: Source, start: float, end: float, max
     if collapsed.samples > MAX_COUNT:
         raise ConfigError(f"{path}: {collapsed.samples} samples, more than the {MAX_COUNT} of one interval")
     profile = build_profile(collapsed.stacks, source=source, start=start, end=end)
+    profile = replace(profile, id=_identity(path, data, profile))
     parts, lost = encode_within(profile, max_bytes)
     messages = tuple(Outgoing("profiles", profile_key(source), part.value) for part in parts)
     return Imported(path, messages, collapsed, lost)
+
+
+def _identity(path: Path, data: bytes, profile: Profile) -> str:
+    """Return what is the same when a file is imported again for the same host and interval."""
+    labels = sorted(profile.labels.items())
+    place = [path.name, profile.host, profile.start, profile.end, profile.release, labels]
+    return xxhash.xxh3_128_hexdigest(orjson.dumps(place) + data)

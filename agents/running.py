@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Self
+from uuid import uuid4
 
 from agents.aggregate import Source, build_profile, encode_within
 from agents.broker import OVERHEAD_BYTES, Connection, check_broker
@@ -137,6 +138,7 @@ def _messages(interval: Interval, source: Source, max_bytes: int) -> Iterator[tu
     """Yield the messages of an interval and the samples in each, one without samples if it was idle."""
     stacks = parse_collapsed(interval.data).stacks
     profile = build_profile(stacks, source=source, start=interval.start, end=interval.end)
+    profile = replace(profile, id=uuid4().hex)  # another process of this host may have the same stacks
     parts, lost = encode_within(profile, max_bytes - OVERHEAD_BYTES)
     if lost:
         log.warning("%d samples of stacks too large for a message were left out", lost)

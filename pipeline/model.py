@@ -66,7 +66,8 @@ class Profile:
     """One host's stack samples of one interval, identical stacks counted once.
 
     ``stack_frames[stack_starts[i]:stack_starts[i + 1]]`` are the frames of stack i from the root to the
-    leaf, as indexes into ``frames``; ``counts[i]`` is how many samples had that stack.
+    leaf, as indexes into ``frames``; ``counts[i]`` is how many samples had that stack. Profiles of a
+    service with the same ``id`` are one that was published again; without an id each stands for itself.
     """
 
     service: str
@@ -80,6 +81,7 @@ class Profile:
     annotations: tuple[Annotation, ...] = ()
     release: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,9 +26,10 @@ REFUSED_SAMPLES = "refused_samples"
 FOLDED = "folded_names"  # counted under a name that stands for many
 CUT = "cut_names"  # too long: the rest of them is a hash
 SHORTENED = "shortened_stacks"  # too deep: frames left out in the middle
+REPEATED = "repeated_messages"  # published again: their ids have come before
 
-LIMITED = (REFUSED, REFUSED_SAMPLES, FOLDED, CUT, SHORTENED)
-"""What bounds and quotas did to services; in a summary only if they did something."""
+LIMITED = (REFUSED, REFUSED_SAMPLES, FOLDED, CUT, SHORTENED, REPEATED)
+"""What was not counted as it came; in a summary only if there is any."""
 
 PREFIX = "smidgen_"
 Kind = Literal["counter", "gauge", "summary"]
@@ -48,6 +49,7 @@ METRICS: Mapping[str, tuple[Kind, str]] = {
     ),
     "cut_names_total": ("counter", "Names that were too long."),
     "shortened_stacks_total": ("counter", "Stacks that were too deep."),
+    "repeated_messages_total": ("counter", "Profiles left out because one with their id has come before."),
     "lag_messages": ("gauge", "Messages of an assigned partition that were not committed yet."),
     "partitions": ("gauge", "Partitions of the input topics that are assigned to this process."),
     "bad_sources": ("gauge", "Sources of a topic that send nothing usable (see dead_letter_limit)."),

@@ -17,6 +17,7 @@ def build_profile(
     start: float = 1_700_000_000.0,
     end: float | None = None,
     annotations: Sequence[tuple[str, str, str]] = (),
+    id: str = "",
 ) -> Profile:
     """Return a profile of collapsed stacks (``a;b;c`` → count); annotations are (frame, kind, value)."""
     frames = tuple(dict.fromkeys(frame for stack in stacks for frame in stack.split(";")))
@@ -35,6 +36,7 @@ def build_profile(
             Annotation(index[frame], "endpoint" if kind == "endpoint" else "metadata", value)
             for frame, kind, value in annotations
         ),
+        id=id,
     )
 
 

@@ -26,6 +26,9 @@ MAX_FRAME = 16 * 2**20
 MAX_FRAME_ANNOTATIONS = 16
 """Most annotations of one frame; each is an element of every stack with that frame."""
 
+MAX_ID = 200
+"""Longest id of a profile, in characters."""
+
 MAX_METRIC = 1e100
 """Largest value of a metric, either sign: squares and sums of many stay finite."""
 
@@ -57,6 +60,8 @@ def encode_profile(profile: Profile) -> bytes:
         message["release"] = profile.release
     if profile.labels:
         message["labels"] = dict(profile.labels)
+    if profile.id:
+        message["id"] = profile.id
     return orjson.dumps(message)
 
 
@@ -94,6 +99,7 @@ def decode_profile(value: bytes | None, *, now: float | None = None) -> Profile:
         annotations=annotations,
         release=fields.text(raw, "release", ""),
         labels=fields.mapping_of_text(raw, "labels"),
+        id=fields.text(raw, "id", "", limit=MAX_ID),
     )
 
 

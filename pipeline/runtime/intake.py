@@ -134,7 +134,7 @@ class Intake:
 
 
 def by_replay(records: Sequence[Record]) -> list[list[Record]]:
-    """Part a batch into what came as usual and what each replay sent, each in its order.
+    """Part a batch into what came as usual, and then what each replay sent, each in its order.
 
     Of several copies of a replayed message the first is kept: a stage knows those of earlier batches only.
     """
@@ -148,7 +148,7 @@ def by_replay(records: Sequence[Record]) -> list[list[Record]]:
                 continue
             seen.add(place)
         groups.setdefault(log, []).append(record)
-    return list(groups.values())
+    return sorted(groups.values(), key=lambda group: isinstance(group[0], ReplayedRecord))
 
 
 def _rejected(message: Message, reason: str) -> Rejected:

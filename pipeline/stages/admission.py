@@ -8,13 +8,14 @@ it was before.
     a service too many in a partition           its messages are refused, under the service ``(other)``
     a name too many on a day                    it becomes ``(other)``; known names and totals are unharmed
     a name too long                             it is cut, and ends in a hash of the whole
+    a profile whose id has come before          it is left out
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -60,6 +61,7 @@ class Admission:
         self._quotas = quotas
         self._window_s = window_s  # of totals, by whose windows the store tells what was used
         self._names: dict[_Place, KnownNames] = {}
+        self._ids: dict[_Place, KnownNames] = {}
         self._usage: dict[_Place, dict[float, _Usages]] = {}  # by day
         self.limited: dict[str, Counter[str]] = {}
         """What was refused or folded since somebody last looked, by service and kind."""
@@ -68,10 +70,11 @@ class Admission:
         """Forget what is known of partitions: another process may have gone on with them."""
         for partition in partitions:
             self._names.pop((topic, partition), None)
+            self._ids.pop((topic, partition), None)
             self._usage.pop((topic, partition), None)
 
     def profiles(self, records: Sequence[Record]) -> list[Record]:
-        """Return profiles with the names that they may bring, Refused in the place of some.
+        """Return profiles with the names that they may bring, Refused in the place of some; no copies.
 
         The records must be those that ``totals`` does not cover yet. Until ``use`` is called with them,
         the same call gives the same answer.
@@ -82,12 +85,19 @@ class Admission:
         for record in records:
             profile: Profile = record.payload
             payload: Profile | Refused
+            if self._repeats(record):
+                self._note(profile.service, "repeated_messages")
+                continue
             if not self.knows(record):
                 payload = self._refused(profile, OTHER)
             elif not self._spend(record, spent):
                 payload = self._refused(profile, profile.service)
             else:
                 payload = self._named(record)
+                if profile.id:
+                    self._ids_at(record).note(
+                        profile.service, _day_of(profile.start), profile.id, record.offset
+                    )
             decided.append(record if payload is profile else replace(record, payload=payload))
         return decided
 
@@ -114,12 +124,12 @@ class Admission:
 
     def unsaved(self) -> Mapping[str, Sequence[Any]]:
         """Return rows of ``names`` that have to be stored before anything that was decided is counted."""
-        parts = [names.unsaved() for names in self._names.values()]
+        parts = [names.unsaved() for names in self._all_names()]
         return {column: [v for part in parts for v in part[column]] for column in parts[0]} if parts else {}
 
     def saved(self) -> None:
         """Note that those rows are in the store."""
-        for names in self._names.values():
+        for names in self._all_names():
             names.saved()
 
     def use(self, records: Sequence[Record]) -> None:
@@ -154,6 +164,28 @@ class Admission:
         if place not in self._names:
             self._names[place] = KnownNames(self._store, f"{self._stream}/{record.topic}/{record.partition}")
         return self._names[place]
+
+    def _ids_at(self, record: Record) -> KnownNames:
+        place = (record.topic, record.partition)
+        if place not in self._ids:
+            log = f"{self._stream}/{record.topic}/{record.partition}/ids"
+            self._ids[place] = KnownNames(self._store, log)
+        return self._ids[place]
+
+    def _all_names(self) -> Iterator[KnownNames]:
+        yield from self._names.values()
+        yield from self._ids.values()
+
+    def _repeats(self, record: Record) -> bool:
+        """Tell whether a profile is a copy of one that was admitted earlier in the log.
+
+        A replayed one is worked on after those of its batch, so that what it copies may also stand after it.
+        """
+        profile: Profile = record.payload
+        if not profile.id:
+            return False
+        seen = self._ids_at(record).first_seen(profile.service, _day_of(profile.start), profile.id)
+        return seen is not None and seen != record.offset and seen < _reach(record)
 
     def _refused(self, profile: Profile, service: str) -> Refused:
         samples = int(profile.counts.sum())

@@ -234,11 +234,12 @@ class AggregateStage:
             return
         self._reported = now
         for service, what in list(limited.items())[:_MOST_REPORTED]:
-            logger.warning(
-                "service=%s beyond its quota: %s", service, " ".join(f"{k}={n}" for k, n in what.items())
-            )
+            if beyond := " ".join(f"{k}={n}" for k, n in what.items() if k != "repeated_messages"):
+                logger.warning("service=%s beyond its quota: %s", service, beyond)
+            if again := what["repeated_messages"]:
+                logger.info("service=%s: %d messages have come before and are left out", service, again)
         if len(limited) > _MOST_REPORTED:
-            logger.warning("%d more services beyond their quotas", len(limited) - _MOST_REPORTED)
+            logger.warning("%d more services are not counted as they came", len(limited) - _MOST_REPORTED)
         for what in limited.values():
             self.limited.update(what)
         limited.clear()

@@ -172,6 +172,17 @@ class KnownNames:
             self._unsaved.setdefault((service, day), []).extend(fresh)
         return [name in offsets for name in names]
 
+    def first_seen(self, service: str, day: float, name: str) -> int | None:
+        """Return the offset at which a name was admitted on a day; None if it was not."""
+        return self._day(day).of(service).offset_of(hash_name(name))
+
+    def note(self, service: str, day: float, name: str, offset: int) -> None:
+        """Admit a name, unless it has been, whatever else there is."""
+        known, key = self._day(day).of(service), hash_name(name)
+        if known.offset_of(key) is None:
+            known.add(key, offset)
+            self._unsaved.setdefault((service, day), []).append((key, offset))
+
     def spelled(self, service: str, day: float, reach: float) -> Set[str]:
         """Return some of the names that were admitted up to an offset."""
         return self._day(day).of(service).spelled(reach)

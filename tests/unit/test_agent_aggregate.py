@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from agents.aggregate import Source, build_profile, encode_within
@@ -105,3 +107,16 @@ def test_a_stack_larger_than_a_message_is_left_out_and_counted() -> None:
 def test_more_samples_than_a_message_can_hold() -> None:
     with pytest.raises(InvalidMessage, match="more than"):
         build({("f (a.py:1)",): MAX_COUNT, ("f (a.py:2)",): 1})
+
+
+def test_the_parts_of_a_profile_have_ids_of_their_own() -> None:
+    profile = replace(build({("a", f"f{i}" * 9): i + 1 for i in range(64)}), id="interval-7")
+    parts, lost = encode_within(profile, 900)
+    ids = [decode_profile(part.value).id for part in parts]
+    assert len(parts) > 2
+    assert lost == 0
+    assert len(set(ids)) == len(ids)
+    assert all(id.startswith("interval-7/") for id in ids)
+    again, _ = encode_within(profile, 900)
+    assert [part.value for part in again] == [part.value for part in parts]
+    assert [decode_profile(p.value).id for p in encode_within(build({("a",): 1}), 900)[0]] == [""]

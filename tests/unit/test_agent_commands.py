@@ -156,3 +156,27 @@ def test_a_file_of_more_samples_than_an_interval_has(tmp_path: Path) -> None:
     path.write_text(f"main;a {2**40}\nmain;b 1\n")
     with pytest.raises(ConfigError, match=r"a\.txt: 1099511627777 samples, more than the 1099511627776"):
         read_files([path], source=Source("s", "h"), start=1e9, duration_s=1.0, max_bytes=1000)
+
+
+def test_a_file_imported_again_has_the_same_ids(tmp_path: Path) -> None:
+    """Those that read them count a message once by its id; what is of another interval is another one."""
+    one, other = tmp_path / "a.txt", tmp_path / "b.txt"
+    for path in (one, other):
+        path.write_text("main;f 3\nmain;g 2\n")
+
+    def ids(paths: list[Path], host: str = "h", start: float | None = 1_700_000_000.0) -> list[str]:
+        found = read_files(
+            paths, source=Source("shop", host), start=start, duration_s=60.0, max_bytes=1 << 20
+        )
+        return [decode_profile(message.value).id for read in found for message in read.messages]
+
+    first = ids([one])
+    assert ids([one]) == first
+    assert ids([one], start=None) == ids([one], start=None)
+    others = [
+        ids([other]),
+        ids([one], host="i"),
+        ids([one], start=1_700_000_060.0),
+        ids([one], start=None),
+    ]
+    assert len({tuple(found) for found in (first, *others)}) == 5

@@ -58,7 +58,9 @@ def counted(load: Load, *, without: int = -1, twice: int = -1) -> ArrayStore:
             copies = 0 if profiles == without else 2 if profiles == twice else 1
             profiles += 1
         payload = stage.inputs[message.topic](message.value)
-        for _ in range(copies):
+        for number in range(copies):
+            if number:
+                payload = replace(payload, id="another")  # or it would be recognised
             place = len(records[message.topic])
             records[message.topic].append(Record(message.topic, 0, place, payload))
     for batch in records.values():

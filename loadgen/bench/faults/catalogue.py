@@ -34,8 +34,6 @@ class Fault:
     malformed: int = 0
     idempotent: bool = False
     """Whether agents need idempotent producers, which the embedded broker refuses."""
-    open_case: str = ""
-    """Why it is run only when it is named: what is not promised."""
     live: bool = False
     """Whether the data end about now, so that clocks matter."""
 
@@ -141,9 +139,8 @@ CATALOGUE: Mapping[str, Fault] = {
     "repeated": Fault(
         strikes.nothing,
         3,
-        "an agent publishes a tenth of its messages twice",
+        "an agent publishes a tenth of its messages twice, at once or a window later",
         shape={"repeated": 0.1},
-        open_case="a message has no identity: one that is published twice counts twice",
     ),
     "malformed": Fault(
         strikes.nothing, 3, "20,000 messages that are none, between the others", malformed=20_000

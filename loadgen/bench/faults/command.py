@@ -80,12 +80,9 @@ def faults(
 
     if listing:
         for name, fault in CATALOGUE.items():
-            only = f" (only when named: {fault.open_case})" if fault.open_case else ""
-            click.echo(f"{name:15} {fault.about}{only}")
+            click.echo(f"{name:15} {fault.about}")
         return 0
     chosen = _chosen("--faults", names, list(CATALOGUE))
-    if names is None:
-        chosen = [name for name in chosen if not CATALOGUE[name].open_case]
     options = Options(
         broker=broker,  # type: ignore[arg-type]
         seed=seed,

@@ -103,17 +103,21 @@ def build_load(shape: Shape, seed: int, service: str = "faulty") -> Load:
     rng = np.random.default_rng(seed)
     batches: list[tuple[Outgoing, ...]] = []
     profiles: list[Profile] = []
+    again: list[Outgoing] = []
     for batch in messages(fleet, scenario, seed):
-        sent: list[Outgoing] = []
+        sent, again = again, []
         for message in batch:
             if message.topic != "profiles":
                 sent.append(message)
                 continue
-            profile = _skewed(decode_profile(message.value), shape)
+            profile = replace(_skewed(decode_profile(message.value), shape), id=f"{seed}-{len(profiles)}")
             profiles.append(profile)
             message = replace(message, value=encode_profile(profile))
-            sent += [message] * (2 if rng.random() < shape.repeated else 1)
+            sent.append(message)
+            if rng.random() < shape.repeated:
+                (sent if rng.random() < 0.5 else again).append(message)  # at once, or with the next window
         batches.append(tuple(sent))
+    batches[-1] += tuple(again)
     dataset = _recount(fleet.dataset, profiles)
     found = run_backtest(dataset, workloads())
     return Load(shape, seed, tuple(batches), Truth(dataset, tuple(found.events)))

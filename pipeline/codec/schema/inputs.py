@@ -7,7 +7,7 @@ from typing import Annotated, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict  # pydantic cannot read typing.TypedDict before Python 3.12
 
-from pipeline.codec.inputs import MAX_CONTENT, MAX_COUNT, MAX_FRAME, MAX_METRIC
+from pipeline.codec.inputs import MAX_CONTENT, MAX_COUNT, MAX_FRAME, MAX_ID, MAX_METRIC
 from pipeline.codec.schema.types import Count, Moment, Name, ServiceName, ShortName, Text, documented
 from pipeline.model import AnnotationKind
 
@@ -44,6 +44,8 @@ class Profile(TypedDict):
     release: NotRequired[Text]
     """What runs on the host, such as a commit."""
     labels: NotRequired[dict[str, str]]
+    id: NotRequired[Annotated[str, Field(max_length=MAX_ID)]]
+    """Profiles of one service and day with the same id and the same key are counted once."""
 
 
 @documented
