@@ -17,7 +17,8 @@ import orjson
 import pytest
 
 from loadgen.bench.faults.catalogue import CATALOGUE
-from loadgen.bench.faults.check import compare
+from loadgen.bench.faults.check import Differences, compare
+from loadgen.bench.faults.command import tell
 from loadgen.bench.faults.flood import malformed
 from loadgen.bench.faults.load import (
     STACK_WINDOW_S,
@@ -29,6 +30,7 @@ from loadgen.bench.faults.load import (
     workloads,
 )
 from loadgen.bench.faults.proxies import BrokerProxy, StoreFault, StoreProxy
+from loadgen.bench.faults.run import Outcome
 from loadgen.bench.faults.watch import View
 from pipeline.cli import run
 from pipeline.codec.inputs import decode_change, decode_metric_points, decode_profile
@@ -113,6 +115,17 @@ def test_events_missing_too_many_or_altered_are_found(load: Load) -> None:
     altered = {**events[1], "data": {**events[1]["data"], "after": 1.0}}
     differences, _ = compare(store, load.truth, [orjson.dumps(other), orjson.dumps(altered)])
     assert (differences.missing, differences.unexpected, differences.altered) == (len(events) - 1, 1, 1)
+
+
+def test_an_outcome_is_a_line_that_says_what_differs() -> None:
+    none = Differences(*[0] * 10)
+    one = Outcome("kill", "kafka", 105, {}, 9_000, 1_234_567, 4, none, 2, recovery_s=41.2, seconds=800)
+    words = " ".join(tell(one).split())
+    assert words == "kill ok 105 strikes 1,234,567 samples 4 events 2 copies recovery 41.2 s 800 s in all"
+    wrong = replace(one, differences=replace(none, missing=1, subroutines=3), failure="no end")
+    assert tell(wrong).split("  ")[-2:] == ["wrong counts 3, events missing 1", "no end"]
+    assert " FAILED " in tell(wrong)
+    assert tell(replace(one, skipped="no Java")) == "kill          left out: no Java"
 
 
 def test_repeated_messages_are_sent_twice_and_count_once() -> None:

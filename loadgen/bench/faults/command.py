@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import orjson
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from loadgen.bench.faults.ending import ended_in_order
 from pipeline.errors import ConfigError
 from pipeline.units import parse_duration_s
+
+if TYPE_CHECKING:
+    from loadgen.bench.faults.run import Outcome
 
 
 def _duration(_context: click.Context, _parameter: click.Parameter, value: str | None) -> float | None:
@@ -76,7 +79,7 @@ def faults(
     from loadgen.bench.faults.catalogue import CATALOGUE
     from loadgen.bench.faults.former import FORMER
     from loadgen.bench.faults.rig import STAGES
-    from loadgen.bench.faults.run import Options, Outcome, run_fault
+    from loadgen.bench.faults.run import Options, run_fault
 
     if listing:
         for name, fault in CATALOGUE.items():
@@ -102,10 +105,8 @@ def faults(
             outcomes.append(outcome)
             if as_json:
                 click.echo(orjson.dumps(outcome.to_json()).decode())
-            elif outcome.failure:
-                click.echo(f"{name}: {outcome.failure}", err=True)
-    if not as_json:
-        Console().print(_table(outcomes))
+            else:
+                click.echo(tell(outcome))
     return 0 if all(outcome.passed for outcome in outcomes) else 1
 
 
@@ -137,20 +138,28 @@ def _show(progress: Progress, task: TaskID, doing: str, share: float) -> None:
     progress.update(task, completed=share, doing=doing)
 
 
-def _table(outcomes: Sequence[Outcome]) -> Table:  # type: ignore[name-defined]  # noqa: F821
-    table = Table("fault", "strikes", "samples", "wrong counts", "lost", "doubled", "events", "missing")
-    for name in ("too many", "altered", "copies", "recovery", "seconds", ""):
-        table.add_column(name)
-    for one in outcomes:
-        if one.skipped:
-            table.add_row(one.fault, *[""] * 12, f"left out: {one.skipped}")
-            continue
-        found = one.differences
-        figures = [found.counts, found.lost, found.doubled] if found else ["?"] * 3
-        told = [found.missing, found.unexpected, found.altered] if found else ["?"] * 3
-        table.add_row(
-            *(one.fault, str(one.strikes), f"{one.samples:,}", *map(str, figures), str(one.events)),
-            *(*map(str, told), str(one.copies), f"{one.recovery_s:.1f} s", f"{one.seconds:.0f}"),
-            "ok" if one.passed else "FAILED",
-        )
-    return table
+def tell(one: Outcome) -> str:
+    """Say in a line how a fault went, and what differed."""
+    if one.skipped:
+        return f"{one.fault:13} left out: {one.skipped}"
+    figures = (
+        f"{one.fault:13} {'ok' if one.passed else 'FAILED':6} {one.strikes:4} strikes"
+        f" {one.samples:12,} samples {one.events:3} events {one.copies:3} copies"
+        f"  recovery {one.recovery_s:5.1f} s  {one.seconds:5.0f} s in all"
+    )
+    found = one.differences
+    wrong = (
+        {
+            "wrong counts": found.counts,
+            "samples lost": found.lost,
+            "samples doubled": found.doubled,
+            "events missing": found.missing,
+            "too many": found.unexpected,
+            "altered": found.altered,
+            "wrong dead letters": found.refused,
+        }
+        if found
+        else {}
+    )
+    told = ", ".join(f"{what} {number}" for what, number in wrong.items() if number)
+    return "".join([figures, told and f"  {told}", f"  {one.failure}" if one.failure else ""])
