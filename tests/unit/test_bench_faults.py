@@ -125,7 +125,7 @@ def test_an_outcome_is_a_line_that_says_what_differs() -> None:
     wrong = replace(one, differences=replace(none, missing=1, subroutines=3), failure="no end")
     assert tell(wrong).split("  ")[-2:] == ["wrong counts 3, events missing 1", "no end"]
     assert " FAILED " in tell(wrong)
-    assert tell(replace(one, skipped="no Java")) == "kill          left out: no Java"
+    assert tell(replace(one, skipped="no Java")) == "kill           left out: no Java"
 
 
 def test_repeated_messages_are_sent_twice_and_count_once() -> None:

@@ -141,9 +141,9 @@ def _show(progress: Progress, task: TaskID, doing: str, share: float) -> None:
 def tell(one: Outcome) -> str:
     """Say in a line how a fault went, and what differed."""
     if one.skipped:
-        return f"{one.fault:13} left out: {one.skipped}"
+        return f"{one.fault:14} left out: {one.skipped}"
     figures = (
-        f"{one.fault:13} {'ok' if one.passed else 'FAILED':6} {one.strikes:4} strikes"
+        f"{one.fault:14} {'ok' if one.passed else 'FAILED':6} {one.strikes:4} strikes"
         f" {one.samples:12,} samples {one.events:3} events {one.copies:3} copies"
         f"  recovery {one.recovery_s:5.1f} s  {one.seconds:5.0f} s in all"
     )
