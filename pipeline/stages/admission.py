@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,6 +30,9 @@ from pipeline.storage.interface import Store, Usage
 
 _SERVICES = ""
 """Stands in the place of a service where the names are those of services."""
+
+_IDS = "/ids"
+"""What is kept under a partition's name beside the names: the ids of its profiles."""
 
 _Place = tuple[str, int]  # topic, partition
 
@@ -60,8 +63,7 @@ class Admission:
         self._stream = stream
         self._quotas = quotas
         self._window_s = window_s  # of totals, by whose windows the store tells what was used
-        self._names: dict[_Place, KnownNames] = {}
-        self._ids: dict[_Place, KnownNames] = {}
+        self._names: dict[tuple[_Place, str], KnownNames] = {}  # a partition's names, and its ids
         self._usage: dict[_Place, dict[float, _Usages]] = {}  # by day
         self.limited: dict[str, Counter[str]] = {}
         """What was refused or folded since somebody last looked, by service and kind."""
@@ -69,8 +71,8 @@ class Admission:
     def forget(self, topic: str, partitions: Sequence[int]) -> None:
         """Forget what is known of partitions: another process may have gone on with them."""
         for partition in partitions:
-            self._names.pop((topic, partition), None)
-            self._ids.pop((topic, partition), None)
+            for kind in ("", _IDS):
+                self._names.pop(((topic, partition), kind), None)
             self._usage.pop((topic, partition), None)
 
     def profiles(self, records: Sequence[Record]) -> list[Record]:
@@ -95,9 +97,8 @@ class Admission:
             else:
                 payload = self._named(record)
                 if profile.id:
-                    self._ids_at(record).note(
-                        profile.service, _day_of(profile.start), profile.id, record.offset
-                    )
+                    ids, day = self._known(record, _IDS), _day_of(profile.start)
+                    ids.note(profile.service, day, profile.id, record.offset)
             decided.append(record if payload is profile else replace(record, payload=payload))
         return decided
 
@@ -124,12 +125,12 @@ class Admission:
 
     def unsaved(self) -> Mapping[str, Sequence[Any]]:
         """Return rows of ``names`` that have to be stored before anything that was decided is counted."""
-        parts = [names.unsaved() for names in self._all_names()]
+        parts = [names.unsaved() for names in self._names.values()]
         return {column: [v for part in parts for v in part[column]] for column in parts[0]} if parts else {}
 
     def saved(self) -> None:
         """Note that those rows are in the store."""
-        for names in self._all_names():
+        for names in self._names.values():
             names.saved()
 
     def use(self, records: Sequence[Record]) -> None:
@@ -143,9 +144,8 @@ class Admission:
                 usages.by_period[key] = (messages + 1, stacks + len(record.payload.counts))
 
     def _admits(self, record: Record, service: str, moment: float, names: Sequence[str]) -> list[bool]:
-        known, day = self._known(record), _day_of(moment)
-        reach = _reach(record)
-        if known.spelled(service, day, reach) >= set(names):
+        known, day, reach = self._known(record), _day_of(moment), _reach(record)
+        if known.spelled(service, day, reach).issuperset(names):
             return [True] * len(names)
         most = self._quotas.partition.services if service == _SERVICES else self._quotas.of(service).names
         return known.admit(
@@ -159,22 +159,12 @@ class Admission:
             if stacks:
                 self._note(profile.service, "shortened_stacks", stacks)
 
-    def _known(self, record: Record) -> KnownNames:
-        place = (record.topic, record.partition)
-        if place not in self._names:
-            self._names[place] = KnownNames(self._store, f"{self._stream}/{record.topic}/{record.partition}")
-        return self._names[place]
-
-    def _ids_at(self, record: Record) -> KnownNames:
-        place = (record.topic, record.partition)
-        if place not in self._ids:
-            log = f"{self._stream}/{record.topic}/{record.partition}/ids"
-            self._ids[place] = KnownNames(self._store, log)
-        return self._ids[place]
-
-    def _all_names(self) -> Iterator[KnownNames]:
-        yield from self._names.values()
-        yield from self._ids.values()
+    def _known(self, record: Record, kind: str = "") -> KnownNames:
+        key = ((record.topic, record.partition), kind)
+        if key not in self._names:
+            log = f"{self._stream}/{record.topic}/{record.partition}{kind}"
+            self._names[key] = KnownNames(self._store, log)
+        return self._names[key]
 
     def _repeats(self, record: Record) -> bool:
         """Tell whether a profile is a copy of one that was admitted earlier in the log.
@@ -184,7 +174,7 @@ class Admission:
         profile: Profile = record.payload
         if not profile.id:
             return False
-        seen = self._ids_at(record).first_seen(profile.service, _day_of(profile.start), profile.id)
+        seen = self._known(record, _IDS).first_seen(profile.service, _day_of(profile.start), profile.id)
         return seen is not None and seen != record.offset and seen < _reach(record)
 
     def _refused(self, profile: Profile, service: str) -> Refused:
@@ -214,7 +204,7 @@ class Admission:
             self._note(profile.service, "cut_names")
         labels = [*profile.frames, *(element(a.kind, a.value) for a in profile.annotations)]
         known = self._known(record).spelled(profile.service, _day_of(profile.start), _reach(record))
-        if known >= set(labels):
+        if known.issuperset(labels):
             return profile
         unsure = _by_weight(profile, labels, known)
         admitted = self._admits(record, profile.service, profile.start, unsure)
@@ -284,7 +274,7 @@ def _cut(profile: Profile) -> Profile:
     )
 
 
-def _by_weight(profile: Profile, labels: Sequence[str], known: Set[str]) -> list[str]:
+def _by_weight(profile: Profile, labels: Sequence[str], known: set[str] | frozenset[str]) -> list[str]:
     """Return the labels of samples that are not known, those of the most samples first."""
     depth = np.diff(profile.stack_starts)
     weights = np.bincount(

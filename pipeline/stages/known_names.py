@@ -8,7 +8,7 @@ admitted further along had been refused before, since there was no room, and is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -80,7 +80,7 @@ class NameSet:
         self._spelled.update(offsets)
         self._spelled_at = max(self._spelled_at, *offsets.values(), -1)
 
-    def spelled(self, reach: float) -> Set[str]:
+    def spelled(self, reach: float) -> set[str] | frozenset[str]:
         """Return some names that were admitted up to an offset, for a quick look."""
         return self._spelled if reach >= self._spelled_at else frozenset()
 
@@ -183,7 +183,7 @@ class KnownNames:
             known.add(key, offset)
             self._unsaved.setdefault((service, day), []).append((key, offset))
 
-    def spelled(self, service: str, day: float, reach: float) -> Set[str]:
+    def spelled(self, service: str, day: float, reach: float) -> set[str] | frozenset[str]:
         """Return some of the names that were admitted up to an offset."""
         return self._day(day).of(service).spelled(reach)
 

@@ -246,10 +246,10 @@ def test_names_are_counted_to_the_unit_or_folded(log: list[tuple[int, Profile]],
 def test_cuts_crashes_and_replays_change_nothing(
     log: list[tuple[int, Profile]], cuts: list[int], others: list[int], faults: dict[int, str]
 ) -> None:
-    read_again(log, cuts, others, faults)
+    assert_read_again_alike(log, cuts, others, faults)
 
 
-def read_again(
+def assert_read_again_alike(
     log: list[tuple[int, Profile]], cuts: list[int], others: list[int], faults: dict[int, str]
 ) -> None:
     """Check that a log that is worked through with faults, and once more, is counted as without."""
@@ -282,7 +282,7 @@ def read_again(
     assert contents(disturbed) == contents(undisturbed)
 
 
-def test_a_name_refused_at_first_stays_refused_there_when_it_is_read_again() -> None:
+def test_a_name_refused_at_first_stays_refused_there_when_it_is_assert_read_again_alike() -> None:
     """There is no room for new names any more, but for yesterday's: what was new becomes that in between."""
 
     def profile(service: str, day: int, names: str) -> tuple[int, Profile]:
@@ -292,8 +292,8 @@ def test_a_name_refused_at_first_stays_refused_there_when_it_is_read_again() -> 
     log = [*full, profile("cart", 1, "ab"), profile("cart", 0, "ab"), profile("cart", 1, "a")]
     for turn in range(1, 8):
         for fault in ("before", "after"):
-            read_again(log, [], [], {turn: fault})
-            read_again(log, [], [1, 1, 1, 1], {turn: fault, turn + 1: fault})
+            assert_read_again_alike(log, [], [], {turn: fault})
+            assert_read_again_alike(log, [], [1, 1, 1, 1], {turn: fault, turn + 1: fault})
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.integers(1, 3)), min_size=1, max_size=20), CUTS)

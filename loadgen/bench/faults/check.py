@@ -40,6 +40,18 @@ class Differences:
     doubled: int
     """Samples that are in the store once too often."""
 
+    def __str__(self) -> str:
+        figures = {
+            "wrong counts": self.counts,
+            "samples lost": self.lost,
+            "samples doubled": self.doubled,
+            "events missing": self.missing,
+            "too many": self.unexpected,
+            "altered": self.altered,
+            "wrong dead letters": self.refused,
+        }
+        return ", ".join(f"{what} {number}" for what, number in figures.items() if number)
+
     @property
     def counts(self) -> int:
         """Differences in counts."""

@@ -147,19 +147,4 @@ def tell(one: Outcome) -> str:
         f" {one.samples:12,} samples {one.events:3} events {one.copies:3} copies"
         f"  recovery {one.recovery_s:5.1f} s  {one.seconds:5.0f} s in all"
     )
-    found = one.differences
-    wrong = (
-        {
-            "wrong counts": found.counts,
-            "samples lost": found.lost,
-            "samples doubled": found.doubled,
-            "events missing": found.missing,
-            "too many": found.unexpected,
-            "altered": found.altered,
-            "wrong dead letters": found.refused,
-        }
-        if found
-        else {}
-    )
-    told = ", ".join(f"{what} {number}" for what, number in wrong.items() if number)
-    return "".join([figures, told and f"  {told}", f"  {one.failure}" if one.failure else ""])
+    return "  ".join(filter(None, [figures, str(one.differences or ""), one.failure]))
