@@ -56,6 +56,18 @@ class Rises:
         span = slice(self.below.rise.indptr[series], self.below.rise.indptr[series + 1])
         return self.below.rise.indices[span], self.below.rise.data[span]
 
+    def in_step(self, series: int) -> FloatArray:
+        """Return the rise that what stands at or below a series would have if all of it rose alike.
+
+        Parallel to ``through``. What is called more often raises all below it in one proportion.
+        """
+        span = slice(self.below.rise.indptr[series], self.below.rise.indptr[series + 1])
+        rise, former = self.below.rise.data[span], (self.below.mass.data - self.below.rise.data)[span]
+        own = self.below.rise.indices[span] == self.rows[series]
+        before = float(former[own].sum())
+        alike: FloatArray = former * (float(rise[own].sum()) / before if before > 0 else 0.0)
+        return alike
+
 
 def lay_out(matrix: StackMatrix) -> Frames:
     """Return the stacks' elements as one run of numbers."""

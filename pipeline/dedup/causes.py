@@ -5,7 +5,8 @@ of a regressed subroutine share no stack with each other, and the parts of a new
 the moment of their deployment. So candidates are linked by what can have caused them, in five steps:
 
 1. ``below``: both rise through one element at or below them, be it a candidate itself or not.
-2. ``caller``: one rises in the stacks of another, rare one, which nothing below explains.
+2. ``caller``: one rises in the stacks of another, which nothing below explains: it is called more often.
+   Either the other is rare, so that it is no chance, or one rises as much as all that the other calls.
 3. ``change``: one change modified what each of them rises through.
 4. ``deployment``: changes deployed at one moment did, so many that it cannot be chance.
 5. ``sum``: one is the sum of several others, and goes with the one that gives most of it.
@@ -24,7 +25,7 @@ import numpy as np
 from scipy import stats
 
 from pipeline.dedup.below import Frames, Rises, lay_out, measure_rises
-from pipeline.dedup.explained import Group
+from pipeline.dedup.explained import Group, likeness
 from pipeline.gcpu.labels import element
 from pipeline.gcpu.stacks import Series, mean_depths
 from pipeline.model import BoolArray, Change, FloatArray, IntArray, StackMatrix
@@ -147,18 +148,19 @@ def _below_links(rises: _Sources) -> Iterator[tuple[int, int]]:
 
 
 def _caller_links(rises: _Sources, config: CauseConfig) -> Iterator[tuple[int, int]]:
-    """Yield candidates and a rare caller of theirs that is its own source."""
+    """Yield candidates and a caller of theirs that is its own source and is called more often."""
     places: dict[int, list[int]] = {}
     for i, row in enumerate(rises.rows.tolist()):
         places.setdefault(row, []).append(i)
-    for caller in np.flatnonzero(
-        (rises.source == rises.rows) & (rises.level < config.rare) & (rises.rows >= 0)
-    ):
-        names, rise = rises.through(int(caller))
-        for name, common in zip(names.tolist(), rise.tolist(), strict=True):
-            for other in places.get(name, ()):
-                if rises.size[other] and common / rises.size[other] >= config.explained:
-                    yield other, int(caller)
+    for caller in np.flatnonzero((rises.source == rises.rows) & (rises.rows >= 0)).tolist():
+        names, rise = rises.through(caller)
+        rare = rises.level[caller] < config.rare
+        for name, common, alike in zip(names, rise, rises.in_step(caller), strict=True):
+            for other in places.get(int(name), ()):
+                size = rises.size[other]
+                called = rare or likeness(alike, size) >= config.explained
+                if called and size and common / size >= config.explained:
+                    yield other, caller
 
 
 def _join_by_changes(

@@ -50,6 +50,32 @@ def explained_shares(holds: BoolArray, change: FloatArray) -> FloatArray:
     return shares
 
 
+def alike_shares(holds: BoolArray, before: FloatArray, change: FloatArray) -> FloatArray:
+    """Return L: (series, series), L[a, b] how near a's change is to what it were had all of b changed alike.
+
+    What is called more often raises all that it calls in one proportion; what costs more does not. The
+    smaller of both changes is divided by the larger one; 0 where they have different signs.
+
+    Args:
+        holds: (series, stacks)
+        before: (stacks,) their shares of all samples before the change.
+        change: (stacks,) by how much these grew.
+    """
+    weighted = holds * before
+    level, own = weighted.sum(axis=1), (holds * change).sum(axis=1)
+    growth = np.divide(own, level, out=np.zeros(len(holds)), where=level > 0)
+    shares: FloatArray = likeness((weighted @ holds.T.astype(np.float64)) * growth[None, :], own[:, None])
+    return shares
+
+
+def likeness(one: FloatArray | float, other: FloatArray | float) -> FloatArray:
+    """Return the smaller of two changes divided by the larger one, 0 where their signs differ."""
+    small, large = np.fmin(np.abs(one), np.abs(other)), np.fmax(np.abs(one), np.abs(other))
+    same = (np.sign(one) == np.sign(other)) & (large > 0)
+    ratio: FloatArray = np.divide(small, large, out=np.zeros(np.shape(large)), where=same)
+    return ratio
+
+
 def group_by_stacks(
     matrix: StackMatrix,
     series: Sequence[Series],

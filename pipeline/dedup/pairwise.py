@@ -5,8 +5,9 @@ Each feature is a similarity of two regressions, at most 1:
 - ``cause``: the share of both rises from stacks in which one thing stands at or below both: a subroutine,
   whether it is found to regress itself or not, or what one change modified. Two callers of a regressed
   subroutine share no stack, but they share that.
-- ``caller``: the share of one's rise from stacks of the other, where the other is rare, and nothing below it
-  explains its rise: it is called more often. A caller of everything is shared by chance.
+- ``caller``: the share of one's rise from stacks of the other, where nothing below the other explains its
+  rise: it is called more often. A caller of everything is shared by chance; so where it is not rare, only so
+  much of the rise counts as all that it calls rose alike.
 - ``release``: how improbable it is that so many of the changes deployed at one moment go along with a
   regression, where a change of that moment modified either: 1 less the chance.
 - ``correlation``: Pearson's coefficient of the series, the worse direction taken for up.
@@ -25,7 +26,7 @@ import numpy as np
 from scipy import stats
 
 from pipeline.dedup.below import lay_out, measure_rises, sum_sets_below
-from pipeline.dedup.explained import explained_shares
+from pipeline.dedup.explained import alike_shares, explained_shares
 from pipeline.dedup.merge_rules import Between, Feature, PairwiseConfig
 from pipeline.gcpu.labels import element, series_of
 from pipeline.gcpu.stacks import Series, membership, share_changes
@@ -145,9 +146,11 @@ def cause_similarities(
     holds, change = membership(matrix.stacks, series), share_changes(matrix)
     level = holds @ (matrix.after / max(matrix.total_after, 1.0))
     explained = np.minimum(explained_shares(holds, change), 1.0)
+    alike = alike_shares(holds, matrix.before / max(matrix.total_before, 1.0), change)
+    explained = np.where(level < config.rare, explained, np.minimum(explained, alike))
     # A caller that something below explains is no cause itself.
     own = [not cause.subroutines.keys() - {element(*s)} for s, cause in zip(series, causes, strict=True)]
-    callers = np.where((np.array(own) & (level < config.rare))[None, :], explained, 0.0)
+    callers = np.where(np.array(own)[None, :], explained, 0.0)
     common = np.maximum(
         _common([cause.subroutines for cause in causes]), _common([cause.changes for cause in causes])
     )

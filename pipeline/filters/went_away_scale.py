@@ -29,7 +29,7 @@ class WentAwayConfig:
     coefficient: float = 1.5  # §5.4.3
     normality: float = 1.4826  # §5.4.3: a median absolute deviation as a standard deviation
     trend_significance: float = 0.05  # of the Mann-Kendall test, one-sided; the usual level
-    gone_significance: float = 0.01  # a lasting change taken for gone; the detector's level, §5.4.2
+    gone_significance: float = 0.05  # a lasting change taken for gone, which the next scan looks at again
     glitch: int = 2  # windows that must not decide about a return: two points fit nearly any level
     letter_certainty: float = 0.975  # of each letter after a change that the block size is chosen for
     min_blocks: int = 3  # after the change: "most" of fewer is one or all
@@ -88,10 +88,29 @@ def measure(frame: Frame, sums: RunningSums, config: WentAwayConfig) -> Level:
     ratio = np.divide(white, delta, out=np.full_like(white, np.inf), where=delta > 0)
     needed = (letters_apart(config) * ratio) ** 2
     block = np.clip(np.ceil(np.minimum(needed, longest)), 1, longest).astype(np.int64)
-    baseline = before(block)
     noise: FloatArray = np.fmax(white, _shared_noise(frame, sums, block))
+    usual = before(block)
+    baseline = np.fmax(usual, _risen(frame, usual, noise, config))
     points = np.maximum(sum_between(sums.known, frame.change, end), 1)
     return Level(baseline, level_after - baseline, noise / np.sqrt(points), noise, block)
+
+
+def _risen(frame: Frame, usual: FloatArray, noise: FloatArray, config: WentAwayConfig) -> FloatArray:
+    """Return (rows,) the level just before the change where it had risen for long; NaN elsewhere.
+
+    What rose within the day before stands where it rose to: back there is back. For long means in either half
+    of as much time as follows the change, since a spike there is no level.
+    """
+    half = np.maximum(frame.after // 2, 1)
+    recent = np.full(len(half), np.inf)
+    for start, end in ((frame.change - 2 * half, frame.change - half), (frame.change - half, frame.change)):
+        places = np.maximum(start, 0)[:, None] + np.arange(int(half.max()))
+        inside = (places < end[:, None]) & (start[:, None] >= 0)
+        taken = np.take_along_axis(frame.values, np.minimum(places, frame.values.shape[1] - 1), 1)
+        recent = np.minimum(recent, row_quantiles(np.where(inside, taken, np.nan), (0.5,))[0])
+    error = noise * np.sqrt(1 / half + 1 / np.maximum(frame.day, frame.after))
+    risen: FloatArray = np.where(recent - usual > letters_apart(config) * error, recent, np.nan)
+    return risen
 
 
 def _white_noise(frame: Frame) -> FloatArray:

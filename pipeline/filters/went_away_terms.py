@@ -75,24 +75,74 @@ def judge_gone_away(frame: Frame, level: Level, config: WentAwayConfig) -> tuple
     mean_weight = ratio_or_zero(np.where(known, weights, 0.0).sum(axis=1), known.sum(axis=1))[:, None]
     share = np.where(known, np.minimum(ratio_or_zero(weights, mean_weight), 1.0), 0.0)
     above = np.where(known, values - level.before[:, None], 0.0)
-    delta, noise = _height(above, share, level, bound)[:, None], level.noise[:, None]
-    clipped = np.clip(above, -2 * noise, delta + 2 * noise)
-    # At the level before, a window's evidence is delta² / 2 noise²; the half lets one window more decide.
-    noise_squared = np.maximum(noise**2, delta**2 * (config.glitch + 0.5) / (2 * bound))
-    evidence = (delta / 2 - clipped) * share * ratio_or_zero(delta, noise_squared)
+    delta = _height(above, share, level, bound)
+    evidence = _evidence(above, share, delta, level, bound, config)
     summed = np.cumsum(evidence[:, ::-1], axis=1)[:, ::-1]
     turn, most = summed.argmax(axis=1), np.maximum(summed.max(axis=1), 0.0)
     # Without an extended window the last third has to have data, or nothing could be confirmed.
     begin = frame.extended if frame.extended < frame.values.shape[1] else frame.end - -(-frame.after // 3)
     untold = np.asarray(~(known & (place >= np.reshape(begin, (-1, 1)))).any(axis=1))
-    back = (most >= bound) & ~untold
-    notes = [
-        "no data yet that could confirm it" if nothing else "returned to the level before"
-        for nothing in untold.tolist()
-    ]
-    terms = Terms(back | untold, np.where(untold, 0.0, most), np.where(untold, 0.0, bound), notes)
+    # A run of windows may end anywhere, so that there are as many more as windows (Bonferroni).
+    often = bound + np.log(np.maximum(known.sum(axis=1), 1))
+    late = known & (place >= (frame.end - -(-frame.after // 3))[:, None])
+    stays = row_quantiles(np.where(late, above, np.nan), (0.5,))[0]
+    told = stays >= letters_apart(config) * level.noise / np.sqrt(level.block)
+    between = np.zeros(len(often))
+    for height in (delta, np.where(told, stays, 0.0)):
+        run = _returned_between(
+            above, share, _evidence(above, share, height, level, bound, config), level, config
+        )
+        between = np.maximum(between, run)
+    again = (between >= often) & ~untold
+    back = (most >= bound) & ~untold & ~again
+    notes = []
+    for nothing, later in zip(untold.tolist(), again.tolist(), strict=True):
+        words = "returned to the level before" + ", and rose anew later" * later
+        notes.append("no data yet that could confirm it" if nothing else words)
+    statistic = np.where(untold, 0.0, np.where(again, between, most))
+    held_against = np.where(untold, 0.0, np.where(again, often, bound))
+    terms = Terms(back | again | untold, statistic, held_against, notes)
     since: IntArray = np.where(back, np.maximum(turn + first, frame.change), frame.end)
     return terms, since
+
+
+def _evidence(
+    above: FloatArray,
+    share: FloatArray,
+    height: FloatArray,
+    level: Level,
+    bound: float,
+    config: WentAwayConfig,
+) -> FloatArray:
+    """Return (rows, windows) how much each window speaks for the level before, against a height above it."""
+    delta, noise = height[:, None], level.noise[:, None]
+    clipped = np.clip(above, -2 * noise, delta + 2 * noise)
+    # At the level before, a window's evidence is delta² / 2 noise²; the half lets one window more decide.
+    noise_squared = np.maximum(noise**2, delta**2 * (config.glitch + 0.5) / (2 * bound))
+    found: FloatArray = (delta / 2 - clipped) * share * ratio_or_zero(delta, noise_squared)
+    return found
+
+
+def _returned_between(
+    above: FloatArray, share: FloatArray, evidence: FloatArray, level: Level, config: WentAwayConfig
+) -> FloatArray:
+    """Return (rows,) the evidence of a return that ended; 0 unless what came after is another change.
+
+    It is another one if it stands above the level before, and higher or lower than what had returned: at the
+    same level, the return was only a dip.
+    """
+    summed = np.concatenate([np.zeros((len(evidence), 1)), np.cumsum(evidence, axis=1)], axis=1)
+    gain = summed - np.minimum.accumulate(summed, axis=1)
+    place, end = np.arange(summed.shape[1]), gain.argmax(axis=1)[:, None]
+    start = np.where(place <= end, summed, np.inf).argmin(axis=1)[:, None]
+    sides = [share * (place[:-1] < start), share * (place[:-1] >= end)]
+    points = np.stack([side.sum(axis=1) for side in sides])
+    means = [ratio_or_zero((above * side).sum(axis=1), n) for side, n in zip(sides, points, strict=True)]
+    variances = ratio_or_zero(np.ones_like(points), points)
+    far = letters_apart(config) * level.noise
+    another = np.abs(means[1] - means[0]) > far * np.sqrt(variances.sum(axis=0))
+    another &= means[1] > far * np.sqrt(variances[1])
+    return np.where(another & (points > 0).all(axis=0), gain.max(axis=1), 0.0)
 
 
 def _height(above: FloatArray, share: FloatArray, level: Level, bound: float) -> FloatArray:

@@ -29,6 +29,7 @@ SETTINGS = {
 
 _MIN_REPLICAS = "min.insync.replicas"
 _APPEAR_S = 3.0  # brokers of a cluster learn of a new topic one after the other
+_CREATED_APPEAR_S = 30.0  # a loaded cluster takes its time over what it has confirmed
 _PAUSE_S = 0.2
 
 
@@ -104,8 +105,11 @@ async def apply_topics(broker: Broker | str, topics: Topics) -> tuple[list[str],
         actual = await _actual(client, topics)
         missing = [topic for topic in topics.values() if topic.name not in actual]
         created = await _create(client, missing)
-        await _appeared(client, topics)
-        return created, await _drift(client, topics)
+        # Each question may go to another broker: what is compared is what one of them knows in full.
+        actual = await _appeared(
+            client, topics, settings=True, patience_s=_CREATED_APPEAR_S if created else _APPEAR_S
+        )
+        return created, drift(topics, actual, brokers=await _brokers(client))
 
 
 async def require_topics(broker: Broker | str, topics: Topics) -> None:
@@ -159,11 +163,13 @@ async def _brokers(client: AIOKafkaAdminClient) -> int:
     return len((await patiently(client.describe_cluster))["brokers"])
 
 
-async def _appeared(client: AIOKafkaAdminClient, topics: Topics) -> dict[str, Actual]:
-    """Return the topics, without settings, once all are there, or as they are after a while."""
-    deadline = time.monotonic() + _APPEAR_S
+async def _appeared(
+    client: AIOKafkaAdminClient, topics: Topics, *, settings: bool = False, patience_s: float = _APPEAR_S
+) -> dict[str, Actual]:
+    """Return the topics once all are there, or as they are after a while."""
+    deadline = time.monotonic() + patience_s
     while True:
-        actual = await _actual(client, topics, settings=False)
+        actual = await _actual(client, topics, settings=settings)
         if len(actual) == len(topics) or time.monotonic() > deadline:
             return actual
         await asyncio.sleep(_PAUSE_S)

@@ -38,6 +38,13 @@ COMMIT_INTERVAL_S = 2.0
 FETCH_BYTES = 1024**2
 """Most that is fetched of a partition at once; the broker still gives a larger message, alone."""
 
+METADATA_AGE_MS = 10_000
+"""How old the consumer's knowledge of partition leaders gets.
+
+Where a partition has no committed offset, aiokafka asks its leader for the first one, and does not look for
+another leader when told that it is none any more: by its default a worker then stands still for 5 minutes.
+"""
+
 
 def group_name(stage: str) -> str:
     """Return the consumer group of a stage."""
@@ -100,6 +107,7 @@ def create_app(settings: Settings, topics: Topics, stage: Stage) -> StageApp:
         stream_buffer_maxsize=max(64, 2 * settings.batch_size),
         consumer_auto_offset_reset="earliest",
         consumer_max_fetch_size=FETCH_BYTES,
+        consumer_metadata_max_age_ms=METADATA_AGE_MS,
         broker_max_poll_interval=MAX_POLL_INTERVAL_S,
         broker_session_timeout=SESSION_TIMEOUT_S,
         broker_rebalance_timeout=REBALANCE_TIMEOUT_S,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import signal
 import threading
@@ -12,17 +13,19 @@ from dataclasses import dataclass, field
 
 import orjson
 import pytest
+from aiokafka.admin import AIOKafkaAdminClient
 
 from pipeline.cli import run
 from pipeline.clock import system_clock
 from pipeline.config import Settings
 from pipeline.model import Outgoing, Record
-from pipeline.runtime import app
+from pipeline.runtime import admin, app
 from pipeline.runtime.admin import apply_topics, check_topics
 from pipeline.runtime.identity import cluster_id
 from pipeline.runtime.service import Service
 from pipeline.stages.base import Decoder
 from pipeline.storage.interface import Store
+from pipeline.topics import Topics
 from tests.e2e.worker_process import (
     TOPICS,
     FailingStore,
@@ -186,6 +189,26 @@ def test_topics_are_created_once_and_drift_is_told(own_broker: str) -> None:
     assert asyncio.run(check_topics(own_broker, TOPICS)) == []
     assert asyncio.run(apply_topics(own_broker, TOPICS)) == ([], [])
     assert read_all(own_broker, "feedback") == []
+
+
+def test_a_created_topic_may_take_its_time_to_appear(
+    own_broker: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The broker that is asked need not be the one that has confirmed it."""
+    late = TOPICS["feedback"].model_copy(update={"name": "late-feedback"})
+    asked = itertools.count()
+    listed = AIOKafkaAdminClient.list_topics
+
+    async def list_topics(client: AIOKafkaAdminClient) -> list[str]:
+        names: list[str] = await listed(client)
+        return [name for name in names if name != late.name or next(asked) > 20]
+
+    monkeypatch.setattr(AIOKafkaAdminClient, "list_topics", list_topics)
+    monkeypatch.setattr(admin, "_APPEAR_S", 0.02)
+    monkeypatch.setattr(admin, "_PAUSE_S", 0.01)
+    topics = Topics({**TOPICS, late.name: late})
+    assert asyncio.run(apply_topics(own_broker, topics)) == ([late.name], [])
+    assert next(asked) > 20
 
 
 @pytest.mark.kafka

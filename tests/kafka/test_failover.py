@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -15,6 +16,7 @@ from pipeline.codec.inputs import encode_profile
 from pipeline.config import Settings
 from pipeline.model import Outgoing
 from pipeline.runtime.admin import apply_topics
+from pipeline.runtime.app import SESSION_TIMEOUT_S
 from pipeline.storage.interface import Store
 from tests.e2e.worker_process import (
     TOPICS,
@@ -91,6 +93,29 @@ def test_the_leader_is_killed_while_load_is_flowing(
         assert worker.stop() == 0, worker.log
         assert "Traceback" not in worker.log
     assert_counted(shared_store, Load(service_name, tuple(p for load in loads for p in load.profiles)))
+
+
+@pytest.mark.kafka_all
+def test_a_frozen_broker_comes_back_as_a_follower(
+    cluster: KafkaCluster, store_dsn: str, shared_store: Store, service_name: str
+) -> None:
+    """Its clients know it as the leader of partitions, some of which have no committed offset."""
+    url = BrokerUrl(cluster.url, idempotent=True)
+    first, second = (build_load(service_name, 100, seed=seed) for seed in (1, 2))
+    with WorkerProcess(url, store_dsn, "aggregate") as worker:
+        publish_load(url, first)
+        wait_done(url, ends(url, "profiles"), worker)
+        frozen = leader(url)
+        cluster.pause(frozen)
+        cluster.wait_gone(frozen)
+        time.sleep(1.5 * SESSION_TIMEOUT_S)  # so that the worker has to join its group again
+        cluster.resume(frozen)
+        resumed = time.monotonic()
+        publish_load(url, second)
+        wait_done(url, ends(url, "profiles"), worker)
+        assert time.monotonic() - resumed < 120, worker.log
+        assert worker.stop() == 0, worker.log
+    assert_counted(shared_store, Load(service_name, (*first.profiles, *second.profiles)))
 
 
 @pytest.mark.kafka_all

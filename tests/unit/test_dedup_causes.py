@@ -58,6 +58,13 @@ NEW_FEATURE = {f"main->h{i}->part{i}": (10.0, 20.0) for i in range(4)}
             id="a common caller that is not rare makes no group: the sum goes with one part",
         ),
         pytest.param(
+            {"main->h->a": (400, 500), "main->h->b": (200, 260), "main->h->c": (300, 375)},
+            ["a", "b", "c", "h"],
+            [],
+            "a b c h",
+            id="a common caller of which all rises alike is called more often",
+        ),
+        pytest.param(
             {"main->h->a": (10, 50), "main->h->b": (10, 14)},
             ["a", "b", "h"],
             [],

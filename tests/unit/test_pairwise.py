@@ -67,8 +67,17 @@ def test_the_regressed_subroutine_leads_its_callers_together() -> None:
 
 
 def test_causes_of_their_own_stay_apart_under_a_common_caller() -> None:
-    stacks = matrix(main_a_x=(1000, 1200), main_a_y=(1000, 1200), main_z=(5000, 5000))
+    stacks = matrix(main_a_x=(1000, 1200), main_a_y=(600, 800), main_a=(1400, 1400), main_z=(2000, 2000))
     assert groups(likeness(stacks, subroutines("x", "y", "a"))) == [{0}, {1}, {2}]
+    uneven = matrix(main_a_x=(1000, 1400), main_a_y=(3000, 3400), main_z=(2000, 2000))
+    assert groups(likeness(uneven, subroutines("x", "y", "a"))) == [{0}, {1}, {2}]
+
+
+def test_a_caller_of_which_all_rises_alike_is_called_more_often() -> None:
+    stacks = matrix(main_a_x=(1000, 1200), main_a_y=(700, 850), main_a=(1300, 1550), main_z=(2000, 2000))
+    found = likeness(stacks, subroutines("x", "y", "a"))
+    assert groups(found) == [{0, 1, 2}]
+    assert {link.feature for link in merge_alike(found).links.values()} == {"caller"}
 
 
 def test_a_rare_caller_that_is_called_more_often_is_the_cause_of_what_it_calls() -> None:

@@ -70,6 +70,22 @@ FOREVER = 10**6
         pytest.param(
             between(6, 46, 3.0) + between(59, 60, 90.0), 6, False, id="gone, but for a spike at the end"
         ),
+        pytest.param(
+            between(6, 18, 3.0) + between(45, FOREVER, 6.0), 6, False, id="gone, and another one later"
+        ),
+        pytest.param(
+            between(6, 16, 12.0) + between(34, FOREVER, 6.0), 6, False, id="gone, and a smaller one later"
+        ),
+        pytest.param(
+            between(6, 16, 12.0) + between(16, FOREVER, 5.0), 6, True, id="the first hours of a step are more"
+        ),
+        pytest.param(
+            between(-60, FOREVER, 4.0) + between(6, 12, 9.0),
+            6,
+            False,
+            id="a spike on a step of the night before",
+        ),
+        pytest.param(between(-60, FOREVER, 4.0) + between(6, FOREVER, 3.0), 6, True, id="a second step"),
     ],
 )
 @pytest.mark.parametrize("rising", [True, False])
@@ -100,6 +116,12 @@ def test_what_is_left_of_a_larger_regression_is_a_new_pattern_if_letters_can_tel
     assert all(one.new_pattern.holds for one in partly)
     barely = judge(noise(50) + between(6, 16, 40.0) + between(16, FOREVER, 0.5), change=6)
     assert {one.verdict.reason for one in barely} == {"returned to the level before"}
+
+
+def test_what_returned_and_rose_anew_is_another_change() -> None:
+    judged = judge(noise(50) + between(6, 18, 3.0) + between(45, FOREVER, 6.0), change=6)
+    reasons = {one.verdict.reason for one in judged if not one.verdict.passed}
+    assert reasons == {"returned to the level before, and rose anew later"}
 
 
 def test_the_window_of_the_return_is_told() -> None:
