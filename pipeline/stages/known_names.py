@@ -89,6 +89,11 @@ class NameSet:
         self._settle()
         return self._hashes[self._offsets < offset]
 
+    def compact(self) -> None:
+        """Keep no more than what tells of each name whether and when it was admitted: 16 bytes."""
+        self._settle()
+        self._spelled, self._spelled_at = set(), -1
+
     def classify(self, before: NameSet) -> None:
         """Count how many of the names the day before knew when this day began."""
         self._settle()
@@ -208,6 +213,9 @@ class KnownNames:
     def _day(self, day: float) -> _Day:
         found = self._days.pop(day, None)
         if found is None:
+            for former in self._days.values():  # they are hardly asked for any more
+                for names in former.services.values():
+                    names.compact()
             found = _Day()
             for row in self._store.rows("names", None, day, day + DAY_S, log=self._log):
                 found.of(row["service"]).add_all(row["hashes"], row["offsets"])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+import tracemalloc
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -202,6 +203,23 @@ def test_days_that_are_not_used_are_read_again() -> None:
         known.saved()
         assert len(known._days) <= 6
     assert known.admit("shop", DAY, ["n0", "n1", "a"], 20, 20, most=2, most_in_all=9) == [True, False, True]
+
+
+def test_a_name_of_an_earlier_day_takes_little_memory() -> None:
+    """Ids of messages are as many as messages; six days of them are kept."""
+    known, per_day, days = KnownNames(ArrayStore(), "log/profiles/0/ids"), 3000, 5
+    tracemalloc.start()
+    for number in range(days * per_day):
+        day = DAY + number // per_day * DAY_S
+        known.note("shop", day, f"message-{number}", number)
+        known.saved()
+    known.note("shop", DAY + days * DAY_S, "the next day", days * per_day)
+    known.saved()
+    taken = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert taken < 25 * days * per_day
+    first = [known.first_seen("shop", DAY, f"message-{number}") for number in range(per_day)]
+    assert first == list(range(per_day))
 
 
 @pytest.mark.parametrize(
