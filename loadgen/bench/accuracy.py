@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from loadgen.bench.ablation import ablation_jobs, parse_steps, worth_of_steps
 from loadgen.bench.accuracy_table import print_against, print_suite, print_worth
 from loadgen.bench.against import Comparison, compare_suites
+from loadgen.bench.kept_runs import KeptRuns
 from loadgen.bench.suite import Job, Run, mean_json, pooled, run_suite, scenario_means
 from loadgen.fleet.scenario import load_scenario, preset_names
 from pipeline.codec import fields
@@ -46,6 +47,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--ablate", is_flag=True, help="Leave out each step in turn, and show what it is worth.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @click.option("--out", type=_FILE, metavar="FILE", help="Write the result as JSON.")
+@click.option("--resume", is_flag=True, help="Go on with what was done of the same --out, from FILE.runs.")
 @click.option("--against", type=_FILE, metavar="OLD.json", help="Compare with an earlier --out.")
 def accuracy(
     long_run: bool,
@@ -57,9 +59,12 @@ def accuracy(
     ablate: bool,
     as_json: bool,
     out: Path | None,
+    resume: bool,
     against: Path | None,
 ) -> int:
     """Measure accuracy on simulated fleets: scenarios × seeds, simulated, backtested and scored.
+
+    With --out each run is kept in FILE.runs when it is done, until all are; --resume goes on from there.
 
     The same seeds give the same fleets, so two commits see the same data: --against pairs their runs. It
     exits with 1 if precision or recall over all common runs fell. --ablate runs everything once more for each
@@ -74,16 +79,23 @@ def accuracy(
     jobs = [
         Job(name, seed, chosen, () if ablate else steps) for seed in range(1, count + 1) for name in names
     ]
+    if resume and not out:
+        raise click.UsageError("--resume needs --out")
+    kept = KeptRuns(out) if out else None
     everything = _run(
-        ablation_jobs(jobs, steps or STEPS) if ablate else jobs, processes or os.cpu_count() or 1
+        ablation_jobs(jobs, steps or STEPS) if ablate else jobs,
+        processes or os.cpu_count() or 1,
+        kept,
+        kept.read() if kept and resume else {},
     )
     runs = everything[: len(jobs)]
     worth = worth_of_steps(everything) if ablate else []
     result = suite_to_json(runs, chosen)
     if ablate:
         result["ablation"] = [one.to_json() for one in worth]
-    if out:
+    if out and kept:
         _write(out, result)
+        kept.discard()
     comparison = compare_suites(old["runs"], runs) if old else None
     if as_json:
         shown = {**result, "against": comparison.to_json()} if comparison else result
@@ -149,7 +161,9 @@ def _scenarios(given: str | None, long_run: bool) -> tuple[str, ...]:
     return names
 
 
-def _run(jobs: Sequence[Job], processes: int) -> list[Run]:
+def _run(jobs: Sequence[Job], processes: int, kept: KeptRuns | None, known: dict[Job, Run]) -> list[Run]:
+    if kept:
+        kept.start(known)
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -158,8 +172,14 @@ def _run(jobs: Sequence[Job], processes: int) -> list[Run]:
         console=Console(stderr=True),
         transient=True,
     ) as progress:
-        task = progress.add_task("runs", total=len(jobs))
-        return run_suite(jobs, processes=processes, advance=lambda _: progress.advance(task))
+        task = progress.add_task("runs", total=len(jobs), completed=sum(job in known for job in jobs))
+
+        def advance(job: Job, run: Run) -> None:
+            progress.advance(task)
+            if kept:
+                kept.add(job, run)
+
+        return run_suite(jobs, processes=processes, known=known, advance=advance)
 
 
 def _print(runs: Sequence[Run], comparison: Comparison | None) -> None:

@@ -74,21 +74,26 @@ class Mean:
 
 
 def run_suite(
-    jobs: Sequence[Job], *, processes: int, advance: Callable[[Job], None] | None = None
+    jobs: Sequence[Job],
+    *,
+    processes: int,
+    known: Mapping[Job, Run] | None = None,
+    advance: Callable[[Job, Run], None] | None = None,
 ) -> list[Run]:
-    """Make every run, several at a time, and return them in the order of ``jobs``.
+    """Make every run that is not known, several at a time, and return all in the order of ``jobs``.
 
     Raises:
         SmidgenError: a scenario or workload is wrong, or a process died.
     """
-    done: dict[Job, Run] = {}
+    done = {job: run for job, run in (known or {}).items() if job in jobs}
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        waiting = {pool.submit(run_job, job): job for job in jobs}
+        waiting = {pool.submit(run_job, job): job for job in jobs if job not in done}
         try:
             for future in as_completed(waiting):
-                done[waiting[future]] = future.result()
+                job = waiting[future]
+                done[job] = future.result()
                 if advance:
-                    advance(waiting[future])
+                    advance(job, done[job])
         except BrokenProcessPool:
             raise SmidgenError("bench accuracy: a run's process died; is there enough memory?") from None
         finally:

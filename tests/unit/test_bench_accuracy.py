@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ import orjson
 import pytest
 
 from loadgen.bench.against import compare_suites
-from loadgen.bench.suite import FIGURES, Job, figure_of, mean_of, pooled, run_job, scenario_means
+from loadgen.bench.kept_runs import KeptRuns
+from loadgen.bench.suite import FIGURES, Job, Run, figure_of, mean_of, pooled, run_job, scenario_means
 from loadgen.score.encode import score_to_json
 from loadgen.score.model import Funnel, FunnelStep
 from loadgen.score.scoring import score
@@ -151,6 +153,30 @@ def test_the_command_stores_and_compares(folder: Path, capfd: pytest.CaptureFixt
     assert run([*base, "--seeds", "1", "--against", "old.json"]) == 0
     assert "No figure moved." in capfd.readouterr().out
 
+    assert not (folder / "old.json.runs").exists()
+    kept = KeptRuns(folder / "new.json")
+    kept.start({Job("brief.yaml", 1, ("workload.yaml",)): {**old["runs"][0], "seconds": {"simulate": 7.0}}})
+    with (folder / "new.json.runs").open("ab") as file:
+        file.write(b'{"job": {"scenario": "brief.yaml", "seed": 2')  # where it was interrupted
+    assert run([*base, "--seeds", "2", "--out", "new.json", "--resume"]) == 0
+    new = orjson.loads((folder / "new.json").read_bytes())
+    assert [(one["seed"], one["seconds"]["simulate"] == 7.0) for one in new["runs"]] == [
+        (1, True),
+        (2, False),
+    ]
+    assert not (folder / "new.json.runs").exists()
+
+
+def test_a_run_that_is_interrupted_keeps_what_is_done(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run_suite(jobs: Sequence[Job], *, advance: Callable[[Job, Run], None], **_: object) -> list[Run]:
+        advance(jobs[0], suite_run("brief.yaml", 1, told=3))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("loadgen.bench.accuracy.run_suite", run_suite)
+    assert run(["bench", "accuracy", "--scenarios", "brief.yaml", "--out", "new.json"]) == 130
+    found = KeptRuns(folder / "new.json").read()
+    assert found == {Job("brief.yaml", 1, ("frontfaas-small",)): suite_run("brief.yaml", 1, told=3)}
+
 
 @pytest.mark.parametrize(("told_before", "code"), [(2, 0), (3, 0), (4, 1)])
 def test_a_fall_of_recall_is_a_finding(
@@ -176,6 +202,9 @@ BAD = {
     "no result": (["--against", "workload.yaml"], "workload.yaml: not JSON"),
     "result of another version": (["--against", "other.json"], "other.json: version: should be 1"),
     "score without figures": (["--against", "hollow.json"], "hollow.json: runs: a score lacks"),
+    "nothing to go on with": (["--resume", "--out", "gone.json"], "gone.json.runs: No such file"),
+    "no kept runs": (["--resume", "--out", "other.json"], "other.json.runs: each line should be an object"),
+    "nowhere to go on": (["--resume"], "--resume needs --out"),
     "run without score": (["--against", "empty.json"], "empty.json: runs[0]: should be an object with"),
 }
 
@@ -187,6 +216,7 @@ def test_mistakes_are_found_before_the_work(
     folder: Path, capfd: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     (folder / "other.json").write_text('{"version": 2, "runs": []}')
+    (folder / "other.json.runs").write_text('{"version": 2}\n')
     (folder / "empty.json").write_text('{"version": 1, "runs": [{}]}')
     hollow = {"version": 1, "runs": [{"scenario": "tiny", "seed": 1, "score": {}}]}
     (folder / "hollow.json").write_bytes(orjson.dumps(hollow))
