@@ -11,8 +11,9 @@ the moment of their deployment. So candidates are linked by what can have caused
 4. ``deployment``: changes deployed at one moment did, so many that it cannot be chance.
 5. ``sum``: one is the sum of several others, and goes with the one that gives most of it.
 
-Of the first kind each candidate has one link only, to its best explanation, and the third and fourth look at
-a group's largest rise alone: a caller that two causes share must not make one of them.
+Of the first kind each candidate has one link only, to its best explanation, and the third looks at a group's
+largest rise alone, the fourth also at what was modified itself: a caller that two causes share must not make
+one of them.
 """
 
 from __future__ import annotations
@@ -172,13 +173,18 @@ def _join_by_changes(
     changes: Sequence[Sequence[Change]],
     config: CauseConfig,
 ) -> None:
-    """Join groups whose largest rise goes through what one change modified, or one deployment."""
+    """Join groups whose largest rise goes through what one change modified, or one deployment.
+
+    Of a deployment also what one of its changes modified itself and nothing below explains: the largest rise
+    of a group may be a caller of several such parts, none of which gives most of it.
+    """
     leaders = _leaders(parts, delta)
     names = {
         part: {own_names[leader], *(labels[row] for row in rises.explaining[leader].tolist() if row >= 0)}
         for part, leader in leaders.items()
     }
     by_change: dict[str, dict[int, int]] = {}
+    in_release: dict[str, list[int]] = {}
     deployed: dict[float, set[str]] = {}
     for i, own in enumerate(changes):
         part = parts.of(i)
@@ -188,15 +194,18 @@ def _join_by_changes(
             deployed.setdefault(change.time, set()).add(change.id)
             if not names[part].isdisjoint(change.subroutines):
                 by_change.setdefault(change.id, {})[part] = leaders[part]
+                in_release.setdefault(change.id, []).append(leaders[part])
+            elif rises.source[i] == rises.rows[i] and own_names[i] in change.subroutines:
+                in_release.setdefault(change.id, []).append(i)
     for hit in by_change.values():
         first, *others = hit.values()
         for other in others:
             parts.join(other, first, "change")
     for ids in deployed.values():
-        hits = [next(iter(by_change[change].values())) for change in sorted(ids) if change in by_change]
+        hits = [in_release[change] for change in sorted(ids) if change in in_release]
         if len(hits) > 1 and stats.binom.sf(len(hits) - 1, len(ids), config.usual) < config.chance:
-            for other in hits[1:]:
-                parts.join(other, hits[0], "deployment")
+            for other in dict.fromkeys(place for places in hits for place in places):
+                parts.join(other, hits[0][0], "deployment")
 
 
 def _join_sums(

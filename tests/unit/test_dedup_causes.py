@@ -100,6 +100,13 @@ NEW_FEATURE = {f"main->h{i}->part{i}": (10.0, 20.0) for i in range(4)}
             id="a new feature: all changes of one deployment, each with a regression",
         ),
         pytest.param(
+            {**NEW_FEATURE, "main->h->part4": (10.0, 22.0), "main->h->part5": (10.0, 20.0)},
+            ["part0", "part1", "h2", "part3", "part4", "part5", "h"],
+            [build_change(f"D{i}", [f"part{i}"]) for i in range(6)],
+            "part0 part1 h2 part3 part4 part5 h",
+            id="of which two below one caller, which no change modified",
+        ),
+        pytest.param(
             NEW_FEATURE,
             ["part0", "part1"],
             [build_change(f"D{i}", [f"part{i}" if i < 2 else f"other{i}"]) for i in range(40)],
