@@ -75,24 +75,14 @@ def judge_gone_away(frame: Frame, level: Level, config: WentAwayConfig) -> tuple
     mean_weight = ratio_or_zero(np.where(known, weights, 0.0).sum(axis=1), known.sum(axis=1))[:, None]
     share = np.where(known, np.minimum(ratio_or_zero(weights, mean_weight), 1.0), 0.0)
     above = np.where(known, values - level.before[:, None], 0.0)
-    delta = _height(above, share, level, bound)
-    evidence = _evidence(above, share, delta, level, bound, config)
-    summed = np.cumsum(evidence[:, ::-1], axis=1)[:, ::-1]
-    turn, most = summed.argmax(axis=1), np.maximum(summed.max(axis=1), 0.0)
+    after = _After(above, share, level, bound, config)
+    most, turn = after.returned_last()
     # Without an extended window the last third has to have data, or nothing could be confirmed.
     begin = frame.extended if frame.extended < frame.values.shape[1] else frame.end - -(-frame.after // 3)
     untold = np.asarray(~(known & (place >= np.reshape(begin, (-1, 1)))).any(axis=1))
+    between = after.returned_between(known & (place >= (frame.end - -(-frame.after // 3))[:, None]))
     # A run of windows may end anywhere, so that there are as many more as windows (Bonferroni).
     often = bound + np.log(np.maximum(known.sum(axis=1), 1))
-    late = known & (place >= (frame.end - -(-frame.after // 3))[:, None])
-    stays = row_quantiles(np.where(late, above, np.nan), (0.5,))[0]
-    told = stays >= letters_apart(config) * level.noise / np.sqrt(level.block)
-    between = np.zeros(len(often))
-    for height in (delta, np.where(told, stays, 0.0)):
-        run = _returned_between(
-            above, share, _evidence(above, share, height, level, bound, config), level, config
-        )
-        between = np.maximum(between, run)
     again = (between >= often) & ~untold
     back = (most >= bound) & ~untold & ~again
     notes = []
@@ -106,61 +96,80 @@ def judge_gone_away(frame: Frame, level: Level, config: WentAwayConfig) -> tuple
     return terms, since
 
 
-def _evidence(
-    above: FloatArray,
-    share: FloatArray,
-    height: FloatArray,
-    level: Level,
-    bound: float,
-    config: WentAwayConfig,
-) -> FloatArray:
-    """Return (rows, windows) how much each window speaks for the level before, against a height above it."""
-    delta, noise = height[:, None], level.noise[:, None]
-    clipped = np.clip(above, -2 * noise, delta + 2 * noise)
-    # At the level before, a window's evidence is delta² / 2 noise²; the half lets one window more decide.
-    noise_squared = np.maximum(noise**2, delta**2 * (config.glitch + 0.5) / (2 * bound))
-    found: FloatArray = (delta / 2 - clipped) * share * ratio_or_zero(delta, noise_squared)
-    return found
+@dataclass(frozen=True, slots=True)
+class _After:
+    """What followed the changes, and how much of it speaks for a return."""
 
+    above: FloatArray  # (rows, windows) by how much each stands above the level before
+    share: FloatArray  # (rows, windows) how much each counts, at most 1; 0 before the change
+    level: Level
+    bound: float
+    config: WentAwayConfig
 
-def _returned_between(
-    above: FloatArray, share: FloatArray, evidence: FloatArray, level: Level, config: WentAwayConfig
-) -> FloatArray:
-    """Return (rows,) the evidence of a return that ended; 0 unless what came after is another change.
+    def returned_last(self) -> tuple[FloatArray, IntArray]:
+        """Return (rows,) the most evidence of a return up to the end, at least 0, and where it begins."""
+        summed = np.cumsum(self._evidence(self._height())[:, ::-1], axis=1)[:, ::-1]
+        return np.maximum(summed.max(axis=1), 0.0), summed.argmax(axis=1)
 
-    It is another one if it stands above the level before, and higher or lower than what had returned: at the
-    same level, the return was only a dip.
-    """
-    summed = np.concatenate([np.zeros((len(evidence), 1)), np.cumsum(evidence, axis=1)], axis=1)
-    gain = summed - np.minimum.accumulate(summed, axis=1)
-    place, end = np.arange(summed.shape[1]), gain.argmax(axis=1)[:, None]
-    start = np.where(place <= end, summed, np.inf).argmin(axis=1)[:, None]
-    sides = [share * (place[:-1] < start), share * (place[:-1] >= end)]
-    points = np.stack([side.sum(axis=1) for side in sides])
-    means = [ratio_or_zero((above * side).sum(axis=1), n) for side, n in zip(sides, points, strict=True)]
-    variances = ratio_or_zero(np.ones_like(points), points)
-    far = letters_apart(config) * level.noise
-    another = np.abs(means[1] - means[0]) > far * np.sqrt(variances.sum(axis=0))
-    another &= means[1] > far * np.sqrt(variances[1])
-    return np.where(another & (points > 0).all(axis=0), gain.max(axis=1), 0.0)
+    def returned_between(self, late: BoolArray) -> FloatArray:
+        """Return (rows,) the most evidence of a return that ended; 0 unless another change came after it.
 
+        The return may be from where the change led, or from what stays in the end, if letters can tell it.
 
-def _height(above: FloatArray, share: FloatArray, level: Level, bound: float) -> FloatArray:
-    """Return (rows,) how far the change led, less one standard error: a change is sought where it is largest.
+        Args:
+            late: (rows, windows) which are the last.
+        """
+        stays = row_quantiles(np.where(late, self.above, np.nan), (0.5,))[0]
+        told = stays >= letters_apart(self.config) * self.level.noise / np.sqrt(self.level.block)
+        return np.maximum(
+            self._run(self._evidence(self._height())), self._run(self._evidence(np.where(told, stays, 0.0)))
+        )
 
-    That is the measured change, unless a rise that ended within the analysis window explains the windows
-    better than one level by more than the bound: then its height before it ended, which the windows after it
-    would dilute.
-    """
-    points, sums = np.cumsum(share, axis=1), np.cumsum(above * share, axis=1)
-    # Half the squared error that "up to here, then back" saves against one level throughout.
-    gain = (ratio_or_zero(sums**2, points) - ratio_or_zero(sums[:, -1:] ** 2, points[:, -1:])) / 2
-    rows, best = np.arange(len(gain)), np.where(sums > 0, gain, -np.inf).argmax(axis=1)
-    ended = (gain[rows, best] > bound * level.noise**2) & (sums[rows, best] > 0)
-    height = np.where(ended, ratio_or_zero(sums[rows, best], points[rows, best]), level.delta)
-    error = np.where(ended, level.noise / np.sqrt(np.maximum(points[rows, best], 1.0)), level.error)
-    careful: FloatArray = np.maximum(np.maximum(height - error, height / 2), 0.0)
-    return careful
+    def _run(self, evidence: FloatArray) -> FloatArray:
+        """Return (rows,) the largest sum of neighbouring windows' evidence, if another change follows them.
+
+        It is another one if it stands above the level before, and higher or lower than what had returned: at
+        the same level, the return was only a dip.
+        """
+        summed = np.concatenate([np.zeros((len(evidence), 1)), np.cumsum(evidence, axis=1)], axis=1)
+        gain = summed - np.minimum.accumulate(summed, axis=1)
+        place, end = np.arange(summed.shape[1]), gain.argmax(axis=1)[:, None]
+        start = np.where(place <= end, summed, np.inf).argmin(axis=1)[:, None]
+        sides = self.share * np.stack([place[:-1] < start, place[:-1] >= end])
+        points = sides.sum(axis=2)
+        first, second = ratio_or_zero((self.above * sides).sum(axis=2), points)
+        variances = ratio_or_zero(np.ones_like(points), points)
+        far = letters_apart(self.config) * self.level.noise
+        another = np.abs(second - first) > far * np.sqrt(variances.sum(axis=0))
+        another &= second > far * np.sqrt(variances[1])
+        return np.where(another & (points > 0).all(axis=0), gain.max(axis=1), 0.0)
+
+    def _evidence(self, height: FloatArray) -> FloatArray:
+        """Return (rows, windows) how much each speaks for the level before, against a height above it."""
+        delta, noise = height[:, None], self.level.noise[:, None]
+        clipped = np.clip(self.above, -2 * noise, delta + 2 * noise)
+        # At the level before, a window's evidence is delta² / 2 noise²; the half lets one window more decide.
+        noise_squared = np.maximum(noise**2, delta**2 * (self.config.glitch + 0.5) / (2 * self.bound))
+        found: FloatArray = (delta / 2 - clipped) * self.share * ratio_or_zero(delta, noise_squared)
+        return found
+
+    def _height(self) -> FloatArray:
+        """Return (rows,) how far the change led, less one standard error: it is sought where it is largest.
+
+        That is the measured change, unless a rise that ended within the analysis window explains the windows
+        better than one level by more than the bound: then its height before it ended, which the windows after
+        it would dilute.
+        """
+        points, sums = np.cumsum(self.share, axis=1), np.cumsum(self.above * self.share, axis=1)
+        # Half the squared error that "up to here, then back" saves against one level throughout.
+        gain = (ratio_or_zero(sums**2, points) - ratio_or_zero(sums[:, -1:] ** 2, points[:, -1:])) / 2
+        rows, best = np.arange(len(gain)), np.where(sums > 0, gain, -np.inf).argmax(axis=1)
+        ended = (gain[rows, best] > self.bound * self.level.noise**2) & (sums[rows, best] > 0)
+        height = np.where(ended, ratio_or_zero(sums[rows, best], points[rows, best]), self.level.delta)
+        alone = self.level.noise / np.sqrt(np.maximum(points[rows, best], 1.0))
+        error = np.where(ended, alone, self.level.error)
+        careful: FloatArray = np.maximum(np.maximum(height - error, height / 2), 0.0)
+        return careful
 
 
 @dataclass(frozen=True, slots=True)
