@@ -92,7 +92,8 @@ def consume(broker: str, topic: str, decode: Callable[[bytes], Any]) -> list[Any
     """Read a topic from its beginning to its present end."""
 
     async def read() -> list[Any]:
-        consumer = AIOKafkaConsumer(bootstrap_servers=broker)
+        # With "latest", an answer that is under way would be taken after seek_to_beginning all the same.
+        consumer = AIOKafkaConsumer(bootstrap_servers=broker, auto_offset_reset="earliest")
         await consumer.start()
         try:
             partitions = [TopicPartition(topic, p) for p in await consumer._client._wait_on_metadata(topic)]

@@ -164,7 +164,8 @@ def test_a_broken_deploy_stops_the_stage_and_a_replay_after_the_fix_counts_every
             line,
         )
     kept = letters(own_broker)
-    assert 20 <= len(kept) < sum(len(load.profiles) for load in loads), "the rest stays on its topic"
+    # What is refused in the batch that stops it comes again: that batch is not acknowledged.
+    assert 0 < len(kept) < sum(len(load.profiles) for load in loads), "the rest stays on its topic"
 
     with WorkerProcess(own_broker, store_dsn, "aggregate") as worker:
         wait_all_read(own_broker, worker)
