@@ -25,8 +25,11 @@ from pipeline.gcpu.labels import MAX_LABEL, OTHER, cut_name, element
 from pipeline.model import Annotation, MetricPoints, Profile, Record
 from pipeline.quotas import DAY_S, PERIOD_S, Quotas
 from pipeline.replayed import ReplayedRecord
-from pipeline.stages.known_names import MAX_DAYS, KnownNames
+from pipeline.stages.known_names import KnownNames
 from pipeline.storage.interface import Store, Usage
+
+MAX_USAGE_DAYS = 2
+"""Days of a partition of which is kept at hand what was used, in every five minutes of every service."""
 
 _SERVICES = ""
 """Stands in the place of a service where the names are those of services."""
@@ -238,7 +241,7 @@ class Admission:
             known.loaded |= services
         needed = {_day_of(self._window(record.payload)) for record in records}
         for days in self._usage.values():
-            for day in [day for day in days if day not in needed and len(days) > MAX_DAYS]:
+            for day in sorted(days.keys() - needed)[: max(len(days) - MAX_USAGE_DAYS, 0)]:
                 del days[day]  # it can be read again
 
     def _window(self, profile: Profile) -> float:

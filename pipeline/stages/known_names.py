@@ -20,8 +20,8 @@ from pipeline.model import IntArray
 from pipeline.quotas import DAY_S
 from pipeline.storage.interface import Store
 
-MAX_DAYS = 6
-"""Most days of a partition that are kept at hand."""
+MAX_DAYS = 3
+"""Most days of a partition that are kept at hand: today, what comes late, and the day before that."""
 
 _MOST_RECENT = 4096
 _MOST_SPELLED = 20_000

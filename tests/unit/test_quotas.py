@@ -133,6 +133,17 @@ def test_another_process_goes_on_with_what_was_used() -> None:
     assert total(store) == 3
 
 
+def test_what_was_used_on_earlier_days_is_read_again() -> None:
+    store = ArrayStore()
+    one = stage(store, Quotas(Quota(messages=1)))
+    for day in range(5):
+        send(one, at(day, {"main": 1}), first=day)
+        assert all(len(days) <= 2 for days in one._admission._usage.values())
+    send(one, at(0, {"main": 1}), at(4, {"main": 1}), first=5)
+    assert total(store) == 3  # days 0 to 2
+    assert one._admission.limited["shop"]["refused_messages"] == 2
+
+
 def test_a_service_too_many_is_refused_and_makes_no_progress() -> None:
     store = ArrayStore()
     one = stage(store, Quotas(partition=PartitionQuota(services=2)))
@@ -206,8 +217,8 @@ def test_days_that_are_not_used_are_read_again() -> None:
 
 
 def test_a_name_of_an_earlier_day_takes_little_memory() -> None:
-    """Ids of messages are as many as messages; six days of them are kept."""
-    known, per_day, days = KnownNames(ArrayStore(), "log/profiles/0/ids"), 3000, 5
+    """Ids of messages are as many as messages; three days of them are kept."""
+    known, per_day, days = KnownNames(ArrayStore(), "log/profiles/0/ids"), 6000, 2
     tracemalloc.start()
     for number in range(days * per_day):
         day = DAY + number // per_day * DAY_S
