@@ -61,9 +61,10 @@ class Rises:
 
         Parallel to ``through``. What is called more often raises all below it in one proportion.
         """
-        span = slice(self.below.rise.indptr[series], self.below.rise.indptr[series + 1])
-        rise, former = self.below.rise.data[span], (self.below.mass.data - self.below.rise.data)[span]
-        own = self.below.rise.indices[span] == self.rows[series]
+        names, rise = self.through(series)
+        span = slice(self.below.mass.indptr[series], self.below.mass.indptr[series + 1])
+        former = self.below.mass.data[span] - rise
+        own = names == self.rows[series]
         before = float(former[own].sum())
         alike: FloatArray = former * (float(rise[own].sum()) / before if before > 0 else 0.0)
         return alike

@@ -76,11 +76,13 @@ def judge_gone_away(frame: Frame, level: Level, config: WentAwayConfig) -> tuple
     share = np.where(known, np.minimum(ratio_or_zero(weights, mean_weight), 1.0), 0.0)
     above = np.where(known, values - level.before[:, None], 0.0)
     after = _After(above, share, level, bound, config)
-    most, turn = after.returned_last()
+    evidence = after.evidence(after.height())
+    most, turn = after.returned_last(evidence)
     # Without an extended window the last third has to have data, or nothing could be confirmed.
     begin = frame.extended if frame.extended < frame.values.shape[1] else frame.end - -(-frame.after // 3)
     untold = np.asarray(~(known & (place >= np.reshape(begin, (-1, 1)))).any(axis=1))
-    between = after.returned_between(known & (place >= (frame.end - -(-frame.after // 3))[:, None]))
+    late = known & (place >= (frame.end - -(-frame.after // 3))[:, None])
+    between = after.returned_between(evidence, late)
     # A run of windows may end anywhere, so that there are as many more as windows (Bonferroni).
     often = bound + np.log(np.maximum(known.sum(axis=1), 1))
     again = (between >= often) & ~untold
@@ -106,24 +108,23 @@ class _After:
     bound: float
     config: WentAwayConfig
 
-    def returned_last(self) -> tuple[FloatArray, IntArray]:
+    def returned_last(self, evidence: FloatArray) -> tuple[FloatArray, IntArray]:
         """Return (rows,) the most evidence of a return up to the end, at least 0, and where it begins."""
-        summed = np.cumsum(self._evidence(self._height())[:, ::-1], axis=1)[:, ::-1]
+        summed = np.cumsum(evidence[:, ::-1], axis=1)[:, ::-1]
         return np.maximum(summed.max(axis=1), 0.0), summed.argmax(axis=1)
 
-    def returned_between(self, late: BoolArray) -> FloatArray:
+    def returned_between(self, evidence: FloatArray, late: BoolArray) -> FloatArray:
         """Return (rows,) the most evidence of a return that ended; 0 unless another change came after it.
 
         The return may be from where the change led, or from what stays in the end, if letters can tell it.
 
         Args:
+            evidence: (rows, windows) against where the change led.
             late: (rows, windows) which are the last.
         """
         stays = row_quantiles(np.where(late, self.above, np.nan), (0.5,))[0]
         told = stays >= letters_apart(self.config) * self.level.noise / np.sqrt(self.level.block)
-        return np.maximum(
-            self._run(self._evidence(self._height())), self._run(self._evidence(np.where(told, stays, 0.0)))
-        )
+        return np.maximum(self._run(evidence), self._run(self.evidence(np.where(told, stays, 0.0))))
 
     def _run(self, evidence: FloatArray) -> FloatArray:
         """Return (rows,) the largest sum of neighbouring windows' evidence, if another change follows them.
@@ -144,7 +145,7 @@ class _After:
         another &= second > far * np.sqrt(variances[1])
         return np.where(another & (points > 0).all(axis=0), gain.max(axis=1), 0.0)
 
-    def _evidence(self, height: FloatArray) -> FloatArray:
+    def evidence(self, height: FloatArray) -> FloatArray:
         """Return (rows, windows) how much each speaks for the level before, against a height above it."""
         delta, noise = height[:, None], self.level.noise[:, None]
         clipped = np.clip(self.above, -2 * noise, delta + 2 * noise)
@@ -153,7 +154,7 @@ class _After:
         found: FloatArray = (delta / 2 - clipped) * self.share * ratio_or_zero(delta, noise_squared)
         return found
 
-    def _height(self) -> FloatArray:
+    def height(self) -> FloatArray:
         """Return (rows,) how far the change led, less one standard error: it is sought where it is largest.
 
         That is the measured change, unless a rise that ended within the analysis window explains the windows

@@ -282,7 +282,7 @@ def assert_read_again_alike(
     assert contents(disturbed) == contents(undisturbed)
 
 
-def test_a_name_refused_at_first_stays_refused_there_when_it_is_assert_read_again_alike() -> None:
+def test_a_name_refused_at_first_stays_refused_there_when_it_is_read_again() -> None:
     """There is no room for new names any more, but for yesterday's: what was new becomes that in between."""
 
     def profile(service: str, day: int, names: str) -> tuple[int, Profile]:
