@@ -3,10 +3,11 @@
 Sampling alone gives a mean of n windows an n-th of one window's variance. Servers that differ and load that
 wanders add to that, and what they add does not average out as fast: neighbours are alike. So the variance is
 measured where it matters, on means of blocks as long as what is compared (batch means; Wu and Zhao 2007 for
-series whose level may change): from differences of neighbouring blocks, in which a change of level shows but
-once. It is estimated at several scales, and the largest counts: with positive autocorrelation the variance
-per sample only grows with the scale, and the estimates of long blocks, of which there are few, may fall short
-by chance.
+series whose level may change): from differences of blocks that lie as far apart as what is compared. Those
+that a jump lies between are left out, as far as enough others remain: where jumps are few they are changes,
+where they are many they are noise. It is estimated at several scales, and the largest counts: with positive
+autocorrelation the variance per sample only grows with the scale, and the estimates of long blocks, of which
+there are few, may fall short by chance.
 """
 
 from __future__ import annotations
@@ -15,9 +16,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
+from scipy import ndimage, special
 
-from pipeline.model import FloatArray
+from pipeline.detect.change_point import ratio
+from pipeline.model import BoolArray, FloatArray
+
+_MEDIAN_SQUARE = float(special.chdtri(1, 0.5))
+"""The median of a squared standard normal variable."""
 
 _RANDOM_WALK = 1.0
 """Power of their length by which the variance of a random walk's means exceeds that of white noise."""
@@ -33,6 +38,10 @@ class NoiseConfig:
     efficiency: float = 0.48  # degrees of freedom a pair of neighbours, with that cut; by simulation
     many: int = 300  # pairs from which on the cut is made only where it is needed
     typical: float = 5.0  # counts a block from which on they are near enough to normal for that
+    jump: float = 1e-4  # significance, in a history, of a difference that is a change of level
+    restless: float = 1.5  # by how much the noise of scales differs where jumps are looked for
+    side: int = 8  # blocks on either side of a jump that it is looked for with: more may hold another
+    between_jumps: float = 1 / 3  # of all pairs: if fewer have no jump between them, jumps are the noise
 
 
 def unit_variance(
@@ -67,11 +76,17 @@ def unit_variance(
     scales.reverse()
     # In a short history a change of level would touch too many pairs that lie far apart.
     lags = [max(1, min(round(apart / width), history // width // 8)) for width in scales]
-    found = [
-        _at_scale(observed, exposure, width, lag, counts, config)
-        for width, lag in zip(scales, lags, strict=True)
-    ]
+    places = list(zip(scales, lags, strict=True))
+    found = [_at_scale(observed, exposure, *place, counts, config) for place in places]
     variances, freedoms = (np.stack(column) for column in zip(*found, strict=True))
+    # Where levels change longer means differ by more.
+    rows = np.flatnonzero(variances.max(axis=0) > config.restless * variances.min(axis=0))
+    own = observed[rows], np.broadcast_to(exposure, observed.shape)[rows]
+    jumping = _find_jumps(*_block_means(*own, scales[-1]), config).any(axis=1)
+    if jumping.any():
+        rows, own = rows[jumping], (own[0][jumping], own[1][jumping])
+        found = [_at_scale(*own, *place, counts, config, jumps=True) for place in places]
+        variances[:, rows], freedoms[:, rows] = (np.stack(column) for column in zip(*found, strict=True))
     best = variances.argmax(axis=0)
     # An estimate that is the largest cannot fall shorter of the truth than the next finer one does.
     rows = np.arange(len(observed))
@@ -85,32 +100,82 @@ def unit_variance(
 
 
 def _at_scale(
-    observed: FloatArray, exposure: FloatArray, width: int, lag: int, counts: bool, config: NoiseConfig
+    observed: FloatArray,
+    exposure: FloatArray,
+    width: int,
+    lag: int,
+    counts: bool,
+    config: NoiseConfig,
+    *,
+    jumps: bool = False,
 ) -> tuple[FloatArray, FloatArray]:
-    observed, exposure = _block_sums(observed, width), _block_sums(exposure, width)
-    known = exposure > 0
-    inverse = 1.0 / np.where(known, exposure, np.inf)
-    means = observed * inverse
+    """Return the variance and its freedom by blocks of one width; with ``jumps``, by pairs without any."""
+    means, inverse = _block_means(observed, exposure, width)
+    known = inverse > 0
     both = known[:, lag:] & known[:, :-lag]
     spread = np.where(both, inverse[:, lag:] + inverse[:, :-lag], np.inf)
     squares = means[:, lag:] - means[:, :-lag]
     squares *= squares
     squares /= spread
     pairs = np.broadcast_to(both.sum(axis=1), len(squares))
-    variance = squares.sum(axis=1) / np.maximum(pairs, 1)
     # Transients of the past say nothing about noise; but a rare thing's few samples are no outliers.
-    few = observed.sum(axis=1) < config.typical * known.sum(axis=1) if counts else np.zeros(len(means), bool)
+    few = np.zeros(len(means), dtype=np.bool_)
+    if counts:
+        few = observed.sum(axis=1) < config.typical * known.sum(axis=1)
     # Where most neighbours are equal, what differs is the noise, and nothing would be left of it.
     few = few | (2 * (squares > 0).sum(axis=1) < pairs)
+    if jumps:
+        passed = np.cumsum(_find_jumps(means, inverse, config), axis=1)
+        whole = (passed[:, lag:] == passed[:, :-lag]) & both
+        enough = (whole.sum(axis=1) >= config.between_jumps * pairs) & ~few
+        squares *= whole | ~enough[:, None]
+        pairs = np.where(enough, whole.sum(axis=1), pairs)
+    variance = squares.sum(axis=1) / np.maximum(pairs, 1)
     robust = np.flatnonzero(~few)
     if squares.shape[1] > config.many:  # then the plain mean does, but where something stands out
         outlying = special.chdtri(1, 0.01 / squares.shape[1])
         # By the median, for what stands out far enough raises the mean that it is held against.
-        usual = np.minimum(variance, np.median(squares, axis=1) / special.chdtri(1, 0.5))
+        usual = np.minimum(variance, np.median(squares, axis=1) / _MEDIAN_SQUARE)
         robust = np.flatnonzero(~few & (squares.max(axis=1) > outlying * usual))
     if len(robust):
         variance[robust] = _cut_mean(squares[robust], pairs[robust], variance[robust], config.cut)
     return variance, np.maximum(pairs * config.efficiency, 1.0)
+
+
+def _block_means(observed: FloatArray, exposure: FloatArray, width: int) -> tuple[FloatArray, FloatArray]:
+    """Return (series, blocks) what was observed by its exposure, and the inverse of that; 0 without."""
+    exposure = _block_sums(exposure, width)
+    inverse = 1.0 / np.where(exposure > 0, exposure, np.inf)
+    return _block_sums(observed, width) * inverse, inverse
+
+
+def _find_jumps(means: FloatArray, inverse: FloatArray, config: NoiseConfig) -> BoolArray:
+    """Return before which blocks the level jumps: (series, blocks).
+
+    A jump is where the means of some blocks before and after differ by more than such means usually do, and
+    by more than at the places around it.
+    """
+    side = max(1, min(config.side, means.shape[1] // config.min_blocks))
+    mass = ratio(np.ones_like(inverse), inverse)
+    masses = _moving_sums(mass, side)
+    levels, spread = ratio(_moving_sums(means * mass, side), masses), ratio(np.ones_like(masses), masses)
+    both = (masses[:, side:] > 0) & (masses[:, :-side] > 0)
+    apart = np.where(both, levels[:, side:] - levels[:, :-side], 0.0)
+    squares = ratio(apart**2, spread[:, side:] + spread[:, :-side])
+    jumps = np.zeros(means.shape, dtype=np.bool_)
+    if not squares.size:
+        return jumps
+    usual = np.median(squares, axis=1, keepdims=True) / _MEDIAN_SQUARE
+    outlying = squares > special.chdtri(1, config.jump / squares.shape[1]) * usual
+    highest = squares == ndimage.maximum_filter1d(squares, 2 * side + 1, axis=1)
+    # A block that a jump lies in differs from both its neighbours.
+    jumps[:, side : side + squares.shape[1]] = outlying & ndimage.maximum_filter1d(highest, 3, axis=1)
+    return jumps
+
+
+def _moving_sums(values: FloatArray, length: int) -> FloatArray:
+    sums = np.concatenate([np.zeros((len(values), 1)), np.cumsum(values, axis=1)], axis=1)
+    return np.asarray(sums[:, length:] - sums[:, :-length])
 
 
 def _block_sums(values: FloatArray, width: int) -> FloatArray:

@@ -203,9 +203,8 @@ class _Search:
             own = self.best(rows, low, high, first, min(last, high - 1))
             any_place = self.best(rows, low, high, low + 1, high - 1, weekly=False)
             place = int(any_place.split[0])
-            inside = first <= place <= last
             better = any_place.root[0] ** 2 - own.root[0] ** 2 > self._config.placement
-            if inside or not better or any_place.p_value[0] >= self._config.significance:
+            if first <= place <= last or not better or any_place.p_value[0] >= self._config.significance:
                 break
             if place < first:
                 low = place
@@ -277,15 +276,16 @@ class _Search:
     def _judged(self, found: _Found, likely: _Found, row: int, low: int, high: int) -> _Found:
         """Return a split with the p-value that it deserves, placed by the likeliest one of the whole range.
 
-        What an earlier scan was not yet sure of, this one sees at the edge of its analysis window.
+        An earlier scan may not have been sure of it; and last week says if it counts, not where it lies.
         """
         found = self._with_noise_around(found, row, low, high)
         first, split = int(likely.split[0]), int(found.split[0])
-        if not 0 <= first < min(split, self._windows.analysis):
+        if split < 0 or first == split or not 0 <= first < self._windows.extended:
             return found
         likelier = likely.root[0] * found.root[0] > found.root[0] ** 2
-        # Else it is another change, which was taken back before this one.
-        one = likelier and self._are_level(row, slice(first, split), slice(split, high))
+        # What lies between has to belong to the other side, else it is another change, before or after this.
+        beside = slice(split, high) if first < split else slice(low, split)
+        one = likelier and self._are_level(row, slice(*sorted((first, split))), beside)
         return replace(found, split=likely.split, before=likely.before, after=likely.after) if one else found
 
     def _with_noise_around(self, found: _Found, row: int, low: int, high: int) -> _Found:

@@ -27,6 +27,9 @@ def roots_against_week(
 ) -> tuple[FloatArray, Sums]:
     """Return standardised roots of changes beyond last week's, and the sums whose change that is.
 
+    Only what went the same way last week is taken out, and no more than there is: what changed then and does
+    not do so again is no change of this week.
+
     Last week's change is noisy too; taking all of it out would make every comparison so. It is shrunk by the
     positive-part James-Stein factor 1 - doubt / z², z its own root: nothing of what may be chance, nearly all
     of what is certain.
@@ -42,11 +45,14 @@ def roots_against_week(
             week, and the change stands by itself. Without any of the three the root is 0.
         doubt: Squared roots below which a change counts for nothing.
     """
+    way = np.sign(sums.right * sums.left_exposure - sums.left * sums.right_exposure)
     earlier = signed_roots(week_ago, family) / deviation
-    kept = np.where(whole, np.maximum(0.0, 1 - doubt / np.maximum(earlier**2, 1e-300)), 0.0)
+    same = whole & (np.sign(earlier) == way)
+    kept = np.where(same, np.maximum(0.0, 1 - doubt / np.maximum(earlier**2, 1e-300)), 0.0)
     kept = kept * _undone(sums, week_ago, family)
     beyond = _without(sums, week_ago, kept, family)
     roots = signed_roots(beyond, family) / (deviation * np.sqrt(1 + kept**2))
+    roots = np.where(np.sign(roots) == way, roots, 0.0)
     last_week = Sums(week_ago.right, week_ago.right_exposure, sums.right, sums.right_exposure)
     level = signed_roots(last_week, family) / deviation
     both = np.where(np.sign(level) == np.sign(roots), np.minimum(np.abs(level), np.abs(roots)), 0.0)

@@ -127,7 +127,8 @@ def _late(
     """Tell which candidates rise through a regression told before, though their change points are far apart.
 
     Its callers do, however much later: their noise is more, so that they are found later and at less certain
-    times; and if it grows, they do. If it has risen anew it is a candidate itself. Then it goes on rising, as
+    times; and if it grows, they do. What steps by more than twice as much, more than a day later, has mostly
+    another cause. If it has risen anew it is a candidate itself. Then it goes on rising, as
     what grows slowly looks like one step after another, if it did so within a day and no change that was
     deployed just before modified what it rises through: such a change would be a cause of its own.
     """
@@ -143,12 +144,15 @@ def _late(
             one = candidates[place]
             if (one.delta > 0) != (known.delta > 0) or element(*series) not in causes[place].subroutines:
                 continue
+            soon = one.change_time - known.change_time <= reach_s
+            steps = "long_term" not in (one.kind, known.kind)
+            if steps and not soon and abs(one.delta) > 2 * abs(known.delta):
+                continue
             if series in anew:
                 again = candidates[anew[series]]
                 # What was taken back and comes again does not go on.
                 stayed = abs(again.before - known.after) < abs(again.before - known.before)
-                soon = one.change_time - known.change_time <= reach_s and stayed
-                goes_on = soon or one.kind == "long_term"
+                goes_on = (soon and stayed) or one.kind == "long_term"
                 if not goes_on or causes[place].changes or causes[anew[series]].changes:
                     continue
             late[row, place] = late[place, row] = True

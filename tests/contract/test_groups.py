@@ -10,6 +10,7 @@ import pytest
 
 from pipeline.codec.events import decode_event
 from pipeline.codec.scans import decode_scan
+from pipeline.detect.cycle import DAY_S
 from pipeline.model import Candidate, Record, Scan
 from pipeline.stages.dedup import DedupStage
 from pipeline.stages.rootcause import RootcauseStage
@@ -213,6 +214,59 @@ def test_what_a_change_makes_rise_anew_is_told_by_itself(store: Store, service_n
         pipeline.scan(65, caller("cart.total")), pipeline.scan(95, risen_again("cart.total"))
     )
     assert told(events) == [("detected", "cart.total"), ("detected", "cart.total")]
+
+
+class Anew(Pipeline):
+    """``lib.parse`` costs a little more from the first day on, and far more from the third day on."""
+
+    workload = load_workloads(["frontfaas-small"])[0]
+    width = 600.0
+
+    def __init__(self, store: Store, service: str, *, share: float) -> None:
+        self.store, self.service = store, service
+        self.dedup = DedupStage(store=store, workloads=[self.workload])
+        self.rootcause = RootcauseStage(store=store, workloads=[self.workload])
+        times = [START + self.width * place for place in range(4 * 144)]
+        costs = [round(1000 * (1 + 0.25 * (t >= self.first) + share * (t >= self.second))) for t in times]
+        rows = [(("main", "cart.total", "lib.parse"), t, n) for t, n in zip(times, costs, strict=True)]
+        rows += [(("main", "shop.page"), t, 20_000) for t in times]
+        store.insert("stacks", stacks(service, rows, width=int(self.width)))
+        store.insert("totals", totals(service, [(t, 20_000 + n) for t, n in zip(times, costs, strict=True)]))
+        store.insert("gcpu", gcpu(service, [("main", t, 20_000) for t in times]))
+
+    first, second = START + DAY_S, START + 3 * DAY_S
+
+    def after(self, name: str, change_time: float, before: float, after: float) -> Scan:
+        """Return the scan that finds a step eight hours later."""
+        end = change_time + 8 * 3600
+        return Scan(
+            service=self.service,
+            workload=self.workload.name,
+            start=end - self.workload.span_s,
+            analysis_start=end - self.workload.extended_s - self.workload.analysis_s,
+            analysis_end=end - self.workload.extended_s,
+            end=end,
+            series=5,
+            candidates=(build_candidate(name, before=before, after=after, change_time=change_time),),
+        )
+
+
+@pytest.mark.parametrize(
+    ("share", "kinds"),
+    [
+        pytest.param(0.25, ["detected", "updated"], id="as much as it did: its caller, found late"),
+        pytest.param(1.0, ["detected", "detected"], id="far more than it did: another cause"),
+    ],
+)
+def test_what_steps_days_later_through_a_known_regression(
+    store: Store, service_name: str, share: float, kinds: list[str]
+) -> None:
+    pipeline = Anew(store, service_name, share=share)
+    events = pipeline.run(
+        pipeline.after("lib.parse", pipeline.first, 0.048, 0.059),
+        pipeline.after("cart.total", pipeline.second, 0.059, 0.059 + 0.048 * share),
+    )
+    assert [kind for kind, _ in told(events)] == kinds
 
 
 class Release(Pipeline):

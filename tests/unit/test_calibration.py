@@ -93,6 +93,17 @@ def weekend(rng: Generator, series: int) -> Noise:
     return Noise(level + white(rng, series).observed, level)
 
 
+def jumping(times: int, size: float) -> Draw:
+    """White noise whose level changed so often before the baseline, by so many deviations or so."""
+
+    def draw(rng: Generator, series: int) -> Noise:
+        places = rng.integers(0, BASELINE, (times, series, 1))
+        level = np.sum((places <= PLACE) * size * rng.standard_normal(places.shape), axis=0)
+        return Noise(level + white(rng, series).observed, level)
+
+    return draw
+
+
 def binomial(share: float) -> Draw:
     def draw(rng: Generator, series: int) -> Noise:
         counts = rng.binomial(TOTAL, share, (series, WINDOWS.end))
@@ -145,10 +156,12 @@ STEADY = {
 
 WANDERING = {"random walk": random_walk}
 
+JUMPING = {"three changes of level": jumping(3, 5.0), "six small ones": jumping(6, 1.0)}
 
-@pytest.mark.parametrize("kind", [*STEADY, *WANDERING])
+
+@pytest.mark.parametrize("kind", [*STEADY, *WANDERING, *JUMPING])
 def test_on_noise_the_rate_of_candidates_is_the_nominal_one(kind: str) -> None:
-    noise = (STEADY | WANDERING)[kind](np.random.default_rng(31), SERIES)
+    noise = (STEADY | WANDERING | JUMPING)[kind](np.random.default_rng(31), SERIES)
     allowed = stats.binom.isf(0.001, SERIES, NOMINAL)
     assert noise.rate() <= allowed / SERIES
 
@@ -176,6 +189,14 @@ def step(noise: Noise, errors: float) -> FloatArray:
 def test_a_step_of_eight_standard_errors_is_found(kind: str) -> None:
     noise = STEADY[kind](np.random.default_rng(32), 300)
     assert noise.rate(added=step(noise, 8.0)) >= 0.95
+
+
+@pytest.mark.parametrize(
+    ("kind", "found"), [("three changes of level", 0.85), ("six small ones", 0.5)], ids=["three", "six"]
+)
+def test_what_changed_long_ago_hides_no_step(kind: str, found: float) -> None:
+    noise = JUMPING[kind](np.random.default_rng(32), 300)
+    assert noise.rate(added=step(noise, 8.0)) >= found
 
 
 def test_where_two_samples_are_expected_a_step_must_be_larger() -> None:

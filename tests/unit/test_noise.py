@@ -94,7 +94,17 @@ def test_of_counts_it_is_the_dispersion(draw: Callable[[Generator], FloatArray],
     ("distort", "most"),
     [
         pytest.param(
-            lambda x: np.where(np.arange(HISTORY) >= 700, x + 5, x), 5.0, id="a step of 39 standard errors"
+            lambda x: np.where(np.arange(HISTORY) >= 700, x + 5, x), 2.0, id="a step of 39 standard errors"
+        ),
+        pytest.param(
+            lambda x: x + 5 * (np.searchsorted([400, 700, 1000], np.arange(HISTORY), side="right") % 2),
+            2.0,
+            id="three steps",
+        ),
+        pytest.param(
+            lambda x: x - 30 * (np.arange(HISTORY) >= 500) + 20 * (np.arange(HISTORY) // 24 == 38),
+            2.0,
+            id="a fall that lasts, and a spike",
         ),
         pytest.param(
             lambda x: np.where(np.arange(HISTORY) // 6 == 100, x + 30, x), 1.3, id="an hour's trouble"
@@ -111,6 +121,12 @@ def test_a_history_with_troubles_is_hardly_noisier(
     values = white(np.random.default_rng(6))
     steady = estimate(values)[0]
     assert 0.8 * steady <= estimate(distort(values))[0] <= most * steady
+
+
+def test_jumps_that_come_every_day_are_noise() -> None:
+    values = white(np.random.default_rng(6)) + 10 * (np.arange(HISTORY) % 144 < 12)
+    means = values.reshape(SERIES, -1, 60).mean(axis=2)
+    assert estimate(values)[0] >= 60 * means.var()
 
 
 @pytest.mark.parametrize(

@@ -291,6 +291,17 @@ def test_a_second_regression_a_week_after_the_first_is_found(hours: int) -> None
     assert round((candidate.change_time - START) / 600.0) == pytest.approx(1450, abs=6)
 
 
+@pytest.mark.parametrize("seed", [2, 3, 4, 5], ids=str)
+def test_what_happened_a_week_ago_moves_no_change_point(seed: int) -> None:
+    windows = Windows(analysis=1440, extended=1464, end=1500)
+    place = np.arange(windows.end)
+    trouble = (place >= 1457 - 1008) & (place < 1470 - 1008)
+    values = np.random.default_rng(seed).standard_normal(windows.end) + 1.5 * (place >= 1457) + 2.0 * trouble
+    matrix = SeriesMatrix(START, 600.0, ("service",), ("latency",), values[None], np.ones(windows.end))
+    (candidate,) = find_candidates(matrix, windows)
+    assert round((candidate.change_time - START) / 600.0) == pytest.approx(1457, abs=1)
+
+
 def test_a_gap_a_week_ago_hides_no_regression() -> None:
     windows = Windows(analysis=480, extended=496, end=504)
     place = np.arange(windows.end)

@@ -79,8 +79,26 @@ def test_what_goes_beyond_last_week_is(family: Family) -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_what_did_not_come_back_is_a_change_the_other_way(family: Family) -> None:
-    assert against(family, Levels(1, 1), Levels(1, 1.3))[0] < -3
+@pytest.mark.parametrize(
+    ("now", "then"),
+    [
+        pytest.param(Levels(1, 1), Levels(1, 1.3), id="a rise that did not come again"),
+        pytest.param(Levels(1, 1.1), Levels(1, 1.3), id="one that came again smaller"),
+        pytest.param(Levels(1, 1), Levels(1, 0.7), id="a fall that did not come again"),
+        pytest.param(Levels(1, 0.9), Levels(1, 0.7), id="one that came again smaller than last week's"),
+    ],
+)
+def test_what_did_not_come_back_is_no_change_the_other_way(family: Family, now: Levels, then: Levels) -> None:
+    # A level that jumped a week ago, for any reason, made the steady one of this week a regression.
+    assert against(family, now, then)[0] == 0.0
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_went_the_other_way_last_week_counts_for_what_it_is(family: Family) -> None:
+    now = Levels(1, 1.2)
+    root, beyond = against(family, now, Levels(1, 0.7))
+    assert root == pytest.approx(plain(family, now))
+    assert change(beyond) == pytest.approx(0.2)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
