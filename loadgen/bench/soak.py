@@ -21,6 +21,7 @@ from loadgen.bench.faults.rig import STAGES, Rig, Setup
 from loadgen.bench.trend import Trend, trend
 from pipeline.errors import ConfigError
 from pipeline.model import FloatArray
+from pipeline.stages.suspects import HISTORY_S
 
 WINDOW_EVERY_S = 2.0
 EVERY_S = 5.0
@@ -95,7 +96,8 @@ def run_soak(minutes: float, *, broker: BrokerKind, seed: int, advance: Callable
     advance("drawing the load", 0.0)
     windows = max(60, round(minutes * 60 / WINDOW_EVERY_S))
     # Regressions throughout: what explains them takes memory of its own.
-    load = build_load(Shape(windows=windows, steps_from=0.1), seed)
+    # A month of changes is looked at: more of them with every hour would be no steady load.
+    load = build_load(Shape(windows=windows, steps_from=0.1, past_s=HISTORY_S), seed)
     advance("starting", 0.0)
     with Rig(Setup(broker=broker), load, seconds=minutes * 60) as rig, Observer(rig) as observer:
         while rig.feeder.offered < len(load.batches):

@@ -134,6 +134,20 @@ def test_repeated_messages_are_sent_twice_and_count_once() -> None:
     assert repeated.truth.samples == plain.truth.samples
 
 
+def test_what_was_deployed_before_the_start_comes_first() -> None:
+    month = 30 * 86_400.0
+    load = build_load(Shape(windows=120, past_s=month), 1)
+    first = [decode_change(m.value) for m in load.batches[0] if m.topic == "changes"]
+    start = load.truth.dataset.start
+    past = [change for change in first if change.time < start]
+    assert start - month <= min(c.time for c in past) < start - month + 86_400
+    plain = len(build_load(Shape(windows=120), 1).truth.dataset.changes)
+    span = 120 * WINDOW_S
+    assert len(past) == pytest.approx(plain * month / span, rel=0.05)  # as many a day as afterwards
+    changes = load.truth.dataset.changes
+    assert len({change.id for change in changes}) == len(changes) == len(past) + plain
+
+
 def test_clocks_that_are_wrong_move_samples_between_windows() -> None:
     plain, skewed = (build_load(Shape(windows=20, skewed=by), 1) for by in ((), (240.0, -240.0)))
     assert skewed.truth.samples == plain.truth.samples

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -52,6 +53,8 @@ class Shape:
     steps_from: float = 0.5
     """Share of the span before which no regression begins."""
     start: float = START
+    past_s: float = 0.0
+    """How long before the start changes were deployed, as often as afterwards; they come first."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,7 @@ def build_load(shape: Shape, seed: int, service: str = "faulty") -> Load:
     """
     scenario = _scenario(shape, service)
     fleet = simulate(scenario, seed)
+    fleet = replace(fleet, dataset=_with_past(fleet.dataset, shape.past_s))
     rng = np.random.default_rng(seed)
     batches: list[tuple[Outgoing, ...]] = []
     profiles: list[Profile] = []
@@ -142,6 +146,19 @@ def _scenario(shape: Shape, service: str) -> Scenario:
             ],
         }
     )
+
+
+def _with_past(dataset: Dataset, past_s: float) -> Dataset:
+    """Add what was deployed before the start: the same changes as afterwards, under other ids."""
+    span_s = dataset.end - dataset.start
+    past = [
+        replace(change, id=f"{change.id}-{again}", time=change.time - again * span_s)
+        for again in range(1, 1 + math.ceil(past_s / span_s))
+        for change in dataset.changes
+        if change.time - again * span_s >= dataset.start - past_s
+    ]
+    past.sort(key=lambda change: (change.time, change.id))
+    return replace(dataset, changes=(*past, *dataset.changes))
 
 
 def _skewed(profile: Profile, shape: Shape) -> Profile:
