@@ -18,8 +18,8 @@ class TrendConfig:
 
     block_s: float = 60.0
     """Medians are taken over blocks: neighbouring samples are nearly the same and would count as many."""
-    warm_up: float = 0.25
-    """Share of the span, at its beginning, that is left out: caches fill, code is loaded."""
+    warm_up: float = 0.5
+    """Share of the span, at its beginning, that is left out: what is kept for days of event time fills up."""
     confidence: float = 0.95
 
 

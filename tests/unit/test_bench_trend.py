@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from loadgen.bench.faults.check import Differences
+from loadgen.bench.soak import Curve, Soak
 from loadgen.bench.trend import trend
 from pipeline.model import FloatArray
 
@@ -41,3 +43,14 @@ def test_the_slope_is_per_hour() -> None:
 def test_too_little_to_judge_says_nothing() -> None:
     found = trend(SECONDS[:10], np.arange(10.0), tolerance=1.0)
     assert (found.low, found.high) == (-np.inf, np.inf)
+
+
+@pytest.mark.parametrize(
+    ("process", "passed"), [("aggregate-1", False), ("rootcause", False), ("store", True), ("broker-0", True)]
+)
+def test_workers_must_not_grow(process: str, passed: bool) -> None:
+    steady = Curve("memory", "detect", SECONDS, 200 + noise())
+    rising = Curve("memory", process, SECONDS, 200 + noise() + 20 * SECONDS / 3600)
+    found = Soak("kafka", 60.0, 1, 1, 1, Differences(*[0] * 10), 0, {}, (steady, rising))
+    assert found.passed is passed
+    assert [curve["judged"] for curve in found.to_json()["curves"]] == [True, not passed]
