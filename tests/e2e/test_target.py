@@ -158,10 +158,16 @@ def test_the_slow_commit_adds_five_to_ten_per_cent(repository: tuple[Path, list[
     slow = next(place for place, one in enumerate(revisions) if one.commit.kind == "slow")
     refactor = next(place for place, one in enumerate(revisions) if one.commit.kind == "refactor")
     cost: dict[int, dict[str, float]] = {}
-    for _ in range(3):  # by turns: the machine may be slower for a while
+    for turn in range(12):  # by turns: the machine may be slower for a while
+        known = dict(cost)
         for place in (slow - 1, slow, refactor):
             again = _cpu_by_endpoint(folder, revisions[place])
             cost[place] = {name: min(s, cost.get(place, again)[name]) for name, s in again.items()}
+        settled = known and all(
+            s > 0.98 * known[place][name] for place, costs in cost.items() for name, s in costs.items()
+        )
+        if turn >= 2 and settled:  # what disturbs only adds
+            break
     before = sum(cost[slow - 1].values())
     added = cost[slow]["search"] - cost[slow - 1]["search"]
     # Bounds are wider than the claim: handlers only are measured here, on a machine that others use too.
