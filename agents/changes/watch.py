@@ -131,7 +131,9 @@ class State:
             return None
         try:
             raw = orjson.loads(self._path.read_bytes())
-            seen = frozenset(map(str, raw.pop("published")))
+            seen = frozenset(raw.pop("published"))
+            if not all(isinstance(text, str) for text in (*raw.values(), *seen)):
+                raise TypeError  # nor could it be shown, however deep it goes
         except OSError as error:
             raise ConfigError(f"--state: {self._path}: {error.strerror}") from None
         except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError):

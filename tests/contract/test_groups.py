@@ -228,7 +228,8 @@ class Anew(Pipeline):
         self.rootcause = RootcauseStage(store=store, workloads=[self.workload])
         times = [START + self.width * place for place in range(4 * 144)]
         costs = [round(1000 * (1 + 0.25 * (t >= self.first) + share * (t >= self.second))) for t in times]
-        rows = [(("main", "cart.total", "lib.parse"), t, n) for t, n in zip(times, costs, strict=True)]
+        parse: tuple[str, ...] = ("main", "cart.total", "lib.parse")
+        rows = [(parse, t, n) for t, n in zip(times, costs, strict=True)]
         rows += [(("main", "shop.page"), t, 20_000) for t in times]
         store.insert("stacks", stacks(service, rows, width=int(self.width)))
         store.insert("totals", totals(service, [(t, 20_000 + n) for t, n in zip(times, costs, strict=True)]))

@@ -172,6 +172,12 @@ def test_tags_of_other_things_are_left_out(work: Work) -> None:
         pytest.param(b"", "not a state file", id="empty"),
         pytest.param(b"[1]", "not a state file", id="list"),
         pytest.param(b'{"published": 3}', "not a state file", id="number"),
+        pytest.param(b'{"published": [["a"]]}', "not a state file", id="a list for a commit"),
+        pytest.param(
+            b'{"published": [], "watch": ' + b"[" * 900 + b"]" * 900 + b"}",
+            "not a state file",
+            id="nested too deeply to be shown",
+        ),
         pytest.param(b'{"published": [], "service": "x", "watch": "y"}', "belongs to", id="another's"),
     ],
 )
