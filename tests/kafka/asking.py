@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.protocol.admin import DescribeConfigsRequest
 
 from pipeline.runtime.identity import admin_client, patiently
 from tests.e2e.worker_process import wait_until
@@ -47,11 +48,30 @@ def settings(url: str, topic: str) -> dict[str, str]:
 
 
 def alter(url: str, topic: str, changes: Mapping[str, str]) -> None:
-    """Give a topic these settings of its own and no others."""
+    """Give a topic these settings of its own and no others, known to every broker.
+
+    Brokers learn of settings one after the other, and whoever asks next may ask any of them.
+    """
     resource = ConfigResource(ConfigResourceType.TOPIC, topic, configs=dict(changes))
     for response in ask(url, lambda client: client.alter_configs([resource])):
         assert [found[0] for found in response.resources] == [0], response
-    wait_until(lambda: settings(url, topic).items() >= changes.items(), "the settings on the broker")
+    wait_until(lambda: _everywhere(url, topic, changes), "the settings on every broker")
+
+
+def _everywhere(url: str, topic: str, wanted: Mapping[str, str]) -> bool:
+    """Tell whether each broker knows these settings of a topic."""
+
+    async def describe(client: AIOKafkaAdminClient) -> bool:
+        found = await client.describe_cluster()
+        for broker in found["brokers"]:
+            request = DescribeConfigsRequest([(ConfigResourceType.TOPIC, topic, None)])
+            response = await client._send_request_to_node(broker["node_id"], request)
+            known = {entry[0]: entry[1] for entry in response.resources[0][4]}
+            if not known.items() >= wanted.items():
+                return False
+        return True
+
+    return ask(url, describe)
 
 
 def add_partitions(url: str, topic: str, count: int) -> None:
