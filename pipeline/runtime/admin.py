@@ -83,12 +83,15 @@ def topic_config(topic: Topic, replicas: int) -> dict[str, str]:
 async def check_topics(broker: Broker | str, topics: Topics) -> list[str]:
     """Compare the broker's topics with topics.yaml; return one line a finding.
 
+    What seems to be missing is looked for again for some seconds: the broker asked may be the last to learn.
+
     Raises:
         BrokerUnavailable: the broker does not answer.
         ConfigError: it refuses us.
     """
     async with admin_client(broker) as client:
-        return await _drift(client, topics)
+        actual = await _appeared(client, topics, settings=True)
+        return drift(topics, actual, brokers=await _brokers(client))
 
 
 async def apply_topics(broker: Broker | str, topics: Topics) -> tuple[list[str], list[str]]:
@@ -153,10 +156,6 @@ async def _create(client: AIOKafkaAdminClient, missing: list[Topic]) -> list[str
             failure = BrokerUnavailable if error.retriable else ConfigError
             raise failure(f"topic {name}: {rest[0] if rest and rest[0] else error.__name__}")
     return created
-
-
-async def _drift(client: AIOKafkaAdminClient, topics: Topics) -> list[str]:
-    return drift(topics, await _actual(client, topics), brokers=await _brokers(client))
 
 
 async def _brokers(client: AIOKafkaAdminClient) -> int:

@@ -55,10 +55,10 @@ def alter(url: str, topic: str, changes: Mapping[str, str]) -> None:
     resource = ConfigResource(ConfigResourceType.TOPIC, topic, configs=dict(changes))
     for response in ask(url, lambda client: client.alter_configs([resource])):
         assert [found[0] for found in response.resources] == [0], response
-    wait_until(lambda: _everywhere(url, topic, changes), "the settings on every broker")
+    wait_until(lambda: has_settings(url, topic, changes), "the settings on every broker")
 
 
-def _everywhere(url: str, topic: str, wanted: Mapping[str, str]) -> bool:
+def has_settings(url: str, topic: str, wanted: Mapping[str, str]) -> bool:
     """Tell whether each broker knows these settings of a topic."""
 
     async def describe(client: AIOKafkaAdminClient) -> bool:
@@ -66,8 +66,9 @@ def _everywhere(url: str, topic: str, wanted: Mapping[str, str]) -> bool:
         for broker in found["brokers"]:
             request = DescribeConfigsRequest([(ConfigResourceType.TOPIC, topic, None)])
             response = await client._send_request_to_node(broker["node_id"], request)
-            known = {entry[0]: entry[1] for entry in response.resources[0][4]}
-            if not known.items() >= wanted.items():
+            code, *_, entries = response.resources[0]
+            known = {entry[0]: entry[1] for entry in entries}
+            if code != 0 or not known.items() >= wanted.items():
                 return False
         return True
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,8 @@ import pytest
 from loadgen.kafka.cluster import KafkaCluster
 from pipeline.cli import run
 from pipeline.topics import DEFAULT_PATH
-from tests.e2e.worker_process import TOPICS
-from tests.kafka.asking import add_partitions, alter, partitions, settings
+from tests.e2e.worker_process import TOPICS, wait_until
+from tests.kafka.asking import add_partitions, alter, has_settings, partitions, settings
 
 pytestmark = pytest.mark.e2e
 
@@ -85,11 +86,12 @@ def test_three_brokers_keep_three_replicas_of_which_two_must_have_a_message(
     cluster = kafka_cluster(3)
     where = ("--broker", cluster.url)
     assert smidgen(capsys, "topics", "apply", *where)[0] == 0
+    assert smidgen(capsys, "topics", "check", *where) == (0, [])
     for topic in TOPICS.values():
+        wait_until(partial(has_settings, cluster.url, topic.name, {}), f"{topic.name} on each broker")
         for partition in partitions(cluster.url, topic.name):
             assert sorted(partition["replicas"]) == [0, 1, 2]
         assert settings(cluster.url, topic.name)["min.insync.replicas"] == "2"
-    assert smidgen(capsys, "topics", "check", *where) == (0, [])
 
     alter(cluster.url, "windows", {**TOPICS["windows"].broker_config(), "min.insync.replicas": "1"})
     assert smidgen(capsys, "topics", "check", *where) == (
