@@ -194,17 +194,19 @@ class _Search:
         """Return the best split of the analysis window, other changes aside; None if it has none of its own.
 
         The range is cut at any split outside that is clearly better than the best one inside, until there is
-        none: from a change in the baseline on, and up to a change in the extended window. What lies before
-        a cut still counts where the level was the same, as before a spike.
+        none: from a change in the baseline on, and up to one in the extended window; if that goes the same
+        way, likelier is enough, since a later scan sees more of it. What lies before a cut still counts where
+        the level was the same, as before a spike.
         """
         rows, low, high = np.array([row]), self.start, self._windows.end
         first, last = self._windows.analysis, self._windows.extended - 1
         for _ in range(_MOST_CUTS):
             own = self.best(rows, low, high, first, min(last, high - 1))
             any_place = self.best(rows, low, high, low + 1, high - 1, weekly=False)
-            place = int(any_place.split[0])
-            better = any_place.root[0] ** 2 - own.root[0] ** 2 > self._config.placement
-            if first <= place <= last or not better or any_place.p_value[0] >= self._config.significance:
+            place, gain = int(any_place.split[0]), any_place.root[0] ** 2 - own.root[0] ** 2
+            clear = gain > self._config.placement and any_place.p_value[0] < self._config.significance
+            later = place > last and gain > 0 and any_place.root[0] * own.root[0] > 0
+            if first <= place <= last or not (clear or later):
                 break
             if place < first:
                 low = place
@@ -346,9 +348,8 @@ class _Search:
         span, splits = log_odds_span(plain, allowed), allowed.sum(axis=1)
         p_value = p_values(roots[place], series.freedom[rows], span, splits)
         centre, scale = series.centre[rows], series.scale[rows]
-        before = ratio(plain.left, plain.left_exposure)[place]
+        before = centre + scale * ratio(plain.left, plain.left_exposure)[place]
         change = (ratio(sums.right, sums.right_exposure) - ratio(sums.left, sums.left_exposure))[place]
-        before = centre + scale * before
         return _Found(split + first, roots[place], span, splits, p_value, before, before + scale * change)
 
     def _against_week(
@@ -379,8 +380,7 @@ class _Search:
 
     def _allowed(self, known: BoolArray, first: int, last: int) -> BoolArray:
         left, right = both_sides(known.astype(np.float64), first, last)
-        enough: BoolArray = np.minimum(left, right) >= self._config.min_points
-        return enough
+        return np.asarray(np.minimum(left, right) >= self._config.min_points)
 
 
 def baseline_start(windows: Windows, resolution_s: float, config: ScanConfig) -> int:

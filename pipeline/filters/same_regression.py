@@ -73,26 +73,31 @@ def judge_same_regression(
 
 
 def is_gradual(values: FloatArray, weights: FloatArray, *, change: int) -> bool:
-    """Tell whether a steady rise from the start on explains a series better than one step at ``change``.
+    """Tell whether a steady rise from the start on explains a series better than one step.
 
-    Both have two parameters, so that the smaller weighted squared error decides.
+    The step may lie anywhere: where noise put the change point, it would explain less than it can. For that
+    choice it pays by Schwarz's criterion. The points that count there are those that are independent: what
+    a step leaves of a rise, or of noise that wanders, is autocorrelated, and speaks for the step that much
+    less.
 
     Args:
         values: (windows,) from the first regression on; NaN where the weight is 0.
         weights: (windows,).
-        change: Index of the step.
+        change: Index of the change that is asked about: where it has no data on either side, nothing is told.
     """
     known = weights > 0
     if known[:change].sum() < 2 or known[change:].sum() < 2:
         return False
     y, w, t = values[known], weights[known], np.flatnonzero(known).astype(np.float64)
-    step = _squared_error(y, w, (t >= change).astype(np.float64))
-    return _squared_error(y, w, t) < step
-
-
-def _squared_error(y: FloatArray, w: FloatArray, x: FloatArray) -> float:
-    """Return what a weighted straight line on ``x`` leaves over."""
-    y, x = y - np.average(y, weights=w), x - np.average(x, weights=w)
-    spread = float((w * x * x).sum())
-    slope = float((w * x * y).sum()) / spread if spread > 0 else 0.0
-    return float((w * (y - slope * x) ** 2).sum())
+    y, t = y - np.average(y, weights=w), t - np.average(t, weights=w)
+    left, moment = np.cumsum(w)[1:-2], np.cumsum(w * y)[1:-2]  # two points at least on either side
+    place = 2 + int((moment**2 * (1 / left + 1 / (w.sum() - left))).argmax())
+    before, after = np.average(y[:place], weights=w[:place]), np.average(y[place:], weights=w[place:])
+    line = np.sqrt(w) * (y - t * (w * t * y).sum() / (w * t * t).sum())
+    step = np.sqrt(w) * (y - np.where(np.arange(len(y)) < place, before, after))
+    rise_left, step_left = float((line**2).sum()), float((step**2).sum())
+    if step_left <= 0:
+        return False
+    shared = min(max(float((step[1:] * step[:-1]).sum()) / step_left, 0.0), 1.0)
+    points = len(y) * (1 - shared) / (1 + shared)
+    return bool(points * np.log(rise_left / step_left) < np.log(max(points, 1.0)))

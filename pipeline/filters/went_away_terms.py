@@ -129,8 +129,8 @@ class _After:
     def _run(self, evidence: FloatArray) -> FloatArray:
         """Return (rows,) the largest sum of neighbouring windows' evidence, if another change follows them.
 
-        It is another one if it stands above the level before, and higher or lower than what had returned: at
-        the same level, the return was only a dip.
+        It is another one if it stands above the level before, and higher or lower than what had returned, or
+        if the return lasted for longer than that: else, at the same level, it was only a dip.
         """
         summed = np.concatenate([np.zeros((len(evidence), 1)), np.cumsum(evidence, axis=1)], axis=1)
         gain = summed - np.minimum.accumulate(summed, axis=1)
@@ -142,6 +142,7 @@ class _After:
         variances = ratio_or_zero(np.ones_like(points), points)
         far = letters_apart(self.config) * self.level.noise
         another = np.abs(second - first) > far * np.sqrt(variances.sum(axis=0))
+        another |= (end - start)[:, 0] > points[0]
         another &= second > far * np.sqrt(variances[1])
         return np.where(another & (points > 0).all(axis=0), gain.max(axis=1), 0.0)
 

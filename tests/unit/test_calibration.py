@@ -21,7 +21,9 @@ from pipeline.model import FloatArray, SeriesMatrix
 WINDOWS = Windows(analysis=1440, extended=1464, end=1500)
 RESOLUTION_S = 600.0
 DAY = 144
-PLACE = np.arange(WINDOWS.end)
+NEXT = 12  # windows by which the next scan is later
+LENGTH = WINDOWS.end + NEXT
+PLACE = np.arange(LENGTH)
 SERIES = 1500
 NOMINAL = 0.005
 TOTAL = 40_000  # samples a window
@@ -37,19 +39,31 @@ class Noise:
     level: FloatArray | float = 0.0
     totals: FloatArray | None = None
 
-    def rate(self, *, added: FloatArray | float = 0.0) -> float:
+    def rate(self) -> float:
         """Return the share of series that are candidates."""
+        return len(self._scan(self.observed, 0)) / len(self.observed)
+
+    def found(self, added: FloatArray) -> float:
+        """Return the share of series that are candidates of one of two scans once something has been added.
+
+        A change that lies likelier in the extended window is the next scan's.
+        """
         observed = self.observed + added
+        return len(self._scan(observed, 0) | self._scan(observed, NEXT)) / len(observed)
+
+    def _scan(self, observed: FloatArray, first: int) -> set[str]:
+        """Return the candidates among all windows from the first on."""
+        span = slice(first, first + WINDOWS.end)
         kind = "service" if self.totals is None else "subroutine"
         matrix = SeriesMatrix(
             1_700_000_000.0,
             RESOLUTION_S,
             (kind,) * len(observed),  # type: ignore[arg-type]  # one of the literal's values
             tuple(map(str, range(len(observed)))),
-            observed,
-            np.ones(WINDOWS.end) if self.totals is None else self.totals,
+            observed[:, span],
+            np.ones(WINDOWS.end) if self.totals is None else self.totals[span],
         )
-        return len(find_candidates(matrix, WINDOWS)) / len(observed)
+        return {candidate.metric for candidate in find_candidates(matrix, WINDOWS)}
 
 
 Draw = Callable[[Generator, int], Noise]
@@ -60,7 +74,7 @@ def autocorrelated(hours: float, share: float = 1.0) -> Draw:
     factor = np.exp(-1 / (6 * hours))
 
     def draw(rng: Generator, series: int) -> Noise:
-        shocks = rng.standard_normal((series, WINDOWS.end))
+        shocks = rng.standard_normal((series, LENGTH))
         shocks[:, 0] /= np.sqrt(1 - factor**2)
         slow = lfilter([np.sqrt(1 - factor**2)], [1, -factor], shocks, axis=1)
         return Noise(np.sqrt(share) * slow + np.sqrt(1 - share) * rng.standard_normal(slow.shape))
@@ -69,16 +83,16 @@ def autocorrelated(hours: float, share: float = 1.0) -> Draw:
 
 
 def white(rng: Generator, series: int) -> Noise:
-    return Noise(rng.standard_normal((series, WINDOWS.end)))
+    return Noise(rng.standard_normal((series, LENGTH)))
 
 
 def heavy_tailed(rng: Generator, series: int) -> Noise:
-    return Noise(rng.standard_t(3, (series, WINDOWS.end)))
+    return Noise(rng.standard_t(3, (series, LENGTH)))
 
 
 def random_walk(rng: Generator, series: int) -> Noise:
     return Noise(
-        0.05 * np.cumsum(rng.standard_normal((series, WINDOWS.end)), axis=1) + white(rng, series).observed
+        0.05 * np.cumsum(rng.standard_normal((series, LENGTH)), axis=1) + white(rng, series).observed
     )
 
 
@@ -106,8 +120,8 @@ def jumping(times: int, size: float) -> Draw:
 
 def binomial(share: float) -> Draw:
     def draw(rng: Generator, series: int) -> Noise:
-        counts = rng.binomial(TOTAL, share, (series, WINDOWS.end))
-        return Noise(counts.astype(np.float64), TOTAL * share, np.full(WINDOWS.end, float(TOTAL)))
+        counts = rng.binomial(TOTAL, share, (series, LENGTH))
+        return Noise(counts.astype(np.float64), TOTAL * share, np.full(LENGTH, float(TOTAL)))
 
     return draw
 
@@ -116,8 +130,8 @@ def negative_binomial(share: float) -> Draw:
     """Counts whose variance is twice what sampling makes."""
 
     def draw(rng: Generator, series: int) -> Noise:
-        rate = rng.gamma(TOTAL * share, 1.0, (series, WINDOWS.end))
-        return Noise(rng.poisson(rate).astype(np.float64), TOTAL * share, np.full(WINDOWS.end, float(TOTAL)))
+        rate = rng.gamma(TOTAL * share, 1.0, (series, LENGTH))
+        return Noise(rng.poisson(rate).astype(np.float64), TOTAL * share, np.full(LENGTH, float(TOTAL)))
 
     return draw
 
@@ -126,12 +140,12 @@ def gaps(rng: Generator, series: int) -> Noise:
     """Fewer samples at night, and hours without any."""
     totals = np.rint(TOTAL * (1 + 0.3 * np.sin(2 * np.pi * PLACE / DAY)))
     totals[700:720] = totals[1430:1436] = totals[1455:1458] = 0
-    counts = rng.binomial(totals.astype(np.int64), 1e-3, (series, WINDOWS.end))
+    counts = rng.binomial(totals.astype(np.int64), 1e-3, (series, LENGTH))
     return Noise(counts.astype(np.float64), totals * 1e-3, totals)
 
 
 def missing_values(rng: Generator, series: int) -> Noise:
-    return Noise(np.where(rng.random((series, WINDOWS.end)) < 0.2, np.nan, white(rng, series).observed))
+    return Noise(np.where(rng.random((series, LENGTH)) < 0.2, np.nan, white(rng, series).observed))
 
 
 STEADY = {
@@ -188,24 +202,24 @@ def step(noise: Noise, errors: float) -> FloatArray:
 @pytest.mark.parametrize("kind", [kind for kind in STEADY if kind not in {"weekend", "binomial 1e-6"}])
 def test_a_step_of_eight_standard_errors_is_found(kind: str) -> None:
     noise = STEADY[kind](np.random.default_rng(32), 300)
-    assert noise.rate(added=step(noise, 8.0)) >= 0.95
+    assert noise.found(step(noise, 8.0)) >= 0.98
 
 
 @pytest.mark.parametrize(
-    ("kind", "found"), [("three changes of level", 0.85), ("six small ones", 0.5)], ids=["three", "six"]
+    ("kind", "found"), [("three changes of level", 0.85), ("six small ones", 0.65)], ids=["three", "six"]
 )
 def test_what_changed_long_ago_hides_no_step(kind: str, found: float) -> None:
     noise = JUMPING[kind](np.random.default_rng(32), 300)
-    assert noise.rate(added=step(noise, 8.0)) >= found
+    assert noise.found(step(noise, 8.0)) >= found
 
 
 def test_where_two_samples_are_expected_a_step_must_be_larger() -> None:
     # The standard error is one and a half samples then, and their number far from normal.
     noise = STEADY["binomial 1e-6"](np.random.default_rng(32), 300)
-    assert noise.rate(added=step(noise, 12.0)) >= 0.95
+    assert noise.found(step(noise, 12.0)) >= 0.95
 
 
 def test_weekends_as_large_as_the_noise_hide_only_what_is_not_well_above_them() -> None:
     # They count as noise at the scale of the change: far more than a standard error of the levels compared.
     noise = STEADY["weekend"](np.random.default_rng(32), 300)
-    assert noise.rate(added=np.where(PLACE >= CHANGE, 4.0, 0.0)) >= 0.95
+    assert noise.found(np.where(PLACE >= CHANGE, 4.0, 0.0)) >= 0.95

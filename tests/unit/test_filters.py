@@ -189,6 +189,7 @@ POINTS = np.arange(60)
         pytest.param(np.where(POINTS >= 50, 1.0, 0.0), 50, False, id="a late step"),
         pytest.param(-POINTS / 60.0, 30, True, id="a steady fall"),
         pytest.param(np.where(POINTS % 2, 1.0, 0.0) + 3.0 * (POINTS >= 20), 20, False, id="a step in noise"),
+        pytest.param(np.where(POINTS >= 40, 1.0, 0.0), 30, False, id="a step that noise put too early"),
         pytest.param(POINTS // 15 / 4.0, 45, True, id="a staircase"),
         pytest.param(np.zeros(60), 30, False, id="nothing"),
     ],

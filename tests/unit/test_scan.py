@@ -95,6 +95,16 @@ def test_a_change_in_the_extended_window_is_left_to_a_later_scan() -> None:
     assert candidate.after == pytest.approx(0.13, abs=0.01)
 
 
+def test_what_is_likelier_in_the_extended_window_is_left_to_a_later_scan() -> None:
+    # A weak step just after the analysis window, whose end is hardly less likely.
+    share = np.where(PLACE >= 261, 0.115, 0.1)
+    samples = np.random.default_rng(5).binomial(2000, share, (300, WINDOWS.end)).astype(np.float64)
+    names = tuple(map(str, range(300)))
+    matrix = SeriesMatrix(START, 60.0, ("subroutine",) * 300, names, samples, np.full(WINDOWS.end, 2000.0))
+    assert len(find_candidates(matrix, Windows(analysis=245, extended=265, end=WINDOWS.end))) >= 270
+    assert len(find_candidates(matrix, WINDOWS)) <= 30
+
+
 def test_a_change_that_the_extended_window_takes_back_is_weaker() -> None:
     levels = shares(0.10, 0.13)
     (lasting,) = find_candidates(gcpu(levels), WINDOWS)

@@ -77,6 +77,12 @@ FOREVER = 10**6
             between(6, 16, 12.0) + between(34, FOREVER, 6.0), 6, False, id="gone, and a smaller one later"
         ),
         pytest.param(
+            between(6, 16, 6.0) + between(40, FOREVER, 6.0), 6, False, id="gone, and another like it later"
+        ),
+        pytest.param(
+            between(6, 30, 6.0) + between(40, FOREVER, 6.0), 6, True, id="a dip shorter than what was before"
+        ),
+        pytest.param(
             between(6, 16, 12.0) + between(16, FOREVER, 5.0), 6, True, id="the first hours of a step are more"
         ),
         pytest.param(
