@@ -5,6 +5,9 @@ from __future__ import annotations
 from pipeline.filters.verdict import Verdict
 from pipeline.model import Candidate
 
+BY_CHANCE = 0.01
+"""False change points per scan that are tolerated."""
+
 
 def judge_threshold(
     candidate: Candidate, *, absolute: float | None = None, relative: float | None = None
@@ -25,7 +28,7 @@ def judge_threshold(
     return Verdict(reached, statistic, bound, f"{what} change below the threshold")
 
 
-def judge_significance(candidate: Candidate, *, series: int, expected: float = 0.01) -> Verdict:
+def judge_significance(candidate: Candidate, *, series: int, expected: float = BY_CHANCE) -> Verdict:
     """Pass a change point of which a scan of so many steady series yields at most ``expected`` by chance.
 
     A scan looks at thousands of series: at the detector's level of 0.01 each (§5.4.2), dozens of them are

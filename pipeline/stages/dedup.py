@@ -17,7 +17,9 @@ from pipeline.codec.scans import decode_scan, encode_scan, split_scan
 from pipeline.dedup.causes import choose_representative
 from pipeline.dedup.explained import explained_shares
 from pipeline.dedup.pairwise import Link, merge_alike
+from pipeline.dedup.remainder import explain_by_known
 from pipeline.detect.cycle import DAY_S
+from pipeline.filters.threshold import BY_CHANCE
 from pipeline.filters.verdict import Verdict, divide
 from pipeline.gcpu.stacks import mean_depths, membership, share_changes
 from pipeline.model import Candidate, Change, Dropped, Joined, Judgement, Outgoing, Record, Scan, StackMatrix
@@ -192,7 +194,14 @@ class DedupStage:
             # A workload that asks for another way to group a scan's candidates does not get this one.
             for one in [group] if workload.grouping == "cause" else [(place,) for place in group]:
                 chosen = choose_representative(one, modified, sizes, depths)
-                _tell(everything, chosen, one, merged.links, workload, outcome)
+                if explained := _explained(scan, everything[chosen], known, matrix, workload):
+                    memory, link = explained
+                    for place in one:
+                        candidate = everything[place]
+                        outcome.dropped.append(_joined(candidate, link, memory.candidate.metric, _EARLIER))
+                        outcome.joined.append(Joined(memory.regression, candidate))
+                else:
+                    _tell(everything, chosen, one, merged.links, workload, outcome)
 
     def _parts_near(
         self,
@@ -251,6 +260,30 @@ def _in_reach(
         if any(_may_be_one(memory.candidate, candidate, workload) for candidate in real)
         or (memory.candidate.metric_kind == "subroutine" and memory.candidate.metric in labels)
     ]
+
+
+def _explained(
+    scan: Scan, candidate: Candidate, known: _Known, matrix: StackMatrix, workload: Workload
+) -> tuple[Memory, Link] | None:
+    """Return the known regression without which a step is no change point, and how they are linked."""
+    if candidate.kind == "long_term" or candidate.metric_kind == "service":
+        return None
+    below = [
+        memory
+        for memory in (*known.regressions, *known.members)
+        if memory.regression
+        and memory.candidate.metric_kind == "subroutine"
+        and (memory.candidate.delta > 0) == (candidate.delta > 0)
+    ]
+    found = explain_by_known(
+        matrix,
+        (candidate.metric_kind, candidate.metric),
+        [(memory.candidate.metric_kind, memory.candidate.metric) for memory in below],
+        p_value=candidate.p_value,
+        chance=BY_CHANCE / max(scan.series, 1),
+        most=workload.pairwise.stacks,
+    )
+    return None if found is None else (below[found.known], Link("remainder", found.share, found.bound))
 
 
 def _clusters(candidates: Sequence[Candidate], workload: Workload) -> list[list[Candidate]]:

@@ -29,6 +29,7 @@ WORDS = {
     "release": "modified in the same release as",
     "sum": "explained by the stacks of",
     "stacks": "explained by the stacks of",
+    "remainder": "hardly more than what rises below it:",
     "som": "on one part of the map with",
     "correlation": "moves together with",
     "metric_id": "named like",

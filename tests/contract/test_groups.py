@@ -38,16 +38,22 @@ class Pipeline:
         """Return what ``before`` is multiplied by."""
         return 1 + (second >= CHANGE)
 
+    def counts(self, second: int) -> dict[str, int]:
+        """Return the samples of each stack."""
+        return {**STEADY, **{name: n * self.levels(second) for name, n in self.before.items()}}
+
     def __init__(self, store: Store, service: str) -> None:
         self.store, self.service = store, service
         self.restart()
-        rows = []
-        for second in range(120):
-            counts = {**STEADY, **{name: n * self.levels(second) for name, n in self.before.items()}}
-            rows += [(tuple(name.split("/")), START + second, n) for name, n in counts.items()]
+        seconds = [self.counts(second) for second in range(120)]
+        rows = [
+            (tuple(name.split("/")), START + second, n)
+            for second, counts in enumerate(seconds)
+            for name, n in counts.items()
+        ]
         store.insert("stacks", stacks(service, rows, width=1))
-        own = sum(self.before.values())
-        store.insert("totals", totals(service, [(START + s, 880 + own * self.levels(s)) for s in range(120)]))
+        sums = [(START + second, sum(counts.values())) for second, counts in enumerate(seconds)]
+        store.insert("totals", totals(service, sums))
         store.insert("gcpu", gcpu(service, [("main", START + s, 1000) for s in range(120)]))
 
     def restart(self) -> None:
@@ -214,6 +220,38 @@ def test_what_a_change_makes_rise_anew_is_told_by_itself(store: Store, service_n
         pipeline.scan(65, caller("cart.total")), pipeline.scan(95, risen_again("cart.total"))
     )
     assert told(events) == [("detected", "cart.total"), ("detected", "cart.total")]
+
+
+class Below(Pipeline):
+    """Of what ``shop.view`` rises by, two fifths come through ``lib.slow``."""
+
+    before = {"main/shop.view/lib.slow": 40}
+
+    def counts(self, second: int) -> dict[str, int]:
+        drawing = 600 + 60 * (second >= CHANGE)
+        return {**super().counts(second), "main/shop.view/shop.draw": drawing}
+
+
+@pytest.mark.parametrize(
+    ("p_value", "kinds"),
+    [
+        pytest.param(1e-5, ["detected", "updated"], id="the rest is no change point"),
+        pytest.param(1e-30, ["detected", "detected"], id="the rest is one"),
+    ],
+)
+def test_a_caller_that_hardly_rises_otherwise_is_no_news(
+    store: Store, service_name: str, p_value: float, kinds: list[str]
+) -> None:
+    pipeline = Below(store, service_name)
+    view = build_candidate("shop.view", before=0.1, after=0.2, change_time=START + CHANGE)
+    events = pipeline.run(
+        pipeline.scan(65, caller("lib.slow")), pipeline.scan(70, replace(view, p_value=p_value))
+    )
+    assert [kind for kind, _ in told(events)] == kinds
+    rows = store.rows("ledger", service_name, START, START + 1e3, metric="shop.view")
+    reasons = [row["reason"] for row in rows if row["step"] == "pairwise_dedup" and row["reason"]]
+    expected = "hardly more than what rises below it: lib.slow, of an earlier scan"
+    assert reasons == ([expected] if "updated" in kinds else [])
 
 
 class Anew(Pipeline):
