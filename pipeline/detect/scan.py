@@ -132,8 +132,8 @@ def normalised(matrix: SeriesMatrix, windows: Windows, config: ScanConfig) -> No
 def _find(matrix: SeriesMatrix, windows: Windows, sign: float, config: ScanConfig) -> list[Candidate]:
     series = normalised(matrix, windows, config)
     search = _Search(series, matrix.noise, matrix.resolution_s, windows, config)
-    rows = np.arange(len(matrix.names))
-    screened = search.best(rows, search.start, windows.end, windows.analysis, windows.extended - 1)
+    every = np.arange(len(matrix.names))
+    screened = search.best(every, search.start, windows.end, windows.analysis, windows.extended - 1)
     known = (series.exposure[:, : windows.analysis] > 0).mean(axis=1) >= config.min_history
     promising = (screened.p_value < config.significance) & (sign * screened.root > 0)
     promising = known & (promising | search.is_disturbed(screened))
@@ -226,9 +226,8 @@ class _Search:
     def _at_other_levels(self, row: int, low: int) -> BoolArray:
         """Return which windows of [start, low) had another level than those from ``low`` to the analysis."""
         hidden = np.ones(low - self.start, dtype=np.bool_)
-        current = slice(low, self._windows.analysis)
         for piece in self._pieces(row, self.start, low):
-            if self._are_level(row, piece, current):
+            if self._are_level(row, piece, slice(low, self._windows.analysis)):
                 hidden[piece.start - self.start : piece.stop - self.start] = False
         return hidden
 
@@ -237,9 +236,8 @@ class _Search:
         whole, done = [slice(low, high)], list[slice]()
         while whole:
             piece = whole.pop()
-            found = self.best(
-                np.array([row]), piece.start, piece.stop, piece.start + 1, piece.stop - 1, weekly=False
-            )
+            first, last = piece.start, piece.stop
+            found = self.best(np.array([row]), first, last, first + 1, last - 1, weekly=False)
             if found.p_value[0] >= self._config.significance or len(done) + len(whole) >= _MOST_CUTS:
                 done.append(piece)
             else:
@@ -361,15 +359,18 @@ class _Search:
         places: tuple[int, int, int, int],
     ) -> tuple[FloatArray, Sums]:
         low, high, first, last = (max(place - self._week, 0) for place in places)
-        low = min(low, first)
-        past = slice(low, high)
-        splits = {"first": first - low, "last": last - low}
-        week_ago = split_sums(observed[:, past], exposure[:, past], **splits)
-        left, right = both_sides((exposure[:, past] > 0).astype(np.float64), **splits)
+        past = slice(min(low, first), high)
+        at = {"first": first - past.start, "last": last - past.start}
+        week_ago = split_sums(observed[:, past], exposure[:, past], **at)
+        known = (exposure[:, past] > 0).astype(np.float64)
+        now = slice(past.start + self._week, high + self._week)
+        again = plain if known.all() else split_sums(observed[:, now] * known, exposure[:, now] * known, **at)
+        left, right = both_sides(known, **at)
         half = right >= (high - last) / 2
         return roots_against_week(
             plain,
             week_ago,
+            again,
             deviation,
             self._family,
             whole=half & (left >= self._day / 2),
@@ -391,8 +392,7 @@ def baseline_start(windows: Windows, resolution_s: float, config: ScanConfig) ->
         length = -(-length // day) * day
     start = max(0, windows.analysis - length)
     # Last week's change is told from as long a baseline, so that both hold the same days of the week.
-    week = 7 * day
-    return max(start, week) if week + day <= windows.analysis else start
+    return max(start, 7 * day) if 8 * day <= windows.analysis else start
 
 
 def _nothing(series: int) -> _Found:

@@ -17,6 +17,7 @@ from pipeline.model import BoolArray, FloatArray
 def roots_against_week(
     sums: Sums,
     week_ago: Sums,
+    again: Sums,
     deviation: FloatArray,
     family: Family,
     *,
@@ -37,6 +38,7 @@ def roots_against_week(
     Args:
         sums: On both sides of each split, (series, splits).
         week_ago: The same, a week earlier.
+        again: Those of this week's windows that have data a week earlier.
         deviation: (series, 1) of noise.
         family: What is observed.
         whole: (series, 1) whether there is enough data on both sides a week earlier.
@@ -53,7 +55,7 @@ def roots_against_week(
     beyond = _without(sums, week_ago, kept, family)
     roots = signed_roots(beyond, family) / (deviation * np.sqrt(1 + kept**2))
     roots = np.where(np.sign(roots) == way, roots, 0.0)
-    last_week = Sums(week_ago.right, week_ago.right_exposure, sums.right, sums.right_exposure)
+    last_week = Sums(week_ago.right, week_ago.right_exposure, again.right, again.right_exposure)
     level = signed_roots(last_week, family) / deviation
     both = np.where(np.sign(level) == np.sign(roots), np.minimum(np.abs(level), np.abs(roots)), 0.0)
     return np.where(whole | (older & ~half), roots, np.where(half, np.sign(roots) * both, 0.0)), beyond

@@ -154,6 +154,10 @@ class FaustMembership:
         }
         return {partition: offset for partition, offset in offsets.items() if offset is not None}
 
+    async def commit(self) -> object:
+        """Commit what is acknowledged."""
+        return await self._app.consumer.commit()
+
 
 def connect(app: StageApp, loop: StageLoop, settings: Settings, on_ready: Callable[[], None]) -> None:
     """Tie the app's streams and its rebalances to a worker loop; ``on_ready`` is called when assigned."""

@@ -30,6 +30,8 @@ logger = logging.getLogger(__name__)
 FIRST_RETRY_S = 0.2
 LAST_RETRY_S = 15.0
 TELL_S = 60.0
+COMMIT_S = 2.0
+"""How long a batch with dead letters waits for its commit."""
 
 T = TypeVar("T")
 
@@ -45,6 +47,9 @@ class Membership(Protocol):
 
     def committed(self, topic: str) -> Mapping[int, int]:
         """Return the offset at which each of them goes on, of those of which something was committed."""
+
+    async def commit(self) -> object:
+        """Commit what is acknowledged."""
 
 
 class MessagePublisher(Protocol):
@@ -183,7 +188,21 @@ class StageLoop:
                 return
         if self._membership.generation() == generation:
             source.acknowledge(events)
+            if rejected:
+                await self._commit()
         self._telemetry.batch(events, whole, rejected, self._monotonic() - began)
+
+    async def _commit(self) -> None:
+        """Commit now, not within seconds: letters may be replayed, and what they tell of must not come again.
+
+        It would be counted, if it can be used by then, and its letter's replay as well.
+        """
+        commit = asyncio.ensure_future(self._membership.commit())
+        done, _ = await asyncio.wait(
+            {commit}, timeout=COMMIT_S
+        )  # else left to go on; the next one comes soon
+        if done and not commit.cancelled() and (error := commit.exception()):
+            logger.warning("%s: committing: %s", self.stage.name, error, extra={"stage": self.stage.name})
 
     def _tell(self, rejected: Sequence[Rejected]) -> None:
         """Say once in a while that there are dead letters, and what the last one is."""

@@ -50,8 +50,26 @@ def decode_profile(value, *, now=None):
         raise InvalidMessage("counts: of a form that this version does not know")
     return profile
 inputs.decode_profile = decode_profile
+
+# As on a loaded machine: it commits late, and when it ends there is no time left for it.
+import faust.transport.consumer as transport
+import pipeline.runtime.app as app
+from pipeline.runtime.service import Service
+app.COMMIT_INTERVAL_S = 1e3
+initialise = transport.Consumer.__init__
+def seldom(self, *args, **kwargs):
+    initialise(self, *args, **kwargs)
+    self._commit_every = None
+transport.Consumer.__init__ = seldom
+shut_down = Service._shut_down
+async def too_late(self, *args, **kwargs):
+    return False
+async def without_commit(self):
+    transport.Consumer.commit = too_late
+    await shut_down(self)
+Service._shut_down = without_commit
 """
-"""A deploy whose decoder refuses what it should take."""
+"""A deploy whose decoder refuses what it should take, and whose commits are late unless it asks for them."""
 
 
 @contextmanager

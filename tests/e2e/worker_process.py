@@ -294,7 +294,7 @@ def stored_samples(store: Store, service: str) -> int:
 def assert_counted(store: Store, load: Load) -> None:
     """Check totals, every subroutine and every stack against the load, to the unit."""
     matrix = store.series("gcpu", load.service, START, START + SPAN_S, 60.0)
-    assert int(matrix.totals.sum()) == load.samples
+    assert int(matrix.totals.sum()) == load.samples, f"{int(matrix.totals.sum())} counted of {load.samples}"
     counted = {n: int(c) for n, c in zip(matrix.names, matrix.samples.sum(axis=1), strict=True) if c}
     wrong = {name: (counted.get(name), n) for name, n in load.by_subroutine.items() if counted.get(name) != n}
     assert counted == load.by_subroutine, f"counted, sent: {wrong}"

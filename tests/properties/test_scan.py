@@ -119,7 +119,7 @@ def test_a_batch_equals_one_by_one(matrix: SeriesMatrix) -> None:
 
 
 def test_chunks_change_nothing() -> None:
-    rng = np.random.default_rng(8)
+    rng = np.random.default_rng(9)
     values = rng.standard_normal((600, WINDOWS.end)) + np.repeat(
         _steps(rng, 3.0)[:, : WINDOWS.end], 100, axis=0
     )
@@ -129,6 +129,7 @@ def test_chunks_change_nothing() -> None:
     last = replace(matrix, kinds=("service",) * 150, names=names[450:], samples=values[450:])
     assert_alike(tuple(c for c in found if int(c.metric) >= 450), find(last))
     assert any(int(c.metric) < 256 for c in found)
+    assert any(int(c.metric) >= 450 for c in found)
 
 
 @settings(deadline=None, max_examples=40)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -102,6 +102,13 @@ class FakePublisher:
 @dataclass
 class FakeMembership:
     number: int = 1
+    commits: int = 0
+    on_commit: Callable[[], Awaitable[None]] | None = None
+
+    async def commit(self) -> None:
+        self.commits += 1
+        if self.on_commit:
+            await self.on_commit()
 
     def generation(self) -> int:
         return self.number

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Any
 
 import pytest
+from aiokafka.errors import KafkaError
 
 from pipeline.errors import InvalidMessage
 from pipeline.model import Outgoing
+from pipeline.runtime import loop
 from pipeline.runtime.refusals import Limit, TooManyDeadLetters
 from tests.unit.faked_loop import TOPICS, Bench, FakeEvent, drive
 
@@ -42,6 +45,36 @@ def test_a_batch_of_nothing_but_bad_messages_never_reaches_the_stage() -> None:
     bench = Bench()
     drive(bench.run([bench.event(0, b"")]))
     assert bench.log[1:] == ["dead letters 1", "ack 0/0"]
+
+
+def test_what_has_letters_is_committed_at_once() -> None:
+    bench = Bench()
+    drive(bench.run([bench.event(0)]))
+    assert bench.membership.commits == 0
+    drive(bench.run([bench.event(1, b""), bench.event(2)]))
+    assert bench.membership.commits == 1
+    assert bench.log[-1] == "ack 0/2"
+
+
+def test_a_commit_that_fails_or_hangs_stops_nothing(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def refuse() -> None:
+        raise KafkaError("not now")
+
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(loop, "COMMIT_S", 0.01)
+    for on_commit in (refuse, hang):
+        bench = Bench()
+        bench.membership.on_commit = on_commit
+        drive(bench.run([bench.event(0, b"")], [bench.event(1)]))
+        assert bench.failures == []
+        assert bench.log[-1] == "ack 0/1"
+    assert [record.message for record in caplog.records if "committing" in record.message] == [
+        "fake: committing: KafkaError: not now"
+    ]
 
 
 def test_a_message_over_its_topics_size_is_not_even_decoded() -> None:

@@ -289,6 +289,19 @@ def test_what_happens_every_week_at_this_time_is_no_change() -> None:
     assert len(find_candidates(only_now, windows)) == 1
 
 
+@pytest.mark.parametrize("height", [0.0, 9.0], ids=["steady", "higher at first"])
+def test_what_happened_last_week_before_the_data_begin_is_no_change(height: float) -> None:
+    # The day of a weekly job had begun before the first window; its first hours are the most expensive.
+    windows = Windows(analysis=480, extended=496, end=504)
+    place = np.arange(windows.end)
+    job, first = place >= 490, (place >= 490) & (place < 496)
+    values = np.random.default_rng(5).standard_normal(windows.end) + 5.0 * job + height * first
+    values[160:178] += 5.0
+    values[:160] = np.nan
+    matrix = SeriesMatrix(START, 1800.0, ("service",), ("load",), values[None], np.ones(windows.end))
+    assert find_candidates(matrix, windows) == ()
+
+
 @pytest.mark.parametrize("hours", [-24, -4, 0, 4], ids=str)
 def test_a_second_regression_a_week_after_the_first_is_found(hours: int) -> None:
     # Releases go out at the same time every week; the windows are those of frontfaas-small.

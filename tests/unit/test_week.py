@@ -43,6 +43,7 @@ def against(
     roots, beyond = roots_against_week(
         now.sums(family),
         then.sums(family),
+        now.sums(family),
         np.array([[DEVIATION[family]]]),
         family,
         whole=whole,
@@ -147,9 +148,9 @@ def test_before_a_week_is_over_nothing_is_told(family: Family) -> None:
 @pytest.mark.parametrize("whole", [YES, NO], ids=["whole", "half"])
 def test_a_week_without_any_data_gives_finite_answers(family: Family, whole: BoolArray) -> None:
     nothing = Sums(*(np.zeros((1, 1)) for _ in range(4)))
-    deviation = np.array([[1.0]])
+    now, deviation = Levels(1, 1.2).sums(family), np.array([[1.0]])
     roots, beyond = roots_against_week(
-        Levels(1, 1.2).sums(family), nothing, deviation, family, whole=whole, half=YES, older=whole
+        now, nothing, now, deviation, family, whole=whole, half=YES, older=whole
     )
     assert np.isfinite(roots).all()
     assert np.isfinite(change(beyond))
@@ -165,8 +166,9 @@ def test_on_noise_the_roots_are_standard_normal() -> None:
         return Sums(left, exposure[0], right, exposure[1])
 
     yes = np.ones((draws, 1), dtype=np.bool_)
+    now = noise()
     roots, _ = roots_against_week(
-        noise(), noise(), np.ones((draws, 1)), "values", whole=yes, half=yes, older=yes
+        now, noise(), now, np.ones((draws, 1)), "values", whole=yes, half=yes, older=yes
     )
     assert roots.std() == pytest.approx(1.0, abs=0.05)
     assert (np.abs(roots) > 2.576).mean() <= 0.013
