@@ -53,13 +53,16 @@ def explain_by_known(
             for this to say, since the known one may have risen anew.
         significance: Of the known one's rise.
     """
+    if not known or p_value >= chance:
+        return None
     frames = lay_out(matrix)
     rises = measure_rises(frames, [series])
     names, rise = rises.through(0)
     size = float(rises.size[0])
-    if not size or not len(known) or p_value >= chance:
+    if not size:
         return None
-    own = np.where(rows_of(frames, known) == rises.rows[0], -1, rows_of(frames, known))
+    rows = rows_of(frames, known)
+    own = np.where(rows == rises.rows[0], -1, rows)
     shares = np.zeros(len(frames.names) + 1)  # the last is for what no stack holds
     shares[names] = rise / size
     bound = 1.0 - float(stats.norm.isf(chance) / stats.norm.isf(max(p_value, 1e-300)))
@@ -69,8 +72,8 @@ def explain_by_known(
             return None
         if share >= most:
             continue
-        holds = membership(matrix.stacks, [known[place]])[0] & membership(matrix.stacks, [series])[0]
-        if _goes_on(matrix, holds, np.sign(size), significance):
+        own_stacks, below = membership(matrix.stacks, [series, known[place]])
+        if _goes_on(matrix, own_stacks & below, np.sign(size), significance):
             return Explained(place, min(share, 1.0), bound)
     return None
 

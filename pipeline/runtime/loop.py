@@ -198,9 +198,8 @@ class StageLoop:
         It would be counted, if it can be used by then, and its letter's replay as well.
         """
         commit = asyncio.ensure_future(self._membership.commit())
-        done, _ = await asyncio.wait(
-            {commit}, timeout=COMMIT_S
-        )  # else left to go on; the next one comes soon
+        # If it takes longer it is left to go on: the next one comes within seconds.
+        done, _ = await asyncio.wait({commit}, timeout=COMMIT_S)
         if done and not commit.cancelled() and (error := commit.exception()):
             logger.warning("%s: committing: %s", self.stage.name, error, extra={"stage": self.stage.name})
 

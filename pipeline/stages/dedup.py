@@ -178,15 +178,10 @@ class DedupStage:
             parts=self._parts_near(scan, known.members, real, told, workload),
         )
         merged = merge_alike(found, list(told.values()), workload.pairwise)
-        for regression, group in zip(told, merged.groups, strict=False):
-            leader = near[told[regression][0]]
-            for place in group[len(told[regression]) :]:
-                candidate = everything[place]
-                outcome.dropped.append(
-                    _joined(candidate, merged.links[place], leader.candidate.metric, _EARLIER)
-                )
-                if leader.regression:
-                    outcome.joined.append(Joined(regression, candidate))
+        for places, group in zip(told.values(), merged.groups, strict=False):
+            leader = near[places[0]]
+            for place in group[len(places) :]:
+                _join_earlier(everything[place], merged.links[place], leader, outcome)
         modified = np.array([_is_modified(c, own) for c, own in zip(everything, changes, strict=True)])
         depths = mean_depths(matrix.stacks, matrix.after, [(c.metric_kind, c.metric) for c in everything])
         sizes = np.abs([c.delta for c in everything])
@@ -197,9 +192,7 @@ class DedupStage:
                 if explained := _explained(scan, everything[chosen], known, matrix, workload):
                     memory, link = explained
                     for place in one:
-                        candidate = everything[place]
-                        outcome.dropped.append(_joined(candidate, link, memory.candidate.metric, _EARLIER))
-                        outcome.joined.append(Joined(memory.regression, candidate))
+                        _join_earlier(everything[place], link, memory, outcome)
                 else:
                     _tell(everything, chosen, one, merged.links, workload, outcome)
 
@@ -323,6 +316,13 @@ def _tell(
         outcome.dropped.append(_joined(other, links.get(place) or links[chosen], leader.metric))
     judgement = Judgement("pairwise_dedup", 0.0, workload.pairwise.stacks)
     outcome.unique.append(replace(leader, group=tuple(members), passed=(*leader.passed, judgement)))
+
+
+def _join_earlier(candidate: Candidate, link: Link, memory: Memory, outcome: _Outcome) -> None:
+    """Let a candidate join what an earlier scan passed on."""
+    outcome.dropped.append(_joined(candidate, link, memory.candidate.metric, _EARLIER))
+    if memory.regression:
+        outcome.joined.append(Joined(memory.regression, candidate))
 
 
 def _is_modified(candidate: Candidate, changes: Sequence[Change]) -> bool:
