@@ -29,7 +29,7 @@ def fleet(settings: Settings, scenario: str, seed: int, out: Path | None, publis
     """Simulate a service and write its data set, or publish it.
 
     Presets: tiny, small, medium, large; steps, gradual, cost-shift, transients, cascade, seasonal, quiet,
-    low-sampling. Published profiles are one per host and window: set the worker's --window and
+    low-sampling, figure-9. Published profiles are one per host and window: set the worker's --window and
     --stack-window to those of the scenario.
     """
     from loadgen.fleet.scenario import load_scenario

@@ -135,6 +135,10 @@ def validate(model: type[Model], raw: object, where: str) -> Model:
         message = first["msg"].removeprefix("Value error, ")
         if first["type"] == "extra_forbidden":
             message = f"unknown key; known keys are {', '.join(sorted(_keys_at(model, first['loc'])))}"
+        elif first["type"] == "literal_error":
+            message = f"should be {first['ctx']['expected']}"
+        elif first["type"] == "too_short":
+            message = f"should hold at least {first['ctx']['min_length']}"
         raise ConfigError(": ".join(part for part in (where, key, message[:_MESSAGE]) if part)) from None
     except (OverflowError, RecursionError) as error:  # of a validator that does sums, or compiles a pattern
         raise ConfigError(f"{where}: {str(error)[:_MESSAGE]}") from None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -16,6 +18,8 @@ from pipeline.units import format_duration, parse_duration_s
 from pipeline.validation import StrictModel, read_yaml, validate
 
 PRESETS_PATH = Path(__file__).with_name("workloads.yaml")
+
+DAY_S, WEEK_S = 86_400.0, 7 * 86_400.0
 
 Seconds = Annotated[float, BeforeValidator(parse_duration_s)]
 
@@ -40,13 +44,14 @@ class Rule(StrictModel):
     cause: float | None = Field(default=None, gt=0, le=1)
     caller: float | None = Field(default=None, gt=0, le=1)
     release: float | None = Field(default=None, gt=0, le=1)
+    stacks: float | None = Field(default=None, gt=0, le=1)
     correlation: float | None = Field(default=None, gt=0, le=1)
     metric_id: float | None = Field(default=None, gt=0, le=1)
 
     @model_validator(mode="after")
     def _asks_for_something(self) -> Rule:
         if not self.bounds:
-            raise ValueError("give at least one of cause, caller, release, correlation, metric_id")
+            raise ValueError("give at least one of cause, caller, release, stacks, correlation, metric_id")
         return self
 
     @property
@@ -56,6 +61,7 @@ class Rule(StrictModel):
             "cause": self.cause,
             "caller": self.caller,
             "release": self.release,
+            "stacks": self.stacks,
             "correlation": self.correlation,
             "metric_id": self.metric_id,
         }
@@ -94,7 +100,9 @@ class Workload(StrictModel):
     )
     threshold: Threshold
     detectors: tuple[Detector, ...] = Field(default=("short_term",), min_length=1)
+    kdd2018: Literal["efficiency_infra", "core_data", "instagram"] | None = None  # §2.4's teams; the first
     direction: Direction = "up"
+    metrics: tuple[str, ...] | None = None  # of series: service; see looks_at
     lateness_s: Annotated[
         float | None, BeforeValidator(lambda v: None if v is None else parse_duration_s(v))
     ] = Field(alias="lateness", default=None)
@@ -105,6 +113,15 @@ class Workload(StrictModel):
     grouping: Literal["cause", "som", "kdd2018"] = "cause"
     merge_rules: tuple[Rule, ...] | None = None
     cost_domains: tuple[CostDomain, ...] = ()
+
+    @field_validator("cost_domains")
+    @classmethod
+    def _names_differ(cls, domains: tuple[CostDomain, ...]) -> tuple[CostDomain, ...]:
+        names = [domain.name for domain in domains]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"two of the name {name!r}")
+        return domains
 
     @model_validator(mode="after")
     def _windows_fit(self) -> Workload:
@@ -118,10 +135,53 @@ class Workload(StrictModel):
                 )
         return self
 
+    @field_validator("metrics")
+    @classmethod
+    def _metric_patterns(cls, patterns: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        if patterns is not None and not patterns:
+            raise ValueError("give at least one pattern, or leave the key out")
+        if not all(pattern.removeprefix("!").strip() for pattern in patterns or ()):
+            raise ValueError("a pattern is empty")
+        return patterns
+
+    @model_validator(mode="after")
+    def _metrics_of_services(self) -> Workload:
+        if self.metrics is not None and self.series != "service":
+            raise ValueError("metrics chooses service-level metrics; it needs series: service")
+        return self
+
+    @model_validator(mode="after")
+    def _kdd2018_runs(self) -> Workload:
+        if self.kdd2018 is not None and "kdd2018" not in self.detectors:
+            raise ValueError("kdd2018 sets up a detector that detectors does not name")
+        return self
+
+    def looks_at(self, metric: str) -> bool:
+        """Tell whether a scan looks at the service-level metric of that name.
+
+        It has to match one of the globs in ``metrics``, if any has no ``!``, and none of those that
+        begin with one; upper and lower case are the same.
+        """
+        patterns, name = [pattern.lower() for pattern in self.metrics or ()], metric.lower()
+        wanted = [pattern for pattern in patterns if not pattern.startswith("!")]
+        unwanted = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
+        chosen = not wanted or any(fnmatchcase(name, pattern) for pattern in wanted)
+        return chosen and not any(fnmatchcase(name, pattern) for pattern in unwanted)
+
     @property
     def span_s(self) -> float:
         """Length of everything that one scan reads."""
         return self.historical_s + self.analysis_s + self.extended_s
+
+    @property
+    def lead_s(self) -> float:
+        """How much before its history a scan for steps reads: a week, if the history is no more than that.
+
+        Else there would be nothing to hold against last week's baseline, and each weekend would be a change.
+        """
+        if not WEEK_S <= self.historical_s < WEEK_S + DAY_S:
+            return 0.0
+        return math.ceil(WEEK_S / self.resolution_s) * self.resolution_s
 
     @property
     def wait_s(self) -> float:

@@ -98,6 +98,16 @@ class Repository:
         """Tell whether a commit is in this clone."""
         return bool(self._find(sha))
 
+    def has_folder(self, revision: str, folder: str) -> bool:
+        """Tell whether a commit has a folder, given from the top of the repository."""
+        inside = folder.strip("/").removeprefix("./")
+        if inside in ("", "."):
+            return True
+        if "\0" in inside:
+            return False
+        output = self._read(("cat-file", "-t", f"{self._resolve(revision)}:{inside}"))
+        return output.data.strip() == b"tree"
+
     def changed_files(self, commit: Commit) -> list[FileChange]:
         """Compare a commit with its first parent, following renames."""
         out = self._git("diff-tree", "-r", "-z", *_RENAMES, "--raw", "--no-abbrev", *_sides(commit))

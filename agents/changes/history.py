@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from agents.changes.bounds import fit
 from agents.changes.ctags import MAX_BYTES, Mark, find_ctags, read_marks
 from agents.changes.git import Commit, FileChange, GitError, Repository
-from agents.changes.languages import Language, language_of
+from agents.changes.languages import INTERPRETED, Language, language_of, may_be_unread_code
 from agents.changes.patch import FilePatch, content_of
 from agents.changes.sources import MAX_HUNKS, Version, manifest_paths, module_of_source, touched_subroutines
 from agents.changes.subroutines import compare_python
@@ -31,6 +31,9 @@ MAX_ALL_PARSED_BYTES = 8 * 1024**2
 
 LOOK_S = 60.0
 """How long the subroutines of one commit are looked for."""
+
+MAX_SCRIPTS = 200
+"""Most files without a suffix whose first line is looked at."""
 
 _NAMED = 3  # files that a remark names; the rest it counts
 
@@ -98,6 +101,8 @@ def describe_commit(
     left_out = [f"lines: {cut}"] if cut else []
     reader = _Reader(repository, commit, files, source_roots)
     subroutines = reader.python() | reader.others(patches, ctags)
+    if unread := reader.unread(files):
+        left_out.append(unread)
     fitted, lost = fit(
         replace(
             change,
@@ -217,6 +222,16 @@ class _Reader:
                 self.left_out.append(f"some subroutines of {_names([file.path])}")
         return found
 
+    def unread(self, files: Sequence[FileChange]) -> str:
+        """Name the files with code in a language that is not read; empty where there are none."""
+        changed = [file for file in files if file.blobs[0] != file.blobs[1]]
+        told = [(file, may_be_unread_code(file.path)) for file in changed]
+        asked = [file for file, code in told if code is None][:MAX_SCRIPTS]
+        content = self._repository.read([file.blobs[1] or file.blobs[0] for file in asked])
+        scripts = {f.path for f in asked if INTERPRETED.match(content.get(f.blobs[1] or f.blobs[0], b""))}
+        names = [file.path for file, code in told if code or file.path in scripts]
+        return f"the subroutines of {_names(names)}, in a language that is not read" if names else ""
+
     def _tree(self, revision: str) -> frozenset[str]:
         """Return the paths of a commit; none if they cannot be listed, so that modules have short names."""
         if revision not in self._trees:
@@ -243,7 +258,8 @@ class _Reader:
     def _marks(
         self, files: Sequence[tuple[FileChange, Language]], ctags: str | None
     ) -> dict[tuple[str, str], Sequence[Mark]]:
-        wanted = {(blob, lang.ctags): lang for f, lang in files for blob in f.blobs if blob in self._content}
+        asked = [(file, language) for file, language in files if language.ctags]
+        wanted = {(blob, lang.ctags): lang for f, lang in asked for blob in f.blobs if blob in self._content}
         if not ctags or not wanted:
             return {}
         sizes = itertools.accumulate(len(self._content[blob]) for blob, _ in wanted)

@@ -1,8 +1,9 @@
-"""How the languages besides Python write a definition, and how their stack frames spell it.
+r"""How the languages besides Python write a definition, and how their stack frames spell it.
 
-What a sampler prints for a subroutine: C its name; C++ ``ns::Class::method``; Java
+What a sampler prints for a subroutine: C its name; C++ ``ns::Class::method``; Java, Kotlin and Scala
 ``com.acme.A$Inner.method`` (with slashes in the package, as async-profiler prints it); Go
-``path/of/package.(*Type).Method``; Rust ``krate::module::Type::method``; JavaScript ``Class.method``.
+``path/of/package.(*Type).Method``; Rust ``krate::module::Type::method``; JavaScript ``Class.method``; C#
+``Acme.Shop.Class.Method``; PHP ``Acme\Shop\Class::method``; Ruby ``Shop::Class#method``.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 Scope = tuple[str, ...]
@@ -34,7 +35,7 @@ class Language:
     name: str
     suffixes: tuple[str, ...]
     driver: str  # git's driver for the lines that hunk headers show
-    ctags: str  # as ctags calls it
+    ctags: str  # as ctags calls it; empty where it is not asked
     suffix: str  # under which ctags knows it
     define: Callable[[str], Definition | None]
     spell: Callable[[Definition, str], tuple[str, ...]]  # with the module or package, perhaps ""
@@ -50,6 +51,7 @@ MAX_CLIMB = 2000
 MAX_NAMESPACED = 20_000
 """In files of more lines, namespaces are not looked for: that takes a walk from the top for every line."""
 
+_OPENERS = ("", "{")  # a bracket of its own belongs to the line above it
 _WORD = r"[A-Za-z_]\w*"
 _TEMPLATE = re.compile(r"<[^<>()]*>")
 # Quantifiers that keep what they took (*+, ++) keep matching linear: a line may be made to be slow.
@@ -85,7 +87,8 @@ _NAMESPACE = re.compile(r"namespace\s*([\w:]*)\s*\{(?!.*\})")
 _NAMESPACE_END = re.compile(r"\}\s*(?://|/\*).*namespace")
 _ANNOTATIONS = re.compile(r"(?:\s*+@[\w.]++(?:\([^()]*+\))?(?=\s|$))+")
 _TYPE = re.compile(
-    r"\s*+(?:[\w()]++\s++)*?(?:class|struct|interface|enum|record|namespace|trait|mod|impl)\b"
+    r"\s*+(?:[\w()]++\s++)*?(?:enum\s++(?:class|struct)|class|struct|interface|enum|record|namespace|trait|mod"
+    r"|impl|(?:module|object)(?=\s++[A-Z]))\b"
     r"(?:\s*+<[^>]*+>)?\s++(?:[^{;]*\sfor\s++)?"
     r"(?:[A-Z][A-Z0-9_]+\s++(?=\w++\s*+(?:final\s*+)?[:{]))?(?P<name>[\w:$]+)"  # past a macro of visibility
 )
@@ -103,7 +106,7 @@ def scope_above(lines: Sequence[str], number: int) -> Scope:
     for line in reversed(lines[max(number - 1 - MAX_CLIMB, 0) : number - 1]):
         if not indent:
             break
-        if line.strip() and _indent(line) < indent:
+        if line.strip() not in _OPENERS and _indent(line) < indent:
             if found := _TYPE.match(line, 0, MAX_LINE):
                 names.append(found["name"])
             indent = _indent(line)
@@ -130,7 +133,7 @@ def definition_above(language: Language, lines: Sequence[str], number: int) -> t
         line = lines[above - 1]
         if not indent:
             break
-        if line.strip() and _indent(line) < indent:
+        if line.strip() not in _OPENERS and _indent(line) < indent:
             if defined := language.define(line):
                 return defined, above
             indent = _indent(line)
@@ -187,6 +190,22 @@ def _define_js(line: str) -> Definition | None:
     return Definition(found[1])
 
 
+def _define_by(pattern: str) -> Callable[[str], Definition | None]:
+    """Return what finds a definition whose name is the pattern's only group."""
+    compiled = re.compile(pattern)
+
+    def define(line: str) -> Definition | None:
+        found = compiled.match(line, 0, MAX_LINE)
+        return Definition(found[1]) if found else None
+
+    return define
+
+
+def _define_csharp(line: str) -> Definition | None:
+    head, arrow, _ = line[:MAX_LINE].partition("=>")  # int Total() => 1;
+    return _define_c(head.rstrip() if arrow else line)
+
+
 def _spell_c(definition: Definition, module: str) -> tuple[str, ...]:
     return ("::".join([*definition.scope, definition.name]),)
 
@@ -213,6 +232,37 @@ def _spell_js(definition: Definition, module: str) -> tuple[str, ...]:
     return (".".join([*definition.scope, definition.name]),)
 
 
+def _spell_kotlin(definition: Definition, module: str) -> tuple[str, ...]:
+    package, _, file = module.rpartition(".")  # what stands in no class becomes a method of its file's
+    return _spell_java(replace(definition, scope=definition.scope or (file,)), package)
+
+
+def _spell_scala(definition: Definition, module: str) -> tuple[str, ...]:
+    scope = definition.scope  # the methods of a class, and those of an object
+    spelt = [
+        replace(definition, scope=(*scope[:-1], f"{last}{end}")) for last in scope[-1:] for end in ("", "$")
+    ]
+    return tuple(name for one in spelt or [definition] for name in _spell_java(one, module))
+
+
+def _spell_csharp(definition: Definition, module: str) -> tuple[str, ...]:
+    scope = definition.scope
+    while scope and scope[0] == module.partition(".")[0]:  # a namespace with a body, which the module is too
+        scope = scope[1:]
+    name = ".ctor" if scope and definition.name == scope[-1] else definition.name
+    return (".".join(part for part in (module, *scope, name) if part),)
+
+
+def _spell_php(definition: Definition, module: str) -> tuple[str, ...]:
+    owner = "\\".join(part for part in (module, "\\".join(definition.scope)) if part)
+    return (f"{owner}{'::' if definition.scope else chr(92)}{definition.name}" if owner else definition.name,)
+
+
+def _spell_ruby(definition: Definition, module: str) -> tuple[str, ...]:
+    owner = "::".join(definition.scope)
+    return (f"{owner}#{definition.name}", f"{owner}.{definition.name}") if owner else (definition.name,)
+
+
 _C_SUFFIXES = (".c", ".h")
 _CPP_SUFFIXES = (".cc", ".cpp", ".cxx", ".hh", ".hpp", ".hxx", ".c++", ".cu", ".ipp", ".inl")
 _JS_SUFFIXES = (".js", ".mjs", ".cjs", ".jsx")
@@ -228,7 +278,41 @@ LANGUAGES = (
     Language("TypeScript", _TS_SUFFIXES, "smidgen-js", "TypeScript", ".ts", _define_js, _spell_js),
 )
 
-_BY_SUFFIX = {suffix: language for language in LANGUAGES for suffix in language.suffixes}
+_MODIFIERS = r"\s*+(?:(?:[a-z]++(?:\[\w*+\])?|@[\w.]++(?:\([^()]*+\))?)\s++)*?"
+_define_php = _define_by(_MODIFIERS + rf"function\s++&?({_WORD})\s*+\(")
+_define_kotlin = _define_by(_MODIFIERS + rf"fun\s[^(]{{0,200}}?({_WORD})`?\s*+\(")  # past type and receiver
+_define_scala = _define_by(_MODIFIERS + r"def\s++([\w$]++)")
+_define_ruby = _define_by(_MODIFIERS + rf"def\s++(?:{_WORD}\.)?({_WORD}[?!=]?)")
+
+HEADED = (
+    Language("PHP", (".php",), "php", "", "", _define_php, _spell_php),
+    Language("Kotlin", (".kt", ".kts"), "kotlin", "", "", _define_kotlin, _spell_kotlin),
+    Language("Scala", (".scala",), "scala", "", "", _define_scala, _spell_scala),
+    Language("C#", (".cs",), "csharp", "", "", _define_csharp, _spell_csharp),
+    Language("Ruby", (".rb",), "ruby", "", "", _define_ruby, _spell_ruby),
+)
+"""Languages that are always told by hunk headers."""
+
+_BY_SUFFIX = {suffix: language for language in (*LANGUAGES, *HEADED) for suffix in language.suffixes}
+
+# Shell and SQL are not among them: no sampler names their functions.
+_UNREAD_SUFFIXES = frozenset(
+    (
+        *(".pyx", ".pxd", ".pxi", ".swift", ".m", ".mm", ".dart", ".lua", ".pl", ".pm", ".r", ".jl"),
+        *(".erl", ".hs", ".ml", ".fs", ".vb", ".clj", ".groovy", ".zig", ".nim", ".d", ".cr", ".f90"),
+        *(".ex", ".exs", ".vue", ".svelte", ".phtml", ".pas", ".lisp", ".el", ".tcl", ".asm", ".s"),
+    )
+)
+
+INTERPRETED = re.compile(rb"#!.*?(?:python|ruby|perl|php|node|lua|Rscript)")
+"""How a file without a suffix begins whose functions a sampler of that language sees."""
+
+
+def may_be_unread_code(path: str) -> bool | None:
+    """Tell whether a file holds code that is not read, by its name; None where its first line must tell."""
+    suffix = PurePosixPath(path).suffix.lower()
+    return None if not suffix else suffix in _UNREAD_SUFFIXES
+
 
 _JS_HEADERS = "\n".join(
     (

@@ -28,6 +28,12 @@ _TYPES = frozenset(
 )
 _ANONYMOUS = re.compile(r"__anon\w+")
 _JAVA_PACKAGE = re.compile(r"^[ \t]*+package\s++([\w.]++)\s*+;", re.MULTILINE)
+_PACKAGES = {
+    "Kotlin": re.compile(r"^package[ \t]++([\w.]++)", re.MULTILINE),
+    "Scala": re.compile(r"^package[ \t]++(?!object\b)([\w.]++)", re.MULTILINE),
+    "C#": re.compile(r"^[ \t]*+namespace[ \t]++([\w.]++)", re.MULTILINE),
+    "PHP": re.compile(r"^[ \t]*+namespace[ \t]++([\w\\]++)", re.MULTILINE),
+}
 _GO_PACKAGE = re.compile(r"^package\s+(\w+)", re.MULTILINE)
 _GO_MODULE = re.compile(r"^module\s++\"?([^\s\"]++)", re.MULTILINE)
 
@@ -71,13 +77,19 @@ def touched_subroutines(
 
 
 def module_of_source(language: Language, path: str, source: str, manifests: Mapping[str, bytes]) -> str:
-    """Return the package, module path or crate module of a file.
+    """Return the package, namespace, module path or crate module of a file.
+
+    Kotlin's has the class that holds what stands outside classes besides: ``com.acme.BasketKt``.
 
     ``manifests`` holds the content of ``go.mod`` and ``Cargo.toml`` files by path.
     """
     if language.name == "Java":
         package = _JAVA_PACKAGE.search(source)
         return package[1] if package else ""
+    if language.name in _PACKAGES:
+        package = _PACKAGES[language.name].search(source)
+        named = package[1] if package else ""
+        return f"{named}.{PurePosixPath(path).stem}Kt".lstrip(".") if language.name == "Kotlin" else named
     path = path.lstrip("/")  # as a tree that no git made may hold it
     folder, manifest = _nearest(language, path, manifests)
     inside = PurePosixPath(path).relative_to(folder)
@@ -166,7 +178,8 @@ def _by_header(
     for line in lines:
         if defined := language.define(line.text):
             current = _placed(defined, version, line.number)
-        if current and not _NOTHING.fullmatch(line.text):
+        said = line.text.partition("#")[0] if language.name == "Ruby" else line.text
+        if current and not _NOTHING.fullmatch(said):
             yield current
 
 

@@ -24,7 +24,7 @@ from agents.options import (
     service_option,
 )
 from pipeline.clock import system_clock
-from pipeline.codec.inputs import change_to_json
+from pipeline.codec.inputs import FUTURE_S, change_to_json
 from pipeline.config import Settings
 from pipeline.topics import load_topics
 
@@ -135,6 +135,8 @@ def changes(
         for each in described:
             _show(each, as_json=as_json)
 
+    _check_time(time_)
+    _check_roots(repository, source_roots, branch, pattern, rev or (revisions or "").rpartition("..")[2])
     watch = Branch(repository, branch) if branch else Tags(repository, pattern) if pattern else None
     if watch and interval_s is not None:
         with _until_told() as stop:
@@ -165,6 +167,24 @@ def _deployed(time_: float | str, deployment: Deployment) -> float:
     if time_ == "commit":
         return deployment.time
     return system_clock() if time_ == "now" else float(time_)
+
+
+def _check_time(time_: float | str) -> None:
+    if not isinstance(time_, str) and time_ > system_clock() + FUTURE_S:
+        raise click.UsageError("--time: is in the future, where no change has been deployed")
+
+
+def _check_roots(
+    repository: Repository, roots: Sequence[str], branch: str | None, pattern: str | None, revision: str
+) -> None:
+    """Refuse a source root that is no folder in the newest commit that is asked for."""
+    if not roots:
+        return
+    tags = repository.tags(pattern) if pattern else []
+    newest = repository.branch_tip(branch) if branch else tags[-1].sha if tags else revision or "HEAD"
+    for root in roots:
+        if not repository.has_folder(newest, root):
+            raise click.UsageError(f"--source-root: {root!r} is no folder in {newest:.12}, from its top")
 
 
 def _show(described: Described, *, as_json: bool) -> None:

@@ -10,8 +10,10 @@ from loadgen.bench.suite import FIGURES, Figure, Job, Mean, Run, figure_of, mean
 from pipeline.errors import ConfigError
 from pipeline.stages.ablation import STEPS
 
-SHOWN: tuple[Figure, ...] = FIGURES[:4]
-"""What a step may be worth: precision, recall, repeated, false per series."""
+_NOT_SHOWN = ("delay", "top 1", "top 3", "false suggestions")
+
+SHOWN: tuple[Figure, ...] = tuple(figure for figure in FIGURES if figure.name not in _NOT_SHOWN)
+"""What a step may be worth: events that are right, told again or false, cost shifts, and groups."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,12 +21,19 @@ from loadgen.score.words import NONE, counts, hours, interval, share
 def print_suite(console: Console, runs: Sequence[Run]) -> None:
     """Print one line a scenario, then all runs together: rates, sizes, kinds and the funnel."""
     # One table of every figure would not fit a terminal: detection first, then what explains it.
-    for title, figures in (("Detection", FIGURES[:5]), ("Root cause and grouping", FIGURES[5:])):
+    for title, figures in (("Detection", FIGURES[:5]), ("Cost shifts, root cause and grouping", FIGURES[5:])):
         console.print(_means(f"{title}: mean over seeds (95 % interval)", runs, figures))
         console.print()
     found = pooled(runs)
     table = _table("All runs together", "", "cases", "share", "95 % interval")
-    for name in (*POOLED, "false_suggestions", "group_precision", "group_recall"):
+    for name in (
+        *POOLED,
+        "detectable",
+        "cost_shifts",
+        "false_suggestions",
+        "group_precision",
+        "group_recall",
+    ):
         table.add_row(name.replace("_", " "), *_cells(found[name]))
     console.print(table)
     console.print()
@@ -41,6 +48,12 @@ def print_suite(console: Console, runs: Sequence[Run]) -> None:
         table.add_row(row["kind"], "yes" if row["expected"] else "no", *_cells(row["reported"]))
     console.print(table)
     console.print()
+    if found["cost_shifts_by_form"]:
+        table = _table("Cost shifts that were told, by form", "", "cases", "share", "95 % interval")
+        for row in found["cost_shifts_by_form"]:
+            table.add_row(row["form"], *_cells(row))
+        console.print(table)
+        console.print()
     table = _table("False positives: what happened instead", "kind", "events")
     for name, count in found["false_positive_kinds"].items():
         table.add_row(name, f"{count:,}")
@@ -92,7 +105,11 @@ def print_worth(console: Console, whole: Mapping[str, Any], worth: Sequence[Wort
 
 
 def _key(figure: Figure) -> str:
-    return "false_positive_rate" if figure.name == "false per series" else figure.name
+    return (
+        "false_positive_rate"
+        if figure.name == "false per series"
+        else figure.name.removesuffix(" told").replace(" ", "_")
+    )
 
 
 def _change(figure: Figure, mean: Mean | None) -> str:

@@ -75,6 +75,10 @@ class _Bench(click.Command):
             from loadgen.bench.grouping import grouping
 
             return grouping.make_context(f"{info_name} grouping", args[1:], parent=parent, **extra)
+        if args[:1] == ["injected"]:
+            from loadgen.bench.injected import injected
+
+            return injected.make_context(f"{info_name} injected", args[1:], parent=parent, **extra)
         if args[:1] == ["faults"]:
             from loadgen.bench.faults.command import faults
 
@@ -106,7 +110,8 @@ def bench(names: tuple[str, ...], series: int, as_json: bool) -> None:
     speed.
 
     How accurate the pipeline is measures `smidgen bench accuracy`, and how well it groups regressions by
-    cause `smidgen bench grouping`; both have options of their own.
+    cause `smidgen bench grouping`; from what size on steps in real series are found `smidgen bench injected`.
+    These have options of their own.
     """
     benchmarks = _benchmarks(series)
     results: list[Result] = []

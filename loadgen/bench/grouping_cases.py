@@ -14,12 +14,11 @@ from loadgen.score.model import TruthRow
 from loadgen.score.reading import truth_from_json
 from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.flow import Flow
-from pipeline.backtest.run import plan_scans
-from pipeline.codec.scans import encode_progress
+from pipeline.backtest.run import detect_scans
 from pipeline.config import Settings
 from pipeline.detect.cycle import DAY_S
 from pipeline.gcpu.stacks import membership
-from pipeline.model import BoolArray, Candidate, Change, FloatArray, Progress, Scan, StackMatrix
+from pipeline.model import BoolArray, Candidate, Change, FloatArray, Scan, StackMatrix
 from pipeline.rootcause.ranking import candidate_changes
 from pipeline.stages.evidence import cluster_by_time, stacks_around
 from pipeline.storage.arrays import ArrayStore
@@ -68,12 +67,10 @@ def collect_fleet(preset: str, seed: int, workload: Workload) -> Fleet:
 
 def _filtered(dataset: Dataset, store: Store, workload: Workload) -> list[Scan]:
     settings = Settings()
-    plan = plan_scans(dataset, [workload], idle_s=settings.partition_idle_s)
-    flow = Flow(store, [workload], settings=settings, clock=lambda: dataset.end, stages=("detect", "filter"))
+    flow = Flow(store, [workload], settings=settings, clock=lambda: dataset.end, stages=("filter",))
     scans: list[Scan] = []
-    for watermark, _ in plan.watermarks:
-        progress = Progress(dataset.service, "profiles", 0, watermark, plan.earliest)
-        flow.send("windows", [encode_progress(progress)])
+    for batch in detect_scans(dataset, [workload], settings=settings):
+        flow.send("change-points", batch)
         scans += flow.scans("filtered")
         flow.topics.clear()
     return scans

@@ -21,8 +21,10 @@ from loadgen.score.rates import Rate
 from loadgen.score.reading import truth_from_json
 from loadgen.score.runs import score_backtest
 from loadgen.score.scoring import SIZES
-from pipeline.backtest.run import run_backtest
+from pipeline.backtest.run import detect_scans, judge_scans
+from pipeline.config import Settings
 from pipeline.errors import SmidgenError
+from pipeline.stages.ablation import DETECTOR_PARTS, Without
 from pipeline.workloads import load_workloads
 
 Run = Mapping[str, Any]
@@ -55,6 +57,7 @@ FIGURES = (
     Figure("repeated", ("rates", "repeated", "value"), False),
     Figure("false per series", ("false_positive_rate",), False),
     Figure("delay", ("delay_s", "median"), False, "time"),
+    Figure("cost shifts told", ("rates", "cost_shifts", "value"), False),
     Figure("top 1", ("root_cause", "top_1", "value"), True),
     Figure("top 3", ("root_cause", "top_3", "value"), True),
     Figure("false suggestions", ("root_cause", "false_suggestions", "value"), False),
@@ -86,14 +89,18 @@ def run_suite(
         SmidgenError: a scenario or workload is wrong, or a process died.
     """
     done = {job: run for job, run in (known or {}).items() if job in jobs}
+    fleets: dict[tuple[str, int, tuple[str, ...]], list[Job]] = {}
+    for job in jobs:
+        if job not in done:
+            fleets.setdefault((job.scenario, job.seed, job.workloads), []).append(job)
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        waiting = {pool.submit(run_job, job): job for job in jobs if job not in done}
+        waiting = {pool.submit(run_fleet, of_fleet): of_fleet for of_fleet in fleets.values()}
         try:
             for future in as_completed(waiting):
-                job = waiting[future]
-                done[job] = future.result()
-                if advance:
-                    advance(job, done[job])
+                for job, run in zip(waiting[future], future.result(), strict=True):
+                    done[job] = run
+                    if advance:
+                        advance(job, run)
         except BrokenProcessPool:
             raise SmidgenError("bench accuracy: a run's process died; is there enough memory?") from None
         finally:
@@ -103,22 +110,48 @@ def run_suite(
 
 def run_job(job: Job) -> Run:
     """Simulate, backtest and score once."""
+    return run_fleet([job])[0]
+
+
+def run_fleet(jobs: Sequence[Job]) -> list[Run]:
+    """Make runs of one scenario, seed and workloads, which differ in the steps that they leave out.
+
+    The fleet is simulated once, and scanned once for each set of the detector's parts: later steps do not
+    come back to detection, so that runs without one of them judge the same change points.
+    """
     began = time.perf_counter()
-    workloads = load_workloads(job.workloads)
-    dataset = simulate(load_scenario(job.scenario), job.seed).dataset
-    simulated = time.perf_counter()
-    backtest = run_backtest(dataset, workloads, without=frozenset(job.without))
-    found = score_backtest(truth_from_json(dataset.truth), backtest, workloads)
-    scored = score_to_json(found)
-    for detail in ("judged", "missed", "curves"):
-        del scored[detail]
-    return {
-        "scenario": job.scenario,
-        "seed": job.seed,
-        "without": list(job.without),
-        "seconds": {"simulate": simulated - began, "backtest": time.perf_counter() - simulated},
-        "score": scored,
-    }
+    first = jobs[0]
+    workloads = load_workloads(first.workloads)
+    dataset = simulate(load_scenario(first.scenario), first.seed).dataset
+    truth = truth_from_json(dataset.truth)
+    seconds = {"simulate": time.perf_counter() - began}
+    done: dict[Job, Run] = {}
+    for lacking in dict.fromkeys(_lacking_parts(job) for job in jobs):
+        began = time.perf_counter()
+        detected = list(detect_scans(dataset, workloads, settings=Settings(), without=lacking))
+        seconds["detect"] = time.perf_counter() - began
+        for job in jobs:
+            if _lacking_parts(job) != lacking:
+                continue
+            began = time.perf_counter()
+            without = frozenset(job.without)
+            backtest = judge_scans(dataset, workloads, detected, settings=Settings(), without=without)
+            scored = score_to_json(score_backtest(truth, backtest, workloads))
+            for detail in ("judged", "missed", "curves"):
+                del scored[detail]
+            seconds["judge"] = time.perf_counter() - began
+            done[job] = {
+                "scenario": job.scenario,
+                "seed": job.seed,
+                "without": list(job.without),
+                "seconds": dict(seconds),
+                "score": scored,
+            }
+    return [done[job] for job in jobs]
+
+
+def _lacking_parts(job: Job) -> Without:
+    return frozenset(job.without) & frozenset(DETECTOR_PARTS)
 
 
 def figure_of(run: Run, figure: Figure) -> float | None:
@@ -175,11 +208,14 @@ def pooled(runs: Sequence[Run]) -> dict[str, Any]:
         "recall": rate_to_json(_sum(score["rates"]["recall"] for score in scores)),
         "repeated": rate_to_json(_sum(score["rates"]["repeated"] for score in scores)),
         "false_positive_rate": rate_to_json(_sum(score["rates"]["false_positive_rate"] for score in scores)),
+        "detectable": rate_to_json(_sum(score["rates"].get("detectable") for score in scores)),
+        "cost_shifts": rate_to_json(_sum(score["rates"].get("cost_shifts") for score in scores)),
         "top_1": rate_to_json(_sum(score["root_cause"]["top_1"] for score in scores)),
         "top_3": rate_to_json(_sum(score["root_cause"]["top_3"] for score in scores)),
         "false_suggestions": rate_to_json(_sum(s["root_cause"]["false_suggestions"] for s in scores)),
         "group_precision": rate_to_json(_sum(score["grouping"]["precision"] for score in scores)),
         "group_recall": rate_to_json(_sum(score["grouping"]["recall"] for score in scores)),
+        "cost_shifts_by_form": _by_form(scores),
         "recall_by_size": _by_name(scores, "recall_by_size", "size"),
         "precision_by_size": _by_name(scores, "precision_by_size", "size"),
         "kinds": [
@@ -205,6 +241,12 @@ def _by_name(scores: Sequence[Mapping[str, Any]], field: str, key: str) -> list[
         if rate.of:
             found.append({key: name, **rate_to_json(rate)})
     return found
+
+
+def _by_form(scores: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    rows = [row for score in scores for row in score.get("cost_shifts", ())]
+    forms = sorted({row["form"] for row in rows})
+    return [{"form": form, **rate_to_json(_sum(r for r in rows if r["form"] == form))} for form in forms]
 
 
 def _kinds(scores: Sequence[Mapping[str, Any]]) -> dict[tuple[str, bool], Rate]:

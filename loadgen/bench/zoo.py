@@ -184,6 +184,34 @@ def _skewed(rng: Generator, points: int) -> tuple[FloatArray, Changes]:
     return np.exp(0.8 * autocorrelated(rng, points, 0.3)), ()
 
 
+def _growing(rng: Generator, points: int) -> FloatArray:
+    """Return a path that grows or falls by a rate with noise of its own, as an economy does."""
+    rate = rng.uniform(np.log(2), np.log(10)) / points * rng.choice([-1, 1])
+    return np.cumsum(rate + rng.uniform(0.05, 0.7) * abs(rate) * rng.standard_normal(points))
+
+
+def _growth(rng: Generator, points: int) -> tuple[FloatArray, Changes]:
+    level = rng.uniform(1, 1000)
+    return level * np.exp(_growing(rng, points)), ()
+
+
+def _noisy_growth(rng: Generator, points: int) -> tuple[FloatArray, Changes]:
+    rate = rng.uniform(np.log(2), np.log(10)) * rng.choice([-1, 1])
+    noise = rng.uniform(0.02, 0.08) * autocorrelated(rng, points, rng.uniform(0, 0.5))
+    return rng.uniform(1, 1000) * np.exp(rate * np.linspace(0, 1, points) + noise), ()
+
+
+def _seasonal_growth(rng: Generator, points: int) -> tuple[FloatArray, Changes]:
+    values, _ = _noisy_growth(rng, points)
+    return values * np.exp(0.05 * _pattern(rng, points)), ()
+
+
+def _growth_steps(rng: Generator, points: int) -> tuple[FloatArray, Changes]:
+    changes = places(rng, points, int(rng.integers(1, 3)))
+    values, _ = _noisy_growth(rng, points)
+    return values * np.exp(steps(rng, points, changes, 0.4, 0.8)), changes
+
+
 FAMILIES: dict[str, Family] = {
     "white noise": _steady(0.0),
     "AR(0.3)": _steady(0.3),
@@ -200,6 +228,9 @@ FAMILIES: dict[str, Family] = {
     "slope": _slope,
     "wave": _wave,
     "season": _season,
+    "growth that wanders": _growth,
+    "growth": _noisy_growth,
+    "growth with a season": _seasonal_growth,
     "small steps": _steps_in(0.0, 1.5, 3),
     "steps": _steps_in(0.0, 3, 10),
     "steps in AR(0.5)": _steps_in(0.5, 3, 8),
@@ -212,5 +243,6 @@ FAMILIES: dict[str, Family] = {
     "counts": _counts,
     "rounded": _rounded,
     "constant runs": _runs,
+    "steps in growth": _growth_steps,
 }
-"""Name → generator; the first fifteen hold no change."""
+"""Name → generator; the first eighteen hold no change."""

@@ -61,6 +61,7 @@ def build_metrics(
         _points(scenario, name, _noisy(scenario, name, level, timeline, streams), load, timeline)
         for name, level in levels.items()
     ]
+    found.append(_points(scenario, "servers", load.servers.sum(axis=0), load, timeline, setup=True))
     found += [
         _points(scenario, name, _steps(streams, name, timeline), load, timeline, setup=True)
         for name in _SETUP

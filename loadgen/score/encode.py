@@ -28,10 +28,12 @@ def score_to_json(score: Score, curves: Sequence[Curve] = ()) -> dict[str, Any]:
             "detectable": rate_to_json(score.detectable),
             "false_positive_rate": score.false_positive_rate and rate_to_json(score.false_positive_rate),
             "repeated": rate_to_json(score.repeated),
+            "cost_shifts": rate_to_json(sum((rate for _, rate in score.cost_shifts), Rate(0, 0))),
         },
         "kinds": [
             {"kind": s.name, "expected": s.expected, "reported": rate_to_json(s.rows)} for s in score.kinds
         ],
+        "cost_shifts": _named(score.cost_shifts, "form"),
         "false_positive_kinds": dict(score.false_kinds),
         "precision_by_event_kind": _named(score.event_kinds, "kind"),
         "recall_by_size": _named(score.sizes, "size"),

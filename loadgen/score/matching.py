@@ -75,9 +75,17 @@ def tolerance_s(workload: Workload) -> float:
 
 
 def in_reach(truth: Sequence[TruthRow], workloads: Sequence[Workload]) -> tuple[TruthRow, ...]:
-    """Return the rows of such series as any of the workloads looks at: gCPU or service-level metrics."""
-    sources = {workload.series for workload in workloads}
-    return tuple(row for row in truth if ("gcpu" if row.gcpu else "service") in sources)
+    """Return the rows of such series as any of the workloads looks at: gCPU or service-level metrics.
+
+    Of the latter a row needs one that a workload's ``metrics`` let through, if it names any.
+    """
+    return tuple(row for row in truth if any(_reaches(workload, row) for workload in workloads))
+
+
+def _reaches(workload: Workload, row: TruthRow) -> bool:
+    if row.gcpu or workload.series == "gcpu":
+        return row.gcpu and workload.series == "gcpu"
+    return not row.series or any(workload.looks_at(name) for name in row.series)
 
 
 def match(truth: Sequence[TruthRow], events: Sequence[Event], tolerances: Tolerances) -> Matching:

@@ -34,6 +34,7 @@ class TruthRow:
     change: str | None  # the culprit's id
     changes: tuple[str, ...] = ()  # all that had a part in it, where there is no one culprit
     standard_error: float | None = None  # of ``delta`` over ten hours, from sampling alone
+    subkind: str = ""  # which form of its kind it is
 
     @property
     def gcpu(self) -> bool:

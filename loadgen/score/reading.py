@@ -117,6 +117,7 @@ def _truth_row(raw: Mapping[str, Any]) -> TruthRow:
     return TruthRow(
         id=fields.text(raw, "id"),
         kind=kind,
+        subkind=fields.text(raw, "subkind", ""),
         expected=expected,
         service=fields.text(raw, "service"),
         series=tuple(dict.fromkeys(series)),

@@ -68,6 +68,7 @@ class Score:
     false_positive_rate: Rate | None  # per scanned series; None without a funnel
     repeated: Rate  # of events
     kinds: tuple[Slice, ...]
+    cost_shifts: tuple[tuple[str, Rate], ...]  # of each form of cost shift, how many were told
     false_kinds: Mapping[str, int]  # false positives by the kind of row that explains them
     event_kinds: tuple[tuple[str, Rate], ...]  # precision by the event's kind
     sizes: tuple[tuple[str, Rate], ...]  # recall by the row's size
@@ -108,6 +109,7 @@ def score(
         false_positive_rate=Rate(min(len(false), funnel.series), funnel.series) if funnel else None,
         repeated=Rate(len(matching.having("repeated")), len(matching.judged)),
         kinds=_kinds(truth, told),
+        cost_shifts=_cost_shifts(truth, told),
         false_kinds=_false_kinds(false),
         event_kinds=_precision_by(matching.judged, _event_kind),
         sizes=_recall_by_size([row for row in expected if row.gcpu], told),
@@ -150,6 +152,12 @@ def _kinds(truth: Sequence[TruthRow], told: set[str]) -> tuple[Slice, ...]:
         rows = list(group)
         found.append(Slice(kind, not unexpected, Rate(sum(row.id in told for row in rows), len(rows))))
     return tuple(found)
+
+
+def _cost_shifts(truth: Sequence[TruthRow], told: set[str]) -> tuple[tuple[str, Rate], ...]:
+    ordered = sorted((row for row in truth if row.kind == "cost_shift"), key=lambda row: row.subkind)
+    forms = ((form, list(rows)) for form, rows in groupby(ordered, key=lambda row: row.subkind))
+    return tuple((form or "cost_shift", _recall_of(rows, told)) for form, rows in forms)
 
 
 def _false_kinds(false: Iterable[Judged]) -> dict[str, int]:

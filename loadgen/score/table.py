@@ -51,6 +51,8 @@ def _parts(score: Score) -> Iterator[RenderableType]:
         wanted = "yes" if one.expected else Text("no", style="dim")
         table.add_row(one.name, wanted, *_cells(one.rows))
     yield table
+    if score.cost_shifts:
+        yield _rates("Cost shifts that were told", score.cost_shifts)
     if score.false_kinds:
         table = _table("False positives: what happened instead", "kind", "events")
         for name, count in score.false_kinds.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,26 +84,82 @@ def run_backtest(
         ConfigError: a workload's setting that a stage refuses.
     """
     settings = settings or Settings()
+    detected = detect_scans(dataset, workloads, settings=settings, advance=advance, without=without)
+    return judge_scans(dataset, workloads, detected, settings=settings, without=without)
+
+
+def detect_scans(
+    dataset: Dataset,
+    workloads: Sequence[Workload],
+    *,
+    settings: Settings,
+    advance: Callable[[int], None] | None = None,
+    without: Without = NOTHING,
+) -> Iterator[list[bytes]]:
+    """Yield what the detect stage sends, one batch for each step of event time: the first half of a backtest.
+
+    Nothing that later stages do comes back to it, so what it found can be judged more than once.
+
+    Args and errors are those of ``run_backtest``; ``advance`` is called when a batch has been taken.
+    """
     plan = plan_scans(dataset, workloads, idle_s=settings.partition_idle_s)
-    flow = Flow(
+    flow = _flow(dataset, workloads, settings, ("detect",), without)
+    for watermark, due in plan.watermarks:
+        progress = Progress(dataset.service, "profiles", 0, watermark, plan.earliest)
+        flow.send("windows", [encode_progress(progress)])
+        yield [message.value for message in flow.topics["change-points"]]
+        flow.topics.clear()
+        if advance:
+            advance(due)
+
+
+def judge_scans(
+    dataset: Dataset,
+    workloads: Sequence[Workload],
+    detected: Iterable[Sequence[bytes]],
+    *,
+    settings: Settings,
+    without: Without = NOTHING,
+) -> Backtest:
+    """Run the stages after detect over what ``detect_scans`` found: the second half of a backtest.
+
+    Args:
+        dataset: As it was given to ``detect_scans``.
+        workloads: As they were given to ``detect_scans``.
+        detected: What that yielded.
+        settings: The stages' settings.
+        without: Steps to leave out; what detection lacked, and any step of the funnel.
+
+    Raises:
+        ConfigError: a workload's setting that a stage refuses.
+    """
+    later = tuple(name for name in STAGES if name not in ("aggregate", "detect"))
+    flow = _flow(dataset, workloads, settings, later, without)
+    scans: list[Scan] = []
+    events: list[dict[str, Any]] = []
+    for batch in detected:
+        flow.send("change-points", batch)
+        scans += flow.scans("unique")
+        events += flow.events()
+        flow.topics.clear()
+    return Backtest(tuple(scans), tuple(events))
+
+
+def _flow(
+    dataset: Dataset,
+    workloads: Sequence[Workload],
+    settings: Settings,
+    stages: Sequence[str],
+    without: Without,
+) -> Flow:
+    return Flow(
         ArrayStore(dataset),
         workloads,
         settings=settings,
         clock=lambda: dataset.end,  # stands still: no partition falls silent in the middle of a file
-        stages=[name for name in STAGES if name != "aggregate"],
+        stages=stages,
         without=without,
     )
-    scans: list[Scan] = []
-    events: list[dict[str, Any]] = []
-    for watermark, due in plan.watermarks:
-        progress = Progress(dataset.service, "profiles", 0, watermark, plan.earliest)
-        flow.send("windows", [encode_progress(progress)])
-        scans += flow.scans("unique")
-        events += flow.events()
-        flow.topics.clear()
-        if advance:
-            advance(due)
-    return Backtest(tuple(scans), tuple(events))
 
 
 def _source_spans(dataset: Dataset) -> list[tuple[float, float]]:

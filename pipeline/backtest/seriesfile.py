@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,10 @@ from pipeline.errors import ConfigError, InvalidMessage
 from pipeline.model import FloatArray, IntArray, MetricKind
 
 SUFFIXES = (".csv", ".parquet")
+_MISSING = ("", "nan", "null", "none", "na", "n/a")
+_YEAR = re.compile(r"[1-9]\d{3}(\.0*)?")
+_YEAR_1_S = -62_135_596_800.0
+_YEAR_10000_S = 253_402_300_800.0
 _KNOWN = ("service", "metric", "metric_kind", "timestamp", "value", "samples", "total")
 
 
@@ -30,8 +35,17 @@ class Series:
     kind: MetricKind
     metric: str
     timestamps: FloatArray | None  # (points,) epoch seconds; None where the file has none
-    values: FloatArray  # (points,) values, or samples where there are totals
+    values: FloatArray  # (points,) values, NaN where one is missing; or samples where there are totals
     totals: FloatArray | None  # (points,)
+
+    @property
+    def levels(self) -> FloatArray:
+        """(points,) values, or shares where there are totals; NaN where nothing is known."""
+        if self.totals is None:
+            return self.values
+        known = self.totals > 0
+        found: FloatArray = np.divide(self.values, self.totals, out=np.full(len(known), np.nan), where=known)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +56,7 @@ class _Table:
     cells: dict[str, Sequence[str] | FloatArray]
     lines: Sequence[int]  # (rows,)
     unit: str  # what ``lines`` counts: line or row
+    plain: bool  # any time since the year 1, and values may be missing
 
     def refuse(self, row: int, column: str, what: str) -> NoReturn:
         """Raise a ConfigError about one cell."""
@@ -57,14 +72,18 @@ def read_series(path: Path, *, plain: bool = False) -> tuple[Series, ...]:
     Args:
         path: With the columns ``service, metric, timestamp`` (ISO 8601 or epoch seconds), and either
             ``value`` or ``samples, total``; ``metric_kind`` may say what kind of gCPU series it is.
-        plain: Whether ``timestamp, value`` or a single column is enough.
+        plain: Whether ``timestamp, value`` or a single column is enough. Then a value may be missing (empty,
+            ``NaN``, ``null``, ``NA``; in a single column also a blank line), and ``timestamp`` may be any ISO
+            8601 date, a month or a year; whole numbers of four digits throughout are years.
 
     Raises:
         ConfigError: the file, line and column that is wrong.
     """
     if path.suffix.lower() not in SUFFIXES:
         raise ConfigError(f"{path}: unknown kind of file {path.suffix!r}; should be {' or '.join(SUFFIXES)}")
-    table = _read_csv(path, plain) if path.suffix.lower() == ".csv" else _parquet_table(read_parquet(path))
+    table = (
+        _read_csv(path, plain) if path.suffix.lower() == ".csv" else _parquet_table(read_parquet(path), plain)
+    )
     if not table.lines:
         raise ConfigError(f"{path}: holds no point")
     _check_columns(table, plain)
@@ -85,18 +104,19 @@ def _read_csv(path: Path, plain: bool) -> _Table:
         line = text[: text.index("\0")].count("\n") + 1
         raise ConfigError(f"{path}:{line}: not UTF-8 text: holds a NUL character")
     reader = csv.reader(io.StringIO(text, newline=""), skipinitialspace=True, strict=True)
-    rows, lines = [], []
+    rows: list[list[str]] = []
+    lines: list[int] = []
     try:
         for row in reader:
-            if row:
-                rows.append(row)
+            if row or (plain and rows and len(rows[0]) == 1):  # a blank line in a single column is a point
+                rows.append(row or [""])
                 lines.append(reader.line_num)
     except csv.Error as error:
         raise ConfigError(f"{path}:{reader.line_num}: {error}") from None
     if not rows:
         raise ConfigError(f"{path}: empty")
     header = [name.strip().lower() for name in rows[0]]
-    if plain and len(header) == 1 and _is_number(header[0]):
+    if plain and len(header) == 1 and (_is_number(header[0]) or header[0] in _MISSING):
         header, rows, lines = ["value"], [["value"], *rows], [0, *lines]
     elif plain and len(header) == 1:
         header = ["value"]
@@ -106,24 +126,25 @@ def _read_csv(path: Path, plain: bool) -> _Table:
     if again := [name for name, group in itertools.groupby(sorted(header)) if len(list(group)) > 1]:
         raise ConfigError(f"{path}:1: {again[0]}: column stands twice")
     columns = list(zip(*rows[1:], strict=True)) or [()] * len(header)
-    return _Table(path, dict(zip(header, columns, strict=True)), lines[1:], "line")
+    return _Table(path, dict(zip(header, columns, strict=True)), lines[1:], "line", plain)
 
 
-def _parquet_table(columns: Columns) -> _Table:
+def _parquet_table(columns: Columns, plain: bool) -> _Table:
     cells: dict[str, Sequence[str] | FloatArray] = {}
     names = [name for name in columns.names if name in _KNOWN] or columns.names[:1]
     for name in names:
-        moments = columns.moments(name)
-        if moments is not None:
-            cells[name] = moments
-        elif columns.is_text(name):
+        if columns.is_text(name):
             texts = columns.texts(name)
             cells[name] = [texts.values[code] for code in texts.codes.tolist()]
+        elif plain and (name == "value" or name not in _KNOWN):
+            cells[name] = columns.numbers_or_nan(name)
+        elif (moments := columns.moments(name)) is not None:
+            cells[name] = moments
         else:
             cells[name] = columns.numbers(name)
     if len(columns.names) == 1 and names[0] not in _KNOWN:
         cells = {"value": cells[names[0]]}
-    return _Table(columns.path, cells, range(1, columns.table.num_rows + 1), "row")
+    return _Table(columns.path, cells, range(1, columns.table.num_rows + 1), "row", plain)
 
 
 def _check_columns(table: _Table, plain: bool) -> None:
@@ -154,7 +175,7 @@ def _split(table: _Table) -> tuple[Series, ...]:
     place = {key: number for number, key in enumerate(series)}
     row_of: IntArray = np.array([place[key] for key in keys], dtype=np.int64)
     times = _moments(table) if "timestamp" in table.cells else None
-    values = _numbers(table, "samples" if counts else "value")
+    values = _numbers(table, "samples" if counts else "value", missing=table.plain and not counts)
     totals = _numbers(table, "total") if counts else None
     if totals is not None:
         _check_counts(table, values, totals)
@@ -197,37 +218,55 @@ def _kinds(table: _Table, default: MetricKind, rows: int) -> list[MetricKind]:
     return kinds  # type: ignore[return-value]  # the literal's values, just checked
 
 
-def _numbers(table: _Table, column: str) -> FloatArray:
+def _numbers(table: _Table, column: str, *, missing: bool = False) -> FloatArray:
     cells = table.cells[column]
+    if missing and not isinstance(cells, np.ndarray):
+        cells = ["nan" if str(cell).strip().lower() in _MISSING else cell for cell in cells]
     try:
         values = np.array(cells, dtype=np.float64)
     except ValueError:
         row = next(row for row, cell in enumerate(cells) if not _is_number(str(cell)))
         text = str(cells[row]).strip()
         table.refuse(row, column, f"not a number: {text[:40]!r}" if text else "missing")
-    if not np.isfinite(values).all():
-        row = int(np.flatnonzero(~np.isfinite(values))[0])
+    wrong = ~np.isfinite(values) & ~(missing & np.isnan(values))
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
         table.refuse(row, column, f"should be finite, not {values[row]}")
     return values
 
 
 def _moments(table: _Table) -> FloatArray:
     cells = table.cells["timestamp"]
+    years = table.plain and _hold_years(cells)
     try:
+        if years:
+            raise ValueError
         times = np.array(cells, dtype=np.float64)
     except ValueError:
-        times = np.array([_moment(table, row, str(cell)) for row, cell in enumerate(cells)])
-    outside = ~((times >= EARLIEST_S) & (times < LATEST_S))
+        times = np.array([_moment(table, row, str(cell), years) for row, cell in enumerate(cells)])
+    earliest, latest = (_YEAR_1_S, _YEAR_10000_S) if table.plain else (EARLIEST_S, LATEST_S)
+    outside = ~((times >= earliest) & (times < latest))
     if outside.any():
         row = int(np.flatnonzero(outside)[0])
-        table.refuse(row, "timestamp", f"{cells[row]} is no time between 2000 and 2100 in epoch seconds")
+        span = "the years 1 and 9999" if table.plain else "2000 and 2100"
+        table.refuse(row, "timestamp", f"{cells[row]} is no time between {span} in epoch seconds")
     return times
 
 
-def _moment(table: _Table, row: int, text: str) -> float:
+def _hold_years(cells: Sequence[str] | FloatArray) -> bool:
+    """Tell whether all numbers are years: as epoch seconds they would lie in the first hours of 1970."""
+    texts = (str(cell).strip() for cell in cells)
+    return all(_YEAR.fullmatch(text) for text in texts if _is_number(text))
+
+
+def _moment(table: _Table, row: int, text: str, years: bool) -> float:
     text = text.strip()
-    if _is_number(text):
+    if years and _is_number(text):
+        text = text[:4]
+    elif _is_number(text):
         return float(text)
+    if table.plain and re.fullmatch(r"\d{4}(-\d\d)?", text):
+        text += "-01-01" if len(text) == 4 else "-01"
     try:
         return from_iso(text)
     except InvalidMessage as error:

@@ -58,6 +58,11 @@ class Columns:
             self.refuse(int(np.flatnonzero(~np.isfinite(values))[0]), name, "should be a finite number")
         return values
 
+    def numbers_or_nan(self, name: str) -> FloatArray:
+        """Return a column of numbers, with NaN where it holds none."""
+        values: FloatArray = self._cast(name, self._column(name, nulls=True), pa.float64()).to_numpy()
+        return values
+
     def flags(self, name: str) -> NDArray[np.bool_]:
         """Return a column of true and false."""
         flags: NDArray[np.bool_] = self._cast(name, self._column(name), pa.bool_()).to_numpy()
@@ -69,8 +74,10 @@ class Columns:
         return [tuple(values) for values in column.to_pylist()]
 
     def moments(self, name: str) -> FloatArray | None:
-        """Return a column of type timestamp as epoch seconds (UTC); None if it is of another type."""
+        """Return a column of timestamps or dates as epoch seconds (UTC); None if it is of another type."""
         column = self._column(name)
+        if pa.types.is_date(column.type):
+            column = column.cast(pa.timestamp("ms"))
         if not pa.types.is_timestamp(column.type):
             return None
         whole = column.cast(pa.timestamp("us", tz=column.type.tz)).cast(pa.int64()).to_numpy()
@@ -79,7 +86,7 @@ class Columns:
 
     def is_text(self, name: str) -> bool:
         """Tell whether a column holds texts."""
-        kind = self._column(name).type
+        kind = self._column(name, nulls=True).type
         return bool(
             pa.types.is_dictionary(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)
         )
@@ -88,11 +95,11 @@ class Columns:
         """Raise a ConfigError about one value; rows count from 1."""
         raise ConfigError(f"{self.path}: row {row + 1}: {name}: {what}")
 
-    def _column(self, name: str) -> Any:
+    def _column(self, name: str, *, nulls: bool = False) -> Any:
         if name not in self.table.column_names:
             raise ConfigError(f"{self.path}: no column {name!r}; it has {', '.join(self.names)}")
         column = self.table.column(name)
-        if column.null_count:
+        if column.null_count and not nulls:
             self.refuse(column.is_null().to_pylist().index(True), name, "missing")
         return column
 

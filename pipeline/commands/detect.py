@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 import orjson
 from rich.console import Console
 from rich.table import Table
@@ -22,12 +21,13 @@ from pipeline.detect.segment import segment
 def detect(file: Path, as_json: bool) -> None:
     """Find every change point of each series in FILE, up and down, looking back over all of it.
 
-    FILE is CSV or Parquet with the columns service, metric, timestamp (ISO 8601 or epoch seconds) and
+    FILE is CSV or Parquet with the columns service, metric, timestamp (ISO 8601, epoch seconds or years) and
     either value or samples and total; or with just timestamp, value; or with a single column. There is
     nothing to set: single outliers are passed over, and noise that follows itself is taken into account.
+    A value may be missing: empty, NaN, null or NA.
 
-    index counts from 0 in the order of time, and is the first point of the new regime; before and after
-    are the levels on both sides up to the next change points.
+    index counts from 0 in the order of time, missing points included, and is the first point of the new
+    regime; before and after are the levels on both sides up to the next change points.
     """
     every = read_series(file, plain=True)
     several = len({one.service for one in every}) > 1
@@ -40,27 +40,17 @@ def detect(file: Path, as_json: bool) -> None:
 
 
 def _look(one: Series, several: bool) -> dict[str, Any]:
-    values = one.values
-    if one.totals is not None:  # a point without any sample says nothing
-        known = one.totals > 0
-        values = np.divide(one.values, one.totals, out=np.zeros(len(known)), where=known)
-        places = np.flatnonzero(known)
-        values = values[places]
-    else:
-        places = np.arange(len(values))
     return {
         "series": f"{one.service}/{one.metric}" if several else one.metric,
         "change_points": [
             {
-                "index": int(places[shift.index]),
-                "timestamp": None
-                if one.timestamps is None
-                else to_iso(float(one.timestamps[places[shift.index]])),
+                "index": shift.index,
+                "timestamp": None if one.timestamps is None else to_iso(float(one.timestamps[shift.index])),
                 "before": shift.before,
                 "after": shift.after,
                 "p_value": shift.p_value,
             }
-            for shift in segment(values)
+            for shift in segment(one.levels)
         ],
     }
 

@@ -21,10 +21,23 @@ Example:
 """
 
 
+def _names(_context: click.Context, _parameter: click.Parameter, readers: tuple[str, ...]) -> tuple[str, ...]:
+    for reader in readers:
+        if not all(part.isidentifier() for part in reader.split(".")):
+            raise click.BadParameter(f"{reader!r} should be a name such as conf.get")
+    return readers
+
+
 @click.command(epilog=_EXAMPLE)
 @click.argument("source", metavar="SOURCE_DIR", type=click.Path(path_type=Path, file_okay=False, exists=True))
 @click.option(
-    "--reader", "readers", multiple=True, required=True, metavar="NAME", help="A function that reads a gate."
+    "--reader",
+    "readers",
+    multiple=True,
+    required=True,
+    metavar="NAME",
+    callback=_names,
+    help="A function that reads a gate.",
 )
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="Mapping to write."
@@ -34,8 +47,8 @@ def gates(source: Path, readers: tuple[str, ...], out: Path) -> None:
 
     SOURCE_DIR is where imports start: SOURCE_DIR/shop/cart.py is the module shop.cart. A reader is a function
     whose first argument is the gate's name; it is looked for with whatever stands before it, so that
-    conf.get also finds self.conf.get. Functions that return what a reader returned are looked through, one
-    layer deep. Files that cannot be read are named on stderr and left out.
+    conf.get also finds self.conf.get. Functions that return what a reader returned, or a constant that it
+    chooses, are looked through, one layer deep. Files that cannot be read are named on stderr and left out.
     """
     functions: list[Function] = []
     files = skipped = 0

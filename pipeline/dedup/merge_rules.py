@@ -9,7 +9,7 @@ from typing import Literal
 Between = Literal["any", "gcpu", "service", "mixed"]
 """Which pairs a rule is for: any, both gCPU, both service-level metrics, or one of each."""
 
-Feature = Literal["cause", "caller", "release", "correlation", "metric_id"]
+Feature = Literal["cause", "caller", "release", "stacks", "correlation", "metric_id"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,7 @@ DEFAULT_RULES = (
     MergeRule({"cause": 0.7}, between="gcpu"),
     MergeRule({"caller": 0.7}, between="gcpu"),
     MergeRule({"release": 0.99}, between="gcpu"),
+    MergeRule({"stacks": 0.7}, between="gcpu"),
     MergeRule({"correlation": 0.9}, between="service"),
 )
 """One of them is enough. Most of a rise is 0.7 of it, since what is found of it is an estimate.
@@ -38,6 +39,6 @@ class PairwiseConfig:
     """Settings of the merging."""
 
     rules: tuple[MergeRule, ...] = DEFAULT_RULES
-    stacks: float = 0.7  # share of a rise from a group's stacks that makes it part of the group
+    most: float = 0.7  # share of a rise that is most of it
     rare: float = 0.05  # gCPU below which a common caller is no chance
     usual: float = 0.01  # share of changes that go along with a regression without having to do with another

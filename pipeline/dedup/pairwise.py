@@ -10,11 +10,13 @@ Each feature is a similarity of two regressions, at most 1:
   much of the rise counts as all that it calls rose alike.
 - ``release``: how improbable it is that so many of the changes deployed at one moment go along with a
   regression, where a change of that moment modified either: 1 less the chance.
+- ``stacks``: stack-trace overlap. As the only feature of a rule, the share of a rise from the union of a
+  group's stacks; beside others, the share of both rises from stacks that hold both.
 - ``correlation``: Pearson's coefficient of the series, the worse direction taken for up.
 - ``metric_id``: cosine of the metric ids' TF-IDF vectors of 2- and 3-grams.
 
-What two regressions are alike in joins them, by rules that users may write. A regression of which nothing
-is linked joins the group whose union of stacks explains most of its rise (stack-trace overlap, ``stacks``).
+What two regressions are alike in joins them, by rules that users may write. Where a rule asks for the overlap
+with a group alone, a regression of which nothing is linked joins the group with the largest.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from scipy import stats
 
 from pipeline.dedup.below import lay_out, measure_rises, sum_sets_below
 from pipeline.dedup.explained import alike_shares, explained_shares
-from pipeline.dedup.merge_rules import Between, Feature, PairwiseConfig
+from pipeline.dedup.merge_rules import Between, Feature, MergeRule, PairwiseConfig
 from pipeline.gcpu.labels import element, series_of
 from pipeline.gcpu.stacks import Series, membership, share_changes
 from pipeline.model import BoolArray, FloatArray, IntArray, StackMatrix
@@ -120,10 +122,10 @@ def causes_of(
         names, rise = rises.through(place)
         asked = is_subroutine[names] | (names == row)
         span = slice(modified.indptr[place], modified.indptr[place + 1])
-        subroutines = _most_of(frames.names, names[asked], rise[asked], size, config.stacks)
+        subroutines = _most_of(frames.names, names[asked], rise[asked], size, config.most)
         if size:
             subroutines[frames.names[row]] = 1.0
-        by_change = _most_of(ids, modified.indices[span], modified.data[span], size, config.stacks)
+        by_change = _most_of(ids, modified.indices[span], modified.data[span], size, config.most)
         found.append(Causes(subroutines, by_change))
     return found
 
@@ -155,6 +157,22 @@ def cause_similarities(
         _common([cause.subroutines for cause in causes]), _common([cause.changes for cause in causes])
     )
     return {"cause": common, "caller": np.maximum(callers, callers.T)}
+
+
+def stack_overlaps(holds: BoolArray, change: FloatArray) -> FloatArray:
+    """Return the share of both rises from stacks that hold both, of the smaller such share: (n, n).
+
+    Args:
+        holds: (n, stacks) which stacks hold which series.
+        change: (stacks,) by how much each stack's share grew.
+    """
+    shares = np.clip(explained_shares(holds, change), 0.0, 1.0)
+    return np.asarray(np.minimum(shares, shares.T), dtype=np.float64)
+
+
+def is_of_a_group(rule: MergeRule) -> bool:
+    """Tell whether a rule asks for the overlap of stacks alone, which is that with a group."""
+    return tuple(rule.bounds) == ("stacks",) and rule.between in ("any", "gcpu")
 
 
 def release_similarities(
@@ -262,6 +280,8 @@ def _links(found: Likeness, config: PairwiseConfig) -> Iterable[tuple[float, Lin
     total = np.broadcast_to(total, together.shape)
     seen = np.zeros_like(together)
     for rule in config.rules:
+        if is_of_a_group(rule):
+            continue
         fits = together & _between(rule.between, found.gcpu) & ~seen
         for feature, bound in rule.bounds.items():
             known = found.features.get(feature)
@@ -281,10 +301,13 @@ def _between(between: Between, gcpu: BoolArray) -> BoolArray:
 
 
 def _absorb(found: Likeness, parts: _Parts, links: dict[int, Link], config: PairwiseConfig) -> None:
-    """Let what stands alone join the group whose stacks explain most of its rise, rare ones first.
+    """Let what stands alone join the group whose stacks explain its rise, if a rule says so, rare ones first.
 
     So a caller joins what it calls; that one in turn is too small a part of its caller to draw others in.
     """
+    bound = min((rule.bounds["stacks"] for rule in config.rules if is_of_a_group(rule)), default=None)
+    if bound is None:
+        return
     weighted = found.holds * found.change
     own = weighted.sum(axis=1)
     size = np.abs(own)
@@ -305,8 +328,8 @@ def _absorb(found: Likeness, parts: _Parts, links: dict[int, Link], config: Pair
         unions = np.logical_or.reduceat(found.holds[np.ix_(members, stacks)], starts, axis=0)
         shares = unions @ found.change[stacks] / own[one]
         best = int(shares.argmax())
-        if shares[best] >= config.stacks and parts.join(one, int(members[starts[best]])):
-            links[one] = Link("stacks", min(float(shares[best]), 1.0), config.stacks)
+        if shares[best] >= bound and parts.join(one, int(members[starts[best]])):
+            links[one] = Link("stacks", min(float(shares[best]), 1.0), bound)
             roots = parts.roots()
 
 

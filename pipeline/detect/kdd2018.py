@@ -90,6 +90,9 @@ INSTAGRAM = Kdd2018Config(
 )
 """KDD 2018 §2.4.3: as Core Data Demand, without the logarithm and over three days."""
 
+TEAMS = {"efficiency_infra": EFFICIENCY_INFRA, "core_data": CORE_DATA, "instagram": INSTAGRAM}
+"""By the names that workloads give them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cusum:

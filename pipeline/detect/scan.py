@@ -16,7 +16,6 @@ import numpy as np
 
 from pipeline.detect.change_point import (
     Family,
-    Sums,
     both_sides,
     log_odds_span,
     p_values,
@@ -28,7 +27,7 @@ from pipeline.detect.common_noise import CommonNoiseConfig, moderated
 from pipeline.detect.cycle import DAY_S
 from pipeline.detect.noise import unit_variance
 from pipeline.detect.normalise import NormaliseConfig, Normalised, normalise
-from pipeline.detect.week import roots_against_week
+from pipeline.detect.week import SAME_DAYS, beyond_last_week
 from pipeline.model import BoolArray, Candidate, CommonNoise, Direction, FloatArray, IntArray, SeriesMatrix
 
 _MOST_CUTS = 8
@@ -45,6 +44,7 @@ class Windows:
     analysis: int  # the historical window ends, the analysis window begins
     extended: int  # the analysis window ends, the extended window begins; equals ``end`` without one
     end: int
+    history: int = 0  # the historical window begins: what lies before is there to be compared with last week
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,8 @@ def _find(matrix: SeriesMatrix, windows: Windows, sign: float, config: ScanConfi
     search = _Search(series, matrix.noise, matrix.resolution_s, windows, config)
     every = np.arange(len(matrix.names))
     screened = search.best(every, search.start, windows.end, windows.analysis, windows.extended - 1)
-    known = (series.exposure[:, : windows.analysis] > 0).mean(axis=1) >= config.min_history
+    past = series.exposure[:, windows.history : windows.analysis]
+    known = (past > 0).mean(axis=1) >= config.min_history
     promising = (screened.p_value < config.significance) & (sign * screened.root > 0)
     promising = known & (promising | search.is_disturbed(screened))
     candidates = []
@@ -168,15 +169,16 @@ class _Search:
         windows: Windows,
         config: ScanConfig,
     ) -> None:
-        self._series = series
+        self._series = self._week_ago = series
         self._noise = noise
         self._family: Family = series.family if config.count_likelihood else "values"
         self._windows = windows
         self._config = config
-        self._week = round(7 * DAY_S / resolution_s)
-        self._day = round(DAY_S / resolution_s)
+        self._day = DAY_S / resolution_s
         # A history of less than a week knows no weekends, and is not asked about them.
-        self._weekly = config.week_before and self._day > 1 and self._week <= windows.analysis
+        self._weekly = (
+            config.week_before and round(self._day) > 1 and round(7 * self._day) <= windows.analysis
+        )
         self.start = baseline_start(windows, resolution_s, config)
 
     def is_disturbed(self, found: _Found) -> BoolArray:
@@ -258,19 +260,16 @@ class _Search:
 
     def _hiding(self, row: int, hidden: BoolArray) -> _Search:
         """Return a search of one row that takes the hidden ones of its first windows for no data."""
-        series, rows = self._series, slice(row, row + 1)
-        shown = np.ones(series.exposure.shape[1])
+        shown = np.ones(self._series.exposure.shape[1])
         shown[self.start : self.start + len(hidden)] = ~hidden
         search = copy(self)
-        search._series = replace(
-            series,
-            observed=series.observed[rows] * shown,
-            exposure=series.exposure[rows] * shown,
-            variance=series.variance[rows],
-            freedom=series.freedom[rows],
-            centre=series.centre[rows],
-            scale=series.scale[rows],
-        )
+        search._series = search._week_ago = _shown(self._series, row, shown)
+        last_week = self.start - round(7 * self._day)
+        if self._windows.analysis - self.start > SAME_DAYS * self._day and last_week >= 0:
+            # What such a baseline leaves out, last week's leaves out of the same hours.
+            shown = np.ones(len(shown))
+            shown[last_week : last_week + len(hidden)] = ~hidden
+            search._week_ago = _shown(self._series, row, shown)
         return search
 
     def _judged(self, found: _Found, likely: _Found, row: int, low: int, high: int) -> _Found:
@@ -337,7 +336,16 @@ class _Search:
         plain = split_sums(observed[:, low:high], exposure[:, low:high], first=first - low, last=last - low)
         allowed = self._allowed(exposure[:, low:high] > 0, first - low, last - low)
         if self._weekly and weekly:
-            roots, sums = self._against_week(plain, observed, exposure, deviation, (low, high, first, last))
+            roots, sums = beyond_last_week(
+                plain,
+                (observed, exposure),
+                (self._week_ago.observed[rows], self._week_ago.exposure[rows]),
+                deviation,
+                self._family,
+                places=(low, high, first, last),
+                day=self._day,
+                doubt=self._config.week_doubt,
+            )
         else:
             roots, sums = signed_roots(plain, self._family) / deviation, plain
         roots = np.where(allowed, roots, 0.0)
@@ -350,38 +358,23 @@ class _Search:
         change = (ratio(sums.right, sums.right_exposure) - ratio(sums.left, sums.left_exposure))[place]
         return _Found(split + first, roots[place], span, splits, p_value, before, before + scale * change)
 
-    def _against_week(
-        self,
-        plain: Sums,
-        observed: FloatArray,
-        exposure: FloatArray,
-        deviation: FloatArray,
-        places: tuple[int, int, int, int],
-    ) -> tuple[FloatArray, Sums]:
-        low, high, first, last = (max(place - self._week, 0) for place in places)
-        past = slice(min(low, first), high)
-        at = {"first": first - past.start, "last": last - past.start}
-        week_ago = split_sums(observed[:, past], exposure[:, past], **at)
-        known = (exposure[:, past] > 0).astype(np.float64)
-        now = slice(past.start + self._week, high + self._week)
-        again = plain if known.all() else split_sums(observed[:, now] * known, exposure[:, now] * known, **at)
-        left, right = both_sides(known, **at)
-        half = right >= (high - last) / 2
-        return roots_against_week(
-            plain,
-            week_ago,
-            again,
-            deviation,
-            self._family,
-            whole=half & (left >= self._day / 2),
-            half=half,
-            older=left >= self._day / 2,
-            doubt=self._config.week_doubt,
-        )
-
     def _allowed(self, known: BoolArray, first: int, last: int) -> BoolArray:
         left, right = both_sides(known.astype(np.float64), first, last)
         return np.asarray(np.minimum(left, right) >= self._config.min_points)
+
+
+def _shown(series: Normalised, row: int, shown: FloatArray) -> Normalised:
+    """Return one row, with no data where ``shown`` is 0."""
+    one = slice(row, row + 1)
+    return replace(
+        series,
+        observed=series.observed[one] * shown,
+        exposure=series.exposure[one] * shown,
+        variance=series.variance[one],
+        freedom=series.freedom[one],
+        centre=series.centre[one],
+        scale=series.scale[one],
+    )
 
 
 def baseline_start(windows: Windows, resolution_s: float, config: ScanConfig) -> int:

@@ -23,6 +23,7 @@ import numpy as np
 from scipy import stats
 
 from pipeline.detect.segmentation.lengths import describe, fit_segments, running_sums
+from pipeline.detect.segmentation.scales import Scale, scales
 from pipeline.detect.segmentation.search import Explanation, Rules, explain
 from pipeline.detect.segmentation.season import find_seasons
 from pipeline.detect.segmentation.transients import replace_transients
@@ -38,9 +39,13 @@ class SegmentConfig:
 
     min_points: int = 4  # of a segment: fewer may be outliers
     shortest: float = 0.5  # times the root of the number of points: what is shorter is a transient
-    # Times log(points), of a change: one for its place, one because changes are rare. Few points take more,
-    # as in the corrected Akaike criterion (Hurvich and Tsai 1989): they fit their own noise.
-    price: float = 2.0
+    # Times log(points), of changes: one for a place, one because changes are rare, less what k! orders of the
+    # same places save; a quarter stands for it, from the second change on. Few points take more, as in the
+    # corrected Akaike criterion (Hurvich and Tsai 1989): they fit their own noise.
+    price: float = 1.75
+    first: float = 0.25  # that the first takes beyond it
+    slopes: float = 2.0  # times log(points), once, of segments that are no levels: as rare as changes
+    logarithm: float = 0.5  # times log(points), of the logarithmic scale
     outlier: float = 3.0  # standard deviations around the running median
     correlations: tuple[float, ...] = (0.0, 0.15, 0.3, 0.45, 0.6, 0.72, 0.82, 0.9, 0.95, 0.98)  # of the noise
     finest: float = 0.001  # of the range: smaller noise is not told from none
@@ -65,30 +70,30 @@ def segment(values: FloatArray, *, config: SegmentConfig | None = None) -> tuple
     """Find every change of a series, up or down, in order.
 
     Args:
-        values: (points,) finite, equally spaced or nearly so.
+        values: (points,) finite, or NaN where one is missing; equally spaced or nearly so. What is missing
+            has no weight, but its time: slopes and seasons go on through it, and it counts in ``index``.
         config: Settings.
     """
     config = config or SegmentConfig()
+    known = np.flatnonzero(~np.isnan(values))
+    time, total, values = known / len(values) - 0.5, len(values), values[known]
     points = len(values)
     shortest = max(config.min_points, int(np.ceil(config.shortest * np.sqrt(points))))
-    size = float(np.abs(values).max(initial=0.0))
-    if points < 2 * shortest or not 0 < size < np.inf:
+    if points < 2 * shortest:
         return ()
-    scaled = values / size  # so that neither a difference nor a square overflows
-    middle, spread = float(np.median(scaled)), float(np.ptp(scaled))
-    if spread <= 8 * np.finfo(float).eps:
-        return ()  # what differs is the arithmetic's rounding
-    scaled = (scaled - middle) / spread
-    clean, odd, found = _shortest(scaled, shortest, config)
-    bounds = found.bounds
-    levels = [
-        (middle + spread * float(clean[a:b].mean())) * size for a, b in zip(bounds, bounds[1:], strict=False)
+    described = [
+        _shortest(scale, scale.apply(values), known, total, shortest, config)
+        for scale in scales(values, time, longest=shortest - 1, bound=config.outlier)
     ]
+    if not described:
+        return ()
+    best = min(described, key=lambda one: one.nats)
+    bounds = best.found.bounds
+    levels = [best.scale.level(best.clean[a:b]) for a, b in zip(bounds, bounds[1:], strict=False)]
+    p_values = _p_values(best.clean, time, best.found, shortest)
     return tuple(
-        LevelShift(_first_lasting(values, odd, index, before, after), before, after, p_value)
-        for index, before, after, p_value in zip(
-            bounds[1:-1], levels, levels[1:], _p_values(clean, found, shortest), strict=False
-        )
+        LevelShift(int(known[_first_lasting(values, best.odd, index, before, after)]), before, after, p_value)
+        for index, before, after, p_value in zip(bounds[1:-1], levels, levels[1:], p_values, strict=False)
     )
 
 
@@ -104,30 +109,55 @@ def _first_lasting(values: FloatArray, odd: BoolArray, index: int, before: float
     return index + length if length > 1 and strays.all() else index
 
 
+@dataclass(frozen=True, slots=True)
+class _Described:
+    """A series on one scale, without transients and season, and its shortest description."""
+
+    nats: float
+    scale: Scale
+    clean: FloatArray  # (points,)
+    odd: BoolArray  # (points,) transients
+    found: Explanation
+
+
 def _shortest(
-    values: FloatArray, shortest: int, config: SegmentConfig
-) -> tuple[FloatArray, BoolArray, Explanation]:
-    """Return the series without transients and season, its odd points, and its shortest description."""
+    scale: Scale, values: FloatArray, known: IntArray, total: int, shortest: int, config: SegmentConfig
+) -> _Described:
+    """Return the shortest description on one scale, with a season or without.
+
+    Args:
+        scale: Where they lie.
+        values: (points,) the known ones, scaled.
+        known: (points,) where they lie among all.
+        total: Points with the missing ones, over which a line is drawn for the season's phase.
+        shortest: Points of a segment.
+        config: Settings.
+    """
     points = len(values)
-    best: tuple[float, FloatArray, BoolArray, Explanation] | None = None
-    seasons = [(season.component, season.nats) for season in find_seasons(values, bound=config.outlier)]
+    time = known / total - 0.5
+    whole = np.interp(np.arange(total), known, values)
+    seasons = [(season.component[known], season.nats) for season in find_seasons(whole, bound=config.outlier)]
+    few = points / (points - _PARAMETERS - 1)
+    described = []
     for component, nats in [(np.zeros(points), 0.0), *seasons]:
         left = values - component
-        clean, odd = replace_transients(left, longest=shortest - 1, bound=config.outlier)
+        clean, odd = replace_transients(left, time, longest=shortest - 1, bound=config.outlier)
         rules = Rules(
             shortest=shortest,
-            price=config.price * np.log(points) * points / (points - _PARAMETERS - 1),
+            price=config.price * np.log(points) * few,
+            first=config.first * np.log(points) * few,
+            slopes=config.slopes * np.log(points),
             least_variance=_least_variance(values, clean, config),
             correlations=config.correlations,
             grid=config.grid,
             peaks=config.grid // 2,
         )
-        found = explain(clean, rules)
-        nats += found.nats + 1.5 * odd * np.log(points)  # place and size of each odd point
-        if best is None or nats < best[0]:
-            best = nats, clean, clean != left, found
-    assert best is not None
-    return best[1:]
+        found = explain(clean, time, rules)
+        nats += found.nats + scale.nats(clean + component)
+        nats += 1.5 * odd * np.log(points)  # place and size of each odd point
+        nats += config.logarithm * np.log(points) * scale.logarithmic
+        described.append(_Described(nats, scale, clean, clean != left, found))
+    return min(described, key=lambda one: one.nats)
 
 
 def _least_variance(values: FloatArray, clean: FloatArray, config: SegmentConfig) -> float:
@@ -142,18 +172,18 @@ def _least_variance(values: FloatArray, clean: FloatArray, config: SegmentConfig
     return max(seen**2, rounding, 1e-12)
 
 
-def _p_values(values: FloatArray, found: Explanation, shortest: int) -> list[float]:
+def _p_values(values: FloatArray, time: FloatArray, found: Explanation, shortest: int) -> list[float]:
     """Return how often one shape through both segments would leave so much more than one in each.
 
     The search for the place is accounted for (Šidák).
     """
     bounds = np.array(found.bounds)
-    sums = running_sums(values)
+    sums = running_sums(values, time)
     correlation, variance = np.array([found.correlation]), np.array([found.variance])
 
     def shapes(first: IntArray, end: IntArray) -> tuple[FloatArray, IntArray]:
         fits = fit_segments(sums, first, end, correlation)
-        lengths = describe(fits, end - first, correlation, variance)
+        lengths = describe(fits, end - first, correlation, variance, flat=found.flat)
         return lengths.squares[0], lengths.parameters[0]
 
     squares, parameters = shapes(bounds[:-1], bounds[1:])

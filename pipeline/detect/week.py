@@ -8,10 +8,60 @@ the first weekend looks like a change of everything.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
-from pipeline.detect.change_point import Family, Sums, ratio, signed_roots
+from pipeline.detect.change_point import Family, Sums, both_sides, ratio, signed_roots, split_sums
 from pipeline.model import BoolArray, FloatArray
+
+SAME_DAYS = 2.0
+"""A baseline of more days than these may hold a weekend of which a part of it holds none."""
+
+
+def beyond_last_week(
+    plain: Sums,
+    series: tuple[FloatArray, FloatArray],
+    earlier: tuple[FloatArray, FloatArray],
+    deviation: FloatArray,
+    family: Family,
+    *,
+    places: tuple[int, int, int, int],
+    day: float,
+    doubt: float,
+) -> tuple[FloatArray, Sums]:
+    """Return the roots of splits beyond what the same splits show a week earlier, and whose change that is.
+
+    Args:
+        plain: What lies on both sides of the splits, (series, splits).
+        series: What is observed and its exposure, 0 where there is no data: (series, windows) each.
+        earlier: The same, of which last week is read.
+        deviation: (series, 1) of noise.
+        family: What is observed.
+        places: Of the windows that are compared the first and the end, of the splits the first and the last.
+        day: Windows of a day.
+        doubt: See roots_against_week.
+    """
+    week = round(7 * day)
+    low, high, first, last = (max(place - week, 0) for place in places)
+    past = slice(min(low, first), high)
+    at = {"first": first - past.start, "last": last - past.start}
+    week_ago = split_sums(earlier[0][:, past], earlier[1][:, past], **at)
+    known = (earlier[1][:, past] > 0).astype(np.float64)
+    now, (observed, exposure) = slice(past.start + week, high + week), series
+    complete = bool(known.all()) and low + week == places[0]
+    again = plain if complete else split_sums(observed[:, now] * known, exposure[:, now] * known, **at)
+    left, right = both_sides(known, **at)
+    half, older = right >= (high - last) / 2, left >= round(day) / 2
+    whole = half & older
+    against = partial(roots_against_week, week_ago=week_ago, again=again, deviation=deviation, family=family)
+    roots, beyond = against(plain, whole=whole, half=half, older=older, doubt=doubt)
+    if not complete and places[2] - places[0] > SAME_DAYS * day:
+        # Of a baseline that may hold a weekend, last week's may hold but a day: only the same hours count.
+        alike, _ = against(again, whole=whole, half=half, older=older, doubt=doubt)
+        least = np.where(np.sign(alike) == np.sign(roots), np.minimum(np.abs(alike), np.abs(roots)), 0.0)
+        roots = np.where(whole, np.sign(roots) * least, roots)
+    return roots, beyond
 
 
 def roots_against_week(

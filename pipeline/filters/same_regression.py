@@ -7,6 +7,7 @@ the historical one, where the mixture of old and new level makes what follows lo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,9 +18,17 @@ ECHO = "same regression as in an earlier scan"
 GROWN = "a regression of an earlier scan that has grown"
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A regression that an earlier scan passed on, and when that scan ended."""
+
+    candidate: Candidate
+    seen_until: float  # epoch seconds
+
+
 def judge_same_regression(
     candidate: Candidate,
-    known: Sequence[Candidate],
+    known: Sequence[Known],
     *,
     recent: float,
     analysis_s: float,
@@ -30,16 +39,17 @@ def judge_same_regression(
     """Drop a candidate that does not go beyond a regression of the same series that was passed on before.
 
     A known regression counts only where the candidate can be its echo: its change point lies within an
-    analysis window of the candidate's, or the series still stood at its level just before the candidate.
-    One that was rolled back in between and comes back is a new regression. A long-term candidate is the rise
-    over all that follows, to which every known regression since it began has contributed.
+    analysis window of the candidate's, or the scan that told it had seen the candidate's too and found one
+    lasting change, or the series still stood at its level just before the candidate. One that was rolled back
+    in between and comes back is a new regression. A long-term candidate is the rise over all that follows, to
+    which every known regression since it began has contributed.
 
     Beyond means by the detection threshold at least, and by half of the candidate's own change, since both
     levels are estimates.
 
     Args:
         candidate: A change point of this scan.
-        known: Regressions of the same series from earlier scans whose change point this scan still sees.
+        known: Regressions of the same series from earlier scans.
         recent: Level of the series over an analysis window just before the candidate's change point.
         analysis_s: Length of the analysis window.
         absolute: The workload's absolute threshold, or None.
@@ -47,16 +57,18 @@ def judge_same_regression(
         gradual_since: Tells whether the series has grown steadily since a moment: then what lies beyond is
             the known regression still growing (``GROWN``), and no new one.
     """
-    echoed = [
-        k
-        for k in known
-        if (k.delta > 0) == (candidate.delta > 0)
-        and (
-            (candidate.kind == "long_term" and k.change_time >= candidate.change_time - analysis_s)
-            or abs(k.change_time - candidate.change_time) <= analysis_s
-            or abs(recent - k.after) < abs(recent - k.before)
-        )
-    ]
+
+    def can_echo(k: Known) -> bool:
+        apart = candidate.change_time - k.candidate.change_time
+        if (k.candidate.delta > 0) != (candidate.delta > 0):
+            return False
+        if candidate.kind == "long_term" and apart <= analysis_s:
+            return True
+        if abs(apart) <= analysis_s or (apart > 0 and candidate.change_time < k.seen_until):
+            return True
+        return abs(recent - k.candidate.after) < abs(recent - k.candidate.before)
+
+    echoed = [k.candidate for k in known if can_echo(k)]
     if not echoed:
         return Verdict(True, 0.0, 0.0)
     sign = 1.0 if candidate.delta > 0 else -1.0
@@ -67,7 +79,9 @@ def judge_same_regression(
     if beyond < bound:
         return Verdict(False, beyond, bound, ECHO)
     first = min(k.change_time for k in echoed)
-    if gradual_since is not None and first < candidate.change_time and gradual_since(first):
+    # When a slow rise began is known to a day, so that one that grows may seem to have begun earlier.
+    grows = first < candidate.change_time or candidate.kind == "long_term"
+    if gradual_since is not None and grows and gradual_since(min(first, candidate.change_time)):
         return Verdict(False, beyond, bound, GROWN)
     return Verdict(True, beyond, bound)
 

@@ -7,10 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.detect.cycle import DAY_S
+from pipeline.detect.monotonic import theil_sen
 from pipeline.detect.season import WEEK_S, decompose, find_periods, points_of
 from pipeline.filters.went_away import WentAway, judge_went_away
 from pipeline.model import FloatArray
 from pipeline.report.windows import Line, ScanWindows
+
+_MOST_POINTS = 200
+"""Theil-Sen's line looks at every pair of points, so longer ones are drawn through means of blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,7 @@ class Study:
     trend: FloatArray | None  # (windows,) of the scan; None without a season
     season: FloatArray | None  # (windows,) trend + season
     seasons: tuple[str, ...]  # of daily, weekly: the significant ones
+    lines: tuple[FloatArray, ...] = ()  # without a season: Theil-Sen's after the change, and over it too
 
 
 def study(
@@ -58,10 +63,30 @@ def study(
     lengths = {"daily": DAY_S, "weekly": WEEK_S}
     seasons = tuple(name for name, there in (("daily", found.daily[0]), ("weekly", found.weekly[0])) if there)
     if not seasons:
-        return Study(went_away, None, None, ())
+        return Study(went_away, None, None, (), _lines(values, change))
     periods = [points_of(lengths[name], windows.resolution_s) for name in seasons]
     parts = decompose(values[None], weights[None], periods)
     return Study(went_away, parts.trend[0], parts.trend[0] + parts.seasonal[0], seasons)
+
+
+def _lines(values: FloatArray, change: int) -> tuple[FloatArray, ...]:
+    """Return Theil-Sen's lines from the change on, and from as far before it: (windows,), NaN before each."""
+    if not 0 <= change < len(values):
+        return ()
+    lines = (_line(values, first) for first in (change, max(2 * change - len(values), 0)))
+    return tuple(line for line in lines if np.isfinite(line[-1]))
+
+
+def _line(values: FloatArray, first: int) -> FloatArray:
+    # Points are blocks; a block stands in the middle of its windows.
+    size = -(-(len(values) - first) // _MOST_POINTS)
+    blocks = values[len(values) - (len(values) - first) // size * size :].reshape(-1, size)
+    known = (~np.isnan(blocks)).sum(axis=1)
+    means = np.divide(np.nansum(blocks, axis=1), known, out=np.full(len(known), np.nan), where=known > 0)
+    found = theil_sen(means[None])
+    back = np.arange(len(values)) - (len(values) - blocks.size) - (size - 1) / 2
+    line = found.intercept[0] + found.slope[0] * back / size
+    return np.where(np.arange(len(values)) >= first, line, np.nan)
 
 
 def _column(windows: ScanWindows, time: float) -> int:

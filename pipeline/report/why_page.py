@@ -63,6 +63,7 @@ def render_why(
         resolution_s=windows.resolution_s,
         pattern=went_away.pattern if went_away else None,
         seasons=study.seasons if study else (),
+        lines=len(study.lines) if study else 0,
         terms=terms,
     )
 
@@ -75,13 +76,15 @@ def _figure(entry: LedgerEntry, windows: ScanWindows, line: Line, study: Study |
     scale = 100.0 if line.ratio else 1.0
     if study is None:
         return figure
-    for part, colour in ((study.season, _SEASON), (study.trend, _TREND)):
+    parts = [(study.season, _SEASON, "solid"), (study.trend, _TREND, "solid")]
+    parts += [(line, _TREND, dash) for line, dash in zip(study.lines, ("solid", "dot"), strict=False)]
+    for part, colour, dash in parts:
         if part is not None:
             figure.add_scatter(
                 x=[moment(time + windows.resolution_s / 2) for time in line.times[: len(part)]],
                 y=(part * scale).tolist(),
                 mode="lines",
-                line={"color": colour, "width": 1.2},
+                line={"color": colour, "width": 1.2, "dash": dash},
                 hoverinfo="skip",
             )
     if study.went_away:

@@ -31,7 +31,8 @@ class Attribution:
     with each stack divided by its distance: 1 where it ends in a modified frame, 1/2 where one frame stands
     below it, and so on. ``rank`` is how many subroutines of the service come as near, 1 for the nearest of
     all; ``chance`` the probability that one of as many, drawn from the service's, would, and 1 where L is no
-    more than noise.
+    more than noise. As many are those that occur in the service's stacks: tests, and code that never runs,
+    could not have come near.
     """
 
     fraction: float
@@ -44,6 +45,10 @@ class Attribution:
     def counted(self) -> float:
         """The fraction between 0 and 1, 0 where it is no more than noise."""
         return min(max(self.fraction, 0.0), 1.0) if self.chance < 1 else 0.0
+
+
+NO_PART = Attribution(fraction=0.0, error=0.0, nearness=0.0, rank=1, chance=1.0)
+"""Of a change that modifies nothing that runs, whatever the stacks show."""
 
 
 def attributed_fraction(
@@ -103,6 +108,10 @@ class StackIndex:
                 np.maximum.at(found, self.columns[part], self.near[part])
         return found
 
+    def known(self, subroutines: Collection[str]) -> int:
+        """Return how many of ``subroutines`` occur in any stack."""
+        return sum(name in self.labels for name in set(subroutines))
+
     def nearness_of_all(self, regressed: BoolArray) -> FloatArray:
         """Return the rise of regressed stacks, each divided by its distance, by label: (labels,)."""
         weights = np.where(regressed[self.columns], self.rise[self.columns] * self.near, 0.0)
@@ -148,7 +157,7 @@ def attribute(
         told = part > config.errors * noise**0.5 and near > 0
         above = len(background) - int(np.searchsorted(background, near * (1 - 1e-9)))
         rank = max(above, 1)
-        chance = _chance(rank / (len(background) + 1), len(set(subroutines))) if told else 1.0
+        chance = _chance(rank / (len(background) + 1), index.known(subroutines)) if told else 1.0
         found.append(Attribution(part / whole, error, near, rank, chance))
     return tuple(found)
 

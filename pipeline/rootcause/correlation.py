@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 
 import numpy as np
 
 from pipeline.model import Change, FloatArray
 
 _WORD = re.compile(r"[A-Za-z0-9_]+")
+_DOTTED = re.compile(r"[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)+")
+_SPECIFIC = re.compile(r"[A-Za-z]_*[0-9]|[A-Za-z0-9]_+[A-Za-z0-9]|[a-z][A-Z]")
 _MIN_KNOWN = 6
+
+SERVERS = "servers"
+"""The set-up metric that says how many servers a service runs on."""
+
+OWN_PREFIX = "smidgen."
+"""How set-up metrics begin that Smidgen itself writes."""
 
 
 def correlations(series: FloatArray, weights: FloatArray, metrics: FloatArray) -> FloatArray:
@@ -40,10 +49,25 @@ def _moves(values: FloatArray) -> bool:
     return bool(np.ptp(values) > 1e-12 * np.abs(values).max())
 
 
+def tells_of_changes(metric: str) -> bool:
+    """Tell whether a set-up metric can show what a change did.
+
+    The number of servers follows the load, and what Smidgen says of itself follows Smidgen: both move with
+    regressions that no change of theirs caused.
+    """
+    return metric != SERVERS and not metric.startswith(OWN_PREFIX)
+
+
 def subjects_of(change: Change) -> frozenset[str]:
-    """Return what a change can be about: its gates, and every identifier of its texts."""
-    texts = (change.title, change.summary, *change.files, change.content)
-    return frozenset(change.gates).union(*(_WORD.findall(text) for text in texts))
+    """Return what a change can be about: its gates, and identifiers of its texts.
+
+    Title, summary and file names were written to say what it is about, so every identifier of them counts.
+    A diff holds hundreds of words besides ("the servers of this page"), so of it only those count that are
+    no plain words: whole dotted names, and identifiers with a digit, an underscore or a capital within.
+    """
+    told = chain.from_iterable(_WORD.findall(text) for text in (change.title, change.summary, *change.files))
+    read = (word for word in _WORD.findall(change.content) if _SPECIFIC.search(word))
+    return frozenset(chain(change.gates, told, read, _DOTTED.findall(change.content)))
 
 
 def names_metric(subjects: frozenset[str], metric: str) -> bool:

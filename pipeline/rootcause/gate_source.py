@@ -2,7 +2,8 @@
 
 Direct reads are calls of a known reader with the gate's name: ``conf.get("new_feature_A")``. The paper found
 that most wrappers have one layer, so one is looked through: a function that returns what a reader returned,
-of a fixed gate or of the gate that it is given. Its callers read the gate too.
+of a fixed gate or of the gate that it is given, at once, by way of a name, or as a constant that the reader
+chooses. Its callers read the gate too.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 MODULE = "<module>"
 """Name of a module's top-level code, as stack frames spell it."""
@@ -25,7 +26,7 @@ class Call:
     target: str  # "self.conf.get"
     text: str | None  # the first argument, where it is a text
     name: str | None  # the first argument, where it is a name
-    returned: bool  # whether it stands in a return statement
+    returned: bool  # whether the function returns it, or what it chooses
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,19 @@ class _Scope:
     qualified: tuple[str, ...]
     parameters: tuple[str, ...] = ()
     calls: list[Call] = field(default_factory=list)
+    names: dict[int, set[str]] = field(default_factory=dict)  # place of a call → names that hold it
+    choices: set[int] = field(default_factory=set)  # places of calls by which a constant is returned
+    returned: set[str] = field(default_factory=set)  # names that are returned
+    only_constants: bool = True  # whether nothing else is returned
+
+    def settled(self) -> tuple[Call, ...]:
+        """Return the calls, those that are returned by way of a name or as constants marked as such."""
+        chosen = self.choices if self.only_constants else set()
+        return tuple(
+            replace(call, returned=call.returned or place in chosen or not held.isdisjoint(self.returned))
+            for place, call in enumerate(self.calls)
+            for held in (self.names.get(place, set()),)
+        )
 
 
 class _Reader(ast.NodeVisitor):
@@ -134,9 +148,34 @@ class _Reader(ast.NodeVisitor):
         self._enter(node)
 
     def visit_Return(self, node: ast.Return) -> None:
+        self._scope.returned |= _names_in(node.value)
+        self._scope.only_constants &= node.value is None or isinstance(node.value, ast.Constant)
         self._returning = True
         self.generic_visit(node)
         self._returning = False
+
+    def visit_If(self, node: ast.If) -> None:
+        first = len(self._scope.calls)
+        self.visit(node.test)
+        if any(_returns_constant(statement) for statement in (*node.body, *node.orelse)):
+            self._scope.choices.update(range(first, len(self._scope.calls)))
+        for statement in (*node.body, *node.orelse):
+            self.visit(statement)
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        self._hold(node, node.targets)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        self._hold(node, [node.target])
+
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
+        self._hold(node, [node.target])
+
+    def _hold(self, node: ast.Assign | ast.AnnAssign | ast.NamedExpr, targets: Sequence[ast.expr]) -> None:
+        first, names = len(self._scope.calls), {one.id for one in targets if isinstance(one, ast.Name)}
+        self.generic_visit(node)
+        for place in range(first, len(self._scope.calls)):
+            self._scope.names.setdefault(place, set()).update(names)
 
     def visit_Call(self, node: ast.Call) -> None:
         target = _dotted(node.func)
@@ -161,8 +200,23 @@ class _Reader(ast.NodeVisitor):
 
     def _keep(self, scope: _Scope) -> None:
         self.found.append(
-            Function(self._module, ".".join(scope.qualified), scope.parameters, tuple(scope.calls))
+            Function(self._module, ".".join(scope.qualified), scope.parameters, scope.settled())
         )
+
+
+def _names_in(value: ast.expr | None) -> set[str]:
+    """Return the names of an expression, but for those that only go into the calls of others than bool."""
+    if value is None or (isinstance(value, ast.Call) and _dotted(value.func) != "bool"):
+        return set()
+    inner = value.args if isinstance(value, ast.Call) else ast.iter_child_nodes(value)
+    names = {value.id} if isinstance(value, ast.Name) else set()
+    return names.union(*(_names_in(one) for one in inner if isinstance(one, ast.expr)))
+
+
+def _returns_constant(statement: ast.stmt) -> bool:
+    """Tell whether a statement is ``return True`` or of another constant; a bare one only leaves."""
+    value = statement.value if isinstance(statement, ast.Return) else None
+    return isinstance(value, ast.Constant) and value.value is not None
 
 
 def _constants(tree: ast.Module) -> dict[str, str]:

@@ -10,13 +10,14 @@ independent; weights below 1 allow for what they have in common.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from pipeline.model import Change, FloatArray, Suspect
 from pipeline.rootcause.attribution import Attribution
+from pipeline.rootcause.bearing import says_something
 from pipeline.rootcause.onset import Deployments
 
 
@@ -110,12 +111,16 @@ def rank_suspects(evidence: Evidence, config: RankingConfig | None = None) -> tu
     fits the time of the deployment, relative to the best time; ``text``, the cosine of the texts;
     ``correlation``, with a set-up metric that the change names. What could not be computed is absent.
 
+    A change of which nothing is known but when it was deployed may be the culprit as well as another, and
+    takes its part of the confidence; but it is not told, since nothing besides its time could speak for it.
+
     Returns:
         Empty where the confidence that the culprit is among them is under ``min_confidence``.
     """
     config = config or RankingConfig()
     confidence = confidences(features(evidence), weights_of(config))
-    order = sorted(range(len(confidence)), key=lambda i: _order(evidence, confidence, i))[: config.most]
+    known = [i for i, change in enumerate(evidence.changes) if says_something(change)]
+    order = sorted(known, key=lambda i: _order(evidence, confidence, i))[: config.most]
     if sum(confidence[i] for i in order) < config.min_confidence:
         return ()
     told = [i for n, i in enumerate(order) if n == 0 or confidence[i] >= config.min_share]
@@ -151,7 +156,12 @@ def candidate_changes(
         tolerance_s: How long after it, since a change point is only as exact as its windows.
     """
     near = [c for c in changes if change_time - lookback_s <= c.time <= change_time + tolerance_s]
+    return first_announcements(near)
+
+
+def first_announcements(changes: Iterable[Change]) -> tuple[Change, ...]:
+    """Return the first of each id, oldest first: every host of a deployment may announce it."""
     first: dict[str, Change] = {}
-    for change in sorted(near, key=lambda change: (change.time, change.id)):
+    for change in sorted(changes, key=lambda change: (change.time, change.id)):
         first.setdefault(change.id, change)
     return tuple(first.values())

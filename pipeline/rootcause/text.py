@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import re
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
-from pipeline.model import Change, FloatArray
+from pipeline.model import Change, FloatArray, IntArray
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -26,17 +28,21 @@ def tokens(text: str) -> Counter[str]:
     ``shop.PriceList.total_of`` has the words shop, pricelist, price, list, total_of, total and of. An
     identifier counts besides its parts because it is rarer, and so says more.
     """
+    read = islice(_IDENTIFIER.finditer(text), _MOST_IDENTIFIERS)
     found: Counter[str] = Counter()
-    for number, match in enumerate(_IDENTIFIER.finditer(text)):
-        if number == _MOST_IDENTIFIERS:
-            break
-        name = match[0].strip("_")
-        parts = [part.lower() for part in _PART.findall(name)]
-        # In the order of the text: the order of a set would differ from run to run, and so would roundings.
-        for word in dict.fromkeys((name.lower(), *parts) if len(parts) > 1 else parts):
-            if len(word) >= _SHORTEST:
-                found[sys.intern(word)] += 1  # a month of changes uses the same few thousand words
+    for identifier, count in Counter(match[0] for match in read).items():
+        for word in _words_of(identifier):
+            found[word] += count
     return found
+
+
+@lru_cache(maxsize=2**14)
+def _words_of(identifier: str) -> tuple[str, ...]:
+    name = identifier.strip("_")
+    parts = [part.lower() for part in _PART.findall(name)]
+    # In the order of the text: the order of a set would differ from run to run, and so would roundings.
+    words = dict.fromkeys((name.lower(), *parts) if len(parts) > 1 else parts)
+    return tuple(word for word in words if len(word) >= _SHORTEST)
 
 
 def change_words(change: Change) -> Counter[str]:
@@ -59,6 +65,27 @@ def regression_words(metric: str, kind: str, frames: Mapping[str, float]) -> dic
     return weights
 
 
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words of one text in ten bytes each: their hashes in this process, and how often each occurs."""
+
+    hashes: IntArray  # (words,), in the order of the text
+    counts: NDArray[np.uint16]  # (words,)
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+
+def compact(words: Mapping[str, int]) -> Words:
+    """Return words in a form for keeping. Of 64 bits, two different words never share a hash in practice."""
+    hashes = np.fromiter(map(hash, words), dtype=np.int64, count=len(words))
+    counts = np.fromiter((min(count, 2**16 - 1) for count in words.values()), np.uint16, count=len(words))
+    return Words(hashes, counts)
+
+
+NO_WORDS = compact({})
+
+
 class ChangeTexts:
     """The words of a service's changes, weighed by TF-IDF.
 
@@ -66,32 +93,41 @@ class ChangeTexts:
     log((1 + changes) / (1 + changes with it)), so that what stands in every change says nothing.
     """
 
-    def __init__(self, documents: Sequence[Mapping[str, float]]) -> None:
-        self._vocabulary: dict[str, int] = {}
-        columns, counts, ends = [], [], [0]
-        for document in documents:
-            for word, count in document.items():
-                columns.append(self._vocabulary.setdefault(word, len(self._vocabulary)))
-                counts.append(1.0 + math.log(count))
-            ends.append(len(columns))
-        words = len(self._vocabulary)
-        with_it = np.bincount(np.array(columns, dtype=np.int64), minlength=words)
+    def __init__(self, documents: Sequence[Words]) -> None:
+        ends = np.cumsum([0, *map(len, documents)])
+        self._vocabulary, with_it = _counted([document.hashes for document in documents])
         self._rarity: FloatArray = np.log((1.0 + len(documents)) / (1.0 + with_it))
-        weights = np.array(counts, dtype=np.float64) * self._rarity[np.array(columns, dtype=np.int64)]
-        self._weights = sparse.csr_matrix((weights, columns, ends), shape=(len(documents), words))
-        squares = np.asarray(self._weights.multiply(self._weights).sum(axis=1)).ravel()
-        self._norms: FloatArray = np.sqrt(squares)
+        columns, weights = np.empty(ends[-1], dtype=np.int32), np.empty(ends[-1])
+        self._norms: FloatArray = np.empty(len(documents))
+        for row, document in enumerate(documents):  # each by itself: a month of diffs has millions of words
+            part = slice(ends[row], ends[row + 1])
+            columns[part] = np.searchsorted(self._vocabulary, document.hashes)
+            weights[part] = (1.0 + np.log(document.counts, dtype=np.float64)) * self._rarity[columns[part]]
+            self._norms[row] = np.sqrt(np.sum(weights[part] ** 2))
+        shape = (len(documents), len(self._vocabulary))
+        self._weights = sparse.csr_matrix((weights, columns, ends), shape=shape)
 
     def similarities(self, regression: Mapping[str, float]) -> FloatArray:
         """Return the cosine between a regression's words and each change's: (changes,)."""
+        hashes = np.fromiter(map(hash, regression), dtype=np.int64, count=len(regression))
+        places = np.searchsorted(self._vocabulary, hashes)
+        known = places < len(self._vocabulary)
+        known[known] = self._vocabulary[places[known]] == hashes[known]
+        places = places[known]
+        weights = np.array(list(regression.values()), dtype=np.float64)[known] * self._rarity[places]
         query = np.zeros(len(self._vocabulary))
-        for word, weight in regression.items():
-            place = self._vocabulary.get(word)
-            if place is not None:
-                query[place] = weight * self._rarity[place]
-        norms = self._norms * np.linalg.norm(query)
+        query[places] = weights
+        norms = self._norms * np.linalg.norm(weights)
         product = np.asarray(self._weights @ query, dtype=np.float64).ravel()
         return np.divide(product, norms, out=np.zeros(len(norms)), where=norms > 0)
+
+
+def _counted(documents: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
+    """Return all words of documents, sorted, and in how many of these each stands."""
+    every = np.concatenate([np.zeros(0, dtype=np.int64), *documents])
+    every.sort()
+    firsts = np.flatnonzero(np.concatenate([np.ones(min(len(every), 1), np.bool_), every[1:] != every[:-1]]))
+    return every[firsts], np.diff(firsts, append=len(every))
 
 
 def chances(values: FloatArray) -> FloatArray:

@@ -75,9 +75,11 @@ class CandidateSeries:
     def is_gradual(self, candidate: Candidate, since: float) -> bool:
         """Tell whether the series has grown steadily since a moment, rather than stepped at the change."""
         row = self._row.get((candidate.metric_kind, candidate.metric))
-        first, change = max(self._column(since), 0), self._column(candidate.change_time)
         if row is None:
             return False
+        first, change = max(self._column(since), 0), self._column(candidate.change_time)
+        if candidate.kind == "long_term":  # where it begins, nothing steps
+            change = (first + self._levels.shape[1]) // 2
         return is_gradual(self._levels[row, first:], self._weights[row, first:], change=change - first)
 
     def _judge(self, candidates: Sequence[Candidate], *, seasonal: bool) -> list[Verdict]:

@@ -130,8 +130,18 @@ def load_plugins() -> Plugins:
     return tuple(loaded)
 
 
+_failures: set[tuple[str, type[Exception]]] = set()
+"""How plug-ins have failed in this process: one that is broken is for every series of every scan."""
+
+
+def _is_new(failure: tuple[str, type[Exception]]) -> bool:
+    known = failure in _failures
+    _failures.add(failure)
+    return not known
+
+
 def _plugged_in(plugins: Plugins, series: Series, stacks: Sequence[tuple[str, ...]]) -> list[LabelGroup]:
-    """Return what plug-ins say of one series; one that fails is logged and left out."""
+    """Return what plug-ins say of one series; one that fails is left out, and each kind told once."""
     found = []
     for name, plugin in plugins:
         try:
@@ -141,8 +151,9 @@ def _plugged_in(plugins: Plugins, series: Series, stacks: Sequence[tuple[str, ..
                 )
                 for domain, labels in plugin(*series, stacks)
             ]
-        except Exception:  # likewise
-            log.exception("cost domains of plug-in %s left out for %s", name, series[1])
+        except Exception as error:  # likewise
+            level = logging.ERROR if _is_new((name, type(error))) else logging.DEBUG
+            log.log(level, "cost domains of plug-in %s left out for %s", name, series[1], exc_info=True)
             continue
         found += groups
     return found

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
-from pipeline.codec.events import regression_id
 from pipeline.codec.scans import decode_scan, encode_scan, split_scan
 from pipeline.dedup.causes import choose_representative
 from pipeline.dedup.explained import explained_shares
@@ -36,41 +35,22 @@ from pipeline.stages.evidence import (
 from pipeline.stages.grouping import WORDS, group_candidates
 from pipeline.stages.likeness import Part, likeness_of
 from pipeline.stages.memory import Memory, recall, remember
+from pipeline.stages.told import Known, Outcome, parts_of
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 
 log = logging.getLogger(__name__)
 
 
-_EARLIER = ", of an earlier scan"
+_EARLIER = ", told before"
 
 _MEMBERS = "dedup members"
 """Under which the members of groups are remembered, besides the regressions that stand for them."""
-
-_MOST_MEMBERS = 100
-"""Members of a group that are remembered: so many parts of one release are no chance already."""
 
 _SOME = 0.1
 """Share of a slow rise in a known regression's stacks from which on that one may have contributed."""
 
 _NO_STACKS = StackMatrix((), np.zeros(0), np.zeros(0), 0.0, 0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """What earlier scans passed on: each group's regressions, and the other members of the groups."""
-
-    regressions: Sequence[Memory] = ()
-    members: Sequence[Memory] = ()
-
-
-@dataclass(slots=True)
-class _Outcome:
-    """What becomes of a scan's candidates."""
-
-    unique: list[Candidate] = field(default_factory=list)
-    joined: list[Joined] = field(default_factory=list)
-    dropped: list[Dropped] = field(default_factory=list)
 
 
 class DedupStage:
@@ -102,19 +82,21 @@ class DedupStage:
         workload = self._workloads.get(scan.workload)
         if workload is None or not scan.candidates:
             return scan
-        known = _Known()
-        if "pairwise_dedup" not in self._without:
-            known = _Known(
-                recall(self._store, self.name, scan, self._workloads, same_workload=False),
-                recall(self._store, _MEMBERS, scan, self._workloads, same_workload=False),
-            )
-        outcome = _Outcome()
+        known = self._recall(scan)
+        outcome = Outcome()
+        passed: list[Memory] = []
+        parts: list[Memory] = []
         for cluster in _clusters(scan.candidates, workload):
-            self._judge(scan, workload, cluster, known, outcome)
-        fresh = [Memory(c, regression_id(scan.service, scan.workload, c, scan.end)) for c in outcome.unique]
-        more = [Memory(joined.candidate, joined.regression) for joined in outcome.joined]
-        remember(self._store, self.name, scan, [*fresh, *more])
-        remember(self._store, _MEMBERS, scan, [part for memory in (*fresh, *more) for part in _parts(memory)])
+            now = Outcome()
+            self._judge(scan, workload, cluster, known.within(scan, cluster), now)
+            told = outcome.take(now, scan)
+            members = [part for memory in told for part in parts_of(memory)]
+            passed, parts = passed + told, parts + members
+            if "pairwise_dedup" not in self._without:
+                # What a scan tells of one time it knows when it looks at the next, as a later scan would.
+                known = Known([*known.regressions, *told], [*known.members, *members])
+        remember(self._store, self.name, scan, passed)
+        remember(self._store, _MEMBERS, scan, parts)
         return replace(
             scan,
             candidates=tuple(outcome.unique),
@@ -122,13 +104,24 @@ class DedupStage:
             dropped=(*scan.dropped, *outcome.dropped),
         )
 
+    def _recall(self, scan: Scan) -> Known:
+        """Return what earlier scans passed on, from before this scan's own windows too."""
+        if "pairwise_dedup" in self._without:
+            return Known()
+        back_s = scan.end - scan.start
+        regressions, members = (
+            recall(self._store, stage, scan, self._workloads, same_workload=False, back_s=back_s)
+            for stage in (self.name, _MEMBERS)
+        )
+        return Known(regressions, members)
+
     def _judge(
         self,
         scan: Scan,
         workload: Workload,
         cluster: Sequence[Candidate],
-        known: _Known,
-        outcome: _Outcome,
+        known: Known,
+        outcome: Outcome,
     ) -> None:
         gcpu = any(candidate.metric_kind != "service" for candidate in cluster)
         matrix = stacks_around(self._store, scan, cluster, workload) if gcpu else _NO_STACKS
@@ -152,9 +145,9 @@ class DedupStage:
         scan: Scan,
         workload: Workload,
         real: Sequence[Candidate],
-        known: _Known,
+        known: Known,
         matrix: StackMatrix,
-        outcome: _Outcome,
+        outcome: Outcome,
     ) -> None:
         """Let new groups join those that earlier scans passed on, or each other; the others are told."""
         near = _in_reach(known.regressions, real, matrix, workload)
@@ -226,7 +219,7 @@ class DedupStage:
 
         They must also have been large enough for it: what holds all the stacks explains any rise below it.
         """
-        bound = workload.pairwise.stacks
+        bound = workload.pairwise.most
         near = [memory.candidate for memory in known if _may_be_one(memory.candidate, candidate, workload)]
         if candidate.kind != "long_term" or candidate.metric_kind == "service" or not near:
             return Verdict(True, 0.0, bound)
@@ -238,7 +231,7 @@ class DedupStage:
         told = sum(abs(k.delta) for k, counts in zip(near, part.tolist(), strict=True) if counts)
         if abs(candidate.delta) - told >= abs(candidate.delta) / 2:
             return Verdict(True, share, bound)
-        reason = f"same stacks as regressions passed on by earlier scans, {near[0].metric} among them"
+        reason = f"same stacks as regressions told before, {near[0].metric} among them"
         return Verdict(share < bound, share, bound, reason)
 
 
@@ -256,7 +249,7 @@ def _in_reach(
 
 
 def _explained(
-    scan: Scan, candidate: Candidate, known: _Known, matrix: StackMatrix, workload: Workload
+    scan: Scan, candidate: Candidate, known: Known, matrix: StackMatrix, workload: Workload
 ) -> tuple[Memory, Link] | None:
     """Return the known regression without which a step is no change point, and how they are linked."""
     if candidate.kind == "long_term" or candidate.metric_kind == "service":
@@ -274,7 +267,7 @@ def _explained(
         [(memory.candidate.metric_kind, memory.candidate.metric) for memory in below],
         p_value=candidate.p_value,
         chance=BY_CHANCE / max(scan.series, 1),
-        most=workload.pairwise.stacks,
+        most=workload.pairwise.most,
     )
     return None if found is None else (below[found.known], Link("remainder", found.share, found.bound))
 
@@ -290,20 +283,13 @@ def _clusters(candidates: Sequence[Candidate], workload: Workload) -> list[list[
     ]
 
 
-def _parts(memory: Memory) -> list[Memory]:
-    """Return the members of a group that is passed on, the largest if they are many."""
-    members = [c for c in memory.candidate.group if c.metric_kind == "subroutine"]
-    members.sort(key=lambda c: (-abs(c.delta), c.metric))
-    return [replace(memory, candidate=c) for c in members[:_MOST_MEMBERS]]
-
-
 def _tell(
     candidates: Sequence[Candidate],
     chosen: int,
     group: Sequence[int],
     links: Mapping[int, Link],
     workload: Workload,
-    outcome: _Outcome,
+    outcome: Outcome,
 ) -> None:
     """Add one regression that stands for all of a group."""
     leader = candidates[chosen]
@@ -314,11 +300,11 @@ def _tell(
         other = candidates[place]
         members += [replace(other, group=(), passed=()), *other.group]
         outcome.dropped.append(_joined(other, links.get(place) or links[chosen], leader.metric))
-    judgement = Judgement("pairwise_dedup", 0.0, workload.pairwise.stacks)
+    judgement = Judgement("pairwise_dedup", 0.0, workload.pairwise.most)
     outcome.unique.append(replace(leader, group=tuple(members), passed=(*leader.passed, judgement)))
 
 
-def _join_earlier(candidate: Candidate, link: Link, memory: Memory, outcome: _Outcome) -> None:
+def _join_earlier(candidate: Candidate, link: Link, memory: Memory, outcome: Outcome) -> None:
     """Let a candidate join what an earlier scan passed on."""
     outcome.dropped.append(_joined(candidate, link, memory.candidate.metric, _EARLIER))
     if memory.regression:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pipeline.clock import Clock, to_iso
 from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.codec.scans import decode_progress, encode_scan, split_scan
 from pipeline.detect.composition import with_dilution
-from pipeline.detect.kdd2018 import find_kdd2018
+from pipeline.detect.kdd2018 import TEAMS, find_kdd2018
 from pipeline.detect.long_term import find_long_term
 from pipeline.detect.scan import ScanConfig, Windows, find_candidates
 from pipeline.detect.service_noise import with_common_noise
@@ -181,16 +181,21 @@ class DetectStage:
         return max(following, oldest)
 
     def _scan(self, service: str, workload: Workload, end: float) -> Scan:
-        start = end - workload.span_s
-        matrix = self._store.series(workload.series, service, start, end, workload.resolution_s)
+        start, detectors = end - workload.span_s, _detectors(workload, end)
+        lead_s = workload.lead_s if "short_term" in detectors else 0.0
+        matrix = self._store.series(workload.series, service, start - lead_s, end, workload.resolution_s)
+        if workload.metrics is not None:
+            matrix = _rows(matrix, [row for row, name in enumerate(matrix.names) if workload.looks_at(name)])
         columns = [workload.historical_s, workload.historical_s + workload.analysis_s, workload.span_s]
-        analysis, extended, last = (round(seconds / workload.resolution_s) for seconds in columns)
-        windows = Windows(analysis, extended, last)
+        lead, analysis, extended, last = (
+            round(seconds / workload.resolution_s) for seconds in (lead_s, *(lead_s + c for c in columns))
+        )
+        windows = Windows(analysis, extended, last, history=lead)
         if self._composition:
             matrix = with_dilution(matrix, history=analysis)
         if self._common_noise:
             matrix = with_common_noise(matrix, windows, config=self._config)
-        candidates = _detect(matrix, windows, workload, _detectors(workload, end), self._config)
+        candidates = _detect(matrix, windows, workload, detectors, self._config)
         log.info(
             "scan service=%s workload=%s end=%s series=%d candidates=%d",
             service,
@@ -227,15 +232,17 @@ def _detect(
 ) -> tuple[Candidate, ...]:
     """Run detectors; where two find the same kind of change in a series, the first counts."""
     found: dict[tuple[str, str, str], Candidate] = {}
+    own = _from_history(matrix, windows)
     for detector in detectors:
         match detector:
             case "short_term":
                 candidates = find_candidates(matrix, windows, direction=workload.direction, config=config)
             case "kdd2018":
-                candidates = find_kdd2018(matrix, windows, direction=workload.direction)
+                team = TEAMS[workload.kdd2018 or "efficiency_infra"]
+                candidates = find_kdd2018(*own, direction=workload.direction, config=team)
             case "long_term":
                 candidates = find_long_term(
-                    matrix, windows, direction=workload.direction, **workload.threshold.model_dump()
+                    *own, direction=workload.direction, **workload.threshold.model_dump()
                 )
         for candidate in candidates:
             found.setdefault((candidate.metric_kind, candidate.metric, candidate.kind), candidate)
@@ -243,6 +250,31 @@ def _detect(
     if len(usable) < len(found):
         log.error("dropped %d candidates with numbers that are not finite", len(found) - len(usable))
     return tuple(usable.values())
+
+
+def _rows(matrix: SeriesMatrix, rows: Sequence[int]) -> SeriesMatrix:
+    """Return some series of a matrix."""
+    return replace(
+        matrix,
+        kinds=tuple(matrix.kinds[row] for row in rows),
+        names=tuple(matrix.names[row] for row in rows),
+        samples=matrix.samples[list(rows)],
+    )
+
+
+def _from_history(matrix: SeriesMatrix, windows: Windows) -> tuple[SeriesMatrix, Windows]:
+    """Return a scan without what lies before its history, which one detector alone compares with."""
+    lead = windows.history
+    if not lead:
+        return matrix, windows
+    cut = replace(
+        matrix,
+        start=matrix.start + lead * matrix.resolution_s,
+        samples=matrix.samples[:, lead:],
+        totals=matrix.totals[lead:],
+        dilution=None if matrix.dilution is None else matrix.dilution[lead:],
+    )
+    return cut, Windows(windows.analysis - lead, windows.extended - lead, windows.end - lead)
 
 
 def _is_finite(candidate: Candidate) -> bool:

@@ -81,7 +81,9 @@ def _spans(
     first = min(candidate.change_time for candidate in candidates) - workload.resolution_s
     last = max(candidate.change_time for candidate in candidates) + workload.resolution_s
     span_s = max(scan.end - last, workload.analysis_s)
-    return (max(first - span_s, scan.start), first), (last, scan.end)
+    # What began with the scan's windows still has to be held against an analysis window before it.
+    earliest = min(scan.start, first - workload.analysis_s)
+    return (max(first - span_s, earliest), first), (last, scan.end)
 
 
 def changes_before_each(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from pipeline.codec.scans import decode_scan, encode_scan, split_scan
-from pipeline.filters.same_regression import GROWN, judge_same_regression
+from pipeline.filters.same_regression import GROWN, Known, judge_same_regression
 from pipeline.filters.threshold import judge_significance, judge_threshold
 from pipeline.filters.verdict import Verdict, divide
 from pipeline.model import Candidate, Dropped, Outgoing, Record, Scan
@@ -80,14 +80,22 @@ class FilterStage:
             passed, gone = divide(step, zip(asked, judge(asked), strict=True))
             left = (*passed, *others)
             dropped += gone
-        known: Sequence[Candidate] = ()
+        known: Sequence[Known] = ()
         if left and "same_regression" not in self._without:
-            memories = recall(self._store, self.name, scan, self._workloads, same_workload=True)
-            known = [memory.candidate for memory in memories]
+            # What grows for longer than a scan sees began before it, and was told when it was in sight.
+            memories = recall(
+                self._store,
+                self.name,
+                scan,
+                self._workloads,
+                same_workload=True,
+                back_s=scan.end - scan.start,
+            )
+            known = [Known(memory.candidate, memory.scan_end) for memory in memories]
         echoes = [
             judge_same_regression(
                 c,
-                [k for k in known if _same_series(k, c)],
+                [k for k in known if _same_series(k.candidate, c)],
                 recent=series.recent(c),
                 analysis_s=workload.analysis_s,
                 gradual_since=partial(series.is_gradual, c),

@@ -15,8 +15,10 @@ from pipeline.dedup.pairwise import (
     cause_similarities,
     causes_of,
     day_differences,
+    is_of_a_group,
     pearson,
     release_similarities,
+    stack_overlaps,
 )
 from pipeline.detect.cycle import DAY_S
 from pipeline.detect.normalise import values_and_weights
@@ -73,6 +75,7 @@ def likeness_of(
     every = {change.id: change for some in changes for change in some}
     features: dict[Feature, FloatArray] = {}
     near = _near(candidates, workload)
+    holds, change = membership(matrix.stacks, series), share_changes(matrix)
     if gcpu.any():
         every |= {change.id: change for part in parts for change in part.changes}
         modified = {change.id: change.subroutines for change in every.values()}
@@ -80,6 +83,8 @@ def likeness_of(
         features |= cause_similarities(matrix, series, causes, config)
         features["release"] = _releases(matrix, causes, changes, parts, modified, config)
         near |= _late(candidates, causes, told, workload)
+        if _is_asked_for("stacks", gcpu, [rule for rule in config.rules if not is_of_a_group(rule)]):
+            features["stacks"] = stack_overlaps(holds, change)
     if _is_asked_for("correlation", gcpu, config.rules):
         features["correlation"] = _correlations(store, scan, candidates, workload)
     if _is_asked_for("metric_id", gcpu, config.rules):
@@ -89,8 +94,8 @@ def likeness_of(
         gcpu=gcpu,
         near=near,
         features=features,
-        holds=membership(matrix.stacks, series),
-        change=share_changes(matrix),
+        holds=holds,
+        change=change,
     )
 
 

@@ -21,10 +21,17 @@ class Memory:
 
     candidate: Candidate
     regression: str = ""
+    scan_end: float = 0.0  # of the scan that passed it on, as recalled
 
 
 def recall(
-    store: Store, stage: str, scan: Scan, workloads: Mapping[str, Workload], *, same_workload: bool
+    store: Store,
+    stage: str,
+    scan: Scan,
+    workloads: Mapping[str, Workload],
+    *,
+    same_workload: bool,
+    back_s: float = 0.0,
 ) -> list[Memory]:
     """Return what ``stage`` passed on in earlier scans and this scan still sees, oldest first.
 
@@ -34,6 +41,7 @@ def recall(
         scan: The present scan.
         workloads: What is known of how long each workload waits for late data.
         same_workload: Whether to leave other workloads out.
+        back_s: For how long before the scan's own windows as well.
     """
 
     def turn(workload: str, end: float) -> tuple[float, str]:
@@ -41,7 +49,7 @@ def recall(
         return end + (known.wait_s if known else 0.0), workload
 
     equal = {"stage": stage} | ({"workload": scan.workload} if same_workload else {})
-    rows = store.rows("memory", scan.service, scan.start, scan.end, **equal)
+    rows = store.rows("memory", scan.service, scan.start - back_s, scan.end, **equal)
     return [
         Memory(
             Candidate(
@@ -55,6 +63,7 @@ def recall(
                 statistic=0.0,
             ),
             row["regression"],
+            row["scan_end"],
         )
         for row in rows
         if turn(row["workload"], row["scan_end"]) < turn(scan.workload, scan.end)

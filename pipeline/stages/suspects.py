@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,13 +11,27 @@ from pipeline.codec.inputs import change_from_json
 from pipeline.detect.cycle import DAY_S
 from pipeline.gcpu.stacks import membership
 from pipeline.model import BoolArray, Candidate, Change, FloatArray, Scan, SeriesMatrix, StackChange, Suspect
-from pipeline.rootcause.attribution import Attribution, StackIndex, attribute
-from pipeline.rootcause.correlation import correlations, names_metric, subjects_of
+from pipeline.rootcause.attribution import NO_PART, Attribution, StackIndex, attribute
+from pipeline.rootcause.bearing import modifies_no_code
+from pipeline.rootcause.correlation import (
+    SERVERS,
+    correlations,
+    names_metric,
+    subjects_of,
+    tells_of_changes,
+)
 from pipeline.rootcause.gates import Gates, affected_subroutines
 from pipeline.rootcause.onset import Deployments, onset_density, weigh_deployments
-from pipeline.rootcause.ranking import Evidence, RankingConfig, candidate_changes, rank_suspects
+from pipeline.rootcause.ranking import (
+    Evidence,
+    RankingConfig,
+    candidate_changes,
+    first_announcements,
+    rank_suspects,
+)
 from pipeline.rootcause.stack_difference import stack_difference
-from pipeline.rootcause.text import ChangeTexts, chances, change_words, regression_words
+from pipeline.rootcause.text import ChangeTexts, chances, regression_words
+from pipeline.stages.change_words import ChangeWords
 from pipeline.stages.evidence import TOLERANCE_WINDOWS, cluster_by_time, rows_of_series, stacks_around
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
@@ -28,9 +42,6 @@ HISTORY_S = 30 * DAY_S
 DELAYS = 6.0
 """How many lookbacks before a change point a change may have been deployed that acts late. A lookback is the
 mean of an exponential delay: more than six of them are one case in four hundred."""
-
-SERVERS = "servers"
-"""The set-up metric that says how many servers a service runs on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +61,7 @@ class SuspectFinder:
         self._store = store
         self._gates = gates or {}
         self._config = config or RankingConfig()
-        self._words: dict[str, dict[tuple[str, float], Mapping[str, float]]] = {}
+        self._words = ChangeWords()
 
     def find(self, scan: Scan, workload: Workload) -> list[Findings]:
         """Return what was found about each of a scan's candidates, in their order."""
@@ -83,7 +94,8 @@ class SuspectFinder:
     ) -> Iterator[tuple[int, Evidence | None, tuple[StackChange, ...]]]:
         """Yield place, evidence and changed stacks of every candidate, those of one time together."""
         context = _Context(self._store, scan, workload, self._gates)
-        texts = self._texts(scan.service, context.history)
+        # What many hosts announced is one text: as many copies would make its own words common.
+        texts = self._words.texts(scan.service, context.history)
         place_of = {(c.metric_kind, c.metric, c.kind): i for i, c in enumerate(scan.candidates)}
         gap_s = TOLERANCE_WINDOWS * workload.resolution_s
         for cluster in cluster_by_time(scan.candidates, gap_s):
@@ -96,16 +108,6 @@ class SuspectFinder:
                 stacks = stack_difference(index.matrix, regressed) if index else ()
                 yield place, context.evidence(candidate, index, regressed, texts), stacks
 
-    def _texts(self, service: str, history: Sequence[Change]) -> ChangeTexts:
-        """Return the words of a service's changes; each change is read once while it is in the history."""
-        known = self._words.get(service, {})
-        words = {
-            (change.id, change.time): known.get((change.id, change.time)) or change_words(change)
-            for change in history
-        }
-        self._words[service] = words
-        return ChangeTexts(list(words.values()))
-
 
 class _Context:
     """What all candidates of a scan have in common."""
@@ -113,9 +115,10 @@ class _Context:
     def __init__(self, store: Store, scan: Scan, workload: Workload, gates: Gates) -> None:
         self._scan, self._workload, self._gates = scan, workload, gates
         rows = store.rows("changes", scan.service, scan.end - HISTORY_S, scan.end)
-        self.history = tuple(change_from_json(row) for row in rows)
+        self._announced = tuple(change_from_json(row) for row in rows)
+        self.history = first_announcements(self._announced)
         self._subjects: dict[tuple[str, float], frozenset[str]] = {}
-        self._place = {(change.id, change.time): i for i, change in enumerate(self.history)}
+        self._place = {change.id: i for i, change in enumerate(self.history)}
         asked = sorted({(c.metric_kind, c.metric) for c in scan.candidates})
         span = (scan.service, scan.start, scan.end, workload.resolution_s)
         self._series = store.series(workload.series, *span, asked) if self.history else None
@@ -131,14 +134,14 @@ class _Context:
         if candidate.kind == "long_term":  # its start is known to a day at best, and the rise takes days
             earliest = min(earliest, scan.start)
         latest = min(candidate.change_time + workload.lookback_s, scan.end)
-        changes = candidate_changes(self.history, latest, lookback_s=latest - earliest, tolerance_s=0.0)
+        changes = candidate_changes(self._announced, latest, lookback_s=latest - earliest, tolerance_s=0.0)
         if not changes or self._series is None or self._setup is None:
             return None
         words = regression_words(
             candidate.metric, candidate.metric_kind, _risen_frames(index, regressed) if index else {}
         )
         similarity = texts.similarities(words)
-        places = [self._place[change.id, change.time] for change in changes]
+        places = [self._place[change.id] for change in changes]
         row = self._rows.get((candidate.metric_kind, candidate.metric))
         values, weights = _values(self._series, row)
         return Evidence(
@@ -186,9 +189,11 @@ class _Context:
     ) -> tuple[Attribution | None, ...]:
         affected = affected_subroutines(changes, self.history, self._gates, lookback_s=HISTORY_S)
         known = attribute(index, regressed, affected) if index is not None else None
-        if known is None:
-            return (None,) * len(changes)
-        return tuple(one if names else None for one, names in zip(known, affected, strict=True))
+        found: list[Attribution | None] = []
+        for place, change in enumerate(changes):
+            one = known[place] if known is not None and affected[place] else None
+            found.append(NO_PART if one is None and modifies_no_code(change) else one)
+        return tuple(found)
 
     def _correlations(
         self,
@@ -205,7 +210,7 @@ class _Context:
             first = max(int((since - self._scan.start) // self._workload.resolution_s), 0)
         found = np.abs(correlations(values[first:], weights[first:], setup.samples[:, first:]))
         strongest = np.full(len(changes), np.nan)
-        moving = np.flatnonzero(np.isfinite(found)).tolist()
+        moving = [r for r in np.flatnonzero(np.isfinite(found)).tolist() if tells_of_changes(setup.names[r])]
         for place, change in enumerate(changes if moving else ()):
             key = (change.id, change.time)
             if key not in self._subjects:

@@ -117,6 +117,20 @@ def test_one_that_is_found_later_joins_and_is_told_as_an_update(pipeline: Pipeli
     assert "cart." in row["reason"]
 
 
+def test_what_both_detectors_see_in_one_scan_is_one_event(pipeline: Pipeline) -> None:
+    slow = replace(caller("lib.parse", at=CHANGE - 30), kind="long_term")
+    (event,) = pipeline.run(pipeline.scan(65, slow, caller("lib.parse")))
+    assert (event["type"], event["subject"]) == ("smidgen.regression.detected", "lib.parse")
+    assert event["data"]["kind"] == "short_term"
+
+
+def test_a_slow_caller_of_what_steps_in_the_same_scan_is_its_member(pipeline: Pipeline) -> None:
+    slow = replace(caller("cart.total", at=CHANGE - 30), kind="long_term", after=0.12)
+    (event,) = pipeline.run(pipeline.scan(65, slow, caller("lib.parse")))
+    assert event["subject"] == "lib.parse"
+    assert [member["metric"] for member in event["data"]["group"]] == ["cart.total"]
+
+
 def test_what_another_workload_sees_of_it_is_no_news(pipeline: Pipeline) -> None:
     (event,) = pipeline.run(
         pipeline.scan(65, caller("cart.total")),
@@ -250,7 +264,7 @@ def test_a_caller_that_hardly_rises_otherwise_is_no_news(
     assert [kind for kind, _ in told(events)] == kinds
     rows = store.rows("ledger", service_name, START, START + 1e3, metric="shop.view")
     reasons = [row["reason"] for row in rows if row["step"] == "pairwise_dedup" and row["reason"]]
-    expected = "hardly more than what rises below it: lib.slow, of an earlier scan"
+    expected = "hardly more than what rises below it: lib.slow, told before"
     assert reasons == ([expected] if "updated" in kinds else [])
 
 

@@ -105,6 +105,50 @@ def test_changes_that_had_no_part_in_it_are_not(store: Store, service: str) -> N
     assert find(store, service) == ()
 
 
+def test_a_change_that_every_host_announces_counts_once(store: Store, service: str) -> None:
+    for number in range(20):
+        deploy(store, service, f"other-{number}", -2 - 2 * number, title=f"Tidy page {number}", files=[])
+    told = {"title": "Rounding of shop.cart.total", "files": []}
+    deploy(store, service, "culprit", -0.3, **told)
+    alone = find(store, service)
+    assert alone[0].change.id == "culprit"
+    for host in range(60):
+        deploy(store, service, "culprit", -0.29 + 0.001 * host, **told)
+    assert find(store, service) == alone
+
+
+@pytest.mark.parametrize(
+    ("told", "suggested"),
+    [
+        pytest.param({"files": ["docs/x.md", "README"], "content": "+ hello"}, False, id="documentation"),
+        pytest.param({"files": ["tests/test_cart.py"]}, False, id="tests"),
+        pytest.param({"files": ["shop/cart.php"]}, True, id="code of which nothing is known"),
+        pytest.param({"files": []}, True, id="a bare deployment"),
+        pytest.param({"files": [], "title": " "}, False, id="nothing at all"),
+        pytest.param({"files": ["docs/x.md"], "gates": ["new_cart"]}, True, id="a gate"),
+    ],
+)
+def test_what_is_told_of_the_only_change_before_a_regression(
+    store: Store, service: str, told: dict[str, Any], suggested: bool
+) -> None:
+    deploy(store, service, "only", -0.3, **{"title": "Release 1.5", **told})
+    assert [suspect.change.id for suspect in find(store, service)] == ["only"] * suggested
+
+
+@pytest.mark.parametrize(("file", "suggested"), [("docs/x.md", False), ("shop/cart.php", True)])
+def test_documentation_is_no_suspect_of_a_metric_without_stacks(
+    store: Store, service: str, file: str, suggested: bool
+) -> None:
+    rng = np.random.default_rng(2)
+    points = [("latency", START + w * STEP_S, 1.0 + (w >= AT) + 0.1 * rng.normal()) for w in range(WINDOWS)]
+    store.insert("metrics", metrics(service, points, setup=0))
+    deploy(store, service, "only", -0.3, title="Fix a typo", files=[file])
+    latency = Candidate("service", "latency", "short_term", CHANGED, 1.0, 2.0, 1e-9, 40.0)
+    workload = WORKLOAD.model_copy(update={"series": "service"})
+    (found,) = SuspectFinder(store).find(scan(service, latency), workload)
+    assert [suspect.change.id for suspect in found.suspects] == ["only"] * suggested
+
+
 def test_without_changes_there_are_no_suspects(store: Store, service: str) -> None:
     assert find(store, service) == ()
 
@@ -137,6 +181,16 @@ def test_a_flip_correlates_with_its_setup_metric(store: Store, service: str) -> 
     (suspect, *_) = find(store, service)
     assert suspect.change.id == "flip"
     assert suspect.factors["correlation"] > 0.9
+
+
+@pytest.mark.parametrize("metric", ["servers", "smidgen.refused_points"])
+def test_a_setup_metric_that_no_change_sets_accuses_none(store: Store, service: str, metric: str) -> None:
+    deploy_others(store, service)
+    words = {"title": f"Fix a typo about {metric}", "content": "+ # smidgen.refused_points of these servers"}
+    deploy(store, service, "innocent", -1.3, subroutines=["shop.other5.work"], **words)
+    points = [(metric, START + w * STEP_S, 100.0 + 30.0 * (w >= AT)) for w in range(WINDOWS)]
+    store.insert("metrics", metrics(service, points, setup=1))
+    assert find(store, service) == ()
 
 
 def test_a_change_point_that_is_hours_early_does_not_hide_the_culprit(store: Store, service: str) -> None:

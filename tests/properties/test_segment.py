@@ -21,21 +21,47 @@ def indices(values: FloatArray) -> list[int]:
     return [change.index for change in segment(values)]
 
 
-@given(FAMILY, POINTS, SEED, st.integers(-40, 40), st.floats(-100, 100))
-def test_units_and_offsets_change_nothing_but_the_levels(
-    family: str, points: int, seed: int, exponent: int, offset: float
-) -> None:
-    values = draw(family, points, seed).values
-    factor = 2.0**exponent  # exact, so that nothing is rounded but by the offset
-    plain, moved = segment(values), segment(factor * (values + offset))
+def assert_moved(values: FloatArray, other: FloatArray, *, factor: float, offset: float) -> None:
+    """Assert that other, factor × values + offset, has the same changes, with its own levels."""
+    plain, moved = segment(values), segment(other)
     assert [change.index for change in moved] == [change.index for change in plain]
-    for one, other in zip(plain, moved, strict=True):
+    for one, two in zip(plain, moved, strict=True):
         np.testing.assert_allclose(
-            [other.before, other.after],
-            [factor * (one.before + offset), factor * (one.after + offset)],
+            [two.before, two.after],
+            [factor * one.before + offset, factor * one.after + offset],
             rtol=1e-6,
             atol=1e-6 * factor,
         )
+
+
+@given(FAMILY, POINTS, SEED, st.integers(-40, 40), st.sampled_from([0.0, 20.0, 300.0]))
+def test_units_change_nothing_but_the_levels(
+    family: str, points: int, seed: int, exponent: int, level: float
+) -> None:
+    values = draw(family, points, seed).values + level  # with and without a logarithm
+    factor = 2.0**exponent  # exact, so that nothing is rounded
+    assert_moved(values, factor * values, factor=factor, offset=0)
+
+
+@given(FAMILY, POINTS, SEED, st.floats(0.02, 0.98), st.floats(0.02, 0.98))
+def test_where_zero_lies_among_the_values_changes_nothing(
+    family: str, points: int, seed: int, one: float, other: float
+) -> None:
+    """Zero beyond all values is another matter: growth by some per cent is told by its distance from it."""
+    values = draw(family, points, seed).values
+    first, second = (float(values.min() + share * np.ptp(values)) for share in (one, other))
+    assert_moved(values - first, values - second, factor=1, offset=first - second)
+
+
+@given(FAMILY, POINTS, SEED, st.integers(0, 15), st.floats(3, 50), st.sampled_from([-1, 1]))
+def test_the_size_of_an_odd_point_changes_nothing(
+    family: str, points: int, seed: int, place: int, exponent: float, sign: int
+) -> None:
+    values = draw(family, points, seed).values
+    values -= np.median(values)
+    odd, odder = values.copy(), values.copy()
+    odd[place], odder[place] = sign * 1000 * np.ptp(values), sign * 10.0**exponent * np.ptp(values)
+    assert indices(odder) == indices(odd)
 
 
 @given(FAMILY, POINTS, SEED)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agents.changes.ctags import find_ctags, read_marks
-from agents.changes.languages import LANGUAGES, language_of, scope_above
+from agents.changes.languages import HEADED, LANGUAGES, language_of, scope_above
 from tests.repositories import Work
 
 CTAGS = find_ctags()
@@ -311,7 +311,7 @@ def test_lines_that_begin_a_subroutine(path: str, line: str, expected: str | Non
     assert (defined.name if defined else None) == expected
 
 
-@pytest.mark.parametrize("suffix", [lang.suffixes[0] for lang in LANGUAGES])
+@pytest.mark.parametrize("suffix", [lang.suffixes[0] for lang in (*LANGUAGES, *HEADED)])
 def test_a_hostile_line_takes_no_time(suffix: str) -> None:
     language = language_of("a" + suffix)
     assert language

@@ -14,7 +14,7 @@ import pytest
 
 from agents.changes.ctags import Mark, parse_marks
 from agents.changes.git import Repository
-from agents.changes.languages import LANGUAGES, Language, language_of, scope_above
+from agents.changes.languages import HEADED, LANGUAGES, Language, language_of, scope_above
 from agents.changes.patch import parse_patch
 from agents.changes.printed import (
     FileChange,
@@ -36,10 +36,10 @@ SHA = "a" * 40
     "piece",
     [" ", "a", "a ", "a::", "::a", "a :: ", "operator ", "@a(", "@a ", "<", "<a>", "(", "()", "a,(", "{", "=",
      "=:", "\t", "export ", "const ", "async ", "pub ", "pub(a) ", "func (", "class ", "impl <", "for ",
-     "ABC ", "namespace ", "}//", "* "],
+     "ABC ", "namespace ", "}//", "* ", "fun ", "fun a", "def ", "@a() "],
     ids=repr,
 )  # fmt: skip
-@pytest.mark.parametrize("language", LANGUAGES, ids=lambda language: language.name)
+@pytest.mark.parametrize("language", [*LANGUAGES, *HEADED], ids=lambda language: language.name)
 def test_lines_made_to_be_slow(language: Language, piece: str) -> None:
     line = piece * (LONG // len(piece))
     for text in (line, f"class {line}", f"  {line}(", f"{line}{{", f"export const {line}!", f"fn {line}"):
@@ -48,8 +48,8 @@ def test_lines_made_to_be_slow(language: Language, piece: str) -> None:
 
 
 def test_packages_made_to_be_slow() -> None:
-    for line in ("\n", " ", "package ", "package a\n", "package a ", "module ", "module \n"):
-        for name in ("A.java", "a.go"):
+    for line in ("\n", " ", "package ", "package a\n", "package a ", "module ", "module \n", "namespace "):
+        for name in ("A.java", "a.go", "A.kt", "A.scala", "a.php", "A.cs"):
             language = language_of(name)
             assert language is not None
             text = line * (LONG // len(line))

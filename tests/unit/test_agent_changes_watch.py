@@ -219,3 +219,36 @@ def test_the_command_shows_changes_as_json(work: Work, capsys: pytest.CaptureFix
 def test_nothing_to_watch(arguments: str, work: Work, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["changes", "--service", "s", "--repo", str(work.path), "--dry-run", *arguments.split()]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("--time 2099-01-01", "--time: is in the future"),
+        ("--source-root nowhere", "--source-root: 'nowhere' is no folder"),
+        ("--source-root src --source-root shop.py", "--source-root: 'shop.py' is no folder"),
+        ("--source-root nowhere --branch main --follow 5s", "--source-root: 'nowhere' is no folder"),
+        ("--source-root nowhere --tags v*", "--source-root: 'nowhere' is no folder"),
+    ],
+)
+def test_what_would_be_of_no_use_is_refused(
+    arguments: str, words: str, work: Work, capsys: pytest.CaptureFixture[str]
+) -> None:
+    work.commit("One", {"src/shop.py": "x = 1\n", "shop.py": "x = 1\n"})
+    work.git("tag", "v1")
+    command = ["changes", "--service", "s", "--repo", str(work.path), "--dry-run"]
+    assert run([*command, *arguments.split()]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert words in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("root", ["src", "./src/", "/src", ".", "src/deep"])
+def test_a_source_root_is_a_folder_from_the_top(
+    root: str, work: Work, capsys: pytest.CaptureFixture[str]
+) -> None:
+    work.commit("One", {"src/deep/shop.py": "x = 1\n"})
+    command = ["changes", "--service", "s", "--repo", str(work.path / "src"), "--dry-run", "--source-root"]
+    assert run([*command, root]) == 0
+    assert "1 subroutines" in capsys.readouterr().out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -251,6 +252,20 @@ def test_windows_wider_than_the_resolution_are_refused(
     assert "windows of 1s are wider than the resolution of workload minutes" in capsys.readouterr().err
 
 
+def test_what_grows_for_longer_than_a_scan_sees_is_one_event(folder: Path) -> None:
+    rng = np.random.default_rng(5)
+    hours = np.arange(50 * 24)
+    steady = 1000 * (1 - 0.01 * np.maximum(hours / 24 - 12, 0)) + rng.normal(0, 3, len(hours))
+    rows = [
+        ("shop", "capacity", T0 + 3600 * int(hour), value) for hour, value in zip(hours, steady, strict=True)
+    ]
+    write_csv(folder / "slow.csv", "service,metric,timestamp,value", rows)
+    assert run(["backtest", "slow.csv", "--workload", "ct-supply-long", "--events", "e.jsonl"]) == 0
+    kinds = [event["type"].rsplit(".", 1)[1] for event in lines(folder / "e.jsonl")]
+    assert kinds[0] == "detected"
+    assert set(kinds[1:]) == {"updated"}
+
+
 # detect
 
 
@@ -317,3 +332,101 @@ def test_detect_names_a_mistake(folder: Path, capsys: pytest.CaptureFixture[str]
     (folder / "s.csv").write_text("1\n2\nthree\n")
     assert run(["detect", "s.csv"]) == 2
     assert "s.csv:3: value: not a number: 'three'" in capsys.readouterr().err
+
+
+TIMES: dict[str, tuple[Any, str]] = {
+    "dates long ago": (lambda i: f"{1871 + i}-01-01", "1901-01-01T00:00:00.000Z"),
+    "years": (lambda i: 1871 + i, "1901-01-01T00:00:00.000Z"),
+    "years of a data frame": (lambda i: f"{1871 + i}.0", "1901-01-01T00:00:00.000Z"),
+    "dates, and a year alone": (lambda i: f"{1871 + i}-01-01" if i else "1871", "1901-01-01T00:00:00.000Z"),
+    "months": (lambda i: f"{1950 + i // 12}-{1 + i % 12:02}", "1952-07-01T00:00:00.000Z"),
+    "weeks": (lambda i: f"2020-W{1 + i:02}", "2020-07-27T00:00:00.000Z"),
+    "before the epoch": (lambda i: -86400 * (100 - i), "1969-10-23T00:00:00.000Z"),
+    "the first seconds of the epoch": (lambda i: 990 + i, "1970-01-01T00:17:00.000Z"),
+}
+
+
+@pytest.mark.parametrize(("time", "wanted"), TIMES.values(), ids=TIMES.keys())
+def test_detect_takes_any_date(
+    folder: Path, capsys: pytest.CaptureFixture[str], time: Any, wanted: str
+) -> None:
+    values = stepped(50, 10)[170:222]  # the step is at 30
+    write_csv(folder / "s.csv", "timestamp,value", [(time(i), value) for i, value in enumerate(values)])
+    assert run(["detect", "s.csv", "--json"]) == 0
+    (point,) = json.loads(capsys.readouterr().out)["change_points"]
+    assert (point["index"], point["timestamp"]) == (30, wanted)
+
+
+@pytest.mark.parametrize("text", ["", "nan", "NaN", "null", "NA", "n/a", "None"])
+@pytest.mark.parametrize("columns", [1, 2])
+def test_a_missing_value_keeps_its_index(
+    folder: Path, capsys: pytest.CaptureFixture[str], columns: int, text: str
+) -> None:
+    cells = [str(value) for value in stepped(50, 10)]
+    cells[0] = cells[77] = cells[-1] = text
+    rows = [cell if columns == 1 else f"{T0 + 60 * i},{cell}" for i, cell in enumerate(cells)]
+    (folder / "s.csv").write_text("\n".join([("value", "timestamp,value")[columns - 1], *rows]) + "\n")
+    assert run(["detect", "s.csv", "--json"]) == 0
+    (point,) = json.loads(capsys.readouterr().out)["change_points"]
+    assert point["index"] == 200
+
+
+def test_a_blank_line_in_a_single_column_is_a_missing_point(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cells = [str(value) for value in stepped(50, 10)]
+    cells[5] = cells[6] = ""
+    (folder / "s.csv").write_text("\n" + "\n".join(cells) + "\n\n")
+    assert run(["detect", "s.csv", "--json"]) == 0
+    (point,) = json.loads(capsys.readouterr().out)["change_points"]
+    assert point["index"] == 200
+
+
+@pytest.mark.parametrize("missing", [float("nan"), None], ids=["NaN", "null"])
+@pytest.mark.parametrize("named", [True, False])
+def test_parquet_with_dates_and_missing_values(
+    folder: Path, capsys: pytest.CaptureFixture[str], missing: float | None, named: bool
+) -> None:
+    values = [missing if i == 10 else value for i, value in enumerate(stepped(50, 10))]
+    dates = [date(1800 + i, 1, 1) for i in range(len(values))]
+    table = {"timestamp": dates, "value": values} if named else {"flow": values}
+    pq.write_table(pa.table(table), folder / "s.parquet")
+    assert run(["detect", "s.parquet", "--json"]) == 0
+    (point,) = json.loads(capsys.readouterr().out)["change_points"]
+    assert (point["index"], point["timestamp"]) == (200, "2000-01-01T00:00:00.000Z" if named else None)
+
+
+REFUSED = {
+    "milliseconds": ("timestamp,value\n1700000000000,1\n", "no time between the years 1 and 9999"),
+    "no time": ("timestamp,value\n1871-01-01,1\nsoon,1\n", "s.csv:3: timestamp: not an ISO 8601 time"),
+    "a missing time": ("timestamp,value\n1871-01-01,1\n,1\n", "s.csv:3: timestamp: missing"),
+    "twice": (
+        "timestamp,value\n1871,1\n1871,2\n",
+        "s.csv:3: timestamp: the series has a point at this time already",
+    ),
+    "infinity": ("value\n1\ninf\n", "s.csv:3: value: should be finite, not inf"),
+    "a missing total": ("timestamp,samples,total\n1871,1,\n", "s.csv:2: total: missing"),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), REFUSED.values(), ids=REFUSED.keys())
+def test_detect_refuses_in_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], text: str, message: str
+) -> None:
+    (folder / "s.csv").write_text(text)
+    assert run(["detect", "s.csv"]) == 2
+    told = capsys.readouterr().err
+    assert message in told
+    assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [("s,m,1871-01-01,1", "is no time between 2000 and 2100"), ("s,m,1700000000,", "value: missing")],
+)
+def test_backtest_still_wants_present_times_and_every_value(
+    folder: Path, capsys: pytest.CaptureFixture[str], row: str, message: str
+) -> None:
+    (folder / "s.csv").write_text(f"service,metric,timestamp,value\n{row}\n")
+    assert run(["backtest", "s.csv", "--workload", "up.yaml", "--events", "e.jsonl"]) == 2
+    assert message in capsys.readouterr().err

@@ -10,10 +10,16 @@ import pytest
 from loadgen.bench.ablation import SHOWN, ablation_jobs, parse_steps, worth_of_steps
 from loadgen.bench.scan import WORKLOAD as SCAN_WORKLOAD
 from loadgen.bench.scan import draw_service
-from loadgen.bench.suite import Job, Run, run_job
+from loadgen.bench.suite import Job, Run, run_fleet, run_job
+from loadgen.fleet.scenario import load_scenario
+from loadgen.fleet.simulate import simulate
+from loadgen.score.encode import score_to_json
+from loadgen.score.reading import truth_from_json
+from loadgen.score.runs import score_backtest
 from pipeline.backtest import funnel
 from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.flow import Flow
+from pipeline.backtest.run import run_backtest
 from pipeline.cli import run
 from pipeline.codec.scans import encode_progress
 from pipeline.config import Settings
@@ -22,6 +28,7 @@ from pipeline.errors import ConfigError
 from pipeline.model import Candidate, Progress, SeriesMatrix
 from pipeline.stages.ablation import DETECTOR_PARTS, FUNNEL_STEPS, NOTHING, STEPS, Without, scan_config
 from pipeline.storage.arrays import ArrayStore
+from pipeline.workloads import load_workloads
 from tests.unit.test_bench_accuracy import SCENARIO, WORKLOAD, suite_run
 
 JOBS = [Job("a", 1, ()), Job("a", 2, ())]
@@ -111,6 +118,24 @@ def test_a_run_without_a_step_drops_nothing_there(
     assert found["without"] == list(without)
     steps = [step["remaining"] for step in found["score"]["funnel"]["steps"]]
     assert (steps[-1] < steps[0]) == dropped
+
+
+def test_runs_of_one_fleet_share_what_was_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "brief.yaml").write_text(SCENARIO)
+    (tmp_path / "workload.yaml").write_text(WORKLOAD)
+    jobs = ablation_jobs(
+        [Job("brief.yaml", 3, ("workload.yaml",))], ("threshold", "composition", "som_dedup")
+    )
+    together = [found["score"] for found in run_fleet(jobs)]
+    assert together == [run_job(job)["score"] for job in jobs]
+    dataset = simulate(load_scenario("brief.yaml"), 3).dataset
+    workloads = load_workloads(["workload.yaml"])
+    truth = truth_from_json(dataset.truth)
+    for job, found in zip(jobs, together, strict=True):
+        alone = run_backtest(dataset, workloads, without=frozenset(job.without))
+        wanted = score_to_json(score_backtest(truth, alone, workloads))
+        assert found["funnel"] == wanted["funnel"]
 
 
 def test_every_job_runs_whole_and_without_each_step() -> None:

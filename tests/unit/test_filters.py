@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipeline.filters.same_regression import ECHO, GROWN, is_gradual, judge_same_regression
+from pipeline.filters.same_regression import ECHO, GROWN, Known, is_gradual, judge_same_regression
 from pipeline.filters.threshold import judge_significance, judge_threshold
 from pipeline.filters.verdict import Verdict, divide
 from pipeline.model import Candidate, FloatArray, Judgement
@@ -97,27 +97,30 @@ def same(
     absolute: float | None = None,
     relative: float | None = None,
     recent: float | None = None,
+    seen_s: float = 0.0,
 ) -> bool:
     level = candidate.before if recent is None else recent
+    earlier = [Known(one, one.change_time + seen_s) for one in known]
     return judge_same_regression(
-        candidate, known, recent=level, analysis_s=100.0, absolute=absolute, relative=relative
+        candidate, earlier, recent=level, analysis_s=100.0, absolute=absolute, relative=relative
     ).passed
 
 
 @pytest.mark.parametrize(
-    ("earlier_s", "recent", "passed"),
+    ("earlier_s", "recent", "seen_s", "passed"),
     [
-        pytest.param(50, 0.1, False, id="at the same time, however it looked before"),
-        pytest.param(500, 0.2, False, id="long ago, and the level is still there"),
-        pytest.param(500, 0.1, True, id="long ago, rolled back, and back again"),
+        pytest.param(50, 0.1, 0, False, id="at the same time, however it looked before"),
+        pytest.param(500, 0.2, 0, False, id="long ago, and the level is still there"),
+        pytest.param(500, 0.1, 400, True, id="long ago, rolled back, and back again"),
+        pytest.param(500, 0.1, 600, False, id="long ago, but told as one lasting change up to here"),
     ],
 )
 def test_a_regression_that_comes_back_after_a_rollback_is_new(
-    earlier_s: float, recent: float, passed: bool
+    earlier_s: float, recent: float, seen_s: float, passed: bool
 ) -> None:
     candidate = build_candidate(before=0.12, after=0.2)
     known = replace(build_candidate(before=0.1, after=0.2), change_time=candidate.change_time - earlier_s)
-    assert same(candidate, [known], absolute=0.03, recent=recent) is passed
+    assert same(candidate, [known], absolute=0.03, recent=recent, seen_s=seen_s) is passed
 
 
 def test_same_regression_by_a_relative_threshold() -> None:
@@ -132,22 +135,27 @@ LATER_S = 5000.0
 
 
 @pytest.mark.parametrize(
-    ("after", "later_s", "gradual", "passed", "reason"),
+    ("after", "later_s", "slow", "gradual", "passed", "reason"),
     [
-        pytest.param(0.3, LATER_S, True, False, GROWN, id="still growing"),
-        pytest.param(0.3, LATER_S, False, True, "", id="a step of its own"),
-        pytest.param(0.21, LATER_S, True, False, ECHO, id="not beyond what is known"),
-        pytest.param(0.3, 0.0, True, True, "", id="at the very same time there is nothing between"),
-        pytest.param(0.3, -50.0, True, True, "", id="before the known one"),
+        pytest.param(0.3, LATER_S, False, True, False, GROWN, id="still growing"),
+        pytest.param(0.3, LATER_S, False, False, True, "", id="a step of its own"),
+        pytest.param(0.21, LATER_S, False, True, False, ECHO, id="not beyond what is known"),
+        pytest.param(0.3, 0.0, False, True, True, "", id="at the very same time there is nothing between"),
+        pytest.param(0.3, -50.0, False, True, True, "", id="before the known one"),
+        pytest.param(
+            0.3, -50.0, True, True, False, GROWN, id="a slow one, of which the beginning is not certain"
+        ),
+        pytest.param(0.3, -50.0, True, False, True, "", id="a slow one that stepped"),
     ],
 )
 def test_what_a_known_regression_grows_into_is_no_new_one(
-    after: float, later_s: float, gradual: bool, passed: bool, reason: str
+    after: float, later_s: float, slow: bool, gradual: bool, passed: bool, reason: str
 ) -> None:
     candidate = build_candidate(before=0.2, after=after, change_time=KNOWN.change_time + later_s)
+    candidate = replace(candidate, kind="long_term") if slow else candidate
     verdict = judge_same_regression(
         candidate,
-        [KNOWN],
+        [Known(KNOWN, KNOWN.change_time)],
         recent=0.2,
         analysis_s=100.0,
         absolute=0.03,
@@ -168,7 +176,7 @@ def test_growth_is_asked_for_since_the_first_of_the_known_ones() -> None:
     candidate = build_candidate(before=0.2, after=0.4, change_time=KNOWN.change_time + LATER_S)
     judge_same_regression(
         candidate,
-        [replace(KNOWN, change_time=time) for time in times],
+        [Known(replace(KNOWN, change_time=time), time) for time in times],
         recent=0.2,
         analysis_s=100.0,
         absolute=0.03,

@@ -37,7 +37,7 @@ MALFORMED = {
     "not YAML": ("name: [", ":1:"),
     "a list": ("- 1\n", ":1: Input should be a valid dictionary"),
     "no name": ("service: x\n", ":1: name: Field required"),
-    "unknown kind": ("name: x\ninject:\n  - {kind: stepp}\n", ":3: inject.0.kind: Input should be 'step'"),
+    "unknown kind": ("name: x\ninject:\n  - {kind: stepp}\n", ":3: inject.0.kind: should be 'step'"),
     "key of an injection": (
         "name: x\ninject:\n  - {kind: step}\n  - kind: gradual\n    delte: [1, 2]\n",
         ":5: inject.1.delte: unknown key; known keys are between, config, count, delta, duration, kind",

@@ -218,6 +218,13 @@ def test_culprits_are_deployed_when_they_act_and_gates_come_with_what_explains_t
     assert all(found.values())
 
 
+def test_a_set_up_metric_says_how_many_servers_there_are() -> None:
+    made = load_scenario("tiny")
+    (servers,) = [one for one in simulate(made, 1).dataset.metrics if one.metric == "servers"]
+    assert servers.setup
+    assert 0.9 * made.servers.count < servers.values.min() <= servers.values.max() <= made.servers.count
+
+
 def test_the_same_seed_gives_the_same_fleet_and_another_seed_another() -> None:
     made = load_scenario("tiny")
     one, same, other = (simulate(made, seed) for seed in (1, 1, 2))

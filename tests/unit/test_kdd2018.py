@@ -1,10 +1,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
+from pipeline.backtest.plain import build_datasets
+from pipeline.backtest.run import run_backtest
+from pipeline.backtest.seriesfile import Series
 from pipeline.detect.batch_means import long_run_variance
 from pipeline.detect.butterworth import low_pass
 from pipeline.detect.fourier import daily_trend, loess_operator, remove_cycles
@@ -19,6 +24,7 @@ from pipeline.detect.kdd2018 import (
 )
 from pipeline.detect.scan import Windows
 from pipeline.model import Candidate, Direction, FloatArray, MetricKind, SeriesMatrix
+from pipeline.workloads import load_workloads
 
 START = 1_700_000_000.0
 RESOLUTION_S = 600.0
@@ -224,3 +230,24 @@ def test_the_long_run_variance_is_that_of_means(correlation: float) -> None:
         values[:, at] = correlation * values[:, at - 1] + fresh[:, at]
     variance, _ = long_run_variance(values, np.ones(values.shape), longest=100)
     assert np.median(variance) == pytest.approx(1 / (1 - correlation) ** 2, rel=0.35)
+
+
+@pytest.mark.parametrize(
+    ("team", "found"),
+    [("efficiency_infra", False), (None, False), ("core_data", True), ("instagram", True)],
+    ids=str,
+)
+def test_a_workload_chooses_a_team(tmp_path: Path, team: str | None, found: bool) -> None:
+    # A fifth of the level comes and goes every day; a step of a tenth.
+    raw = {
+        **{"name": "mine", "series": "service", "detectors": ["kdd2018"], "resolution": "30m"},
+        **{"rerun_interval": "12h", "historical": "10d", "analysis": "1d", "threshold": {"relative": 0.05}},
+    }
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(raw | ({"kdd2018": team} if team else {})))
+    days = np.arange(14 * 48) / 48
+    level = 100 * (1 + 0.2 * np.sin(2 * np.pi * days)) * np.where(days >= 12, 1.1, 1.0)
+    values = level + np.random.default_rng(3).normal(0, 2, len(days))
+    series = Series("shop", "service", "latency", 1_767_225_600.0 + days * 86_400, values, None)
+    (dataset,) = build_datasets([series], Path("latency.csv"), window_s=1800.0)
+    scans = run_backtest(dataset, load_workloads([str(tmp_path / "mine.yaml")])).scans
+    assert any(scan.candidates for scan in scans) == found

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from pipeline.dedup.merge_rules import MergeRule, PairwiseConfig
+from pipeline.dedup.merge_rules import DEFAULT_RULES, Feature, MergeRule, PairwiseConfig
 from pipeline.dedup.pairwise import (
     Likeness,
     cause_similarities,
@@ -14,6 +14,7 @@ from pipeline.dedup.pairwise import (
     merge_alike,
     pearson,
     release_similarities,
+    stack_overlaps,
 )
 from pipeline.gcpu.stacks import Series, membership, share_changes
 from pipeline.model import FloatArray, StackMatrix
@@ -159,6 +160,32 @@ def test_users_write_the_rules(rule: MergeRule, merged: bool) -> None:
         change=np.zeros(0),
     )
     assert len(merge_alike(found, config=PairwiseConfig(rules=(rule,))).groups) == (1 if merged else 2)
+
+
+@pytest.mark.parametrize(
+    ("rules", "groups"),
+    [
+        pytest.param(DEFAULT_RULES, 1, id="by default most of a rise"),
+        pytest.param((MergeRule({"stacks": 0.9}),), 1, id="as much as it is"),
+        pytest.param((MergeRule({"stacks": 0.95}),), 2, id="more than it is"),
+        pytest.param((MergeRule({"stacks": 0.95}), MergeRule({"stacks": 0.5})), 1, id="any of the rules"),
+        pytest.param((MergeRule({"metric_id": 0.9}),), 2, id="no rule asks for it"),
+        pytest.param((), 2, id="no rule at all"),
+        pytest.param((MergeRule({"stacks": 0.5, "metric_id": 0.3}),), 1, id="beside another feature"),
+        pytest.param((MergeRule({"stacks": 0.95, "metric_id": 0.3}),), 2, id="not so much of both rises"),
+    ],
+)
+def test_overlap_of_stacks_is_a_rule_too(rules: tuple[MergeRule, ...], groups: int) -> None:
+    # Each rises by ten, nine of which are in a stack that holds both.
+    holds = np.array([[True, True, False], [True, False, True]])
+    change = np.array([9.0, 1.0, 1.0])
+    features: dict[Feature, FloatArray] = {
+        "metric_id": np.array([[1.0, 0.4], [0.4, 1.0]]),
+        "stacks": stack_overlaps(holds, change),
+    }
+    found = Likeness(np.array([True, True]), np.ones((2, 2), dtype=np.bool_), features, holds, change)
+    assert stack_overlaps(holds, change)[0, 1] == pytest.approx(0.9)
+    assert len(merge_alike(found, config=PairwiseConfig(rules=rules)).groups) == groups
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,15 @@ def test_a_change_of_many_subroutines_is_near_by_chance() -> None:
     assert one.chance < 0.05 < many.chance
 
 
+def test_subroutines_that_occur_in_no_stack_do_not_dilute_those_that_do() -> None:
+    rows = {"main->work": (100, 1100), **{f"main->other{i}": (100.0, 100.0) for i in range(50)}}
+    index, regressed = StackIndex(build_stacks(rows)), np.arange(51) == 0
+    tests = [f"tests.test_work.test_{i}" for i in range(300)]
+    alone, tested, only_tests = attribute(index, regressed, [["work"], ["work", *tests], tests]) or ()
+    assert tested == alone
+    assert only_tests.chance == 1.0, "it modified something, but nothing that rose"
+
+
 def test_only_changes_deployed_just_before_are_candidates() -> None:
     changes = [
         build_change(name, time=T + at)

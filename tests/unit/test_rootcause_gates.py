@@ -123,6 +123,44 @@ def test_direct_reads(source: str, found: dict[str, tuple[str, ...]]) -> None:
             id="a method of the same class",
         ),
         pytest.param(
+            "def on():\n x = conf.get('g')\n return x\ndef f(): on()", {"g": ("m.f", "m.on")}, id="by a name"
+        ),
+        pytest.param(
+            "def on(n):\n x: bool = conf.get(n)\n return bool(x) and ok\ndef f(): on('g')",
+            {"g": ("m.f",)},
+            id="of any gate, by a name with more around",
+        ),
+        pytest.param(
+            "def on():\n if conf.get('g'): return True\n return False\ndef f(): on()",
+            {"g": ("m.f", "m.on")},
+            id="by a constant",
+        ),
+        pytest.param(
+            "def on(n):\n if not (x := conf.get(n)): return 0\n else: return 1\ndef f(): on('g')",
+            {"g": ("m.f",)},
+            id="of any gate, by a constant",
+        ),
+        pytest.param(
+            "def work():\n x = conf.get('g')\n return compute(x)\ndef f(): work()",
+            {"g": ("m.work",)},
+            id="no wrapper: what it returns was computed of it",
+        ),
+        pytest.param(
+            "def work():\n if not conf.get('g'): return\n act()\ndef f(): work()",
+            {"g": ("m.work",)},
+            id="no wrapper: it only leaves",
+        ),
+        pytest.param(
+            "def work():\n if conf.get('g'): return 1\n return act()\ndef f(): work()",
+            {"g": ("m.work",)},
+            id="no wrapper: it returns its work",
+        ),
+        pytest.param(
+            "def on(): return conf.get('g')\ndef two():\n x = on()\n return x\ndef f(): two()",
+            {"g": ("m.on", "m.two")},
+            id="one layer only, by a name too",
+        ),
+        pytest.param(
             "def on(n): return conf.get(n)\ndef f(n): on(n)", {}, id="the gate comes from further up"
         ),
     ],
@@ -217,3 +255,15 @@ def test_the_command_refuses_what_it_cannot_write(tree: Path, capsys: pytest.Cap
     assert run(["gates", str(tree / "none"), "--reader", "conf.get", "-o", str(tree / "x")]) == 2
     assert run(["gates", str(tree), "-o", str(tree / "x")]) == 2
     assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("reader", ["", " ", "conf.", ".get", "conf.get()"])
+def test_a_reader_that_is_no_name_is_refused(
+    reader: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "m.py").write_text("def f(): conf.get('g')\n")
+    assert run(["gates", str(tmp_path), "--reader", reader, "-o", str(tmp_path / "gates.yaml")]) == 2
+    err = capsys.readouterr().err
+    assert "should be a name such as conf.get" in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "gates.yaml").exists()

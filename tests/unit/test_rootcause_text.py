@@ -4,8 +4,16 @@ import numpy as np
 import pytest
 
 from pipeline.model import Change, FloatArray
-from pipeline.rootcause.correlation import correlations, names_metric, subjects_of
-from pipeline.rootcause.text import ChangeTexts, chances, change_words, regression_words, tokens
+from pipeline.rootcause.correlation import correlations, names_metric, subjects_of, tells_of_changes
+from pipeline.rootcause.text import (
+    NO_WORDS,
+    ChangeTexts,
+    chances,
+    change_words,
+    compact,
+    regression_words,
+    tokens,
+)
 
 T = 1_700_000_000.0
 
@@ -42,7 +50,7 @@ def test_every_text_of_a_change_is_read() -> None:
 
 
 def similar(regression: str, *titles: str) -> list[float]:
-    texts = ChangeTexts([change_words(change(title)) for title in titles])
+    texts = ChangeTexts([compact(change_words(change(title))) for title in titles])
     return list(texts.similarities(regression_words(regression, "subroutine", {})))
 
 
@@ -66,14 +74,14 @@ def test_a_rare_word_says_more_than_a_common_one() -> None:
 def test_frames_count_by_their_part_of_the_rise() -> None:
     words = regression_words("top", "subroutine", {"shop.much": 0.9, "shop.little": 0.1})
     assert words["much"] > words["little"]
-    texts = ChangeTexts([change_words(change(title)) for title in ("much", "little", "else")])
+    texts = ChangeTexts([compact(change_words(change(title))) for title in ("much", "little", "else")])
     much, little, other = texts.similarities(words)
     assert much > little > other
 
 
 def test_no_changes_and_no_words_are_no_error() -> None:
     assert ChangeTexts([]).similarities({"a": 1.0}).shape == (0,)
-    assert ChangeTexts([{}, {}]).similarities({"a": 1.0}).tolist() == [0.0, 0.0]
+    assert ChangeTexts([NO_WORDS, NO_WORDS]).similarities({"a": 1.0}).tolist() == [0.0, 0.0]
     assert similar("", "some title") == [0.0]
 
 
@@ -122,6 +130,12 @@ def test_correlation_does_not_depend_on_units(scale: float) -> None:
         (change("Set compression_level to 5"), "setup.compression_level", True),
         (change(files=("config/compression_level.json",)), "setup.compression_level", True),
         (change(content='+"compression_level": 5'), "compression_level", True),
+        (change(content="+level = conf.setup.level"), "setup.level", False),
+        (change(content="+log(setup.level)"), "setup.level", True),
+        (change(content="+# the level of this page"), "setup.level", False),
+        (change("Raise the level"), "setup.level", True),
+        (change(content="+ cacheSize: 5"), "setup.cacheSize", True),
+        (change(content="+ x = 1"), "setup.region.1", False),
         (change("Set level to 5"), "setup.compression_level", False),
         (change("Change the compression_levels"), "setup.compression_level", False),
         (change(), "setup.compression_level", False),
@@ -129,3 +143,11 @@ def test_correlation_does_not_depend_on_units(scale: float) -> None:
 )
 def test_a_change_names_a_metric(one: Change, metric: str, told: bool) -> None:
     assert names_metric(subjects_of(one), metric) is told
+
+
+@pytest.mark.parametrize(
+    ("metric", "told"),
+    [("setup.gate.x", True), ("servers", False), ("smidgen.refused_points", False), ("servers_old", True)],
+)
+def test_what_follows_load_or_smidgen_itself_is_no_evidence(metric: str, told: bool) -> None:
+    assert tells_of_changes(metric) is told

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from loadgen.score.encode import rate_to_json, score_to_json
 from loadgen.score.funnel import funnel_lines, ratio, short_count
-from loadgen.score.matching import Tolerances, match, tolerance_s
+from loadgen.score.matching import Tolerances, in_reach, match, tolerance_s
 from loadgen.score.model import Event, Funnel, FunnelStep, LedgerLine, TruthRow
 from loadgen.score.rates import Rate, spread
 from loadgen.score.scoring import MISPLACED, NOTHING, Score, score, size_of
@@ -168,6 +169,17 @@ def test_what_is_not_to_be_reported_is_a_false_positive_of_its_kind() -> None:
     assert found.recall == Rate(0, 0)
     assert found.recall.value is None
     assert {one.name: one.rows for one in found.kinds}["improvement"] == Rate(0, 1)
+
+
+def test_cost_shifts_are_counted_by_form() -> None:
+    forms = ("rename", "move", "rename", "")
+    shifts = [row(f"shift{i}", "cost_shift", series=(f"s{i}",)) for i in range(len(forms))]
+    truth = [replace(one, subkind=form) for one, form in zip(shifts, forms, strict=True)]
+    found = score(truth, [event("e1", "s2"), event("e2", "s3")])
+    assert found.cost_shifts == (("cost_shift", Rate(1, 1)), ("move", Rate(0, 1)), ("rename", Rate(1, 2)))
+    shown = score_to_json(found)
+    assert shown["rates"]["cost_shifts"]["value"] == 0.5
+    assert shown["cost_shifts"][2] == {"form": "rename", **rate_to_json(Rate(1, 2))}
 
 
 def test_a_cost_shift_is_not_taken_for_a_regression_that_shares_a_caller() -> None:
@@ -348,3 +360,24 @@ def test_curves_sweep_a_bound_over_every_change_point_found() -> None:
         (0.001, 1, 1),
         (0.0001, 1, 2),
     ]
+
+
+@pytest.mark.parametrize(
+    ("workload", "reached"),
+    [
+        ("frontfaas-small", ["cpu"]),
+        ("ct-supply-short", ["throughput", "both", "any"]),
+        ("ct-demand", ["errors", "both", "any"]),
+    ],
+)
+def test_rows_of_metrics_that_no_workload_looks_at_are_out_of_reach(
+    workload: str, reached: list[str]
+) -> None:
+    rows = [
+        row("cpu"),
+        row("throughput", series=("throughput",), metric_kind="service"),
+        row("errors", series=("error_rate",), metric_kind="service"),
+        row("both", series=("error_rate", "throughput"), metric_kind="service"),
+        row("any", series=(), metric_kind="service"),
+    ]
+    assert [one.id for one in in_reach(rows, load_workloads([workload]))] == reached

@@ -264,6 +264,35 @@ def test_a_season_is_shown_where_there_is_one() -> None:
     assert np.ptp(found["daily"].season) == pytest.approx(0.02, rel=0.2)
     assert (found["none"].seasons, found["none"].season) == ((), None)
     assert found["none"].went_away is not None
+    assert (len(found["daily"].lines), len(found["none"].lines)) == (0, 2)
+
+
+@pytest.mark.parametrize("hours", [6, 60], ids=["every window", "blocks"])
+def test_without_a_season_the_trend_is_theil_sens_line(hours: int) -> None:
+    # A step, and a steady rise after it; a gap and a few wild points.
+    change, end = 1000, 1000 + 6 * hours
+    place = np.arange(end, dtype=np.float64)
+    values = 10.0 + np.where(place >= change, 2.0 + 0.01 * (place - change), 0.0)
+    values[change + 5 :: 17] += 50.0
+    values[change + 9 : change + 13] = np.nan
+    windows = ScanWindows(600.0, START, START + change * 600.0, START + end * 600.0, START + end * 600.0)
+    line = Line(START + place * 600, values, ratio=False)
+    seen = study(line, ~np.isnan(values) + 0.0, windows, change_time=START + change * 600.0, rising=True)
+    after, over = seen.lines
+    assert np.isnan(after[:change]).all()
+    expected = 12.0 + 0.01 * (place[change:] - change)
+    assert after[change:] == pytest.approx(expected, abs=4.0 if hours > 30 else 0.2)
+    assert np.isnan(over).sum() == 2 * change - end
+    assert over[-1] > over[2 * change - end]
+
+
+@pytest.mark.parametrize("change", [-3, 99, 100, 200])
+def test_a_change_without_data_after_it_has_no_line(change: int) -> None:
+    values = np.arange(100.0)
+    windows = ScanWindows(600.0, START, START + 48_000, START + 60_000, START + 60_000)
+    line = Line(START + values * 600, values, ratio=False)
+    seen = study(line, np.ones(100), windows, change_time=START + change * 600.0, rising=True)
+    assert len(seen.lines) == (1 if change == 99 else 0)
 
 
 # The command on files
@@ -345,6 +374,8 @@ def test_a_page_has_everything_and_needs_no_network(folder: Path, capsys: pytest
     shown = " ".join(html.unescape(re.sub(r"<[^>]+>", " ", bare)).split())
     assert "cart.tax rose from 10 % to 16 % of the service's CPU" in shown
     assert "Letters are those of SAX" in shown
+    assert "the green line is the trend after the change (Theil-Sen)" in shown
+    assert text.count('"color":"#2e7d32"') == 2
     assert "new pattern" in shown
     assert "Round <b>twice</b>" in shown
     assert "<b>twice" not in text, "what comes from outside is escaped"

@@ -104,6 +104,44 @@ def test_cost_domains_of_ones_own(tmp_path: Path) -> None:
     assert (domain.name, domain.subroutines) == ("cart", ("shop.cart.*", "re:pay_.*"))
 
 
+@pytest.mark.parametrize(
+    ("patterns", "chosen"),
+    [
+        pytest.param(None, {"throughput", "Errors", "p99_ms"}, id="all"),
+        pytest.param(["*THROUGH*"], {"throughput"}, id="one pattern, any case"),
+        pytest.param(["!err*"], {"throughput", "p99_ms"}, id="all but"),
+        pytest.param(["*r*", "!*rr*"], {"throughput"}, id="both"),
+        pytest.param(["thr"], set(), id="the whole name"),
+    ],
+)
+def test_patterns_choose_metrics(tmp_path: Path, patterns: list[str] | None, chosen: set[str]) -> None:
+    raw = {**GOOD, "series": "service"} | ({} if patterns is None else {"metrics": patterns})
+    (workload,) = read_workload_file(write(tmp_path, raw))
+    assert {name for name in ("throughput", "Errors", "p99_ms") if workload.looks_at(name)} == chosen
+
+
+@pytest.mark.parametrize(
+    ("name", "chosen"),
+    [
+        ("ct-supply-short", {"throughput", "availability", "cache_hit_ratio", "members_online"}),
+        ("ct-supply-long", {"throughput", "availability", "cache_hit_ratio", "members_online"}),
+        (
+            "ct-demand",
+            {"requests_per_server", "latency_p50_ms", "latency_p99_ms", "error_rate", "errors_per_s", "mem"}
+            | {"cpu_utilisation", "memory_mb", "retries", "members_online"},
+        ),
+    ],
+)
+def test_presets_leave_out_what_improves_in_their_direction(name: str, chosen: set[str]) -> None:
+    every = {
+        *("throughput", "requests_per_server", "latency_p50_ms", "latency_p99_ms", "error_rate"),
+        *("cpu_utilisation", "memory_mb", "mem", "errors_per_s", "retries"),
+        *("availability", "cache_hit_ratio", "members_online"),
+    }
+    (workload,) = load_workloads([name])
+    assert {metric for metric in every if workload.looks_at(metric)} == chosen
+
+
 def test_presets_and_files_mix_in_the_order_given(tmp_path: Path) -> None:
     found = load_workloads(["live", str(write(tmp_path, GOOD)), "ct-demand"])
     assert [workload.name for workload in found] == ["live", "mine", "ct-demand"]
@@ -133,9 +171,35 @@ def test_presets_and_files_mix_in_the_order_given(tmp_path: Path) -> None:
         pytest.param({"threshold": {"absolute": 0}}, "mine: threshold.absolute: ", id="zero threshold"),
         pytest.param({"threshold": 0.1}, "mine: threshold: ", id="bare threshold"),
         pytest.param({"detectors": ["medium_term"]}, "mine: detectors.0: ", id="unknown detector"),
-        pytest.param({"detectors": []}, "mine: detectors: ", id="no detector"),
-        pytest.param({"direction": "sideways"}, "mine: direction: ", id="unknown direction"),
+        pytest.param({"detectors": []}, "mine: detectors: should hold at least 1", id="no detector"),
+        pytest.param(
+            {"direction": "sideways"},
+            "mine: direction: should be 'up' or 'down'",
+            id="unknown direction",
+        ),
         pytest.param({"series": "cpu"}, "mine: series: ", id="unknown series"),
+        pytest.param(
+            {"metrics": ["*throughput*"]},
+            "mine: metrics chooses service-level metrics; it needs series: service",
+            id="metrics of gCPU",
+        ),
+        pytest.param(
+            {"series": "service", "metrics": []},
+            "mine: metrics: give at least one pattern, or leave the key out",
+            id="no pattern",
+        ),
+        pytest.param(
+            {"series": "service", "metrics": ["ok", "!"]}, "mine: metrics: a pattern is empty", id="nothing"
+        ),
+        pytest.param({"series": "service", "metrics": [5]}, "mine: metrics.0: ", id="number for a pattern"),
+        pytest.param(
+            {"kdd2018": "core_data"},
+            "mine: kdd2018 sets up a detector that detectors does not name",
+            id="set-up of a detector that does not run",
+        ),
+        pytest.param(
+            {"detectors": ["kdd2018"], "kdd2018": "web"}, "mine: kdd2018: ", id="unknown set-up of kdd2018"
+        ),
         pytest.param({"lateness": "-1s"}, "mine: lateness: should be a duration", id="negative lateness"),
         pytest.param(
             {"analysis": "45m"},
@@ -147,6 +211,11 @@ def test_presets_and_files_mix_in_the_order_given(tmp_path: Path) -> None:
             {"cost_domains": [{"name": "cart", "subroutines": ["re:("]}]},
             "mine: cost_domains.0.subroutines: 're:(' is no regular expression",
             id="broken pattern of a cost domain",
+        ),
+        pytest.param(
+            {"cost_domains": [{"name": "cart", "subroutines": [one]} for one in ("a", "b")]},
+            "mine: cost_domains: two of the name 'cart'",
+            id="two cost domains of one name",
         ),
         pytest.param(
             {"cost_domains": [{"name": "cart", "subroutines": []}]},

@@ -55,14 +55,14 @@ _LEAST_BEND = 1e-12
 _PAIRS = ((0, 1), (1, 1), (0, 2), (1, 2), (2, 2), (0, 3), (1, 3), (2, 3), (3, 3))
 
 
-def running_sums(values: FloatArray) -> Sums:
+def running_sums(values: FloatArray, time: FloatArray) -> Sums:
     """Sum products of 1, time, its square and values up to each point.
 
     Args:
         values: (points,) of size about 1.
+        time: (points,) ascending, within a half around 0.
     """
     points = len(values)
-    time = np.arange(points) / points - 0.5
     rows = np.stack([np.ones(points), time, time**2, values])
     whole = np.zeros((len(_PAIRS), points + 1))
     lagged = np.zeros((len(_PAIRS), points))
@@ -110,7 +110,9 @@ def fit_segments(sums: Sums, first: IntArray, end: IntArray, correlations: Float
     return Fits(squares, line, curve)
 
 
-def describe(fits: Fits, points: IntArray, correlations: FloatArray, variances: FloatArray) -> Lengths:
+def describe(
+    fits: Fits, points: IntArray, correlations: FloatArray, variances: FloatArray, *, flat: bool
+) -> Lengths:
     """Return each segment's description length, by the shape that makes it shortest.
 
     A parameter estimated from n points takes ½ log n nats (Rissanen; Davis et al. 2006, eq. 9).
@@ -121,12 +123,13 @@ def describe(fits: Fits, points: IntArray, correlations: FloatArray, variances: 
         correlations: (correlations,) coefficients.
         variances: (correlations,) of the innovations, common to all segments: own ones make short segments,
             in which few points lie close together by chance, attractive.
+        flat: Whether every shape is a level.
     """
     parameter = 0.5 * np.log(points)
     half = 0.5 / variances[:, None]
     nats, squares = half * fits.level, fits.level
     parameters = np.ones(nats.shape, dtype=np.int64)
-    for count, charged, left in ((2, 1, fits.line), (3, _CURVE, fits.curve)):
+    for count, charged, left in () if flat else ((2, 1, fits.line), (3, _CURVE, fits.curve)):
         other = half * left + charged * parameter
         shorter = other < nats
         nats = np.where(shorter, other, nats)

@@ -45,7 +45,9 @@ def find_seasons(values: FloatArray, *, bound: float) -> list[Season]:
     if points < 4 * _CYCLES:
         return []
     trend = np.stack([np.ones(points), np.arange(points) / points - 0.5], axis=1)
-    level = values - trend @ np.linalg.lstsq(trend, values, rcond=None)[0]
+    ends = np.sort(values)[[_CYCLES - 1, -_CYCLES]]
+    level = np.clip(values, *ends)  # what fewer points than cycles reach is no season, but may hide one
+    level -= trend @ np.linalg.lstsq(trend, level, rcond=None)[0]
     steps = np.diff(values) - np.median(np.diff(values))
     limit = bound * deviation(steps)
     steps = np.clip(steps, -limit, limit)

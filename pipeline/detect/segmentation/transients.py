@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import ndimage, stats
+from scipy import ndimage
 
 from pipeline.model import FloatArray
 
@@ -20,7 +20,17 @@ def deviation(values: FloatArray) -> float:
     return robust if robust > 0 else float(np.sqrt(np.mean(size**2)))
 
 
-def replace_transients(values: FloatArray, *, longest: int, bound: float) -> tuple[FloatArray, int]:
+def _theil_sen(values: FloatArray, time: FloatArray) -> FloatArray:
+    """Return the line whose slope is the median of all pairs' (Sen 1968)."""
+    first, second = np.triu_indices(len(values), 1)
+    slope = np.median((values[second] - values[first]) / (time[second] - time[first]))
+    line: FloatArray = np.median(values) + slope * (time - np.median(time))
+    return line
+
+
+def replace_transients(
+    values: FloatArray, time: FloatArray, *, longest: int, bound: float
+) -> tuple[FloatArray, int]:
     """Replace points far from the running median by it, and count them.
 
     The median of 2 longest + 1 points follows a lasting step at once and a stretch of up to ``longest``
@@ -30,6 +40,7 @@ def replace_transients(values: FloatArray, *, longest: int, bound: float) -> tup
 
     Args:
         values: (points,), at least eight.
+        time: (points,) ascending.
         longest: Points of the longest transient.
         bound: Standard deviations from which a point is odd: of neighbours' differences, or of the distances
             from the median where those are larger, as on a smooth curve.
@@ -40,10 +51,9 @@ def replace_transients(values: FloatArray, *, longest: int, bound: float) -> tup
     middle = ndimage.median_filter(values, size=width, mode="nearest")
     for last, outermost in ((slice(half), slice(2 * width)), (slice(-half, None), slice(-2 * width, None))):
         near = values[outermost]
-        slope, level, *_ = stats.theilslopes(near)
-        line = (level + slope * np.arange(len(near)))[last]
+        line = _theil_sen(near, time[outermost])[last]
         flat = float(np.median(near[:width] if last.start is None else near[-width:]))
-        on_line = np.abs(values[last] - line) < np.abs(values[last] - flat)
+        on_line = (values[last] > (line + flat) / 2) == (line > flat)  # nearer to it, for any size
         middle[last] = np.where(on_line, line, flat)
     size = max(deviation(np.diff(values)) / np.sqrt(2), deviation(values - middle))
     odd = np.abs(values - middle) > bound * size
