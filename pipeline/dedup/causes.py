@@ -23,10 +23,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import stats
 
 from pipeline.dedup.below import Frames, Rises, lay_out, measure_rises
 from pipeline.dedup.explained import Group, likeness
+from pipeline.dedup.releases import ReleaseConfig, sure_of_one_thing
 from pipeline.gcpu.labels import element
 from pipeline.gcpu.stacks import Series, mean_depths
 from pipeline.model import BoolArray, Change, FloatArray, IntArray, StackMatrix
@@ -40,10 +40,8 @@ class CauseConfig:
 
     explained: float = 0.7  # share that is most of a rise; estimates of both may be off by some
     rare: float = 0.05  # gCPU up to which two rises below one caller are there by chance in 5 % of cases
-    # Share of changes that go with a regression by chance: far more than the 582 regressions a month of
-    # Table 5 are of hundreds to thousands of changes a release (§5.4.9), so that merging is rather left out.
-    usual: float = 0.01
-    chance: float = 0.01  # probability up to which a deployment's many regressions are no chance
+    one_thing: float = 0.99  # how sure it must be that a release's regressions have one cause
+    release: ReleaseConfig = ReleaseConfig()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +91,11 @@ def group_by_cause(
     parts, delta = _Parts(len(series)), after - before
     for one, other in _below_links(rises):
         parts.join(one, other, "below")
-    for one, other in _caller_links(rises, config):
-        parts.join(one, other, "caller")
     own_names = [element(*one) for one in series]
+    culprits = _culprits(frames, own_names, rises, changes)
+    for one, other in _caller_links(frames, rises, config):
+        if not _have_own(culprits[one], culprits[other]):
+            parts.join(one, other, "caller")
     _join_by_changes(parts, [*frames.names], own_names, rises, delta, changes, config)
     _join_sums(parts, frames, rises, delta, config)
     depths = mean_depths(matrix.stacks, matrix.after, series)
@@ -148,20 +148,47 @@ def _below_links(rises: _Sources) -> Iterator[tuple[int, int]]:
         yield i, holder.setdefault(source, i)
 
 
-def _caller_links(rises: _Sources, config: CauseConfig) -> Iterator[tuple[int, int]]:
-    """Yield candidates and a caller of theirs that is its own source and is called more often."""
+def _caller_links(frames: Frames, rises: _Sources, config: CauseConfig) -> Iterator[tuple[int, int]]:
+    """Yield candidates and a caller of theirs that is its own source and is called more often.
+
+    That must be the reason of what gives most of the candidate's rise too, which may have other callers.
+    """
+    own = np.flatnonzero(frames.first)
+    whole = np.bincount(
+        frames.label[own], weights=frames.rise[frames.stack[own]], minlength=len(frames.names)
+    )
     places: dict[int, list[int]] = {}
     for i, row in enumerate(rises.rows.tolist()):
         places.setdefault(row, []).append(i)
     for caller in np.flatnonzero((rises.source == rises.rows) & (rises.rows >= 0)).tolist():
         names, rise = rises.through(caller)
         rare = rises.level[caller] < config.rare
+        given = dict(zip(names.tolist(), rise.tolist(), strict=True))
         for name, common, alike in zip(names, rise, rises.in_step(caller), strict=True):
             for other in places.get(int(name), ()):
                 size = rises.size[other]
                 called = rare or likeness(alike, size) >= config.explained
-                if called and size and common / size >= config.explained:
+                if not called or not size or common / size < config.explained:
+                    continue
+                source = int(rises.source[other])
+                if likeness(given.get(source, 0.0), float(whole[source])) >= config.explained:
                     yield other, caller
+
+
+def _culprits(
+    frames: Frames, own_names: Sequence[str], rises: _Sources, changes: Sequence[Sequence[Change]]
+) -> list[frozenset[str]]:
+    """Return the changes that modified what most of each candidate's rise goes through, by id."""
+    found = []
+    for own, explaining, deployed in zip(own_names, rises.explaining, changes, strict=True):
+        names = {own, *(frames.names[row] for row in explaining.tolist() if row >= 0)}
+        found.append(frozenset(c.id for c in deployed if not names.isdisjoint(c.subroutines)))
+    return found
+
+
+def _have_own(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Tell whether two regressions were each modified by changes that leave the other alone."""
+    return bool(one and other) and one.isdisjoint(other)
 
 
 def _join_by_changes(
@@ -203,7 +230,7 @@ def _join_by_changes(
             parts.join(other, first, "change")
     for ids in deployed.values():
         hits = [in_release[change] for change in sorted(ids) if change in in_release]
-        if len(hits) > 1 and stats.binom.sf(len(hits) - 1, len(ids), config.usual) < config.chance:
+        if sure_of_one_thing(len(hits), len(ids), config.release) >= config.one_thing:
             for other in dict.fromkeys(place for places in hits for place in places):
                 parts.join(other, hits[0][0], "deployment")
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from pipeline.dedup.releases import ReleaseConfig
+
 Between = Literal["any", "gcpu", "service", "mixed"]
 """Which pairs a rule is for: any, both gCPU, both service-level metrics, or one of each."""
 
@@ -41,4 +43,4 @@ class PairwiseConfig:
     rules: tuple[MergeRule, ...] = DEFAULT_RULES
     most: float = 0.7  # share of a rise that is most of it
     rare: float = 0.05  # gCPU below which a common caller is no chance
-    usual: float = 0.01  # share of changes that go along with a regression without having to do with another
+    release: ReleaseConfig = ReleaseConfig()

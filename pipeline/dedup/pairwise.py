@@ -21,15 +21,15 @@ with a group alone, a regression of which nothing is linked joins the group with
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from pipeline.dedup.below import lay_out, measure_rises, sum_sets_below
 from pipeline.dedup.explained import alike_shares, explained_shares
 from pipeline.dedup.merge_rules import Between, Feature, MergeRule, PairwiseConfig
+from pipeline.dedup.releases import sure_of_one_thing
 from pipeline.gcpu.labels import element, series_of
 from pipeline.gcpu.stacks import Series, membership, share_changes
 from pipeline.model import BoolArray, FloatArray, IntArray, StackMatrix
@@ -94,13 +94,14 @@ class Causes:
     """What stands at or below a series in most of its rise: each with the share of the rise."""
 
     subroutines: Mapping[str, float]
-    changes: Mapping[str, float]  # by id
+    changes: Mapping[str, float]  # by id, of those deployed just before it
 
 
 def causes_of(
     matrix: StackMatrix,
     series: Sequence[Series],
-    changes: Mapping[str, Sequence[str]],
+    modified: Mapping[str, Sequence[str]],
+    deployed: Sequence[Collection[str]],
     config: PairwiseConfig | None = None,
 ) -> list[Causes]:
     """Return what may have made each series rise.
@@ -108,25 +109,28 @@ def causes_of(
     Args:
         matrix: Stack counts before and after.
         series: (n,) of gCPU, or others, of which nothing is found.
-        changes: The subroutines that each change deployed just before modified.
+        modified: The subroutines that each change modified, by its id.
+        deployed: (n,) ids of the changes deployed just before each began to rise. Of all that were deployed at
+            any time, some modified any two subroutines.
         config: Settings.
     """
     config = config or PairwiseConfig()
     frames = lay_out(matrix)
     rises = measure_rises(frames, series)
-    ids = sorted(changes)
-    modified = sum_sets_below(frames, rises.rows, [changes[one] for one in ids])
+    ids = sorted(set().union(*deployed))
+    through = sum_sets_below(frames, rises.rows, [modified[one] for one in ids])
     is_subroutine = np.array([series_of(name)[0] == "subroutine" for name in frames.names], dtype=np.bool_)
     found = []
     for place, (row, size) in enumerate(zip(rises.rows.tolist(), rises.size.tolist(), strict=True)):
         names, rise = rises.through(place)
         asked = is_subroutine[names] | (names == row)
-        span = slice(modified.indptr[place], modified.indptr[place + 1])
+        span = slice(through.indptr[place], through.indptr[place + 1])
         subroutines = _most_of(frames.names, names[asked], rise[asked], size, config.most)
         if size:
             subroutines[frames.names[row]] = 1.0
-        by_change = _most_of(ids, modified.indices[span], modified.data[span], size, config.most)
-        found.append(Causes(subroutines, by_change))
+        by_change = _most_of(ids, through.indices[span], through.data[span], size, config.most)
+        before = deployed[place]
+        found.append(Causes(subroutines, {one: share for one, share in by_change.items() if one in before}))
     return found
 
 
@@ -153,10 +157,39 @@ def cause_similarities(
     # A caller that something below explains is no cause itself.
     own = [not cause.subroutines.keys() - {element(*s)} for s, cause in zip(series, causes, strict=True)]
     callers = np.where(np.array(own)[None, :], explained, 0.0)
+    callers = _with_all_behind(callers, matrix, series, causes, config)
     common = np.maximum(
         _common([cause.subroutines for cause in causes]), _common([cause.changes for cause in causes])
     )
     return {"cause": common, "caller": np.maximum(callers, callers.T)}
+
+
+def _with_all_behind(
+    callers: FloatArray,
+    matrix: StackMatrix,
+    series: Sequence[Series],
+    causes: Sequence[Causes],
+    config: PairwiseConfig,
+) -> FloatArray:
+    """Let a caller explain no more of a rise than of what is behind that one: (n, n).
+
+    What is below both may have risen in other callers' stacks too, and then this one is not the reason.
+    """
+    called, caller = np.nonzero(callers >= config.most)
+    names = sorted({name for place in set(called.tolist()) for name in causes[place].subroutines})
+    wanted = np.unique(caller)
+    if not names:
+        return callers
+    holds = membership(matrix.stacks, [*(series_of(name) for name in names), *(series[i] for i in wanted)])
+    change = share_changes(matrix)
+    behind = explained_shares(holds, change)[: len(names), len(names) :]
+    row = {name: place for place, name in enumerate(names)}
+    column = {place: i for i, place in enumerate(wanted.tolist())}
+    found = callers.copy()
+    for one, other in zip(called.tolist(), caller.tolist(), strict=True):
+        rows = [row[name] for name in causes[one].subroutines]
+        found[one, other] = min(callers[one, other], float(behind[rows, column[other]].min(initial=1.0)))
+    return found
 
 
 def stack_overlaps(holds: BoolArray, change: FloatArray) -> FloatArray:
@@ -199,9 +232,7 @@ def release_similarities(
             places.setdefault(moment, set()).add(place)
     similarity = np.zeros((len(hits), len(hits)))
     for moment, hit in changes.items():
-        if len(hit) < 2:
-            continue  # a single change is the common cause's to judge
-        sure = float(stats.binom.cdf(len(hit) - 1, max(deployed.get(moment, 0), len(hit)), config.usual))
+        sure = sure_of_one_thing(len(hit), deployed.get(moment, 0), config.release)
         rows = sorted(places[moment])
         block = np.ix_(rows, rows)
         similarity[block] = np.maximum(similarity[block], sure)

@@ -213,7 +213,7 @@ class _Search:
             if place < first:
                 low = place
             else:
-                high = place
+                high = self._until(any_place, row, low, high) - 1  # the window before it may hold some of it
         else:
             return None
         if low > self.start:
@@ -224,6 +224,20 @@ class _Search:
                 any_place = search.best(rows, low, high, low + 1, high - 1, weekly=False)
                 return search._judged(own, any_place, 0, low, high)
         return self._judged(own, any_place, row, low, high)
+
+    def _until(self, found: _Found, row: int, low: int, high: int) -> int:
+        """Return how early a change after the analysis window may have begun, within that of its likeliest place.
+
+        Up to there nothing of it is in the windows, which would make it one of the analysis window, dated early.
+        """
+        series, first, last = self._series, max(self._windows.analysis, low + 1), int(found.split[0])
+        sums = split_sums(
+            series.observed[[row], low:high], series.exposure[[row], low:high], first=first - low, last=last - low
+        )
+        roots = signed_roots(sums, self._family)[0]
+        likely = np.sign(found.root[0]) * roots >= 0
+        likely &= (found.root[0] ** 2 - roots**2 / series.variance[row]) <= self._config.placement
+        return first + int(likely.argmax())
 
     def _at_other_levels(self, row: int, low: int) -> BoolArray:
         """Return which windows of [start, low) had another level than those from ``low`` to the analysis."""

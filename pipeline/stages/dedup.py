@@ -14,7 +14,7 @@ import numpy as np
 
 from pipeline.codec.scans import decode_scan, encode_scan, split_scan
 from pipeline.dedup.causes import choose_representative
-from pipeline.dedup.explained import explained_shares
+from pipeline.dedup.explained import alike_shares, explained_shares
 from pipeline.dedup.pairwise import Link, merge_alike
 from pipeline.dedup.remainder import explain_by_known
 from pipeline.detect.cycle import DAY_S
@@ -31,6 +31,7 @@ from pipeline.stages.evidence import (
     changes_before_each,
     cluster_by_time,
     stacks_around,
+    stacks_since,
 )
 from pipeline.stages.grouping import WORDS, group_candidates
 from pipeline.stages.likeness import Part, likeness_of
@@ -135,7 +136,13 @@ class DedupStage:
             real, shifted = divide("cost_shift", judged)
             outcome.dropped += shifted
         # What passes is judged against each of them by itself, which is the decision that it carries along.
-        slow = [(c, self._judge_slow(matrix, c, known.regressions, workload)) for c in real]
+        since = stacks_since(scan, cluster, workload)
+        grown = [
+            m
+            for m in known.regressions
+            if m.candidate.kind == "long_term" or m.candidate.change_time >= since
+        ]
+        slow = [(c, self._judge_slow(matrix, c, grown, workload)) for c in real]
         outcome.dropped += divide("pairwise_dedup", slow)[1]
         real = [candidate for candidate, verdict in slow if verdict.passed]
         self._join(scan, workload, real, known, matrix, outcome)
@@ -167,7 +174,7 @@ class DedupStage:
             changes,
             workload,
             workload.pairwise,
-            told=len(near),
+            told=[memory.seen_until for memory in near],
             parts=self._parts_near(scan, known.members, real, told, workload),
         )
         merged = merge_alike(found, list(told.values()), workload.pairwise)
@@ -197,20 +204,19 @@ class DedupStage:
         told: Mapping[str, Sequence[int]],
         workload: Workload,
     ) -> list[Part]:
-        """Return the members of known groups that are near new regressions, with the changes before them."""
-        near = [
-            memory
+        """Return the members of new groups, and of known ones near them, with the changes before each."""
+        found = [
+            (told[memory.regression][0], memory.candidate)
             for memory in members
             if memory.regression in told
             and any(_may_be_one(memory.candidate, candidate, workload) for candidate in real)
         ]
+        for place, candidate in enumerate(real, start=sum(len(places) for places in told.values())):
+            found += [(place, member) for member in candidate.group if member.metric_kind == "subroutine"]
         changes = changes_before_each(
-            self._store, scan, [memory.candidate for memory in near], workload, tolerance=EARLY_WINDOWS
+            self._store, scan, [member for _, member in found], workload, tolerance=EARLY_WINDOWS
         )
-        return [
-            Part(told[memory.regression][0], memory.candidate, own)
-            for memory, own in zip(near, changes, strict=True)
-        ]
+        return [Part(place, member, own) for (place, member), own in zip(found, changes, strict=True)]
 
     def _judge_slow(
         self, matrix: StackMatrix, candidate: Candidate, known: Sequence[Memory], workload: Workload
@@ -225,13 +231,21 @@ class DedupStage:
             return Verdict(True, 0.0, bound)
         holds = membership(matrix.stacks, [(c.metric_kind, c.metric) for c in (candidate, *near)])
         change = share_changes(matrix)
-        both = np.stack([holds[0], holds[1:].any(axis=0)])
+        # What calls the candidate raises it by being called more often, and then all that it calls alike.
+        calls = ~(holds[0] & ~holds[1:]).any(axis=1) & (holds[1:] & ~holds[0]).any(axis=1)
+        alike = alike_shares(holds, matrix.before / max(matrix.total_before, 1.0), change)[0, 1:]
+        counts = ~calls | (alike >= bound)
+        if not counts.any():
+            return Verdict(True, 0.0, bound)
+        both = np.stack([holds[0], holds[1:][counts].any(axis=0)])
         share = float(explained_shares(both, change)[0, 1])
-        part = explained_shares(holds, change)[0, 1:] >= _SOME
-        told = sum(abs(k.delta) for k, counts in zip(near, part.tolist(), strict=True) if counts)
+        part = counts & (explained_shares(holds, change)[0, 1:] >= _SOME)
+        behind = [known for known, is_part in zip(near, part.tolist(), strict=True) if is_part]
+        told = sum(abs(known.delta) for known in behind)
         if abs(candidate.delta) - told >= abs(candidate.delta) / 2:
             return Verdict(True, share, bound)
-        reason = f"same stacks as regressions told before, {near[0].metric} among them"
+        largest = max(behind, key=lambda known: abs(known.delta))
+        reason = f"same stacks as regressions told before, {largest.metric} among them"
         return Verdict(share < bound, share, bound, reason)
 
 

@@ -34,6 +34,11 @@ def stacks_around(
     return store.stacks(scan.service, *_spans(scan, candidates, workload))
 
 
+def stacks_since(scan: Scan, candidates: Sequence[Candidate], workload: Workload) -> float:
+    """Return from when on what ``stacks_around`` compares can have changed, as epoch seconds."""
+    return _spans(scan, candidates, workload)[0][0]
+
+
 def stacks_on_earlier_days(
     store: Store, scan: Scan, candidates: Sequence[Candidate], workload: Workload
 ) -> list[StackMatrix]:

@@ -25,6 +25,7 @@ from pipeline.detect.normalise import values_and_weights
 from pipeline.gcpu.labels import element
 from pipeline.gcpu.stacks import membership, share_changes
 from pipeline.model import BoolArray, Candidate, Change, FloatArray, Scan, StackMatrix
+from pipeline.stages.begun_later import begun_later
 from pipeline.stages.evidence import rows_of_series
 from pipeline.storage.interface import SeriesSource, Store
 from pipeline.workloads import Workload
@@ -38,7 +39,7 @@ _NAME_DIMENSIONS = 512
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A member of a group that an earlier scan passed on, and the changes deployed just before it."""
+    """A member of a group of this or of an earlier scan, and the changes deployed just before it."""
 
     place: int  # of a regression of the group among the candidates
     candidate: Candidate
@@ -54,7 +55,7 @@ def likeness_of(
     workload: Workload,
     config: PairwiseConfig,
     *,
-    told: int = 0,
+    told: Sequence[float] = (),
     parts: Sequence[Part] = (),
 ) -> Likeness:
     """Return how alike candidates of this and of earlier scans are, as far as any rule asks.
@@ -67,8 +68,9 @@ def likeness_of(
         changes: (n,) the changes deployed just before each.
         workload: Of the scan.
         config: The rules.
-        told: How many of the candidates, the first ones, earlier scans have passed on.
-        parts: Other members of groups that earlier scans passed on: they say of which release a group is.
+        told: Up to when those scans looked for change points that passed on the first of the candidates, for
+            each of these.
+        parts: Other members of their groups: they say of which release a group is.
     """
     series = [(candidate.metric_kind, candidate.metric) for candidate in candidates]
     gcpu = np.array([candidate.metric_kind != "service" for candidate in candidates], dtype=np.bool_)
@@ -79,10 +81,13 @@ def likeness_of(
     if gcpu.any():
         every |= {change.id: change for part in parts for change in part.changes}
         modified = {change.id: change.subroutines for change in every.values()}
-        causes = causes_of(matrix, series, modified, config)
+        causes = causes_of(matrix, series, modified, [{c.id for c in own} for own in changes], config)
         features |= cause_similarities(matrix, series, causes, config)
-        features["release"] = _releases(matrix, causes, changes, parts, modified, config)
-        near |= _late(candidates, causes, told, workload)
+        features["caller"] = np.where(_have_own(causes), 0.0, features["caller"])
+        features["release"] = _releases(matrix, candidates, causes, changes, parts, modified, config)
+        near |= _late(candidates, causes, len(told), workload)
+        members = [(part.place, part.candidate) for part in parts]
+        near &= ~begun_later(store, scan, candidates, causes, told, members, workload)
         if _is_asked_for("stacks", gcpu, [rule for rule in config.rules if not is_of_a_group(rule)]):
             features["stacks"] = stack_overlaps(holds, change)
     if _is_asked_for("correlation", gcpu, config.rules):
@@ -126,6 +131,15 @@ def _near(candidates: Sequence[Candidate], workload: Workload) -> BoolArray:
     return near
 
 
+def _have_own(causes: Sequence[Causes]) -> BoolArray:
+    """Tell which pairs were each modified by changes that left the other alone: neither needs a caller."""
+    changes = [frozenset(cause.changes) for cause in causes]
+    return np.array(
+        [[bool(one and other) and one.isdisjoint(other) for other in changes] for one in changes],
+        dtype=np.bool_,
+    ).reshape(len(changes), len(changes))
+
+
 def _late(
     candidates: Sequence[Candidate], causes: Sequence[Causes], told: int, workload: Workload
 ) -> BoolArray:
@@ -166,6 +180,7 @@ def _late(
 
 def _releases(
     matrix: StackMatrix,
+    candidates: Sequence[Candidate],
     causes: Sequence[Causes],
     changes: Sequence[Sequence[Change]],
     parts: Sequence[Part],
@@ -174,13 +189,17 @@ def _releases(
 ) -> FloatArray:
     """Return how sure it is that two regressions come from one release.
 
-    A group that was told before is of the releases that any of its members are of.
+    A regression is of that release nearest to its change point which modified what it rises through: of hundreds
+    of changes within hours some did so by chance. A group is of the releases of those of its members which
+    nothing below explains.
     """
     if parts:
         rises = [part.candidate for part in parts]
         series = [(candidate.metric_kind, candidate.metric) for candidate in rises]
-        causes = [*causes, *causes_of(matrix, series, modified, config)]
+        before = [{change.id for change in part.changes} for part in parts]
+        causes = [*causes, *causes_of(matrix, series, modified, before, config)]
         changes = [*changes, *(part.changes for part in parts)]
+        candidates = [*candidates, *rises]
     every = {change.id: change for some in changes for change in some if change.subroutines}
     moments: dict[str, float] = {}
     deployed: dict[float, int] = {}
@@ -191,13 +210,16 @@ def _releases(
         last = change.time
         moments[change.id] = start
         deployed[start] = deployed.get(start, 0) + 1
-    hits = [
-        {(moments[change.id], change.id) for change in some if change.id in cause.changes}
-        for cause, some in zip(causes, changes, strict=True)
-    ]
+    hits = []
+    for candidate, cause in zip(candidates, causes, strict=True):
+        own_moments = {moments[change] for change in cause.changes}
+        nearest = min(own_moments, key=lambda moment: abs(moment - candidate.change_time), default=0.0)
+        hits.append({(nearest, change) for change in cause.changes if moments[change] == nearest})
     own = hits[: len(hits) - len(parts)]
-    for part, more in zip(parts, hits[len(own) :], strict=True):
-        own[part.place] |= more
+    for part, cause, more in zip(parts, causes[len(own) :], hits[len(own) :], strict=True):
+        # What something below explains is a caller of a part, and many changes modified one of those.
+        if cause.subroutines.keys() <= {part.candidate.metric}:
+            own[part.place] |= more
     return release_similarities(own, deployed, config)
 
 

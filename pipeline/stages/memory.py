@@ -7,6 +7,7 @@ watermark that each of them waited for, as detect runs them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -22,6 +23,7 @@ class Memory:
     candidate: Candidate
     regression: str = ""
     scan_end: float = 0.0  # of the scan that passed it on, as recalled
+    seen_until: float = math.inf  # where that scan stopped to look for change points, as recalled
 
 
 def recall(
@@ -48,6 +50,10 @@ def recall(
         known = workloads.get(workload)
         return end + (known.wait_s if known else 0.0), workload
 
+    def seen_until(workload: str, end: float) -> float:
+        known = workloads.get(workload)
+        return end - known.extended_s if known else math.inf
+
     equal = {"stage": stage} | ({"workload": scan.workload} if same_workload else {})
     rows = store.rows("memory", scan.service, scan.start - back_s, scan.end, **equal)
     return [
@@ -64,6 +70,7 @@ def recall(
             ),
             row["regression"],
             row["scan_end"],
+            seen_until(row["workload"], row["scan_end"]),
         )
         for row in rows
         if turn(row["workload"], row["scan_end"]) < turn(scan.workload, scan.end)

@@ -361,3 +361,78 @@ def test_what_a_rule_links_within_one_scan_is_one_event(store: Store, service_na
     assert [member["metric"] for member in event["data"]["group"]] == ["part.second"]
     (row,) = store.rows("ledger", service_name, START, START + 1e3, metric="part.second")
     assert (row["step"], row["reason"]) == ("pairwise_dedup", "named like part.first")
+
+
+class Nested(Pipeline):
+    """``shop.view`` costs more from ``CHANGE`` on, and ``lib.slow`` below it from twelve seconds later on."""
+
+    before = {"main/shop.view/lib.slow": 40}
+    since = CHANGE + 12
+
+    def __init__(self, store: Store, service: str) -> None:
+        super().__init__(store, service)
+        counts = [self.counts(second) for second in range(120)]
+        views = [sum(n for stack, n in one.items() if "shop.view" in stack) for one in counts]
+        store.insert("gcpu", gcpu(service, [("shop.view", START + s, n) for s, n in enumerate(views)]))
+
+    def levels(self, second: int) -> int:
+        return 1 + 5 * (second >= self.since)
+
+    def counts(self, second: int) -> dict[str, int]:
+        return {**super().counts(second), "main/shop.view/shop.draw": 80 + 60 * (second >= CHANGE)}
+
+
+def view() -> Candidate:
+    return build_candidate("shop.view", before=0.12, after=0.17, change_time=START + CHANGE)
+
+
+def slow() -> Candidate:
+    return build_candidate("lib.slow", before=0.04, after=0.19, change_time=START + Nested.since)
+
+
+def modified(service: str, name: str) -> dict[str, Any]:
+    return change(service, "D2", START + Nested.since - 1, subroutines=[name], files=[])
+
+
+@pytest.mark.parametrize(
+    ("scanned", "culprit", "kinds"),
+    [
+        pytest.param(
+            60, "lib.slow", ["detected", "detected"], id="its caller was told when it had not begun"
+        ),
+        pytest.param(60, "lib.fast", ["detected", "updated"], id="without a change that modified it"),
+        pytest.param(66, "lib.slow", ["detected", "updated"], id="its caller was told while it had begun"),
+    ],
+)
+def test_a_step_below_a_regression_that_had_risen_before(
+    store: Store, service_name: str, scanned: float, culprit: str, kinds: list[str]
+) -> None:
+    pipeline = Nested(store, service_name)
+    store.insert("changes", modified(service_name, culprit))
+    events = pipeline.run(pipeline.scan(scanned, view()), pipeline.scan(76, slow()))
+    assert [kind for kind, _ in told(events)] == kinds
+
+
+def test_what_is_told_when_first_seen_may_be_dated_early(store: Store, service_name: str) -> None:
+    # Nothing had risen by half of it between its time and that of the step: it was the step's first sight.
+    pipeline = Nested(store, service_name)
+    store.insert("changes", modified(service_name, "lib.slow"))
+    early = replace(view(), change_time=START + CHANGE - 2, before=0.15, after=0.30)
+    events = pipeline.run(pipeline.scan(60, early), pipeline.scan(76, slow()))
+    assert [kind for kind, _ in told(events)] == ["detected", "updated"]
+
+
+@pytest.mark.parametrize(
+    ("after", "kinds"),
+    [
+        pytest.param(0.40, ["detected", "detected"], id="by more than twice as much: another one"),
+        pytest.param(0.22, ["detected", "updated"], id="by less: it grows"),
+    ],
+)
+def test_a_series_that_steps_again(store: Store, service_name: str, after: float, kinds: list[str]) -> None:
+    pipeline = Nested(store, service_name)
+    store.insert("changes", modified(service_name, "lib.slow"))
+    first = build_candidate("shop.view", before=0.12, after=0.17, change_time=START + CHANGE)
+    again = build_candidate("shop.view", before=0.17, after=after, change_time=START + Nested.since)
+    events = pipeline.run(pipeline.scan(60, first), pipeline.scan(76, again))
+    assert [kind for kind, _ in told(events)] == kinds

@@ -114,6 +114,20 @@ NEW_FEATURE = {f"main->h{i}->part{i}": (10.0, 20.0) for i in range(4)}
             id="two of a release's forty changes may regress by chance",
         ),
         pytest.param(
+            TWO_CAUSES,
+            ["a", "b", "h"],
+            [build_change("D1", ["h"]), build_change("D2", ["b"], time=1_700_000_060.0)],
+            "a h | b",
+            id="what was modified itself is not just called more often",
+        ),
+        pytest.param(
+            {"main->h->a->x": (10, 20), "main->h": (10, 20), "main->k->x": (100, 200)},
+            ["a", "h"],
+            [],
+            "a | h",
+            id="nor what rises through something that rises elsewhere too",
+        ),
+        pytest.param(
             {"main->h->a": (10, 15), "main->h->b": (10, 17), "main->a": (10, 15), "main->b": (10, 17)},
             ["a", "b", "h"],
             [],

@@ -105,6 +105,13 @@ def test_what_is_likelier_in_the_extended_window_is_left_to_a_later_scan() -> No
     assert len(find_candidates(matrix, WINDOWS)) <= 30
 
 
+@pytest.mark.parametrize("part", [0.02, 0.05, 0.1, 0.5, 0.95])
+def test_the_window_in_which_a_later_step_begins_is_no_change_before_it(part: float) -> None:
+    levels = shares(0.10, 0.90, at=261)
+    levels[260] = 0.10 + 0.80 * part
+    assert find_candidates(gcpu(levels, np.full(WINDOWS.end, 2e6)), WINDOWS) == ()
+
+
 def test_a_change_that_the_extended_window_takes_back_is_weaker() -> None:
     levels = shares(0.10, 0.13)
     (lasting,) = find_candidates(gcpu(levels), WINDOWS)
