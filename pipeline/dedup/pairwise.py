@@ -21,18 +21,14 @@ with a group alone, a regression of which nothing is linked joins the group with
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.dedup.below import lay_out, measure_rises, sum_sets_below
-from pipeline.dedup.explained import alike_shares, explained_shares
+from pipeline.dedup.explained import explained_shares
 from pipeline.dedup.merge_rules import Between, Feature, MergeRule, PairwiseConfig
-from pipeline.dedup.releases import sure_of_one_thing
-from pipeline.gcpu.labels import element, series_of
-from pipeline.gcpu.stacks import Series, membership, share_changes
-from pipeline.model import BoolArray, FloatArray, IntArray, StackMatrix
+from pipeline.model import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,109 +85,6 @@ def merge_alike(
     return Merged(parts.groups(), links)
 
 
-@dataclass(frozen=True, slots=True)
-class Causes:
-    """What stands at or below a series in most of its rise: each with the share of the rise."""
-
-    subroutines: Mapping[str, float]
-    changes: Mapping[str, float]  # by id, of those deployed just before it
-
-
-def causes_of(
-    matrix: StackMatrix,
-    series: Sequence[Series],
-    modified: Mapping[str, Sequence[str]],
-    deployed: Sequence[Collection[str]],
-    config: PairwiseConfig | None = None,
-) -> list[Causes]:
-    """Return what may have made each series rise.
-
-    Args:
-        matrix: Stack counts before and after.
-        series: (n,) of gCPU, or others, of which nothing is found.
-        modified: The subroutines that each change modified, by its id.
-        deployed: (n,) ids of the changes deployed just before each began to rise. Of all that were deployed at
-            any time, some modified any two subroutines.
-        config: Settings.
-    """
-    config = config or PairwiseConfig()
-    frames = lay_out(matrix)
-    rises = measure_rises(frames, series)
-    ids = sorted(set().union(*deployed))
-    through = sum_sets_below(frames, rises.rows, [modified[one] for one in ids])
-    is_subroutine = np.array([series_of(name)[0] == "subroutine" for name in frames.names], dtype=np.bool_)
-    found = []
-    for place, (row, size) in enumerate(zip(rises.rows.tolist(), rises.size.tolist(), strict=True)):
-        names, rise = rises.through(place)
-        asked = is_subroutine[names] | (names == row)
-        span = slice(through.indptr[place], through.indptr[place + 1])
-        subroutines = _most_of(frames.names, names[asked], rise[asked], size, config.most)
-        if size:
-            subroutines[frames.names[row]] = 1.0
-        by_change = _most_of(ids, through.indices[span], through.data[span], size, config.most)
-        before = deployed[place]
-        found.append(Causes(subroutines, {one: share for one, share in by_change.items() if one in before}))
-    return found
-
-
-def cause_similarities(
-    matrix: StackMatrix,
-    series: Sequence[Series],
-    causes: Sequence[Causes],
-    config: PairwiseConfig | None = None,
-) -> dict[Feature, FloatArray]:
-    """Return what stacks say of whether regressions have one cause: ``cause`` and ``caller``.
-
-    Args:
-        matrix: Stack counts before and after.
-        series: (n,)
-        causes: (n,) from ``causes_of``.
-        config: Settings.
-    """
-    config = config or PairwiseConfig()
-    holds, change = membership(matrix.stacks, series), share_changes(matrix)
-    level = holds @ (matrix.after / max(matrix.total_after, 1.0))
-    explained = np.minimum(explained_shares(holds, change), 1.0)
-    alike = alike_shares(holds, matrix.before / max(matrix.total_before, 1.0), change)
-    explained = np.where(level < config.rare, explained, np.minimum(explained, alike))
-    # A caller that something below explains is no cause itself.
-    own = [not cause.subroutines.keys() - {element(*s)} for s, cause in zip(series, causes, strict=True)]
-    callers = np.where(np.array(own)[None, :], explained, 0.0)
-    callers = _with_all_behind(callers, matrix, series, causes, config)
-    common = np.maximum(
-        _common([cause.subroutines for cause in causes]), _common([cause.changes for cause in causes])
-    )
-    return {"cause": common, "caller": np.maximum(callers, callers.T)}
-
-
-def _with_all_behind(
-    callers: FloatArray,
-    matrix: StackMatrix,
-    series: Sequence[Series],
-    causes: Sequence[Causes],
-    config: PairwiseConfig,
-) -> FloatArray:
-    """Let a caller explain no more of a rise than of what is behind that one: (n, n).
-
-    What is below both may have risen in other callers' stacks too, and then this one is not the reason.
-    """
-    called, caller = np.nonzero(callers >= config.most)
-    names = sorted({name for place in set(called.tolist()) for name in causes[place].subroutines})
-    wanted = np.unique(caller)
-    if not names:
-        return callers
-    holds = membership(matrix.stacks, [*(series_of(name) for name in names), *(series[i] for i in wanted)])
-    change = share_changes(matrix)
-    behind = explained_shares(holds, change)[: len(names), len(names) :]
-    row = {name: place for place, name in enumerate(names)}
-    column = {place: i for i, place in enumerate(wanted.tolist())}
-    found = callers.copy()
-    for one, other in zip(called.tolist(), caller.tolist(), strict=True):
-        rows = [row[name] for name in causes[one].subroutines]
-        found[one, other] = min(callers[one, other], float(behind[rows, column[other]].min(initial=1.0)))
-    return found
-
-
 def stack_overlaps(holds: BoolArray, change: FloatArray) -> FloatArray:
     """Return the share of both rises from stacks that hold both, of the smaller such share: (n, n).
 
@@ -206,37 +99,6 @@ def stack_overlaps(holds: BoolArray, change: FloatArray) -> FloatArray:
 def is_of_a_group(rule: MergeRule) -> bool:
     """Tell whether a rule asks for the overlap of stacks alone, which is that with a group."""
     return tuple(rule.bounds) == ("stacks",) and rule.between in ("any", "gcpu")
-
-
-def release_similarities(
-    hits: Sequence[Iterable[tuple[float, str]]],
-    deployed: Mapping[float, int],
-    config: PairwiseConfig | None = None,
-) -> FloatArray:
-    """Return how sure it is that two regressions come from one release: (n, n).
-
-    Unrelated changes go along with a regression rarely, so that many of one release that do have a common
-    reason: they are parts of one thing, such as a new feature.
-
-    Args:
-        hits: For each regression the moment and the id of each change that may have made it rise.
-        deployed: How many changes that modify subroutines were deployed at each moment.
-        config: Settings.
-    """
-    config = config or PairwiseConfig()
-    changes: dict[float, set[str]] = {}
-    places: dict[float, set[int]] = {}
-    for place, own in enumerate(hits):
-        for moment, change in own:
-            changes.setdefault(moment, set()).add(change)
-            places.setdefault(moment, set()).add(place)
-    similarity = np.zeros((len(hits), len(hits)))
-    for moment, hit in changes.items():
-        sure = sure_of_one_thing(len(hit), deployed.get(moment, 0), config.release)
-        rows = sorted(places[moment])
-        block = np.ix_(rows, rows)
-        similarity[block] = np.maximum(similarity[block], sure)
-    return similarity
 
 
 def day_differences(values: FloatArray, columns: slice, *, day: int) -> FloatArray:
@@ -275,33 +137,6 @@ def pearson(values: FloatArray) -> FloatArray:
     found = np.divide(covariance, scale, out=np.zeros_like(covariance), where=~tiny & (n > 2))
     correlation: FloatArray = np.clip(found, -1.0, 1.0)
     return correlation
-
-
-def _most_of(
-    names: Sequence[str], places: IntArray, rises: FloatArray, whole: float, least: float
-) -> dict[str, float]:
-    """Return the things through which most of a rise comes, each with its share."""
-    if not whole:
-        return {}
-    shares = rises / whole
-    most = shares >= least
-    return {
-        names[place]: min(share, 1.0)
-        for place, share in zip(places[most].tolist(), shares[most].tolist(), strict=True)
-    }
-
-
-def _common(below: Sequence[Mapping[str, float]]) -> FloatArray:
-    holders: dict[str, list[int]] = {}
-    for place, things in enumerate(below):
-        for thing in things:
-            holders.setdefault(thing, []).append(place)
-    similarity = np.zeros((len(below), len(below)))
-    for thing, rows in holders.items():
-        shares = np.array([below[row][thing] for row in rows])
-        block = np.ix_(rows, rows)
-        similarity[block] = np.maximum(similarity[block], np.minimum.outer(shares, shares))
-    return similarity
 
 
 def _links(found: Likeness, config: PairwiseConfig) -> Iterable[tuple[float, Link, int, int]]:

@@ -5,9 +5,13 @@ Unrelated changes go along with a regression rarely, so that many of one release
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from scipy import stats
+
+from pipeline.model import FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +40,33 @@ def sure_of_one_thing(hits: int, deployed: int, config: ReleaseConfig | None = N
     if hits < config.least:
         return 0.0
     return float(stats.binom.cdf(hits - 1, max(deployed, hits), config.usual))
+
+
+def release_similarities(
+    hits: Sequence[Iterable[tuple[float, str]]],
+    deployed: Mapping[float, int],
+    config: ReleaseConfig | None = None,
+) -> FloatArray:
+    """Return how sure it is that two regressions come from one release: (n, n).
+
+    Unrelated changes go along with a regression rarely, so that many of one release that do have a common
+    reason: they are parts of one thing, such as a new feature.
+
+    Args:
+        hits: For each regression the moment and the id of each change that may have made it rise.
+        deployed: How many changes that modify subroutines were deployed at each moment.
+        config: Settings.
+    """
+    changes: dict[float, set[str]] = {}
+    places: dict[float, set[int]] = {}
+    for place, own in enumerate(hits):
+        for moment, change in own:
+            changes.setdefault(moment, set()).add(change)
+            places.setdefault(moment, set()).add(place)
+    similarity = np.zeros((len(hits), len(hits)))
+    for moment, hit in changes.items():
+        sure = sure_of_one_thing(len(hit), deployed.get(moment, 0), config)
+        rows = sorted(places[moment])
+        block = np.ix_(rows, rows)
+        similarity[block] = np.maximum(similarity[block], sure)
+    return similarity

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -190,4 +190,18 @@ def _normalise_values(
         np.ones(len(values)),
         cycle,
         variance,
+    )
+
+
+def one_row(series: Normalised, row: int, shown: FloatArray) -> Normalised:
+    """Return one series, with no data where ``shown``, (windows,), is 0."""
+    one = slice(row, row + 1)
+    return replace(
+        series,
+        observed=series.observed[one] * shown,
+        exposure=series.exposure[one] * shown,
+        variance=series.variance[one],
+        freedom=series.freedom[one],
+        centre=series.centre[one],
+        scale=series.scale[one],
     )

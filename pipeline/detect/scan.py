@@ -26,7 +26,7 @@ from pipeline.detect.change_point import (
 from pipeline.detect.common_noise import CommonNoiseConfig, moderated
 from pipeline.detect.cycle import DAY_S
 from pipeline.detect.noise import unit_variance
-from pipeline.detect.normalise import NormaliseConfig, Normalised, normalise
+from pipeline.detect.normalise import NormaliseConfig, Normalised, normalise, one_row
 from pipeline.detect.week import SAME_DAYS, beyond_last_week
 from pipeline.model import BoolArray, Candidate, CommonNoise, Direction, FloatArray, IntArray, SeriesMatrix
 
@@ -226,17 +226,15 @@ class _Search:
         return self._judged(own, any_place, row, low, high)
 
     def _until(self, found: _Found, row: int, low: int, high: int) -> int:
-        """Return how early a change after the analysis window may have begun, within that of its likeliest place.
+        """Return how early a change may have begun that is likeliest after the analysis window.
 
-        Up to there nothing of it is in the windows, which would make it one of the analysis window, dated early.
+        The windows up to there hold nothing of it, which would pass for a change of the analysis window.
         """
         series, first, last = self._series, max(self._windows.analysis, low + 1), int(found.split[0])
-        sums = split_sums(
-            series.observed[[row], low:high], series.exposure[[row], low:high], first=first - low, last=last - low
-        )
-        roots = signed_roots(sums, self._family)[0]
-        likely = np.sign(found.root[0]) * roots >= 0
-        likely &= (found.root[0] ** 2 - roots**2 / series.variance[row]) <= self._config.placement
+        both = series.observed[[row], low:high], series.exposure[[row], low:high]
+        roots = signed_roots(split_sums(*both, first=first - low, last=last - low), self._family)[0]
+        less = found.root[0] ** 2 - roots**2 / series.variance[row]
+        likely = (np.sign(found.root[0]) * roots >= 0) & (less <= self._config.placement)
         return first + int(likely.argmax())
 
     def _at_other_levels(self, row: int, low: int) -> BoolArray:
@@ -277,13 +275,13 @@ class _Search:
         shown = np.ones(self._series.exposure.shape[1])
         shown[self.start : self.start + len(hidden)] = ~hidden
         search = copy(self)
-        search._series = search._week_ago = _shown(self._series, row, shown)
+        search._series = search._week_ago = one_row(self._series, row, shown)
         last_week = self.start - round(7 * self._day)
         if self._windows.analysis - self.start > SAME_DAYS * self._day and last_week >= 0:
             # What such a baseline leaves out, last week's leaves out of the same hours.
             shown = np.ones(len(shown))
             shown[last_week : last_week + len(hidden)] = ~hidden
-            search._week_ago = _shown(self._series, row, shown)
+            search._week_ago = one_row(self._series, row, shown)
         return search
 
     def _judged(self, found: _Found, likely: _Found, row: int, low: int, high: int) -> _Found:
@@ -375,20 +373,6 @@ class _Search:
     def _allowed(self, known: BoolArray, first: int, last: int) -> BoolArray:
         left, right = both_sides(known.astype(np.float64), first, last)
         return np.asarray(np.minimum(left, right) >= self._config.min_points)
-
-
-def _shown(series: Normalised, row: int, shown: FloatArray) -> Normalised:
-    """Return one row, with no data where ``shown`` is 0."""
-    one = slice(row, row + 1)
-    return replace(
-        series,
-        observed=series.observed[one] * shown,
-        exposure=series.exposure[one] * shown,
-        variance=series.variance[one],
-        freedom=series.freedom[one],
-        centre=series.centre[one],
-        scale=series.scale[one],
-    )
 
 
 def baseline_start(windows: Windows, resolution_s: float, config: ScanConfig) -> int:

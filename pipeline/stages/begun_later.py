@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pipeline.dedup.pairwise import Causes
+from pipeline.dedup.likely_causes import Causes
 from pipeline.detect.normalise import values_and_weights
 from pipeline.gcpu.labels import element
 from pipeline.gcpu.stacks import Series
@@ -28,12 +28,13 @@ def begun_later(
     """Tell which steps are not what was told before: (n, n).
 
     The stacks around them cannot tell, since a caller that rose an hour before for another reason rises with
-    them too. Such a step is another regression if a change deployed just before it modified what it rises
-    through, if it began when the scan that told of the known one had stopped to look, if that one had risen by
-    most of its rise when it began, and if either
+    them too. Such a step is another regression if all of this holds:
 
-    - nothing below it explains it, the known one least of all, or
-    - the known one's series has stepped again by more than twice as much. Less than that is growth.
+    - A change deployed just before it modified what it rises through.
+    - It began when the scan that told of the known one had stopped to look.
+    - The known one had risen by most of its rise when it began.
+    - Nothing below it explains it, the known one least of all; or the known one's series has stepped again by
+      more than twice as much. Less than that is growth.
 
     Args:
         store: Where series are.

@@ -34,7 +34,7 @@ from pipeline.stages.evidence import (
     stacks_since,
 )
 from pipeline.stages.grouping import WORDS, group_candidates
-from pipeline.stages.likeness import Part, likeness_of
+from pipeline.stages.likeness import Part, Told, likeness_of
 from pipeline.stages.memory import Memory, recall, remember
 from pipeline.stages.told import Known, Outcome, parts_of
 from pipeline.storage.interface import Store
@@ -164,6 +164,7 @@ class DedupStage:
         told: dict[str, list[int]] = {}
         for place, memory in enumerate(near):
             told.setdefault(memory.regression or f"of its own: {place}", []).append(place)
+        leaders = {places[0] for places in told.values()}
         everything = [*(memory.candidate for memory in near), *real]
         changes = changes_before_each(self._store, scan, everything, workload, tolerance=EARLY_WINDOWS)
         found = likeness_of(
@@ -174,7 +175,7 @@ class DedupStage:
             changes,
             workload,
             workload.pairwise,
-            told=[memory.seen_until for memory in near],
+            told=[Told(memory.seen_until, place in leaders) for place, memory in enumerate(near)],
             parts=self._parts_near(scan, known.members, real, told, workload),
         )
         merged = merge_alike(found, list(told.values()), workload.pairwise)

@@ -8,18 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.dedup.features import name_vectors
+from pipeline.dedup.likely_causes import Causes, cause_similarities, causes_of
 from pipeline.dedup.merge_rules import Feature, MergeRule, PairwiseConfig
-from pipeline.dedup.pairwise import (
-    Causes,
-    Likeness,
-    cause_similarities,
-    causes_of,
-    day_differences,
-    is_of_a_group,
-    pearson,
-    release_similarities,
-    stack_overlaps,
-)
+from pipeline.dedup.pairwise import Likeness, day_differences, is_of_a_group, pearson, stack_overlaps
+from pipeline.dedup.releases import release_similarities
 from pipeline.detect.cycle import DAY_S
 from pipeline.detect.normalise import values_and_weights
 from pipeline.gcpu.labels import element
@@ -46,6 +38,14 @@ class Part:
     changes: Sequence[Change]
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A regression that an earlier scan passed on."""
+
+    seen_until: float  # where that scan stopped to look for change points
+    leads: bool  # whether it stands for its group, or has joined it
+
+
 def likeness_of(
     store: Store,
     scan: Scan,
@@ -55,7 +55,7 @@ def likeness_of(
     workload: Workload,
     config: PairwiseConfig,
     *,
-    told: Sequence[float] = (),
+    told: Sequence[Told] = (),
     parts: Sequence[Part] = (),
 ) -> Likeness:
     """Return how alike candidates of this and of earlier scans are, as far as any rule asks.
@@ -68,8 +68,7 @@ def likeness_of(
         changes: (n,) the changes deployed just before each.
         workload: Of the scan.
         config: The rules.
-        told: Up to when those scans looked for change points that passed on the first of the candidates, for
-            each of these.
+        told: What is known of the first of the candidates, which earlier scans have passed on.
         parts: Other members of their groups: they say of which release a group is.
     """
     series = [(candidate.metric_kind, candidate.metric) for candidate in candidates]
@@ -87,7 +86,9 @@ def likeness_of(
         features["release"] = _releases(matrix, candidates, causes, changes, parts, modified, config)
         near |= _late(candidates, causes, len(told), workload)
         members = [(part.place, part.candidate) for part in parts]
-        near &= ~begun_later(store, scan, candidates, causes, told, members, workload)
+        seen = [one.seen_until for one in told]
+        near &= ~begun_later(store, scan, candidates, causes, seen, members, workload)
+        near &= ~_behind_members(candidates, causes, told)
         if _is_asked_for("stacks", gcpu, [rule for rule in config.rules if not is_of_a_group(rule)]):
             features["stacks"] = stack_overlaps(holds, change)
     if _is_asked_for("correlation", gcpu, config.rules):
@@ -178,6 +179,23 @@ def _late(
     return late
 
 
+def _behind_members(
+    candidates: Sequence[Candidate], causes: Sequence[Causes], told: Sequence[Told]
+) -> BoolArray:
+    """Tell which new causes are behind a member that joined a group, and not behind what stands for it.
+
+    The member has a cause already, and may have a second one. What rises through the member belongs to it.
+    """
+    found = np.zeros((len(candidates), len(candidates)), dtype=np.bool_)
+    for row, (known, one) in enumerate(zip(candidates, told, strict=False)):
+        name = element(known.metric_kind, known.metric)
+        for place in range(len(told), len(candidates)):
+            own = {element(candidates[place].metric_kind, candidates[place].metric)}
+            if not one.leads and name not in own and causes[place].subroutines.keys() <= own:
+                found[row, place] = found[place, row] = True
+    return found
+
+
 def _releases(
     matrix: StackMatrix,
     candidates: Sequence[Candidate],
@@ -189,9 +207,9 @@ def _releases(
 ) -> FloatArray:
     """Return how sure it is that two regressions come from one release.
 
-    A regression is of that release nearest to its change point which modified what it rises through: of hundreds
-    of changes within hours some did so by chance. A group is of the releases of those of its members which
-    nothing below explains.
+    A regression is of the release nearest to its change point, of those that modified what it rises through,
+    since of hundreds of changes within hours some did so by chance. A group is of the releases of those of
+    its members that nothing below explains.
     """
     if parts:
         rises = [part.candidate for part in parts]
@@ -220,7 +238,7 @@ def _releases(
         # What something below explains is a caller of a part, and many changes modified one of those.
         if cause.subroutines.keys() <= {part.candidate.metric}:
             own[part.place] |= more
-    return release_similarities(own, deployed, config)
+    return release_similarities(own, deployed, config.release)
 
 
 def _correlations(

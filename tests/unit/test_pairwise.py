@@ -5,17 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from pipeline.dedup.likely_causes import cause_similarities, causes_of
 from pipeline.dedup.merge_rules import DEFAULT_RULES, Feature, MergeRule, PairwiseConfig
-from pipeline.dedup.pairwise import (
-    Likeness,
-    cause_similarities,
-    causes_of,
-    day_differences,
-    merge_alike,
-    pearson,
-    release_similarities,
-    stack_overlaps,
-)
+from pipeline.dedup.pairwise import Likeness, day_differences, merge_alike, pearson, stack_overlaps
+from pipeline.dedup.releases import release_similarities
 from pipeline.gcpu.stacks import Series, membership, share_changes
 from pipeline.model import FloatArray, StackMatrix
 
