@@ -164,7 +164,6 @@ class DedupStage:
         told: dict[str, list[int]] = {}
         for place, memory in enumerate(near):
             told.setdefault(memory.regression or f"of its own: {place}", []).append(place)
-        leaders = {places[0] for places in told.values()}
         everything = [*(memory.candidate for memory in near), *real]
         changes = changes_before_each(self._store, scan, everything, workload, tolerance=EARLY_WINDOWS)
         found = likeness_of(
@@ -175,12 +174,12 @@ class DedupStage:
             changes,
             workload,
             workload.pairwise,
-            told=[Told(memory.seen_until, place in leaders) for place, memory in enumerate(near)],
+            told=[Told(memory.seen_until, memory.leads) for memory in near],
             parts=self._parts_near(scan, known.members, real, told, workload),
         )
         merged = merge_alike(found, list(told.values()), workload.pairwise)
         for places, group in zip(told.values(), merged.groups, strict=False):
-            leader = near[places[0]]
+            leader = next((near[place] for place in places if near[place].leads), near[places[0]])
             for place in group[len(places) :]:
                 _join_earlier(everything[place], merged.links[place], leader, outcome)
         modified = np.array([_is_modified(c, own) for c, own in zip(everything, changes, strict=True)])

@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from pipeline.codec.events import regression_id
 from pipeline.model import Candidate, Scan
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
@@ -24,6 +26,7 @@ class Memory:
     regression: str = ""
     scan_end: float = 0.0  # of the scan that passed it on, as recalled
     seen_until: float = math.inf  # where that scan stopped to look for change points, as recalled
+    leads: bool = True  # whether it is what the event is named after, or has joined it
 
 
 def recall(
@@ -54,24 +57,25 @@ def recall(
         known = workloads.get(workload)
         return end - known.extended_s if known else math.inf
 
+    def recalled(row: Mapping[str, Any]) -> Memory:
+        candidate = Candidate(
+            metric_kind=row["metric_kind"],
+            metric=row["metric"],
+            kind=row["kind"],
+            change_time=row["time"],
+            before=row["before"],
+            after=row["after"],
+            p_value=0.0,
+            statistic=0.0,
+        )
+        own = regression_id(scan.service, row["workload"], candidate, row["scan_end"])
+        seen = seen_until(row["workload"], row["scan_end"])
+        return Memory(candidate, row["regression"], row["scan_end"], seen, leads=row["regression"] == own)
+
     equal = {"stage": stage} | ({"workload": scan.workload} if same_workload else {})
     rows = store.rows("memory", scan.service, scan.start - back_s, scan.end, **equal)
     return [
-        Memory(
-            Candidate(
-                metric_kind=row["metric_kind"],
-                metric=row["metric"],
-                kind=row["kind"],
-                change_time=row["time"],
-                before=row["before"],
-                after=row["after"],
-                p_value=0.0,
-                statistic=0.0,
-            ),
-            row["regression"],
-            row["scan_end"],
-            seen_until(row["workload"], row["scan_end"]),
-        )
+        recalled(row)
         for row in rows
         if turn(row["workload"], row["scan_end"]) < turn(scan.workload, scan.end)
     ]

@@ -54,7 +54,7 @@ class Outcome:
         self.unique += other.unique
         self.dropped += other.dropped
         for joined in other.joined:
-            told.append(Memory(joined.candidate, joined.regression))
+            told.append(Memory(joined.candidate, joined.regression, leads=False))
             place = places.get(joined.regression)
             if place is None:
                 self.joined.append(joined)

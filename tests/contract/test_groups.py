@@ -347,6 +347,16 @@ def test_a_part_found_later_belongs_to_the_release_of_all_the_others(store: Stor
     assert [member["metric"] for member in updated["data"]["joined"]] == ["f3"]
 
 
+def test_a_release_found_later_belongs_to_the_part_that_was_told_first(
+    store: Store, service_name: str
+) -> None:
+    pipeline = Release(store, service_name)
+    detected, updated = pipeline.run(
+        pipeline.scan(65, caller("f0")), pipeline.scan(70, caller("f1"), caller("f2"), caller("f3"))
+    )
+    assert updated["data"]["regression"] == detected["id"]
+
+
 def test_two_parts_of_a_large_release_are_told_apart(store: Store, service_name: str) -> None:
     pipeline = Release(store, service_name)
     events = pipeline.run(pipeline.scan(65, caller("f0")), pipeline.scan(70, caller("f3")))
@@ -435,4 +445,58 @@ def test_a_series_that_steps_again(store: Store, service_name: str, after: float
     first = build_candidate("shop.view", before=0.12, after=0.17, change_time=START + CHANGE)
     again = build_candidate("shop.view", before=0.17, after=after, change_time=START + Nested.since)
     events = pipeline.run(pipeline.scan(60, first), pipeline.scan(76, again))
+    assert [kind for kind, _ in told(events)] == kinds
+
+
+class Behind(Pipeline):
+    """``lib.new`` below ``cart.total`` costs far more from twelve seconds after ``CHANGE`` on."""
+
+    since = CHANGE + 12
+
+    def counts(self, second: int) -> dict[str, int]:
+        return {**super().counts(second), "main/cart.total/lib.new": 10 + 190 * (second >= self.since)}
+
+
+def test_a_new_cause_behind_a_member_of_a_group_is_another_regression(
+    store: Store, service_name: str
+) -> None:
+    pipeline = Behind(store, service_name)
+    new = build_candidate("lib.new", before=0.01, after=0.15, change_time=START + Behind.since)
+    events = pipeline.run(
+        pipeline.scan(61, caller("lib.parse")),
+        pipeline.scan(62, caller("cart.total")),
+        pipeline.scan(76, new),
+    )
+    assert told(events) == [("detected", "lib.parse"), ("updated", "lib.parse"), ("detected", "lib.new")]
+
+
+class Called(Pipeline):
+    """What ``shop.view`` calls costs more from ``CHANGE`` on: all of it alike, or one part of it."""
+
+    before = {"main/shop.view/lib.slow": 40}
+    drawing = (80, 160)
+
+    def counts(self, second: int) -> dict[str, int]:
+        return {**super().counts(second), "main/shop.view/shop.draw": self.drawing[second >= CHANGE]}
+
+
+@pytest.mark.parametrize(
+    ("drawing", "kinds"),
+    [
+        pytest.param((80, 160), ["detected"], id="as all that its known caller calls"),
+        pytest.param((160, 150), ["detected", "updated"], id="by itself"),
+    ],
+)
+def test_a_slow_rise_below_a_known_caller(
+    store: Store,
+    service_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    drawing: tuple[int, int],
+    kinds: list[str],
+) -> None:
+    monkeypatch.setattr(Called, "drawing", drawing)
+    pipeline = Called(store, service_name)
+    known = build_candidate("shop.view", before=0.1, after=0.2, change_time=START + CHANGE)
+    rise = build_candidate("lib.slow", before=0.04, after=0.08, change_time=START + CHANGE)
+    events = pipeline.run(pipeline.scan(65, known), pipeline.scan(76, replace(rise, kind="long_term")))
     assert [kind for kind, _ in told(events)] == kinds
