@@ -6,6 +6,7 @@ import signal
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -26,7 +27,7 @@ from agents.options import (
 from pipeline.clock import system_clock
 from pipeline.codec.inputs import FUTURE_S, change_to_json
 from pipeline.config import Settings
-from pipeline.topics import load_topics
+from pipeline.topics import Topics, load_topics
 
 _EXAMPLES = """\b
 Examples, as the last step of a deployment:
@@ -108,50 +109,65 @@ def changes(
     Merges are compared with their first parent, and a range follows first parents: what was merged counts
     as one change. What cannot be found out about a commit is said on stderr.
     """
-    given = [value for value in (rev, revisions, branch, pattern) if value is not None]
-    if len(given) > 1:
+    _check_selection((rev, revisions, branch, pattern), interval_s, state)
+    _check_time(time_)
+    quiet_client(settings)
+    repository = Repository(repo)
+    _check_roots(repository, source_roots, branch, pattern, rev or (revisions or "").rpartition("..")[2])
+    topics = load_topics(settings.topics)
+    publisher = _Publisher(settings, topics, repository, service, time_, source_roots, dry_run, as_json)
+    watch = Branch(repository, branch) if branch else Tags(repository, pattern) if pattern else None
+    if watch and interval_s is not None:
+        known = State(None if dry_run else state, watch.name, service)
+        with _until_told() as stop:
+            follow(watch, known, publisher.publish, interval_s=interval_s, stop=stop)
+        return
+    found = _once(repository, watch, rev, revisions)
+    publisher.publish(found)
+    if not found:
+        click.echo("no commits in this range", err=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Publisher:
+    """Describes deployments as messages, publishes and shows them."""
+
+    settings: Settings
+    topics: Topics
+    repository: Repository
+    service: str
+    time: float | str  # of the deployments: now, commit, or epoch seconds
+    source_roots: tuple[str, ...]
+    dry_run: bool
+    as_json: bool
+
+    def publish(self, deployments: Sequence[Deployment]) -> None:
+        """Publish all of them at once, or nothing if that fails."""
+        described = [
+            describe_commit(
+                self.repository,
+                deployment.commit,
+                service=self.service,
+                time=_deployed(self.time, deployment),
+                source_roots=self.source_roots,
+            )
+            for deployment in deployments
+        ]
+        if not self.dry_run:
+            publish_once([change_message(each.change) for each in described], self.settings, self.topics)
+        for each in described:
+            _show(each, as_json=self.as_json)
+
+
+def _check_selection(given: Sequence[str | None], interval_s: float | None, state: Path | None) -> None:
+    """Refuse options that do not go together; ``given`` are --rev, --range, --branch and --tags."""
+    if sum(value is not None for value in given) > 1:
         raise click.UsageError("give one of --rev, --range, --branch and --tags")
+    _, _, branch, pattern = given
     if interval_s is not None and branch is None and pattern is None:
         raise click.UsageError("--follow needs --branch or --tags")
     if state and interval_s is None:
         raise click.UsageError("--state is for --follow")
-    quiet_client(settings)
-    topics = load_topics(settings.topics)
-    repository = Repository(repo)
-
-    def publish(deployments: Sequence[Deployment]) -> None:
-        described = [
-            describe_commit(
-                repository,
-                deployment.commit,
-                service=service,
-                time=_deployed(time_, deployment),
-                source_roots=source_roots,
-            )
-            for deployment in deployments
-        ]
-        if not dry_run:
-            publish_once([change_message(d.change) for d in described], settings, topics)
-        for each in described:
-            _show(each, as_json=as_json)
-
-    _check_time(time_)
-    _check_roots(repository, source_roots, branch, pattern, rev or (revisions or "").rpartition("..")[2])
-    watch = Branch(repository, branch) if branch else Tags(repository, pattern) if pattern else None
-    if watch and interval_s is not None:
-        with _until_told() as stop:
-            follow(
-                watch,
-                State(None if dry_run else state, watch.name, service),
-                publish,
-                interval_s=interval_s,
-                stop=stop,
-            )
-        return
-    found = _once(repository, watch, rev, revisions)
-    publish(found)
-    if not found:
-        click.echo("no commits in this range", err=True)
 
 
 def _once(

@@ -36,7 +36,7 @@ from pipeline.stages.evidence import (
 from pipeline.stages.grouping import WORDS, group_candidates
 from pipeline.stages.likeness import Part, Told, likeness_of
 from pipeline.stages.memory import Memory, recall, remember
-from pipeline.stages.told import Known, Outcome, parts_of
+from pipeline.stages.told import Outcome, ToldBefore, parts_of
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 
@@ -95,7 +95,7 @@ class DedupStage:
             passed, parts = passed + told, parts + members
             if "pairwise_dedup" not in self._without:
                 # What a scan tells of one time it knows when it looks at the next, as a later scan would.
-                known = Known([*known.regressions, *told], [*known.members, *members])
+                known = ToldBefore([*known.regressions, *told], [*known.members, *members])
         remember(self._store, self.name, scan, passed)
         remember(self._store, _MEMBERS, scan, parts)
         return replace(
@@ -105,23 +105,23 @@ class DedupStage:
             dropped=(*scan.dropped, *outcome.dropped),
         )
 
-    def _recall(self, scan: Scan) -> Known:
+    def _recall(self, scan: Scan) -> ToldBefore:
         """Return what earlier scans passed on, from before this scan's own windows too."""
         if "pairwise_dedup" in self._without:
-            return Known()
+            return ToldBefore()
         back_s = scan.end - scan.start
         regressions, members = (
             recall(self._store, stage, scan, self._workloads, same_workload=False, back_s=back_s)
             for stage in (self.name, _MEMBERS)
         )
-        return Known(regressions, members)
+        return ToldBefore(regressions, members)
 
     def _judge(
         self,
         scan: Scan,
         workload: Workload,
         cluster: Sequence[Candidate],
-        known: Known,
+        known: ToldBefore,
         outcome: Outcome,
     ) -> None:
         gcpu = any(candidate.metric_kind != "service" for candidate in cluster)
@@ -152,7 +152,7 @@ class DedupStage:
         scan: Scan,
         workload: Workload,
         real: Sequence[Candidate],
-        known: Known,
+        known: ToldBefore,
         matrix: StackMatrix,
         outcome: Outcome,
     ) -> None:
@@ -263,7 +263,7 @@ def _in_reach(
 
 
 def _explained(
-    scan: Scan, candidate: Candidate, known: Known, matrix: StackMatrix, workload: Workload
+    scan: Scan, candidate: Candidate, known: ToldBefore, matrix: StackMatrix, workload: Workload
 ) -> tuple[Memory, Link] | None:
     """Return the known regression without which a step is no change point, and how they are linked."""
     if candidate.kind == "long_term" or candidate.metric_kind == "service":

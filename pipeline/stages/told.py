@@ -14,13 +14,13 @@ _MOST_MEMBERS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ToldBefore:
     """What earlier scans passed on: each group's regressions, and the other members of the groups."""
 
     regressions: Sequence[Memory] = ()
     members: Sequence[Memory] = ()
 
-    def within(self, scan: Scan, cluster: Sequence[Candidate]) -> Known:
+    def within(self, scan: Scan, cluster: Sequence[Candidate]) -> ToldBefore:
         """Return what concerns candidates of one time.
 
         A slow rise may have begun long before the scan's windows, and been told then; what stepped before
@@ -28,7 +28,7 @@ class Known:
         """
         if any(candidate.kind == "long_term" for candidate in cluster):
             return self
-        return Known(
+        return ToldBefore(
             *(
                 [m for m in some if m.candidate.change_time >= scan.start]
                 for some in (self.regressions, self.members)
