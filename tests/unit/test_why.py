@@ -1,4 +1,4 @@
-"""``smidgen why``: a candidate's story in words, on the terminal and as a page, from files and from the store."""
+"""``smidgen why``: a story in words, on the terminal and as a page, from files and from the store."""
 
 from __future__ import annotations
 
