@@ -101,6 +101,21 @@ def rows_of(frames: Frames, series: Sequence[Series]) -> IntArray:
     return np.array([number.get(element(*one), -1) for one in series], dtype=np.int64)
 
 
+def stands_below(matrix: StackMatrix, one: Series, others: Sequence[Series]) -> BoolArray:
+    """Tell below which of some series another one stands in any stack; no series stands below itself.
+
+    Returns:
+        (others,)
+    """
+    frames = lay_out(matrix)
+    (row,), rows = rows_of(frames, [one]), rows_of(frames, others)
+    below = sum_below(frames, rows).rise
+    entries = np.repeat(np.arange(len(rows)), np.diff(below.indptr))
+    found = np.zeros(len(rows), dtype=np.bool_)
+    found[entries[below.indices == row]] = True
+    return np.asarray(found & (rows != row))
+
+
 def sum_below(frames: Frames, rows: IntArray) -> Below:
     """Sum the stacks of each series by what stands at or below it.
 

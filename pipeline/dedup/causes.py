@@ -25,7 +25,7 @@ from typing import Literal
 import numpy as np
 
 from pipeline.dedup.below import Frames, Rises, lay_out, measure_rises
-from pipeline.dedup.explained import Group, likeness
+from pipeline.dedup.explained import Group, likeness, shares_given
 from pipeline.dedup.releases import ReleaseConfig, sure_of_one_thing
 from pipeline.gcpu.labels import element
 from pipeline.gcpu.stacks import Series, mean_depths
@@ -171,7 +171,7 @@ def _caller_links(frames: Frames, rises: _Sources, config: CauseConfig) -> Itera
                 if not called or not size or common / size < config.explained:
                     continue
                 source = int(rises.source[other])
-                if likeness(given.get(source, 0.0), float(whole[source])) >= config.explained:
+                if shares_given(np.array(given.get(source, 0.0)), whole[source]) >= config.explained:
                     yield other, caller
 
 

@@ -68,6 +68,21 @@ def alike_shares(holds: BoolArray, before: FloatArray, change: FloatArray) -> Fl
     return shares
 
 
+def shares_given(given: FloatArray, whole: FloatArray) -> FloatArray:
+    """Return how much of a change comes from a part of what changed, from 0 to 1.
+
+    What the rest lost takes nothing away: where a service does more, the share of all that stays falls.
+
+    Args:
+        given: Changes of parts, any shape.
+        whole: Changes of parts and rest together, of that shape or one that is broadcast to it.
+    """
+    size = np.abs(given)
+    rest = np.maximum((whole - given) * np.sign(given), 0.0)
+    shares: FloatArray = np.divide(size, size + rest, out=np.zeros(np.shape(size + rest)), where=size > 0)
+    return shares
+
+
 def likeness(one: FloatArray | float, other: FloatArray | float) -> FloatArray:
     """Return the smaller of two changes divided by the larger one, 0 where their signs differ."""
     small, large = np.fmin(np.abs(one), np.abs(other)), np.fmax(np.abs(one), np.abs(other))

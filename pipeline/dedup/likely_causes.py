@@ -9,9 +9,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import coo_array
 
-from pipeline.dedup.below import lay_out, measure_rises, sum_sets_below
-from pipeline.dedup.explained import alike_shares, explained_shares
+from pipeline.dedup.below import lay_out, measure_rises, rows_of, sum_sets_below
+from pipeline.dedup.explained import alike_shares, explained_shares, shares_given
 from pipeline.dedup.merge_rules import Feature, PairwiseConfig
 from pipeline.gcpu.labels import element, series_of
 from pipeline.gcpu.stacks import Series, membership, share_changes
@@ -104,20 +105,24 @@ def _with_all_behind(
 
     What is below both may have risen in other callers' stacks too, and then this one is not the reason.
     """
-    called, caller = np.nonzero(callers >= config.most)
-    names = sorted({name for place in set(called.tolist()) for name in causes[place].subroutines})
-    wanted = np.unique(caller)
-    if not names:
-        return callers
-    holds = membership(matrix.stacks, [*(series_of(name) for name in names), *(series[i] for i in wanted)])
-    change = share_changes(matrix)
-    behind = explained_shares(holds, change)[: len(names), len(names) :]
-    row = {name: place for place, name in enumerate(names)}
-    column = {place: i for i, place in enumerate(wanted.tolist())}
+    pairs = np.argwhere(callers >= config.most)
     found = callers.copy()
-    for one, other in zip(called.tolist(), caller.tolist(), strict=True):
-        rows = [row[name] for name in causes[one].subroutines]
-        found[one, other] = min(callers[one, other], float(behind[rows, column[other]].min(initial=1.0)))
+    if not len(pairs):
+        return found
+    frames = lay_out(matrix)
+    number = {name: place for place, name in enumerate(frames.names)}
+    own = np.flatnonzero(frames.first)
+    ones = np.ones(len(own))
+    holds = coo_array((ones, (frames.label[own], frames.stack[own])), (len(number), len(frames.rise))).tocsr()
+    names = sorted({number[name] for one in set(pairs[:, 0].tolist()) for name in causes[one].subroutines})
+    others = sorted(set(pairs[:, 1].tolist()))
+    weighted = holds[names] * frames.rise[None, :]
+    given = (weighted @ holds[rows_of(frames, [series[other] for other in others])].T).toarray()
+    shares = shares_given(given, np.asarray(weighted.sum(axis=1))[:, None])
+    row, column = ({key: place for place, key in enumerate(keys)} for keys in (names, others))
+    for one, other in pairs.tolist():
+        behind = [row[number[name]] for name in causes[one].subroutines]
+        found[one, other] = min(callers[one, other], float(shares[behind, column[other]].min(initial=1.0)))
     return found
 
 

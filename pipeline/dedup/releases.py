@@ -21,9 +21,8 @@ class ReleaseConfig:
     # Share of changes that go with a regression by chance: far more than the 582 regressions a month of
     # FBDetect's Table 5 are of hundreds to thousands of changes a release (§5.4.9).
     usual: float = 0.01
-    least: int = (
-        3  # changes; two small releases in ten thousand have two regressions, and a month has thousands
-    )
+    # Changes that are one thing: two of two are so by chance once in ten thousand, and a month has thousands.
+    least: int = 3
 
 
 def sure_of_one_thing(hits: int, deployed: int, config: ReleaseConfig | None = None) -> float:

@@ -213,7 +213,7 @@ class _Search:
             if place < first:
                 low = place
             else:
-                high = self._until(any_place, row, low, high) - 1  # the window before it may hold some of it
+                high = place - 1  # the window before, in which it began, may hold some of it
         else:
             return None
         if low > self.start:
@@ -224,18 +224,6 @@ class _Search:
                 any_place = search.best(rows, low, high, low + 1, high - 1, weekly=False)
                 return search._judged(own, any_place, 0, low, high)
         return self._judged(own, any_place, row, low, high)
-
-    def _until(self, found: _Found, row: int, low: int, high: int) -> int:
-        """Return how early a change may have begun that is likeliest after the analysis window.
-
-        The windows up to there hold nothing of it, which would pass for a change of the analysis window.
-        """
-        series, first, last = self._series, max(self._windows.analysis, low + 1), int(found.split[0])
-        both = series.observed[[row], low:high], series.exposure[[row], low:high]
-        roots = signed_roots(split_sums(*both, first=first - low, last=last - low), self._family)[0]
-        less = found.root[0] ** 2 - roots**2 / series.variance[row]
-        likely = (np.sign(found.root[0]) * roots >= 0) & (less <= self._config.placement)
-        return first + int(likely.argmax())
 
     def _at_other_levels(self, row: int, low: int) -> BoolArray:
         """Return which windows of [start, low) had another level than those from ``low`` to the analysis."""

@@ -50,17 +50,21 @@ def begun_later(
     for place, one in [*enumerate(candidates), *members]:
         if place >= len(told):
             again.setdefault((one.metric_kind, one.metric), []).append((place, abs(one.delta)))
+    steps = [
+        (place, one.change_time, causes[place].subroutines.keys() <= {element(one.metric_kind, one.metric)})
+        for place, one in enumerate(candidates[len(told) :], start=len(told))
+        if one.kind != "long_term" and causes[place].changes
+    ]
+    tolerance_s = TOLERANCE_WINDOWS * workload.resolution_s
     pairs = []
     for row, (known, seen_until) in enumerate(zip(candidates, told, strict=False)):
+        if known.kind == "long_term":
+            continue
         series = (known.metric_kind, known.metric)
         larger = {place for place, delta in again.get(series, ()) if delta > 2 * abs(known.delta)}
-        for place, one in enumerate(candidates[len(told) :], start=len(told)):
-            apart_s = one.change_time - seen_until
-            slow = "long_term" in (one.kind, known.kind)
-            if slow or not causes[place].changes or apart_s <= TOLERANCE_WINDOWS * workload.resolution_s:
-                continue
-            itself = causes[place].subroutines.keys() <= {element(one.metric_kind, one.metric)}
-            if place in larger or (itself and element(*series) not in causes[place].subroutines):
+        for place, change_time, itself in steps:
+            anew = place in larger or (itself and element(*series) not in causes[place].subroutines)
+            if anew and change_time - seen_until > tolerance_s:
                 pairs.append((row, place))
     found = np.zeros((len(candidates), len(candidates)), dtype=np.bool_)
     for row, place in _risen_before(store, scan, candidates, pairs, workload):

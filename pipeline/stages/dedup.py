@@ -13,8 +13,9 @@ from dataclasses import replace
 import numpy as np
 
 from pipeline.codec.scans import decode_scan, encode_scan, split_scan
+from pipeline.dedup.below import stands_below
 from pipeline.dedup.causes import choose_representative
-from pipeline.dedup.explained import alike_shares, explained_shares
+from pipeline.dedup.explained import likeness
 from pipeline.dedup.pairwise import Link, merge_alike
 from pipeline.dedup.remainder import explain_by_known
 from pipeline.detect.cycle import DAY_S
@@ -36,7 +37,7 @@ from pipeline.stages.evidence import (
 from pipeline.stages.grouping import WORDS, group_candidates
 from pipeline.stages.likeness import Part, Told, likeness_of
 from pipeline.stages.memory import Memory, recall, remember
-from pipeline.stages.told import Outcome, ToldBefore, parts_of
+from pipeline.stages.told import Outcome, ToldBefore, largest_members, parts_of
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 
@@ -174,7 +175,7 @@ class DedupStage:
             changes,
             workload,
             workload.pairwise,
-            told=[Told(memory.seen_until, memory.leads) for memory in near],
+            told=[Told(m.regression, m.seen_until, m.leads) for m in near],
             parts=self._parts_near(scan, known.members, real, told, workload),
         )
         merged = merge_alike(found, list(told.values()), workload.pairwise)
@@ -212,7 +213,7 @@ class DedupStage:
             and any(_may_be_one(memory.candidate, candidate, workload) for candidate in real)
         ]
         for place, candidate in enumerate(real, start=sum(len(places) for places in told.values())):
-            found += [(place, member) for member in candidate.group if member.metric_kind == "subroutine"]
+            found += [(place, member) for member in largest_members(candidate)]
         changes = changes_before_each(
             self._store, scan, [member for _, member in found], workload, tolerance=EARLY_WINDOWS
         )
@@ -229,20 +230,21 @@ class DedupStage:
         near = [memory.candidate for memory in known if _may_be_one(memory.candidate, candidate, workload)]
         if candidate.kind != "long_term" or candidate.metric_kind == "service" or not near:
             return Verdict(True, 0.0, bound)
-        holds = membership(matrix.stacks, [(c.metric_kind, c.metric) for c in (candidate, *near)])
-        change = share_changes(matrix)
-        # What calls the candidate raises it by being called more often, and then all that it calls alike.
-        calls = ~(holds[0] & ~holds[1:]).any(axis=1) & (holds[1:] & ~holds[0]).any(axis=1)
-        alike = alike_shares(holds, matrix.before / max(matrix.total_before, 1.0), change)[0, 1:]
-        counts = ~calls | (alike >= bound)
-        if not counts.any():
-            return Verdict(True, 0.0, bound)
-        both = np.stack([holds[0], holds[1:][counts].any(axis=0)])
-        share = float(explained_shares(both, change)[0, 1])
-        part = counts & (explained_shares(holds, change)[0, 1:] >= _SOME)
+        series = [(c.metric_kind, c.metric) for c in (candidate, *near)]
+        holds, change = membership(matrix.stacks, series), share_changes(matrix)
+        common = holds[0] & holds[1:]
+        size = float(change[holds[0]].sum())
+        rise = common @ change
+        # A caller raises what it calls by being called more often, and then all of it alike.
+        shares = matrix.before / max(matrix.total_before, 1.0)
+        level, grown = holds[1:] @ shares, holds[1:] @ change
+        alike = likeness(np.divide((common @ shares) * grown, level, out=0 * rise, where=level > 0), rise)
+        counts = ~stands_below(matrix, series[0], series[1:]) | (alike >= bound)
+        share = float(change[common[counts].any(axis=0)].sum()) / size if size else 0.0
+        part = counts & (rise * np.sign(size) >= _SOME * abs(size)) & (size != 0)
         behind = [known for known, is_part in zip(near, part.tolist(), strict=True) if is_part]
         told = sum(abs(known.delta) for known in behind)
-        if abs(candidate.delta) - told >= abs(candidate.delta) / 2:
+        if not behind or abs(candidate.delta) - told >= abs(candidate.delta) / 2:
             return Verdict(True, share, bound)
         largest = max(behind, key=lambda known: abs(known.delta))
         reason = f"same stacks as regressions told before, {largest.metric} among them"

@@ -42,8 +42,9 @@ class Part:
 class Told:
     """A regression that an earlier scan passed on."""
 
+    event: str  # the id of the regression that it is part of
     seen_until: float  # where that scan stopped to look for change points
-    leads: bool  # whether it stands for its group, or has joined it
+    leads: bool  # whether the event is named after it; else it has joined the event
 
 
 def likeness_of(
@@ -86,8 +87,9 @@ def likeness_of(
         features["release"] = _releases(matrix, candidates, causes, changes, parts, modified, config)
         near |= _late(candidates, causes, len(told), workload)
         members = [(part.place, part.candidate) for part in parts]
-        seen = [one.seen_until for one in told]
-        near &= ~begun_later(store, scan, candidates, causes, seen, members, workload)
+        near &= ~begun_later(
+            store, scan, candidates, causes, _first_seen(candidates, told), members, workload
+        )
         near &= ~_behind_members(candidates, causes, told)
         if _is_asked_for("stacks", gcpu, [rule for rule in config.rules if not is_of_a_group(rule)]):
             features["stacks"] = stack_overlaps(holds, change)
@@ -134,11 +136,13 @@ def _near(candidates: Sequence[Candidate], workload: Workload) -> BoolArray:
 
 def _have_own(causes: Sequence[Causes]) -> BoolArray:
     """Tell which pairs were each modified by changes that left the other alone: neither needs a caller."""
-    changes = [frozenset(cause.changes) for cause in causes]
-    return np.array(
-        [[bool(one and other) and one.isdisjoint(other) for other in changes] for one in changes],
-        dtype=np.bool_,
-    ).reshape(len(changes), len(changes))
+    number = {change: place for place, change in enumerate({c for cause in causes for c in cause.changes})}
+    modified = np.zeros((len(causes), len(number)), dtype=np.bool_)
+    for row, cause in enumerate(causes):
+        modified[row, [number[change] for change in cause.changes]] = True
+    some = np.asarray(modified.any(axis=1))
+    common = modified.astype(np.float64) @ modified.T > 0
+    return np.asarray(some[:, None] & some[None, :] & ~common)
 
 
 def _late(
@@ -179,19 +183,35 @@ def _late(
     return late
 
 
+def _first_seen(candidates: Sequence[Candidate], told: Sequence[Told]) -> list[float]:
+    """Return where the first scan stopped that told of a series as part of an event, for each such row."""
+    first: dict[tuple[str, str, str], float] = {}
+    keys = [
+        (one.event, known.metric_kind, known.metric) for one, known in zip(told, candidates, strict=False)
+    ]
+    for key, one in zip(keys, told, strict=True):
+        first[key] = min(one.seen_until, first.get(key, one.seen_until))
+    return [first[key] for key in keys]
+
+
 def _behind_members(
     candidates: Sequence[Candidate], causes: Sequence[Causes], told: Sequence[Told]
 ) -> BoolArray:
-    """Tell which new causes are behind a member that joined a group, and not behind what stands for it.
+    """Tell which new causes are behind a member that joined an event, and not behind what names the event.
 
     The member has a cause already, and may have a second one. What rises through the member belongs to it.
     """
     found = np.zeros((len(candidates), len(candidates)), dtype=np.bool_)
-    for row, (known, one) in enumerate(zip(candidates, told, strict=False)):
-        name = element(known.metric_kind, known.metric)
-        for place in range(len(told), len(candidates)):
-            own = {element(candidates[place].metric_kind, candidates[place].metric)}
-            if not one.leads and name not in own and causes[place].subroutines.keys() <= own:
+    leaders = {one.event: set(causes[row].subroutines) for row, one in enumerate(told) if one.leads}
+    joined = [row for row, one in enumerate(told) if not one.leads and one.event in leaders]
+    for place in range(len(told), len(candidates)):
+        own = element(candidates[place].metric_kind, candidates[place].metric)
+        if causes[place].subroutines.keys() != {own}:
+            continue
+        for row in joined:
+            known = candidates[row]
+            behind = own in causes[row].subroutines and own != element(known.metric_kind, known.metric)
+            if behind and own not in leaders[told[row].event]:
                 found[row, place] = found[place, row] = True
     return found
 

@@ -26,7 +26,7 @@ class Memory:
     regression: str = ""
     scan_end: float = 0.0  # of the scan that passed it on, as recalled
     seen_until: float = math.inf  # where that scan stopped to look for change points, as recalled
-    leads: bool = True  # whether it is what the event is named after, or has joined it
+    leads: bool = True  # whether the event is named after it; else it has joined the event
 
 
 def recall(

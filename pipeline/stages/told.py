@@ -65,9 +65,13 @@ class Outcome:
 
 def parts_of(memory: Memory) -> list[Memory]:
     """Return the members of a group that is passed on as memories, the largest if they are many."""
-    members = [c for c in memory.candidate.group if c.metric_kind == "subroutine"]
-    members.sort(key=lambda c: (-abs(c.delta), c.metric))
-    return [replace(memory, candidate=c) for c in members[:_MOST_MEMBERS]]
+    return [replace(memory, candidate=member, leads=False) for member in largest_members(memory.candidate)]
+
+
+def largest_members(leader: Candidate) -> list[Candidate]:
+    """Return the subroutines of a group that are worth to know of, the largest if they are many."""
+    members = [c for c in leader.group if c.metric_kind == "subroutine"]
+    return sorted(members, key=lambda c: (-abs(c.delta), c.metric))[:_MOST_MEMBERS]
 
 
 def _id(scan: Scan, candidate: Candidate) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -15,85 +13,15 @@ from pipeline.model import Candidate, Record, Scan
 from pipeline.stages.dedup import DedupStage
 from pipeline.stages.rootcause import RootcauseStage
 from pipeline.storage.interface import Store
-from pipeline.workloads import Rule, Workload, load_workloads
+from pipeline.workloads import Rule, load_workloads
 from tests.builders import build_candidate
+from tests.contract.group_pipeline import CHANGE, LIVE, OTHER, START, Pipeline, caller, told
 from tests.contract.rows import change, gcpu, stacks, totals
-
-START = 1_700_000_000.0
-(LIVE,) = load_workloads(["live"])
-OTHER = LIVE.model_copy(update={"name": "other"})
-CHANGE = 50
-"""The second from which on ``lib.parse`` costs more in all three callers."""
-
-BEFORE = {"main/cart.total/lib.parse": 40, "main/cart.tax/lib.parse": 40, "main/shop.list/lib.parse": 40}
-STEADY = {"main/shop.page": 800, "main/shop.sort": 80}
-
-
-class Pipeline:
-    """The last two stages over a service whose stacks are given second by second."""
-
-    before = BEFORE
-
-    def levels(self, second: int) -> int:
-        """Return what ``before`` is multiplied by."""
-        return 1 + (second >= CHANGE)
-
-    def counts(self, second: int) -> dict[str, int]:
-        """Return the samples of each stack."""
-        return {**STEADY, **{name: n * self.levels(second) for name, n in self.before.items()}}
-
-    def __init__(self, store: Store, service: str) -> None:
-        self.store, self.service = store, service
-        self.restart()
-        seconds = [self.counts(second) for second in range(120)]
-        rows = [
-            (tuple(name.split("/")), START + second, n)
-            for second, counts in enumerate(seconds)
-            for name, n in counts.items()
-        ]
-        store.insert("stacks", stacks(service, rows, width=1))
-        sums = [(START + second, sum(counts.values())) for second, counts in enumerate(seconds)]
-        store.insert("totals", totals(service, sums))
-        store.insert("gcpu", gcpu(service, [("main", START + s, 1000) for s in range(120)]))
-
-    def restart(self) -> None:
-        self.dedup = DedupStage(store=self.store, workloads=[LIVE, OTHER])
-        self.rootcause = RootcauseStage(store=self.store, workloads=[LIVE, OTHER])
-
-    def scan(self, second: float, *candidates: Candidate, workload: Workload = LIVE) -> Scan:
-        end = START + second
-        return Scan(
-            service=self.service,
-            workload=workload.name,
-            start=end - 50,
-            analysis_start=end - 20,
-            analysis_end=end - 5,
-            end=end,
-            series=5,
-            candidates=candidates,
-        )
-
-    def run(self, *scans: Scan) -> list[dict[str, Any]]:
-        """Hand scans over one by one and return the events."""
-        events = []
-        for scan in scans:
-            messages = self.dedup.handle([Record("filtered", 0, 0, scan)])
-            unique = [Record("unique", 0, i, decode_scan(m.value)) for i, m in enumerate(messages)]
-            events += [decode_event(message.value) for message in self.rootcause.handle(unique)]
-        return events
 
 
 @pytest.fixture
 def pipeline(store: Store, service_name: str) -> Pipeline:
     return Pipeline(store, service_name)
-
-
-def caller(name: str, *, at: float = CHANGE) -> Candidate:
-    return build_candidate(name, before=0.04, after=0.0714, change_time=START + at)
-
-
-def told(events: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
-    return [(event["type"].rsplit(".", 1)[1], event["subject"]) for event in events]
 
 
 def test_callers_of_one_regressed_subroutine_are_one_event(pipeline: Pipeline) -> None:
@@ -371,132 +299,3 @@ def test_what_a_rule_links_within_one_scan_is_one_event(store: Store, service_na
     assert [member["metric"] for member in event["data"]["group"]] == ["part.second"]
     (row,) = store.rows("ledger", service_name, START, START + 1e3, metric="part.second")
     assert (row["step"], row["reason"]) == ("pairwise_dedup", "named like part.first")
-
-
-class Nested(Pipeline):
-    """``shop.view`` costs more from ``CHANGE`` on, and ``lib.slow`` below it from twelve seconds later on."""
-
-    before = {"main/shop.view/lib.slow": 40}
-    since = CHANGE + 12
-
-    def __init__(self, store: Store, service: str) -> None:
-        super().__init__(store, service)
-        counts = [self.counts(second) for second in range(120)]
-        views = [sum(n for stack, n in one.items() if "shop.view" in stack) for one in counts]
-        store.insert("gcpu", gcpu(service, [("shop.view", START + s, n) for s, n in enumerate(views)]))
-
-    def levels(self, second: int) -> int:
-        return 1 + 5 * (second >= self.since)
-
-    def counts(self, second: int) -> dict[str, int]:
-        return {**super().counts(second), "main/shop.view/shop.draw": 80 + 60 * (second >= CHANGE)}
-
-
-def view() -> Candidate:
-    return build_candidate("shop.view", before=0.12, after=0.17, change_time=START + CHANGE)
-
-
-def slow() -> Candidate:
-    return build_candidate("lib.slow", before=0.04, after=0.19, change_time=START + Nested.since)
-
-
-def modified(service: str, name: str) -> dict[str, Any]:
-    return change(service, "D2", START + Nested.since - 1, subroutines=[name], files=[])
-
-
-@pytest.mark.parametrize(
-    ("scanned", "culprit", "kinds"),
-    [
-        pytest.param(
-            60, "lib.slow", ["detected", "detected"], id="its caller was told when it had not begun"
-        ),
-        pytest.param(60, "lib.fast", ["detected", "updated"], id="without a change that modified it"),
-        pytest.param(66, "lib.slow", ["detected", "updated"], id="its caller was told while it had begun"),
-    ],
-)
-def test_a_step_below_a_regression_that_had_risen_before(
-    store: Store, service_name: str, scanned: float, culprit: str, kinds: list[str]
-) -> None:
-    pipeline = Nested(store, service_name)
-    store.insert("changes", modified(service_name, culprit))
-    events = pipeline.run(pipeline.scan(scanned, view()), pipeline.scan(76, slow()))
-    assert [kind for kind, _ in told(events)] == kinds
-
-
-def test_what_is_told_when_first_seen_may_be_dated_early(store: Store, service_name: str) -> None:
-    # Nothing had risen by half of it between its time and that of the step: it was the step's first sight.
-    pipeline = Nested(store, service_name)
-    store.insert("changes", modified(service_name, "lib.slow"))
-    early = replace(view(), change_time=START + CHANGE - 2, before=0.15, after=0.30)
-    events = pipeline.run(pipeline.scan(60, early), pipeline.scan(76, slow()))
-    assert [kind for kind, _ in told(events)] == ["detected", "updated"]
-
-
-@pytest.mark.parametrize(
-    ("after", "kinds"),
-    [
-        pytest.param(0.40, ["detected", "detected"], id="by more than twice as much: another one"),
-        pytest.param(0.22, ["detected", "updated"], id="by less: it grows"),
-    ],
-)
-def test_a_series_that_steps_again(store: Store, service_name: str, after: float, kinds: list[str]) -> None:
-    pipeline = Nested(store, service_name)
-    store.insert("changes", modified(service_name, "lib.slow"))
-    first = build_candidate("shop.view", before=0.12, after=0.17, change_time=START + CHANGE)
-    again = build_candidate("shop.view", before=0.17, after=after, change_time=START + Nested.since)
-    events = pipeline.run(pipeline.scan(60, first), pipeline.scan(76, again))
-    assert [kind for kind, _ in told(events)] == kinds
-
-
-class Behind(Pipeline):
-    """``lib.new`` below ``cart.total`` costs far more from twelve seconds after ``CHANGE`` on."""
-
-    since = CHANGE + 12
-
-    def counts(self, second: int) -> dict[str, int]:
-        return {**super().counts(second), "main/cart.total/lib.new": 10 + 190 * (second >= self.since)}
-
-
-def test_a_new_cause_behind_a_member_of_a_group_is_another_regression(
-    store: Store, service_name: str
-) -> None:
-    pipeline = Behind(store, service_name)
-    new = build_candidate("lib.new", before=0.01, after=0.15, change_time=START + Behind.since)
-    events = pipeline.run(
-        pipeline.scan(61, caller("lib.parse")),
-        pipeline.scan(62, caller("cart.total")),
-        pipeline.scan(76, new),
-    )
-    assert told(events) == [("detected", "lib.parse"), ("updated", "lib.parse"), ("detected", "lib.new")]
-
-
-class Called(Pipeline):
-    """What ``shop.view`` calls costs more from ``CHANGE`` on: all of it alike, or one part of it."""
-
-    before = {"main/shop.view/lib.slow": 40}
-    drawing = (80, 160)
-
-    def counts(self, second: int) -> dict[str, int]:
-        return {**super().counts(second), "main/shop.view/shop.draw": self.drawing[second >= CHANGE]}
-
-
-@pytest.mark.parametrize(
-    ("drawing", "kinds"),
-    [
-        pytest.param((80, 160), ["detected"], id="as all that its known caller calls"),
-        pytest.param((160, 150), ["detected", "updated"], id="by itself"),
-    ],
-)
-def test_a_slow_rise_below_a_known_caller(
-    store: Store,
-    service_name: str,
-    monkeypatch: pytest.MonkeyPatch,
-    drawing: tuple[int, int],
-    kinds: list[str],
-) -> None:
-    monkeypatch.setattr(Called, "drawing", drawing)
-    pipeline = Called(store, service_name)
-    known = build_candidate("shop.view", before=0.1, after=0.2, change_time=START + CHANGE)
-    rise = build_candidate("lib.slow", before=0.04, after=0.08, change_time=START + CHANGE)
-    events = pipeline.run(pipeline.scan(65, known), pipeline.scan(76, replace(rise, kind="long_term")))
-    assert [kind for kind, _ in told(events)] == kinds

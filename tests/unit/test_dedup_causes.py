@@ -148,6 +148,15 @@ def test_groups(stacks: Stacks, names: list[str], changes: list[Change], expecte
     assert sets(grouped(stacks, names, changes), names) == parts(expected)
 
 
+@pytest.mark.parametrize("elsewhere", [0, 100, 250, 400])
+def test_what_stays_elsewhere_says_nothing_of_a_caller(elsewhere: int) -> None:
+    # Its share falls, as the service does more.
+    steady = {"main->k->x": (elsewhere, elsewhere), "main->z": (1000 - elsewhere, 1000 - elsewhere)}
+    stacks = build_stacks({"main->h->a->x": (20, 40), "main->h->own": (20, 40), **steady})
+    names = ["a", "h"]
+    assert sets(grouped(stacks, names), names) == parts("a h")
+
+
 def test_no_candidates_make_no_groups() -> None:
     assert grouped(TWO_CALLERS, []) == []
 

@@ -1,0 +1,219 @@
+"""What is another regression than one told before, though its stacks or its time are near."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipeline.model import Candidate
+from pipeline.stages.dedup import DedupStage
+from pipeline.stages.rootcause import RootcauseStage
+from pipeline.storage.interface import Store
+from tests.builders import build_candidate
+from tests.contract.group_pipeline import CHANGE, LIVE, OTHER, START, Pipeline, caller, told
+from tests.contract.rows import change, gcpu, metrics
+
+
+class Nested(Pipeline):
+    """``shop.view`` costs more from ``CHANGE`` on, and ``lib.slow`` below it from twelve seconds later on."""
+
+    before = {"main/shop.view/lib.slow": 40}
+    since = CHANGE + 12
+
+    def __init__(self, store: Store, service: str) -> None:
+        super().__init__(store, service)
+        counts = [self.counts(second) for second in range(120)]
+        views = [sum(n for stack, n in one.items() if "shop.view" in stack) for one in counts]
+        store.insert("gcpu", gcpu(service, [("shop.view", START + s, n) for s, n in enumerate(views)]))
+
+    def levels(self, second: int) -> int:
+        return 1 + 5 * (second >= self.since)
+
+    def counts(self, second: int) -> dict[str, int]:
+        return {**super().counts(second), "main/shop.view/shop.draw": 80 + 60 * (second >= CHANGE)}
+
+
+def view() -> Candidate:
+    return build_candidate("shop.view", before=0.12, after=0.17, change_time=START + CHANGE)
+
+
+def slow() -> Candidate:
+    return build_candidate("lib.slow", before=0.04, after=0.19, change_time=START + Nested.since)
+
+
+def modified(service: str, name: str) -> dict[str, Any]:
+    return change(service, "D2", START + Nested.since - 1, subroutines=[name], files=[])
+
+
+@pytest.mark.parametrize(
+    ("scanned", "culprit", "kinds"),
+    [
+        pytest.param(
+            60, "lib.slow", ["detected", "detected"], id="its caller was told when it had not begun"
+        ),
+        pytest.param(60, "lib.fast", ["detected", "updated"], id="without a change that modified it"),
+        pytest.param(66, "lib.slow", ["detected", "updated"], id="its caller was told while it had begun"),
+    ],
+)
+def test_a_step_below_a_regression_that_had_risen_before(
+    store: Store, service_name: str, scanned: float, culprit: str, kinds: list[str]
+) -> None:
+    pipeline = Nested(store, service_name)
+    store.insert("changes", modified(service_name, culprit))
+    events = pipeline.run(pipeline.scan(scanned, view()), pipeline.scan(76, slow()))
+    assert [kind for kind, _ in told(events)] == kinds
+
+
+def test_what_is_told_when_first_seen_may_be_dated_early(store: Store, service_name: str) -> None:
+    # Nothing had risen by half of it between its time and that of the step: it was the step's first sight.
+    pipeline = Nested(store, service_name)
+    store.insert("changes", modified(service_name, "lib.slow"))
+    early = replace(view(), change_time=START + CHANGE - 2, before=0.15, after=0.30)
+    events = pipeline.run(pipeline.scan(60, early), pipeline.scan(76, slow()))
+    assert [kind for kind, _ in told(events)] == ["detected", "updated"]
+
+
+@pytest.mark.parametrize(
+    ("after", "kinds"),
+    [
+        pytest.param(0.40, ["detected", "detected"], id="by more than twice as much: another one"),
+        pytest.param(0.22, ["detected", "updated"], id="by less: it grows"),
+    ],
+)
+def test_a_series_that_steps_again(store: Store, service_name: str, after: float, kinds: list[str]) -> None:
+    pipeline = Nested(store, service_name)
+    store.insert("changes", modified(service_name, "lib.slow"))
+    first = build_candidate("shop.view", before=0.12, after=0.17, change_time=START + CHANGE)
+    again = build_candidate("shop.view", before=0.17, after=after, change_time=START + Nested.since)
+    events = pipeline.run(pipeline.scan(60, first), pipeline.scan(76, again))
+    assert [kind for kind, _ in told(events)] == kinds
+
+
+class Behind(Pipeline):
+    """``lib.new`` below ``cart.total`` costs far more from twelve seconds after ``CHANGE`` on."""
+
+    since = CHANGE + 12
+
+    def counts(self, second: int) -> dict[str, int]:
+        return {**super().counts(second), "main/cart.total/lib.new": 10 + 190 * (second >= self.since)}
+
+
+def test_a_new_cause_behind_a_member_of_a_group_is_another_regression(
+    store: Store, service_name: str
+) -> None:
+    pipeline = Behind(store, service_name)
+    new = build_candidate("lib.new", before=0.01, after=0.15, change_time=START + Behind.since)
+    events = pipeline.run(
+        pipeline.scan(61, caller("lib.parse")),
+        pipeline.scan(62, caller("cart.total")),
+        pipeline.scan(76, new),
+    )
+    assert told(events) == [("detected", "lib.parse"), ("updated", "lib.parse"), ("detected", "lib.new")]
+
+
+class Called(Pipeline):
+    """What ``shop.view`` calls costs more from ``CHANGE`` on: all of it alike, or one part of it."""
+
+    before = {"main/shop.view/lib.slow": 40}
+    drawing = (80, 160)
+
+    def counts(self, second: int) -> dict[str, int]:
+        return {**super().counts(second), "main/shop.view/shop.draw": self.drawing[second >= CHANGE]}
+
+
+@pytest.mark.parametrize(
+    ("drawing", "kinds"),
+    [
+        pytest.param((80, 160), ["detected"], id="as all that its known caller calls"),
+        pytest.param((160, 150), ["detected", "updated"], id="by itself"),
+    ],
+)
+def test_a_slow_rise_below_a_known_caller(
+    store: Store,
+    service_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    drawing: tuple[int, int],
+    kinds: list[str],
+) -> None:
+    monkeypatch.setattr(Called, "drawing", drawing)
+    pipeline = Called(store, service_name)
+    known = build_candidate("shop.view", before=0.1, after=0.2, change_time=START + CHANGE)
+    rise = build_candidate("lib.slow", before=0.04, after=0.08, change_time=START + CHANGE)
+    events = pipeline.run(pipeline.scan(65, known), pipeline.scan(76, replace(rise, kind="long_term")))
+    assert [kind for kind, _ in told(events)] == kinds
+
+
+def test_what_another_workload_saw_of_the_first_step_changes_nothing(store: Store, service_name: str) -> None:
+    pipeline = Nested(store, service_name)
+    store.insert("changes", modified(service_name, "lib.slow"))
+    again = build_candidate("shop.view", before=0.17, after=0.40, change_time=START + Nested.since)
+    events = pipeline.run(
+        pipeline.scan(60, view()), pipeline.scan(66, view(), workload=OTHER), pipeline.scan(76, again)
+    )
+    assert told(events) == [("detected", "shop.view"), ("detected", "shop.view")]
+
+
+class Shared(Pipeline):
+    """``lib.parse`` costs twice as much below one of its two callers, the smaller one."""
+
+    before = {"main/cart.total/lib.parse": 40}
+
+    def counts(self, second: int) -> dict[str, int]:
+        return {**super().counts(second), "main/shop.list/lib.parse": 400}
+
+
+def test_a_slow_caller_of_a_known_regression_that_others_call_too(store: Store, service_name: str) -> None:
+    pipeline = Shared(store, service_name)
+    known = build_candidate("lib.parse", before=0.33, after=0.36, change_time=START + CHANGE)
+    rise = build_candidate("cart.total", before=0.03, after=0.06, change_time=START + CHANGE)
+    events = pipeline.run(pipeline.scan(65, known), pipeline.scan(76, replace(rise, kind="long_term")))
+    assert told(events) == [("detected", "lib.parse")]
+
+
+class Same(Pipeline):
+    """Three subroutines, of which none calls another."""
+
+    before = {"main/a": 40, "main/b": 40, "main/c": 40}
+
+
+def test_what_one_change_modified_is_found_later_and_later(store: Store, service_name: str) -> None:
+    pipeline = Same(store, service_name)
+    patient = LIVE.model_copy(update={"change_lookback_s": 40.0})
+    pipeline.dedup = DedupStage(store=store, workloads=[patient])
+    row = change(service_name, "D1", START + CHANGE - 5, subroutines=["a", "b", "c"], files=[])
+    store.insert("changes", row)
+    late = [(70, "a", -4), (75, "b", 5), (80, "c", 14)]
+    events = pipeline.run(*(pipeline.scan(at, caller(name, at=CHANGE + by)) for at, name, by in late))
+    assert [kind for kind, _ in told(events)] == ["detected", "updated", "updated"]
+
+
+def test_a_root_cause_that_is_found_last_is_that_of_the_event(store: Store, service_name: str) -> None:
+    pipeline = Pipeline(store, service_name)
+    late = [(70, "cart.total", -8), (75, "cart.tax", 0), (76, "lib.parse", 8)]
+    events = pipeline.run(*(pipeline.scan(at, caller(name, at=CHANGE + by)) for at, name, by in late))
+    assert [kind for kind, _ in told(events)] == ["detected", "updated", "updated"]
+
+
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside a regression of gCPU"])
+def test_metrics_join_those_that_joined(store: Store, service_name: str, beside: bool) -> None:
+    # The second moves with the first, the third with the second, and less with the first.
+    pipeline = Pipeline(store, service_name)
+    service = LIVE.model_copy(update={"name": "service", "series": "service"})
+    pipeline.dedup = DedupStage(store=store, workloads=[LIVE, service])
+    pipeline.rootcause = RootcauseStage(store=store, workloads=[LIVE, service])
+    one, other = np.random.default_rng(0).normal(0, 1, (2, 120))
+    names = {"lat_a": 0.0, "lat_b": 0.33, "lat_c": 0.66}
+    for name, angle in names.items():
+        values = 100 + 10 * (one * np.cos(angle) + other * np.sin(angle))
+        rows = [(name, START + second, float(value)) for second, value in enumerate(values)]
+        store.insert("metrics", metrics(service_name, rows))
+    scans = [pipeline.scan(64, caller("shop.list"))] if beside else []
+    for number, name in enumerate(names):
+        found = build_candidate(name, before=100.0, after=130.0, change_time=START + CHANGE)
+        scan = pipeline.scan(65 + 5 * number, replace(found, metric_kind="service"), workload=service)
+        scans.append(scan)
+    events = [event for event in told(pipeline.run(*scans)) if event[1] != "shop.list"]
+    assert events == [("detected", "lat_a"), ("updated", "lat_a"), ("updated", "lat_a")]
