@@ -285,6 +285,22 @@ def test_a_release_found_later_belongs_to_the_part_that_was_told_first(
     assert updated["data"]["regression"] == detected["id"]
 
 
+@pytest.mark.parametrize("own", [False, True], ids=["no other", "one of its own"])
+def test_a_change_nearer_than_the_release_is_the_cause(store: Store, service_name: str, own: bool) -> None:
+    # One of the release's changes modified it too, by chance.
+    pipeline = Release(store, service_name)
+    by_chance = change(service_name, "D50", START + CHANGE, subroutines=["part.first"], files=[])
+    store.insert("changes", by_chance)
+    if own:
+        culprit = change(service_name, "D51", START + CHANGE + 9, subroutines=["part.first"], files=[])
+        store.insert("changes", culprit)
+    events = pipeline.run(
+        pipeline.scan(65, caller("f0"), caller("f1"), caller("f2")),
+        pipeline.scan(76, caller("part.first", at=CHANGE + 10)),
+    )
+    assert [kind for kind, _ in told(events)] == ["detected", "detected" if own else "updated"]
+
+
 def test_two_parts_of_a_large_release_are_told_apart(store: Store, service_name: str) -> None:
     pipeline = Release(store, service_name)
     events = pipeline.run(pipeline.scan(65, caller("f0")), pipeline.scan(70, caller("f3")))

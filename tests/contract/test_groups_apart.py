@@ -92,6 +92,34 @@ def test_a_series_that_steps_again(store: Store, service_name: str, after: float
     assert [kind for kind, _ in told(events)] == kinds
 
 
+class Little(Nested):
+    """What ``lib.slow`` costs more is a small part of what ``shop.view`` does."""
+
+    since = CHANGE + 2
+
+    def levels(self, second: int) -> int:
+        return 1 + (second >= self.since)
+
+
+@pytest.mark.parametrize(
+    ("culprits", "kinds"),
+    [
+        pytest.param(["lib.slow"], ["detected", "updated"], id="its caller may be called more often"),
+        pytest.param(["lib.slow", "shop.view"], ["detected", "detected"], id="each has its own change"),
+    ],
+)
+def test_what_was_modified_itself_needs_no_caller(
+    store: Store, service_name: str, culprits: list[str], kinds: list[str]
+) -> None:
+    pipeline = Little(store, service_name)
+    for number, name in enumerate(culprits):
+        moment = START + (CHANGE, Little.since)[name == "lib.slow"] - 1
+        store.insert("changes", change(service_name, f"D{number}", moment, subroutines=[name], files=[]))
+    small = replace(slow(), after=0.07, change_time=START + Little.since)
+    events = pipeline.run(pipeline.scan(66, view()), pipeline.scan(70, small))
+    assert [kind for kind, _ in told(events)] == kinds
+
+
 class Behind(Pipeline):
     """``lib.new`` below ``cart.total`` costs far more from twelve seconds after ``CHANGE`` on."""
 

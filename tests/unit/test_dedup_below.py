@@ -5,7 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from pipeline.dedup.below import lay_out, measure_rises, rows_of, sum_below, sum_sets_below
+from pipeline.dedup.below import (
+    lay_out,
+    measure_rises,
+    rows_of,
+    stands_below,
+    sum_below,
+    sum_sets_below,
+)
 from pipeline.gcpu.stacks import Series, share_changes
 from pipeline.model import StackMatrix
 
@@ -74,3 +81,16 @@ def test_how_large_a_rise_is(delta: float | None, size: float) -> None:
     matrix = StackMatrix((("a",), ("b",)), np.array([100.0, 900.0]), np.array([120.0, 880.0]), 1e3, 1e3)
     given = None if delta is None else np.array([delta])
     assert measure_rises(lay_out(matrix), subroutines("a"), given).size[0] == pytest.approx(size)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_stands_below_what(seed: int) -> None:
+    matrix = random_stacks(seed, count=8)
+    names = (*NAMES, "unknown")
+    for one in names:
+        found = stands_below(matrix, ("subroutine", one), subroutines(*names))
+        assert found.tolist() == [
+            other != one
+            and any(other in stack and one in stack[stack.index(other) :] for stack in matrix.stacks)
+            for other in names
+        ]

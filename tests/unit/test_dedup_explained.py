@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.dedup.explained import Group, explained_shares, group_by_stacks
+from pipeline.dedup.explained import Group, explained_shares, group_by_stacks, shares_given
 from pipeline.gcpu.stacks import Series, membership, share_changes
 from pipeline.model import StackMatrix
 from tests.builders import build_stacks
@@ -90,3 +90,19 @@ def test_explained_shares_are_the_share_of_the_rise_in_common_stacks() -> None:
     series: list[Series] = [("subroutine", "a"), ("subroutine", "b")]
     shares = explained_shares(membership(matrix.stacks, series), share_changes(matrix))
     assert shares == pytest.approx(np.array([[1.0, 0.75], [1.0, 1.0]]))
+
+
+@pytest.mark.parametrize(
+    ("given", "whole", "share"),
+    [
+        pytest.param(3.0, 4.0, 0.75, id="most of it"),
+        pytest.param(3.0, 2.0, 1.0, id="the rest fell"),
+        pytest.param(3.0, -5.0, 1.0, id="by more than it rose"),
+        pytest.param(-3.0, -4.0, 0.75, id="of a fall"),
+        pytest.param(-3.0, 1.0, 1.0, id="the rest rose against it"),
+        pytest.param(0.0, 4.0, 0.0, id="nothing"),
+        pytest.param(0.0, 0.0, 0.0, id="nothing of nothing"),
+    ],
+)
+def test_the_share_that_a_part_gives(given: float, whole: float, share: float) -> None:
+    assert shares_given(np.array([given]), np.array([whole])) == pytest.approx([share])
