@@ -46,6 +46,12 @@ class Work:
         self.git("commit", "--quiet", "--allow-empty", "--message", message)
         return self.git("rev-parse", "HEAD")
 
+    def edit(self, path: str, old: str, before: str, after: str) -> str:
+        """Commit a file, and then with one thing replaced by another; return the id of the second commit."""
+        assert old.count(before) == 1
+        self.commit("Old", {path: old})
+        return self.commit("New", {path: old.replace(before, after)})
+
     def change(self, revision: str = "HEAD", *roots: str) -> Change:
         repository = Repository(self.path)
         commit = repository.commit(revision)

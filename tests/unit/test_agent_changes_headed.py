@@ -125,10 +125,7 @@ CASES = [
 
 @pytest.mark.parametrize(("path", "old", "before", "after", "expected"), CASES)
 def test_hunk_headers(work: Work, path: str, old: str, before: str, after: str, expected: list[str]) -> None:
-    assert old.count(before) == 1
-    work.commit("Old", {path: old})
-    work.commit("New", {path: old.replace(before, after)})
-    described = work.described()
+    described = work.described(work.edit(path, old, before, after))
     assert described.left_out == ()
     assert list(described.change.subroutines) == expected
 
