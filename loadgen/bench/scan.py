@@ -7,15 +7,15 @@ import resource
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing import get_context
 
 import numpy as np
 
 from loadgen.bench.detect import KINDS, draw_counts
 from loadgen.bench.result import Result
+from loadgen.bench.workers import worker_pool
 from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.flow import Flow
 from pipeline.codec.scans import encode_progress
@@ -81,7 +81,7 @@ def measure_scan(advance: Callable[[], None], *, series: int, processes: int) ->
     """
     sizes = [min(SERVICE_SERIES, series - first) for first in range(0, series, SERVICE_SERIES)]
     done = []
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+    with worker_pool(processes) as pool:
         waiting = [pool.submit(scan_service, number, size) for number, size in enumerate(sizes)]
         try:
             for future in as_completed(waiting):

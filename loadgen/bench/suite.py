@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
-from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
+from loadgen.bench.workers import worker_pool
 from loadgen.fleet.scenario import load_scenario
 from loadgen.fleet.simulate import simulate
 from loadgen.score.encode import rate_to_json, score_to_json
@@ -93,7 +93,7 @@ def run_suite(
     for job in jobs:
         if job not in done:
             fleets.setdefault((job.scenario, job.seed, job.workloads), []).append(job)
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+    with worker_pool(processes) as pool:
         waiting = {pool.submit(run_fleet, of_fleet): of_fleet for of_fleet in fleets.values()}
         try:
             for future in as_completed(waiting):
