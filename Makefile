@@ -9,7 +9,7 @@ FUZZ_SEED ?= 0
 TEST_PROCESSES ?= 4
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fuzz lint format bench schemas lock clean
+.PHONY: help setup demo test fuzz lint format bench record schemas lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,10 @@ format: $(READY) ## Format the code and fix what can be fixed by itself
 
 bench: $(READY) ## Measure speed on this machine (BENCH="NAME --json" chooses)
 	@$(BIN)/smidgen bench $(BENCH)
+
+record: $(READY) ## Rewrite docs/accuracy.md from docs/accuracy.json and docs/ablation.json
+	@$(BIN)/smidgen bench accuracy --from docs/accuracy.json --from docs/ablation.json --page docs/accuracy.md \
+	  --json > /dev/null
 
 schemas: $(READY) ## Rewrite docs/asyncapi.yaml and docs/schemas from the code
 	@$(BIN)/smidgen topics schemas --output docs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from loadgen.bench.ablation import ablation_jobs, parse_steps, worth_of_steps
-from loadgen.bench.accuracy_table import print_against, print_suite, print_worth
+from loadgen.bench.accuracy_page import accuracy_page
+from loadgen.bench.accuracy_table import print_against, print_suite, worth_table
 from loadgen.bench.against import Comparison, compare_suites
 from loadgen.bench.kept_runs import KeptRuns
 from loadgen.bench.suite import Job, Run, mean_json, pooled, run_suite, scenario_means
@@ -49,7 +50,12 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--out", type=_FILE, metavar="FILE", help="Write the result as JSON.")
 @click.option("--resume", is_flag=True, help="Go on with what was done of the same --out, from FILE.runs.")
 @click.option("--against", type=_FILE, metavar="OLD.json", help="Compare with an earlier --out.")
+@click.option("--from", "shown", type=_FILE, multiple=True, metavar="FILE", help="Show it, and run nothing.")
+@click.option("--page", type=_FILE, metavar="FILE.md", help="Write the tables as a page in Markdown.")
+@click.pass_context
 def accuracy(
+    context: click.Context,
+    *,
     long_run: bool,
     seeds: int | None,
     scenarios: str | None,
@@ -61,6 +67,8 @@ def accuracy(
     out: Path | None,
     resume: bool,
     against: Path | None,
+    shown: tuple[Path, ...],
+    page: Path | None,
 ) -> int:
     """Measure accuracy on simulated fleets: scenarios × seeds, simulated, backtested and scored.
 
@@ -69,42 +77,69 @@ def accuracy(
     The same seeds give the same fleets, so two commits see the same data: --against pairs their runs. It
     exits with 1 if precision or recall over all common runs fell. --ablate does so without each step of the
     pipeline too, with --without only without those: from the same change points, if it comes after detection.
+
+    --from shows what an earlier --out wrote; given twice, the second for what each step is worth.
     """
     old = read_suite(against) if against else None
-    names = _scenarios(scenarios, long_run)
-    chosen = workloads or (WORKLOAD,)
-    load_workloads(chosen)  # a mistake is found before the work
-    count = seeds or (LONG_SEEDS if long_run else SEEDS)
-    steps = parse_steps(without) if without is not None else ()
-    jobs = [
-        Job(name, seed, chosen, () if ablate else steps) for seed in range(1, count + 1) for name in names
-    ]
-    if resume and not out:
-        raise click.UsageError("--resume needs --out")
+    if shown:
+        _refuse_to_run(context)
+        result, ablated = _read_shown(shown)
+    else:
+        chosen = workloads or (WORKLOAD,)
+        load_workloads(chosen)  # a mistake is found before the work
+        count = seeds or (LONG_SEEDS if long_run else SEEDS)
+        steps = parse_steps(without) if without is not None else ()
+        names = _scenarios(scenarios, long_run)
+        left_out = () if ablate else steps
+        jobs = [Job(name, seed, chosen, left_out) for seed in range(1, count + 1) for name in names]
+        if resume and not out:
+            raise click.UsageError("--resume needs --out")
+        result = _measure(jobs, (steps or STEPS) if ablate else (), processes, out, resume=resume)
+        ablated = result if ablate else None
+    if page:
+        _write(page, accuracy_page(result, ablated).encode())
+    comparison = compare_suites(old["runs"], result["runs"]) if old else None
+    if as_json:
+        click.echo(
+            orjson.dumps({**result, "against": comparison.to_json()} if comparison else result).decode()
+        )
+    else:
+        _print(result, comparison, ablated)
+    return 1 if comparison and comparison.worse else 0
+
+
+def _measure(
+    jobs: Sequence[Job], steps: Sequence[str], processes: int | None, out: Path | None, *, resume: bool
+) -> dict[str, Any]:
+    """Make all runs, and those without each of the steps, and store what they come to."""
     kept = KeptRuns(out) if out else None
     everything = _run(
-        ablation_jobs(jobs, steps or STEPS) if ablate else jobs,
+        ablation_jobs(jobs, steps),
         processes or os.cpu_count() or 1,
         kept,
         kept.read() if kept and resume else {},
     )
-    runs = everything[: len(jobs)]
-    worth = worth_of_steps(everything) if ablate else []
-    result = suite_to_json(runs, chosen)
-    if ablate:
-        result["ablation"] = [one.to_json() for one in worth]
+    result = suite_to_json(everything[: len(jobs)], jobs[0].workloads)
+    if steps:
+        result["ablation"] = [one.to_json() for one in worth_of_steps(everything)]
     if out and kept:
-        _write(out, result)
+        _write(out, orjson.dumps(result, option=orjson.OPT_INDENT_2))
         kept.discard()
-    comparison = compare_suites(old["runs"], runs) if old else None
-    if as_json:
-        shown = {**result, "against": comparison.to_json()} if comparison else result
-        click.echo(orjson.dumps(shown).decode())
-    else:
-        _print(runs, comparison)
-        if ablate:
-            print_worth(Console(highlight=False), result["all"], worth)
-    return 1 if comparison and comparison.worse else 0
+    return result
+
+
+def _refuse_to_run(context: click.Context) -> None:
+    """Refuse options that say what to run beside those that show what was."""
+    source = click.core.ParameterSource.COMMANDLINE
+    given = {name for name in context.params if context.get_parameter_source(name) == source}
+    if given - {"shown", "page", "against", "as_json"}:
+        raise click.UsageError("--from runs nothing; it goes with --page, --against and --json")
+
+
+def _read_shown(shown: Sequence[Path]) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Return the first of the results, and the one that has an ablation."""
+    results = [read_suite(path) for path in shown]
+    return results[0], next((one for one in results if one.get("ablation")), None)
 
 
 def suite_to_json(runs: Sequence[Run], workloads: Sequence[str]) -> dict[str, Any]:
@@ -142,6 +177,11 @@ def read_suite(path: Path) -> dict[str, Any]:
             pooled(raw["runs"])
         except (KeyError, TypeError, AttributeError) as error:
             raise InvalidMessage(f"runs: a score lacks {error}") from None
+        try:
+            if "ablation" in raw:
+                worth_table(raw["all"], raw["ablation"])
+        except (KeyError, TypeError, AttributeError) as error:
+            raise InvalidMessage(f"ablation: it lacks {error}") from None
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror or error}") from None
     except InvalidMessage as error:
@@ -182,15 +222,20 @@ def _run(jobs: Sequence[Job], processes: int, kept: KeptRuns | None, known: dict
         return run_suite(jobs, processes=processes, known=known, advance=advance)
 
 
-def _print(runs: Sequence[Run], comparison: Comparison | None) -> None:
+def _print(
+    result: Mapping[str, Any], comparison: Comparison | None, ablated: Mapping[str, Any] | None
+) -> None:
     console = Console(highlight=False)
-    print_suite(console, runs)
+    print_suite(console, result["runs"])
     if comparison:
         print_against(console, comparison)
+    if ablated:
+        console.print()
+        console.print(worth_table(ablated["all"], ablated["ablation"]))
 
 
-def _write(path: Path, result: dict[str, Any]) -> None:
+def _write(path: Path, content: bytes) -> None:
     try:
-        path.write_bytes(orjson.dumps(result, option=orjson.OPT_INDENT_2))
+        path.write_bytes(content)
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror or error}") from None

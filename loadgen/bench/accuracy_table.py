@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from loadgen.bench.ablation import SHOWN, Worth
+from loadgen.bench.ablation import SHOWN
 from loadgen.bench.against import POOLED, Comparison
 from loadgen.bench.suite import FIGURES, Figure, Mean, Run, pooled, scenario_means
 from loadgen.score.model import Funnel, FunnelStep
@@ -17,13 +17,25 @@ from loadgen.score.rates import Rate
 from loadgen.score.table import funnel_table
 from loadgen.score.words import NONE, counts, hours, interval, share
 
+_MEANS = (
+    ("Detection", FIGURES[:4]),
+    ("False events, delay, and cost shifts", FIGURES[4:7]),
+    ("Root cause and grouping", FIGURES[7:]),
+)
+"""One table of every figure would not fit a terminal."""
+
 
 def print_suite(console: Console, runs: Sequence[Run]) -> None:
     """Print one line a scenario, then all runs together: rates, sizes, kinds and the funnel."""
-    # One table of every figure would not fit a terminal: detection first, then what explains it.
-    for title, figures in (("Detection", FIGURES[:5]), ("Cost shifts, root cause and grouping", FIGURES[5:])):
-        console.print(_means(f"{title}: mean over seeds (95 % interval)", runs, figures))
+    for table in suite_tables(runs):
+        console.print(table)
         console.print()
+
+
+def suite_tables(runs: Sequence[Run]) -> Iterator[Table]:
+    """Yield the tables of a suite, most important first."""
+    for title, figures in _MEANS:
+        yield _means(f"{title}: mean over seeds (95 % interval)", runs, figures)
     found = pooled(runs)
     table = _table("All runs together", "", "cases", "share", "95 % interval")
     for name in (
@@ -35,33 +47,22 @@ def print_suite(console: Console, runs: Sequence[Run]) -> None:
         "group_recall",
     ):
         table.add_row(name.replace("_", " "), *_cells(found[name]))
-    console.print(table)
-    console.print()
-    for title, key in (("Recall by size", "recall_by_size"), ("Precision by size", "precision_by_size")):
-        table = _table(title, "", "cases", "share", "95 % interval")
-        for row in found[key]:
-            table.add_row(row["size"], *_cells(row))
-        console.print(table)
-        console.print()
+    yield table
+    yield _by("Recall by size", "size", found["recall_by_size"])
+    yield _by("Precision by size", "size", found["precision_by_size"])
     table = _table("By kind of truth", "kind", "wanted", "reported", "share", "95 % interval")
     for row in found["kinds"]:
         table.add_row(row["kind"], "yes" if row["expected"] else "no", *_cells(row["reported"]))
-    console.print(table)
-    console.print()
+    yield table
     if found["cost_shifts_by_form"]:
-        table = _table("Cost shifts that were told, by form", "", "cases", "share", "95 % interval")
-        for row in found["cost_shifts_by_form"]:
-            table.add_row(row["form"], *_cells(row))
-        console.print(table)
-        console.print()
+        yield _by("Cost shifts that were told, by form", "form", found["cost_shifts_by_form"])
     table = _table("False positives: what happened instead", "kind", "events")
     for name, count in found["false_positive_kinds"].items():
         table.add_row(name, f"{count:,}")
-    console.print(table)
-    console.print()
+    yield table
     funnel = found["funnel"]
     steps = tuple(FunnelStep(step["step"], step["remaining"]) for step in funnel["steps"])
-    console.print(funnel_table(Funnel(funnel["scans"], funnel["series"], steps)))
+    yield funnel_table(Funnel(funnel["scans"], funnel["series"], steps))
 
 
 def print_against(console: Console, comparison: Comparison) -> None:
@@ -90,18 +91,23 @@ def print_against(console: Console, comparison: Comparison) -> None:
     console.print(table)
 
 
-def print_worth(console: Console, whole: Mapping[str, Any], worth: Sequence[Worth]) -> None:
-    """Print what all runs come to without each step: the figure, and the mean of the paired differences."""
-    console.print()
+def worth_table(whole: Mapping[str, Any], worth: Sequence[Mapping[str, Any]]) -> Table:
+    """Return what all runs come to without each step: the figure, and the mean of the paired differences.
+
+    Args:
+        whole: all runs with every step, as ``pooled`` returns them.
+        worth: as ``Worth.to_json`` writes each step.
+    """
     table = _table("Without a step (difference to all steps)", "without", *(f.name for f in SHOWN))
     table.add_row("nothing", *(share(whole[_key(figure)]["value"]) for figure in SHOWN))
     for one in worth:
         cells = []
-        for figure, mean in zip(SHOWN, one.differences, strict=True):
-            value = share(one.without[_key(figure)]["value"])
-            cells.append(f"{value}\n{_change(figure, mean)}")
-        table.add_row(one.step, *cells)
-    console.print(table)
+        for figure in SHOWN:
+            value = share(one["all"][_key(figure)]["value"])
+            difference = one["difference"][figure.name]
+            cells.append(f"{value}\n{_change(figure, Mean(**difference) if difference else None)}")
+        table.add_row(one["without"], *cells)
+    return table
 
 
 def _key(figure: Figure) -> str:
@@ -148,6 +154,13 @@ def _bare(figure: Figure, value: float) -> str:
     if figure.unit == "time":
         return f"{value / 3600:.1f}"
     return f"{value * 100:.2g}" if abs(value) < 0.995 else f"{value * 100:.0f}"
+
+
+def _by(title: str, key: str, rows: Sequence[Mapping[str, Any]]) -> Table:
+    table = _table(title, key, "cases", "share", "95 % interval")
+    for row in rows:
+        table.add_row(row[key], *_cells(row))
+    return table
 
 
 def _cells(rate: Mapping[str, Any]) -> tuple[str, str, str]:

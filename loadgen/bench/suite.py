@@ -54,6 +54,7 @@ class Figure:
 FIGURES = (
     Figure("precision", ("precision",), True),
     Figure("recall", ("recall",), True),
+    Figure("detectable", ("rates", "detectable", "value"), True),
     Figure("repeated", ("rates", "repeated", "value"), False),
     Figure("false per series", ("false_positive_rate",), False),
     Figure("delay", ("delay_s", "median"), False, "time"),

@@ -206,6 +206,10 @@ BAD = {
     "no kept runs": (["--resume", "--out", "other.json"], "other.json.runs: each line should be an object"),
     "nowhere to go on": (["--resume"], "--resume needs --out"),
     "run without score": (["--against", "empty.json"], "empty.json: runs[0]: should be an object with"),
+    "nothing to show": (["--from", "gone.json"], "gone.json: No such file"),
+    "half an ablation": (["--from", "half.json"], "half.json: ablation: it lacks"),
+    "show and run": (["--from", "half.json", "--seeds", "3"], "--from runs nothing; it goes with --page"),
+    "show and go on": (["--from", "half.json", "--resume"], "--from runs nothing; it goes with --page"),
 }
 
 
@@ -220,6 +224,7 @@ def test_mistakes_are_found_before_the_work(
     (folder / "empty.json").write_text('{"version": 1, "runs": [{}]}')
     hollow = {"version": 1, "runs": [{"scenario": "tiny", "seed": 1, "score": {}}]}
     (folder / "hollow.json").write_bytes(orjson.dumps(hollow))
+    (folder / "half.json").write_text('{"version": 1, "runs": [], "all": {}, "ablation": []}')
     assert run(["bench", "accuracy", *arguments]) == 2
     out, err = capfd.readouterr()
     assert out == ""
