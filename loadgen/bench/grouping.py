@@ -20,6 +20,7 @@ from loadgen.fleet.scenario import load_scenario
 from loadgen.score.encode import rate_to_json
 from loadgen.score.matching import tolerance_s
 from loadgen.score.words import share
+from pipeline.dedup.below import lay_out
 from pipeline.dedup.causes import group_by_cause
 from pipeline.dedup.explained import Group, group_by_stacks
 from pipeline.dedup.kdd2018 import ExclusiveConfig, group_by_exclusive_stacks
@@ -84,7 +85,7 @@ def by_exclusive_stacks(case: Case) -> Sequence[Group]:
 
 def by_cause(case: Case) -> Sequence[Group]:
     """Group by what can have caused the rises."""
-    return group_by_cause(case.stacks, _series(case), *_levels(case), case.changes)
+    return group_by_cause(lay_out(case.stacks), _series(case), *_levels(case), case.changes)
 
 
 GROUPINGS: Mapping[str, Grouping] = {

@@ -17,6 +17,7 @@ from pipeline.model import BoolArray, FloatArray, IntArray, StackMatrix
 class Frames:
     """The elements of all stacks one after the other, as numbers of their names."""
 
+    matrix: StackMatrix  # of the stacks
     names: tuple[str, ...]
     label: IntArray  # (elements,)
     stack: IntArray  # (elements,) which stack each belongs to
@@ -71,7 +72,7 @@ class Rises:
 
 
 def lay_out(matrix: StackMatrix) -> Frames:
-    """Return the stacks' elements as one run of numbers."""
+    """Return the stacks' elements as one run of numbers: once for all that is asked of them."""
     sizes = np.array([len(stack) for stack in matrix.stacks], dtype=np.int64)
     # In the order of the alphabet, so that nothing hangs on the order of stacks.
     number = {name: place for place, name in enumerate(sorted({n for stack in matrix.stacks for n in stack}))}
@@ -85,6 +86,7 @@ def lay_out(matrix: StackMatrix) -> Frames:
         for side, total in ((matrix.before, matrix.total_before), (matrix.after, matrix.total_after))
     ]
     return Frames(
+        matrix=matrix,
         names=tuple(number),
         label=label,
         stack=stack,
@@ -101,13 +103,17 @@ def rows_of(frames: Frames, series: Sequence[Series]) -> IntArray:
     return np.array([number.get(element(*one), -1) for one in series], dtype=np.int64)
 
 
-def stands_below(matrix: StackMatrix, one: Series, others: Sequence[Series]) -> BoolArray:
+def stands_below(frames: Frames, one: Series, others: Sequence[Series]) -> BoolArray:
     """Tell below which of some series another one stands in any stack; no series stands below itself.
+
+    Args:
+        frames: From ``lay_out``.
+        one: What may stand below.
+        others: What may stand above.
 
     Returns:
         (others,)
     """
-    frames = lay_out(matrix)
     (row,), rows = rows_of(frames, [one]), rows_of(frames, others)
     below = sum_below(frames, rows).rise
     entries = np.repeat(np.arange(len(rows)), np.diff(below.indptr))

@@ -24,12 +24,12 @@ from typing import Literal
 
 import numpy as np
 
-from pipeline.dedup.below import Frames, Rises, lay_out, measure_rises
+from pipeline.dedup.below import Frames, Rises, measure_rises
 from pipeline.dedup.explained import Group, likeness, shares_given
 from pipeline.dedup.releases import ReleaseConfig, sure_of_one_thing
 from pipeline.gcpu.labels import element
 from pipeline.gcpu.stacks import Series, mean_depths
-from pipeline.model import BoolArray, Change, FloatArray, IntArray, StackMatrix
+from pipeline.model import BoolArray, Change, FloatArray, IntArray
 
 Step = Literal["below", "caller", "change", "deployment", "sum"]
 
@@ -61,7 +61,7 @@ class _Sources(Rises):
 
 
 def group_by_cause(
-    matrix: StackMatrix,
+    frames: Frames,
     series: Sequence[Series],
     before: FloatArray,
     after: FloatArray,
@@ -76,7 +76,7 @@ def group_by_cause(
     share of a member's rise that comes through what the representative rises through, from 0 to 1.
 
     Args:
-        matrix: Stack counts before the first and after the last change point.
+        frames: Stack counts before the first and after the last change point, from ``lay_out``.
         series: (candidates,)
         before: (candidates,) gCPU.
         after: (candidates,) gCPU.
@@ -86,7 +86,6 @@ def group_by_cause(
     config = config or CauseConfig()
     if not len(series):
         return []
-    frames = lay_out(matrix)
     rises = _explain(frames, series, before, after, config)
     parts, delta = _Parts(len(series)), after - before
     for one, other in _below_links(rises):
@@ -98,7 +97,7 @@ def group_by_cause(
             parts.join(one, other, "caller")
     _join_by_changes(parts, [*frames.names], own_names, rises, delta, changes, config)
     _join_sums(parts, frames, rises, delta, config)
-    depths = mean_depths(matrix.stacks, matrix.after, series)
+    depths = mean_depths(frames.matrix.stacks, frames.matrix.after, series)
     modified = np.array(
         [
             any(name in change.subroutines for change in own)

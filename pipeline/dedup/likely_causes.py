@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import coo_array
 
-from pipeline.dedup.below import lay_out, measure_rises, rows_of, sum_sets_below
+from pipeline.dedup.below import Frames, measure_rises, rows_of, sum_sets_below
 from pipeline.dedup.explained import alike_shares, explained_shares, shares_given
 from pipeline.dedup.merge_rules import Feature, PairwiseConfig
 from pipeline.gcpu.labels import element, series_of
-from pipeline.gcpu.stacks import Series, membership, share_changes
-from pipeline.model import FloatArray, IntArray, StackMatrix
+from pipeline.gcpu.stacks import Series, membership
+from pipeline.model import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Causes:
 
 
 def causes_of(
-    matrix: StackMatrix,
+    frames: Frames,
     series: Sequence[Series],
     modified: Mapping[str, Sequence[str]],
     deployed: Sequence[Collection[str]],
@@ -37,7 +37,7 @@ def causes_of(
     """Return what may have made each series rise.
 
     Args:
-        matrix: Stack counts before and after.
+        frames: Stack counts before and after, from ``lay_out``.
         series: (n,) of gCPU, or others, of which nothing is found.
         modified: The subroutines that each change modified, by its id.
         deployed: (n,) ids of the changes deployed just before each began to rise: of all that were deployed
@@ -45,7 +45,6 @@ def causes_of(
         config: Settings.
     """
     config = config or PairwiseConfig()
-    frames = lay_out(matrix)
     rises = measure_rises(frames, series)
     ids = sorted(set().union(*deployed))
     through = sum_sets_below(frames, rises.rows, [modified[one] for one in ids])
@@ -65,7 +64,7 @@ def causes_of(
 
 
 def cause_similarities(
-    matrix: StackMatrix,
+    frames: Frames,
     series: Sequence[Series],
     causes: Sequence[Causes],
     config: PairwiseConfig | None = None,
@@ -73,13 +72,14 @@ def cause_similarities(
     """Return what stacks say of whether regressions have one cause: ``cause`` and ``caller``.
 
     Args:
-        matrix: Stack counts before and after.
+        frames: Stack counts before and after, from ``lay_out``.
         series: (n,)
         causes: (n,) from ``causes_of``.
         config: Settings.
     """
     config = config or PairwiseConfig()
-    holds, change = membership(matrix.stacks, series), share_changes(matrix)
+    matrix = frames.matrix
+    holds, change = membership(matrix.stacks, series), frames.rise
     level = holds @ (matrix.after / max(matrix.total_after, 1.0))
     explained = np.minimum(explained_shares(holds, change), 1.0)
     alike = alike_shares(holds, matrix.before / max(matrix.total_before, 1.0), change)
@@ -87,7 +87,7 @@ def cause_similarities(
     # A caller that something below explains is no cause itself.
     own = [not cause.subroutines.keys() - {element(*s)} for s, cause in zip(series, causes, strict=True)]
     callers = np.where(np.array(own)[None, :], explained, 0.0)
-    callers = _with_all_behind(callers, matrix, series, causes, config)
+    callers = _with_all_behind(callers, frames, series, causes, config)
     common = np.maximum(
         _common([cause.subroutines for cause in causes]), _common([cause.changes for cause in causes])
     )
@@ -96,7 +96,7 @@ def cause_similarities(
 
 def _with_all_behind(
     callers: FloatArray,
-    matrix: StackMatrix,
+    frames: Frames,
     series: Sequence[Series],
     causes: Sequence[Causes],
     config: PairwiseConfig,
@@ -109,7 +109,6 @@ def _with_all_behind(
     found = callers.copy()
     if not len(pairs):
         return found
-    frames = lay_out(matrix)
     number = {name: place for place, name in enumerate(frames.names)}
     own = np.flatnonzero(frames.first)
     ones = np.ones(len(own))

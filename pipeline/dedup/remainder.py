@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from pipeline.dedup.below import lay_out, measure_rises, rows_of
+from pipeline.dedup.below import Frames, measure_rises, rows_of
 from pipeline.gcpu.stacks import Series, membership
 from pipeline.model import BoolArray, StackMatrix
 
@@ -29,7 +29,7 @@ class Explained:
 
 
 def explain_by_known(
-    matrix: StackMatrix,
+    frames: Frames,
     series: Series,
     known: Sequence[Series],
     *,
@@ -43,7 +43,7 @@ def explain_by_known(
     A rise of z standard errors of which a share s comes through something else has (1 - s) z left.
 
     Args:
-        matrix: Stack counts before and after the change.
+        frames: Stack counts before and after the change, from ``lay_out``.
         series: What rose.
         known: What is known to have risen. It explains what comes through it, at or below the series, if it
             goes on rising between the same two spans.
@@ -55,7 +55,6 @@ def explain_by_known(
     """
     if not known or p_value >= chance:
         return None
-    frames = lay_out(matrix)
     rises = measure_rises(frames, [series])
     names, rise = rises.through(0)
     size = float(rises.size[0])
@@ -72,8 +71,8 @@ def explain_by_known(
             return None
         if share >= most:
             continue
-        own_stacks, below = membership(matrix.stacks, [series, known[place]])
-        if _goes_on(matrix, own_stacks & below, np.sign(size), significance):
+        own_stacks, below = membership(frames.matrix.stacks, [series, known[place]])
+        if _goes_on(frames.matrix, own_stacks & below, np.sign(size), significance):
             return Explained(place, min(share, 1.0), bound)
     return None
 

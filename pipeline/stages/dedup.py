@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from pipeline.codec.scans import decode_scan, encode_scan, split_scan
-from pipeline.dedup.below import stands_below
+from pipeline.dedup.below import Frames, lay_out, stands_below
 from pipeline.dedup.causes import choose_representative
 from pipeline.dedup.explained import likeness
 from pipeline.dedup.pairwise import Link, merge_alike
@@ -21,7 +21,7 @@ from pipeline.dedup.remainder import explain_by_known
 from pipeline.detect.cycle import DAY_S
 from pipeline.filters.threshold import BY_CHANCE
 from pipeline.filters.verdict import Verdict, divide
-from pipeline.gcpu.stacks import mean_depths, membership, share_changes
+from pipeline.gcpu.stacks import mean_depths, membership
 from pipeline.model import Candidate, Change, Dropped, Joined, Judgement, Outgoing, Record, Scan, StackMatrix
 from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.base import Decoder
@@ -127,9 +127,10 @@ class DedupStage:
     ) -> None:
         gcpu = any(candidate.metric_kind != "service" for candidate in cluster)
         matrix = stacks_around(self._store, scan, cluster, workload) if gcpu else _NO_STACKS
+        frames = lay_out(matrix)
         groups: Sequence[Candidate] = cluster
         if "som_dedup" not in self._without:
-            groups, merged = group_candidates(self._store, scan, cluster, matrix, workload)
+            groups, merged = group_candidates(self._store, scan, cluster, frames, workload)
             outcome.dropped += merged
         real: Sequence[Candidate] = groups
         if "cost_shift" not in self._without:
@@ -143,10 +144,10 @@ class DedupStage:
             for m in known.regressions
             if m.candidate.kind == "long_term" or m.candidate.change_time >= since
         ]
-        slow = [(c, self._judge_slow(matrix, c, grown, workload)) for c in real]
+        slow = [(c, self._judge_slow(frames, c, grown, workload)) for c in real]
         outcome.dropped += divide("pairwise_dedup", slow)[1]
         real = [candidate for candidate, verdict in slow if verdict.passed]
-        self._join(scan, workload, real, known, matrix, outcome)
+        self._join(scan, workload, real, known, frames, outcome)
 
     def _join(
         self,
@@ -154,11 +155,11 @@ class DedupStage:
         workload: Workload,
         real: Sequence[Candidate],
         known: ToldBefore,
-        matrix: StackMatrix,
+        frames: Frames,
         outcome: Outcome,
     ) -> None:
         """Let new groups join those that earlier scans passed on, or each other; the others are told."""
-        near = _in_reach(known.regressions, real, matrix, workload)
+        near = _in_reach(known.regressions, real, frames, workload)
         if "pairwise_dedup" in self._without or len(near) + len(real) < 2 or not real:
             outcome.unique += real
             return
@@ -171,7 +172,7 @@ class DedupStage:
             self._store,
             scan,
             everything,
-            matrix,
+            frames,
             changes,
             workload,
             workload.pairwise,
@@ -184,13 +185,14 @@ class DedupStage:
             for place in group[len(places) :]:
                 _join_earlier(everything[place], merged.links[place], leader, outcome)
         modified = np.array([_is_modified(c, own) for c, own in zip(everything, changes, strict=True)])
-        depths = mean_depths(matrix.stacks, matrix.after, [(c.metric_kind, c.metric) for c in everything])
+        stacks = frames.matrix
+        depths = mean_depths(stacks.stacks, stacks.after, [(c.metric_kind, c.metric) for c in everything])
         sizes = np.abs([c.delta for c in everything])
         for group in merged.groups[len(told) :]:
             # A workload that asks for another way to group a scan's candidates does not get this one.
             for one in [group] if workload.grouping == "cause" else [(place,) for place in group]:
                 chosen = choose_representative(one, modified, sizes, depths)
-                if explained := _explained(scan, everything[chosen], known, matrix, workload):
+                if explained := _explained(scan, everything[chosen], known, frames, workload):
                     memory, link = explained
                     for place in one:
                         _join_earlier(everything[place], link, memory, outcome)
@@ -220,7 +222,7 @@ class DedupStage:
         return [Part(place, member, own) for (place, member), own in zip(found, changes, strict=True)]
 
     def _judge_slow(
-        self, matrix: StackMatrix, candidate: Candidate, known: Sequence[Memory], workload: Workload
+        self, frames: Frames, candidate: Candidate, known: Sequence[Memory], workload: Workload
     ) -> Verdict:
         """Drop a slow rise that comes from the stacks of all known regressions in sight together.
 
@@ -231,7 +233,8 @@ class DedupStage:
         if candidate.kind != "long_term" or candidate.metric_kind == "service" or not near:
             return Verdict(True, 0.0, bound)
         series = [(c.metric_kind, c.metric) for c in (candidate, *near)]
-        holds, change = membership(matrix.stacks, series), share_changes(matrix)
+        matrix, change = frames.matrix, frames.rise
+        holds = membership(matrix.stacks, series)
         common = holds[0] & holds[1:]
         size = float(change[holds[0]].sum())
         rise = common @ change
@@ -239,7 +242,7 @@ class DedupStage:
         shares = matrix.before / max(matrix.total_before, 1.0)
         level, grown = holds[1:] @ shares, holds[1:] @ change
         alike = likeness(np.divide((common @ shares) * grown, level, out=0 * rise, where=level > 0), rise)
-        counts = ~stands_below(matrix, series[0], series[1:]) | (alike >= bound)
+        counts = ~stands_below(frames, series[0], series[1:]) | (alike >= bound)
         share = float(change[common[counts].any(axis=0)].sum()) / size if size else 0.0
         part = counts & (rise * np.sign(size) >= _SOME * abs(size)) & (size != 0)
         behind = [known for known, is_part in zip(near, part.tolist(), strict=True) if is_part]
@@ -252,10 +255,10 @@ class DedupStage:
 
 
 def _in_reach(
-    known: Sequence[Memory], real: Sequence[Candidate], matrix: StackMatrix, workload: Workload
+    known: Sequence[Memory], real: Sequence[Candidate], frames: Frames, workload: Workload
 ) -> list[Memory]:
     """Return the known regressions that new ones may be part of: by time, or as they rise through them."""
-    labels = {label for stack in matrix.stacks for label in stack}
+    labels = set(frames.names)
     return [
         memory
         for memory in known
@@ -265,7 +268,7 @@ def _in_reach(
 
 
 def _explained(
-    scan: Scan, candidate: Candidate, known: ToldBefore, matrix: StackMatrix, workload: Workload
+    scan: Scan, candidate: Candidate, known: ToldBefore, frames: Frames, workload: Workload
 ) -> tuple[Memory, Link] | None:
     """Return the known regression without which a step is no change point, and how they are linked."""
     if candidate.kind == "long_term" or candidate.metric_kind == "service":
@@ -278,7 +281,7 @@ def _explained(
         and (memory.candidate.delta > 0) == (candidate.delta > 0)
     ]
     found = explain_by_known(
-        matrix,
+        frames,
         (candidate.metric_kind, candidate.metric),
         [(memory.candidate.metric_kind, memory.candidate.metric) for memory in below],
         p_value=candidate.p_value,

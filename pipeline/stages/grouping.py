@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pipeline.dedup.below import Frames
 from pipeline.dedup.causes import CauseConfig, group_by_cause
 from pipeline.dedup.explained import Group
 from pipeline.dedup.kdd2018 import group_by_exclusive_stacks
@@ -14,7 +15,7 @@ from pipeline.dedup.pairwise import merge_alike
 from pipeline.dedup.som_dedup import group_by_som, potential_causes
 from pipeline.detect.normalise import values_and_weights
 from pipeline.gcpu.stacks import Series
-from pipeline.model import Candidate, Change, Dropped, FloatArray, Scan, StackMatrix
+from pipeline.model import Candidate, Change, Dropped, FloatArray, Scan
 from pipeline.stages.evidence import EARLY_WINDOWS, changes_before_each, rows_of_series
 from pipeline.stages.likeness import likeness_of
 from pipeline.storage.interface import Store
@@ -46,7 +47,7 @@ class _Named:
 
 
 def group_candidates(
-    store: Store, scan: Scan, cluster: Sequence[Candidate], matrix: StackMatrix, workload: Workload
+    store: Store, scan: Scan, cluster: Sequence[Candidate], frames: Frames, workload: Workload
 ) -> tuple[list[Candidate], list[Dropped]]:
     """Return one candidate a group, with its members inside, and the ledger's lines for the members.
 
@@ -54,18 +55,19 @@ def group_candidates(
         store: Where series and changes are.
         scan: The present scan.
         cluster: Candidates whose change points are near each other.
-        matrix: Stacks around them; without any for service-level metrics.
+        frames: Stacks around them, from ``lay_out``; without any for service-level metrics.
         workload: Of the scan.
     """
     if workload.series == "service":
-        found = _by_correlation(store, scan, cluster, matrix, workload)
+        found = _by_correlation(store, scan, cluster, frames, workload)
     elif workload.grouping == "som":
         found = _by_map(store, scan, cluster, workload)
     elif workload.grouping == "kdd2018":
         times = np.array([candidate.change_time for candidate in cluster])
-        found = [_named(g, "stacks") for g in group_by_exclusive_stacks(matrix, _series(cluster), times)]
+        exclusive = group_by_exclusive_stacks(frames.matrix, _series(cluster), times)
+        found = [_named(group, "stacks") for group in exclusive]
     else:
-        found = _by_cause(store, scan, cluster, matrix, workload)
+        found = _by_cause(store, scan, cluster, frames, workload)
     groups, dropped = [], []
     for one in found:
         chosen = cluster[one.group.representative]
@@ -79,11 +81,11 @@ def group_candidates(
 
 
 def _by_cause(
-    store: Store, scan: Scan, cluster: Sequence[Candidate], matrix: StackMatrix, workload: Workload
+    store: Store, scan: Scan, cluster: Sequence[Candidate], frames: Frames, workload: Workload
 ) -> list[_Named]:
     changes = changes_before_each(store, scan, cluster, workload, tolerance=EARLY_WINDOWS)
     before, after = _levels(cluster)
-    groups = group_by_cause(matrix, _series(cluster), before, after, changes)
+    groups = group_by_cause(frames, _series(cluster), before, after, changes)
     return [_Named(group, group.steps) for group in groups]
 
 
@@ -103,11 +105,11 @@ def _by_map(store: Store, scan: Scan, cluster: Sequence[Candidate], workload: Wo
 
 
 def _by_correlation(
-    store: Store, scan: Scan, cluster: Sequence[Candidate], matrix: StackMatrix, workload: Workload
+    store: Store, scan: Scan, cluster: Sequence[Candidate], frames: Frames, workload: Workload
 ) -> list[_Named]:
     """Group service-level metrics by how they move together; what moved most stands for a group."""
     changes: list[tuple[Change, ...]] = [()] * len(cluster)
-    found = likeness_of(store, scan, cluster, matrix, changes, workload, workload.pairwise)
+    found = likeness_of(store, scan, cluster, frames, changes, workload, workload.pairwise)
     merged = merge_alike(found, config=workload.pairwise)
     groups = []
     for members in merged.groups:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.dedup.below import Frames
 from pipeline.dedup.features import name_vectors
 from pipeline.dedup.likely_causes import Causes, cause_similarities, causes_of
 from pipeline.dedup.merge_rules import Feature, MergeRule, PairwiseConfig
@@ -15,8 +16,8 @@ from pipeline.dedup.releases import release_similarities
 from pipeline.detect.cycle import DAY_S
 from pipeline.detect.normalise import values_and_weights
 from pipeline.gcpu.labels import element
-from pipeline.gcpu.stacks import membership, share_changes
-from pipeline.model import BoolArray, Candidate, Change, FloatArray, Scan, StackMatrix
+from pipeline.gcpu.stacks import membership
+from pipeline.model import BoolArray, Candidate, Change, FloatArray, Scan
 from pipeline.stages.begun_later import begun_later
 from pipeline.stages.evidence import rows_of_series
 from pipeline.storage.interface import SeriesSource, Store
@@ -51,7 +52,7 @@ def likeness_of(
     store: Store,
     scan: Scan,
     candidates: Sequence[Candidate],
-    matrix: StackMatrix,
+    frames: Frames,
     changes: Sequence[Sequence[Change]],
     workload: Workload,
     config: PairwiseConfig,
@@ -65,7 +66,7 @@ def likeness_of(
         store: Where series are.
         scan: The present scan.
         candidates: (n,) of this and of earlier scans.
-        matrix: Stacks before the first of them and after the last one.
+        frames: Stacks before the first of them and after the last one, from ``lay_out``.
         changes: (n,) the changes deployed just before each.
         workload: Of the scan.
         config: The rules.
@@ -77,14 +78,14 @@ def likeness_of(
     every = {change.id: change for some in changes for change in some}
     features: dict[Feature, FloatArray] = {}
     near = _near(candidates, workload)
-    holds, change = membership(matrix.stacks, series), share_changes(matrix)
+    holds, change = membership(frames.matrix.stacks, series), frames.rise
     if gcpu.any():
         every |= {change.id: change for part in parts for change in part.changes}
         modified = {change.id: change.subroutines for change in every.values()}
-        causes = causes_of(matrix, series, modified, [{c.id for c in own} for own in changes], config)
-        features |= cause_similarities(matrix, series, causes, config)
+        causes = causes_of(frames, series, modified, [{c.id for c in own} for own in changes], config)
+        features |= cause_similarities(frames, series, causes, config)
         features["caller"] = np.where(_have_own(causes), 0.0, features["caller"])
-        features["release"] = _releases(matrix, candidates, causes, changes, parts, modified, config)
+        features["release"] = _releases(frames, candidates, causes, changes, parts, modified, config)
         near |= _late(candidates, causes, len(told), workload)
         members = [(part.place, part.candidate) for part in parts]
         near &= ~begun_later(
@@ -217,7 +218,7 @@ def _behind_members(
 
 
 def _releases(
-    matrix: StackMatrix,
+    frames: Frames,
     candidates: Sequence[Candidate],
     causes: Sequence[Causes],
     changes: Sequence[Sequence[Change]],
@@ -235,7 +236,7 @@ def _releases(
         rises = [part.candidate for part in parts]
         series = [(candidate.metric_kind, candidate.metric) for candidate in rises]
         before = [{change.id for change in part.changes} for part in parts]
-        causes = [*causes, *causes_of(matrix, series, modified, before, config)]
+        causes = [*causes, *causes_of(frames, series, modified, before, config)]
         changes = [*changes, *(part.changes for part in parts)]
         candidates = [*candidates, *rises]
     every = {change.id: change for some in changes for change in some if change.subroutines}

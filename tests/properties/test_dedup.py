@@ -48,7 +48,7 @@ def by_cause(matrix: StackMatrix, names: Sequence[str], changes: Sequence[Change
     series: list[Series] = [("subroutine", name) for name in names]
     holds = membership(matrix.stacks, series)
     before, after = holds @ matrix.before / matrix.total_before, holds @ matrix.after / matrix.total_after
-    return group_by_cause(matrix, series, before, after, [changes] * len(names))
+    return group_by_cause(lay_out(matrix), series, before, after, [changes] * len(names))
 
 
 def by_exclusive(matrix: StackMatrix, names: Sequence[str]) -> Sequence[Group]:

@@ -88,7 +88,7 @@ def test_what_stands_below_what(seed: int) -> None:
     matrix = random_stacks(seed, count=8)
     names = (*NAMES, "unknown")
     for one in names:
-        found = stands_below(matrix, ("subroutine", one), subroutines(*names))
+        found = stands_below(lay_out(matrix), ("subroutine", one), subroutines(*names))
         assert found.tolist() == [
             other != one
             and any(other in stack and one in stack[stack.index(other) :] for stack in matrix.stacks)

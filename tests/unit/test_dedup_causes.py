@@ -27,7 +27,8 @@ def grouped(
     series: list[Series] = [("subroutine", name) for name in names]
     holds = membership(matrix.stacks, series)
     before, after = holds @ matrix.before / matrix.total_before, holds @ matrix.after / matrix.total_after
-    return group_by_cause(matrix, series, before, after, [tuple(changes)] * len(names), config=config)
+    deployed = [tuple(changes)] * len(names)
+    return group_by_cause(lay_out(matrix), series, before, after, deployed, config=config)
 
 
 def sets(groups: Sequence[CauseGroup], names: Sequence[str]) -> set[frozenset[str]]:
@@ -191,7 +192,7 @@ def test_a_rise_that_the_stacks_do_not_show_is_compared_with_the_change_point() 
     )
     series: list[Series] = [("subroutine", name) for name in ("h", "k")]
     before, after = np.array([0.10, 0.01]), np.array([0.11, 0.02])
-    (group,) = group_by_cause(stacks, series, before, after, [(), ()])
+    (group,) = group_by_cause(lay_out(stacks), series, before, after, [(), ()])
     assert {group.representative, *group.members} == {0, 1}
 
 

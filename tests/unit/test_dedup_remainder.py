@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from pipeline.dedup.below import lay_out
 from pipeline.dedup.remainder import explain_by_known
 from tests.builders import build_stacks
 
@@ -20,7 +21,7 @@ def explain(
 ) -> tuple[str, float] | None:
     """Return what of the known explains a rise of so many standard errors, and the share."""
     found = explain_by_known(
-        build_stacks(rows, TOTAL),
+        lay_out(build_stacks(rows, TOTAL)),
         ("subroutine", series),
         [("subroutine", name) for name in known],
         p_value=float(stats.norm.sf(z)),

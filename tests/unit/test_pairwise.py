@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from pipeline.dedup.below import lay_out
 from pipeline.dedup.likely_causes import cause_similarities, causes_of
 from pipeline.dedup.merge_rules import DEFAULT_RULES, Feature, MergeRule, PairwiseConfig
 from pipeline.dedup.pairwise import Likeness, day_differences, merge_alike, pearson, stack_overlaps
@@ -34,13 +35,13 @@ def likeness(
     deployed: Sequence[Sequence[str]] | None = None,
     near: FloatArray | None = None,
 ) -> Likeness:
-    changes = changes or {}
-    causes = causes_of(stacks, series, changes, deployed or [[*changes]] * len(series))
+    changes, frames = changes or {}, lay_out(stacks)
+    causes = causes_of(frames, series, changes, deployed or [[*changes]] * len(series))
     count = len(series)
     return Likeness(
         gcpu=np.array([kind != "service" for kind, _ in series]),
         near=np.ones((count, count), dtype=np.bool_) if near is None else near.astype(np.bool_),
-        features=cause_similarities(stacks, series, causes),
+        features=cause_similarities(frames, series, causes),
         holds=membership(stacks.stacks, series),
         change=share_changes(stacks),
     )
