@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.model import Candidate
+from pipeline.codec.scans import decode_scan
+from pipeline.model import Candidate, Record
 from pipeline.stages.dedup import DedupStage
 from pipeline.stages.rootcause import RootcauseStage
 from pipeline.storage.interface import Store
@@ -201,6 +202,68 @@ def test_a_slow_caller_of_a_known_regression_that_others_call_too(store: Store, 
     assert told(events) == [("detected", "lib.parse")]
 
 
+class Again(Pipeline):
+    """What had stepped at ``CHANGE`` rises once more, by as much and far later."""
+
+    later = CHANGE + 45
+
+    def levels(self, second: int) -> int:
+        return super().levels(second) + (second >= self.later)
+
+
+def test_a_slow_rise_is_not_held_against_a_step_before_the_stacks_it_is_judged_by(
+    store: Store, service_name: str
+) -> None:
+    pipeline = Again(store, service_name)
+    rise = build_candidate("cart.total", before=0.071, after=0.1, change_time=START + Again.later)
+    events = pipeline.run(
+        pipeline.scan(65, caller("lib.parse")), pipeline.scan(115, replace(rise, kind="long_term"))
+    )
+    assert told(events) == [("detected", "lib.parse"), ("updated", "lib.parse")]
+
+
+class Inner(Nested):
+    """``lib.slow`` is called by ``shop.part``, and that one by ``shop.view``."""
+
+    before = {"main/shop.view/shop.part/lib.slow": 40}
+
+
+def test_what_steps_anew_within_a_new_group_is_not_what_was_told(store: Store, service_name: str) -> None:
+    pipeline = Inner(store, service_name)
+    store.insert("changes", modified(service_name, "shop.part"))
+    again = build_candidate("shop.view", before=0.17, after=0.34, change_time=START + Nested.since)
+    part = replace(slow(), metric="shop.part")
+    events = pipeline.run(pipeline.scan(60, view()), pipeline.scan(76, again, part))
+    assert told(events) == [("detected", "shop.view"), ("detected", "shop.part")]
+
+
+class Released(Pipeline):
+    """``lib.slow`` below two callers, and two others that share nothing with it."""
+
+    before = {"main/shop.view/shop.part/lib.slow": 40, "main/shop.cart": 40, "main/shop.list": 40}
+
+
+@pytest.mark.parametrize(
+    ("culprit", "kinds"),
+    [
+        pytest.param("lib.slow", ["detected", "updated"], id="the regression of a group"),
+        pytest.param("shop.part", ["detected", "detected", "detected"], id="a caller on its way to it"),
+    ],
+)
+def test_a_group_is_of_the_release_of_what_nothing_below_explains(
+    store: Store, service_name: str, culprit: str, kinds: list[str]
+) -> None:
+    pipeline = Released(store, service_name)
+    for number, name in enumerate([culprit, "shop.cart", "shop.list"]):
+        row = change(service_name, f"D{number}", START + CHANGE - 1, subroutines=[name], files=[])
+        store.insert("changes", row)
+    events = pipeline.run(
+        pipeline.scan(65, caller("lib.slow"), caller("shop.view")),
+        pipeline.scan(70, caller("shop.cart"), caller("shop.list")),
+    )
+    assert [kind for kind, _ in told(events)] == kinds
+
+
 class Same(Pipeline):
     """Three subroutines, of which none calls another."""
 
@@ -245,3 +308,17 @@ def test_metrics_join_those_that_joined(store: Store, service_name: str, beside:
         scans.append(scan)
     events = [event for event in told(pipeline.run(*scans)) if event[1] != "shop.list"]
     assert events == [("detected", "lat_a"), ("updated", "lat_a"), ("updated", "lat_a")]
+
+
+def test_the_ledger_names_the_regression_of_the_event_not_what_joined_it(
+    store: Store, service_name: str
+) -> None:
+    pipeline = Pipeline(store, service_name)
+    pipeline.run(
+        pipeline.scan(65, caller("lib.parse")), pipeline.scan(66, caller("cart.total", at=CHANGE - 2))
+    )
+    scan = pipeline.scan(67, caller("cart.tax"))
+    (message,) = pipeline.dedup.handle([Record("filtered", 0, 0, scan)])
+    (dropped,) = decode_scan(message.value).dropped
+    assert dropped.reason is not None
+    assert "lib.parse, told before" in dropped.reason
