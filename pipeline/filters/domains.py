@@ -25,6 +25,11 @@ REGEX = "re:"
 _SEPARATORS = (".", "::", "\\", "#")
 """Between a module, a class and a method, as the languages in use spell them."""
 
+_ENDS_OF_PREFIXES = {"endpoint": ("/", "."), "metadata": ("/", ".", "=", ":")}
+"""Where a prefix of an annotation may end: ``/cart/`` of ``/cart/add``, ``tier=`` of ``tier=gold``."""
+
+_OPENING, _CLOSING = "(<[{", ")>]}"
+
 _NAMED = 3
 """Labels that a domain is told by; of more there is a number."""
 
@@ -128,23 +133,54 @@ def _owners(label: str) -> tuple[tuple[str, str], ...]:
     """Return what a label is a member of: (kind, name), the nearest first."""
     kind, name = series_of(label)
     if kind != "subroutine":
-        prefix = name[: max(name.rfind("/"), name.rfind(".")) + 1]
-        return ((f"{kind} prefix", prefix),) if prefix.strip("/.") else ()
-    owner = _owner(name)
+        prefix = name[: max(map(name.rfind, _ENDS_OF_PREFIXES[kind])) + 1]
+        return ((f"{kind} prefix", prefix),) if prefix.strip("".join(_ENDS_OF_PREFIXES[kind])) else ()
+    owner = _owner(_without_types(name))
     if not owner:
         return ()
-    module = _owner(owner)
+    module = _owner(owner) or owner.rpartition("/")[0]
     # A class is spelt with a capital by the conventions of nearly every language; Go has (*Cart).
-    if not owner[len(module) :].lstrip(".:\\#(*")[:1].isupper():
+    if not owner[len(module) :].lstrip("/.:\\#(*")[:1].isupper():
         return (("module", owner),)
     return (("class", owner), ("module", module)) if module else (("class", owner),)
 
 
 def _owner(name: str) -> str:
-    """Return what stands before the last separator of a name; files and lines after a space are no names."""
+    """Return what stands before the last separator of a name; a slash is none, and a space ends the name."""
     plain = name.partition(" ")[0]
-    ends = [place for separator in _SEPARATORS if (place := plain.rfind(separator)) >= 0]
+    folders = plain.rfind("/")
+    ends = [place for separator in _SEPARATORS if (place := plain.rfind(separator)) > folders]
     return plain[: max(ends)] if ends else ""
+
+
+def _without_types(name: str) -> str:
+    """Return a name without its arguments and type parameters, which are names themselves.
+
+    ``shop::Cart<Item>::add(Item const&)`` is ``shop::Cart::add``, and Rust's ``<shop::Cart as Add>::add`` as
+    well. What stands in brackets by itself is a name: Go's ``(*Cart)``, Python's ``<locals>``.
+    """
+    if name.startswith("<") and (end := _closing(name)):
+        name = name[1:end].partition(" as ")[0] + name[end + 1 :]
+    kept: list[str] = []
+    depth = 0
+    for letter in name:
+        if letter in _OPENING and (depth or (kept and (kept[-1].isalnum() or kept[-1] in "_$"))):
+            depth += 1
+        elif letter in _CLOSING and depth:
+            depth -= 1
+        elif not depth:
+            kept.append(letter)
+    return "".join(kept)
+
+
+def _closing(name: str) -> int:
+    """Return where the bracket closes with which a name begins, 0 if it does not."""
+    depth = 0
+    for place, letter in enumerate(name):
+        depth += (letter == "<") - (letter == ">")
+        if not depth:
+            return place
+    return 0
 
 
 def _callers(index: StackIndex, naming: Naming, label: str) -> list[str]:

@@ -87,12 +87,13 @@ def judge_same_regression(
 
 
 def is_gradual(values: FloatArray, weights: FloatArray, *, change: int) -> bool:
-    """Tell whether a steady rise from the start on explains a series better than one step.
+    """Tell whether a steady rise from the start on explains a series, and no step, alone or on top of it.
 
     The step may lie anywhere: where noise put the change point, it would explain less than it can. For that
     choice it pays by Schwarz's criterion. The points that count there are those that are independent: what
     a step leaves of a rise, or of noise that wanders, is autocorrelated, and speaks for the step that much
-    less.
+    less. What grows is no straight line, so a step on top of one has to leave less than a cubic curve, which
+    has as many parameters, and to be half as high as the line at least.
 
     Args:
         values: (windows,) from the first regression on; NaN where the weight is 0.
@@ -104,14 +105,67 @@ def is_gradual(values: FloatArray, weights: FloatArray, *, change: int) -> bool:
         return False
     y, w, t = values[known], weights[known], np.flatnonzero(known).astype(np.float64)
     y, t = y - np.average(y, weights=w), t - np.average(t, weights=w)
-    left, moment = np.cumsum(w)[1:-2], np.cumsum(w * y)[1:-2]  # two points at least on either side
-    place = 2 + int((moment**2 * (1 / left + 1 / (w.sum() - left))).argmax())
-    before, after = np.average(y[:place], weights=w[:place]), np.average(y[place:], weights=w[place:])
-    line = np.sqrt(w) * (y - t * (w * t * y).sum() / (w * t * t).sum())
-    step = np.sqrt(w) * (y - np.where(np.arange(len(y)) < place, before, after))
-    rise_left, step_left = float((line**2).sum()), float((step**2).sum())
-    if step_left <= 0:
+    spread = (w * t * t).sum()
+    slope = float((w * t * y).sum() / spread)
+    line = y - slope * t
+    alone = _best_step(y, w)
+    if not alone.left.any() or _pays(line, alone.left, w, parameters=1):
         return False
-    shared = min(max(float((step[1:] * step[:-1]).sum()) / step_left, 0.0), 1.0)
-    points = len(y) * (1 - shared) / (1 + shared)
-    return bool(points * np.log(rise_left / step_left) < np.log(max(points, 1.0)))
+    beside = _best_step(line, w, t)
+    rise = (slope - beside.height * beside.slope) * float(np.ptp(t))
+    high = beside.height * slope > 0 and abs(beside.height) >= abs(rise) / 2
+    sharp = high and _pays(line, beside.left, w, parameters=2)
+    return not (sharp and (w * beside.left**2).sum() < (w * _without_cubic(y, w, t) ** 2).sum())
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A step in a series: its height, how steep a line it is like by itself, and what it leaves."""
+
+    height: float
+    slope: float
+    left: FloatArray  # (points,)
+
+
+def _best_step(y: FloatArray, w: FloatArray, t: FloatArray | None = None) -> _Step:
+    """Fit the step that leaves least, with two points at least on either side.
+
+    Args:
+        y: (points,) of mean 0, and without a trend if there is ``t``.
+        w: (points,) weights.
+        t: (points,) times of mean 0, to fit the step beside a line.
+    """
+    whole = w.sum()
+    weight, moment = (np.cumsum(one[::-1])[::-1][2:-1] for one in (w, w * y))
+    size = weight * (1 - weight / whole)
+    slope = np.zeros_like(weight)
+    if t is not None:
+        spread = (w * t * t).sum()
+        slope = np.cumsum((w * t)[::-1])[::-1][2:-1] / spread
+        size = size - slope**2 * spread
+    gain = np.divide(moment**2, size, out=np.zeros_like(size), where=size > 1e-9 * whole)
+    best = int(gain.argmax())
+    height = float(moment[best] / size[best]) if gain[best] else 0.0
+    shape = (np.arange(len(y)) >= best + 2) - weight[best] / whole
+    if t is not None:
+        shape = shape - slope[best] * t
+    return _Step(height, float(slope[best]), y - height * shape)
+
+
+def _without_cubic(y: FloatArray, w: FloatArray, t: FloatArray) -> FloatArray:
+    """Return what the best cubic curve leaves: (points,)."""
+    powers = np.vander(t / np.abs(t).max(), 4)
+    root = np.sqrt(w)
+    found: FloatArray = np.linalg.lstsq(root[:, None] * powers, root * y, rcond=None)[0]
+    return np.asarray(y - powers @ found)
+
+
+def _pays(line: FloatArray, step: FloatArray, weights: FloatArray, *, parameters: int) -> bool:
+    """Tell whether a step leaves so much less than a line that its further parameters pay (Schwarz)."""
+    line, step = np.sqrt(weights) * line, np.sqrt(weights) * step
+    left = float((step**2).sum())
+    if left <= 0:
+        return True
+    shared = min(max(float((step[1:] * step[:-1]).sum()) / left, 0.0), 1.0)
+    points = len(step) * (1 - shared) / (1 + shared)
+    return bool(points * np.log(float((line**2).sum()) / left) >= parameters * np.log(max(points, 1.0)))

@@ -20,6 +20,9 @@ OTHER = "(other)"
 DEEP = "(deep)"
 """Stands for the middle of a stack that is too deep to be kept whole."""
 
+MODULE = "<module>"
+"""How CPython names a module's top-level code, the last part of its subroutine's name."""
+
 MAX_LABEL = 1000
 """Longest name that is kept, in characters: a longer one ends in a hash of the whole."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.gcpu.labels import series_of
+from pipeline.gcpu.labels import MODULE, series_of
 from pipeline.gcpu.stacks import holding_any, share_changes
 from pipeline.model import BoolArray, FloatArray, IntArray, StackMatrix
 
@@ -97,6 +97,7 @@ class StackIndex:
         self.columns: IntArray = keys[order, 1]
         self.near: FloatArray = 1.0 / (1.0 + np.array(list(places.values()), dtype=np.float64)[order])
         self._first = np.searchsorted(self.rows, np.arange(len(self.labels) + 1))
+        self._owners = frozenset(label.rpartition(".")[0] for label in self.labels)
 
     def nearest(self, subroutines: Collection[str]) -> FloatArray:
         """Return how near each stack's end a frame of ``subroutines`` stands, 0 without: (stacks,)."""
@@ -111,6 +112,16 @@ class StackIndex:
     def known(self, subroutines: Collection[str]) -> int:
         """Return how many of ``subroutines`` occur in any stack."""
         return sum(name in self.labels for name in set(subroutines))
+
+    def are_definitions(self, subroutines: Collection[str]) -> bool:
+        """Tell whether all of ``subroutines`` are bodies of modules and classes that no stack holds.
+
+        They ran at import. What reads a constant or an attribute that they define, stacks do not tell.
+        """
+        return all(
+            name not in self.labels and (name in self._owners or name.rpartition(".")[2] == MODULE)
+            for name in subroutines
+        )
 
     def nearness_of_all(self, regressed: BoolArray) -> FloatArray:
         """Return the rise of regressed stacks, each divided by its distance, by label: (labels,)."""

@@ -191,7 +191,9 @@ class _Context:
         known = attribute(index, regressed, affected) if index is not None else None
         found: list[Attribution | None] = []
         for place, change in enumerate(changes):
-            one = known[place] if known is not None and affected[place] else None
+            one = None
+            if index is not None and known is not None and not index.are_definitions(affected[place]):
+                one = known[place]
             found.append(NO_PART if one is None and modifies_no_code(change) else one)
         return tuple(found)
 

@@ -89,10 +89,48 @@ def domains_of(
             {"metadata prefix: tier.": [0, 1]},
             id="metadata of one prefix",
         ),
+        pytest.param(
+            ["metadata=tier=gold", "metadata=tier=silver", "metadata=zone=eu", "metadata=gold"],
+            ("metadata", "tier=gold"),
+            {"metadata prefix: tier=": [0, 1]},
+            id="metadata of one key",
+        ),
+        pytest.param(["metadata=gold"], ("metadata", "gold"), {}, id="metadata without a prefix"),
     ],
 )
 def test_domains(stacks: list[str], series: Series, expected: dict[str, list[int]]) -> None:
     assert domains_of(stacks, series) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("shop::Price::total(shop::Basket const&)", ["class: shop::Price", "module: shop"]),
+        ("<shop::api::Basket as core::fmt::Display>::fmt", ["class: shop::api::Basket", "module: shop::api"]),
+        ("std::vector<Foo::Bar, Baz>::push_back", ["module: std::vector"]),
+        ("shop::Cart<Item<int>>::add(Item<int>)", ["class: shop::Cart", "module: shop"]),
+        ("shop::Cart::operator<<(int)", ["class: shop::Cart", "module: shop"]),
+        ("shop::Cart::operator()(int)", ["class: shop::Cart", "module: shop"]),
+        ("alloc::vec::Vec<T>::push", ["class: alloc::vec::Vec", "module: alloc::vec"]),
+        ("com/acme/Basket$Line.cost", ["class: com/acme/Basket$Line", "module: com/acme"]),
+        ("com.acme.Basket.<init>", ["class: com.acme.Basket", "module: com.acme"]),
+        (
+            "github.com/acme/cart.(*Cart).Add",
+            ["class: github.com/acme/cart.(*Cart)", "module: github.com/acme/cart"],
+        ),
+        ("github.com/acme/cart.Sum", ["module: github.com/acme/cart"]),
+        ("shop.cart.total.<locals>.rate", ["module: shop.cart.total.<locals>"]),
+        ("shop.cart.<module>", ["module: shop.cart"]),
+        ("Shop\\Cart#add", ["class: Shop\\Cart", "module: Shop"]),
+        ("<lambda>", []),
+        ("std::sort(int*, int*)", ["module: std"]),
+        ("main(int, char**)", []),
+        ("<", []),
+        ("(((", []),
+    ],
+)
+def test_owners_by_the_spelling_of_languages(name: str, expected: list[str]) -> None:
+    assert [*domains_of([name], ("subroutine", name))] == expected
 
 
 def test_a_change_that_modified_the_candidate_is_a_domain() -> None:

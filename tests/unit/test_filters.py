@@ -207,6 +207,32 @@ def test_is_gradual(values: FloatArray, change: int, expected: bool) -> None:
     assert is_gradual(values + noise, np.ones(60), change=change) is expected
 
 
+LONG = np.arange(740) / 740
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        pytest.param(LONG + (LONG > 0.95), False, id="a step on top of a rise, as high, seen for six hours"),
+        pytest.param(LONG + 3 * (LONG > 0.95), False, id="a higher one"),
+        pytest.param(LONG + 0.2 * (LONG > 0.95), True, id="a low one"),
+        pytest.param(LONG - (LONG > 0.95), True, id="one down"),
+        pytest.param(np.minimum(LONG / 0.75, 1.0), True, id="a rise that has ended"),
+        pytest.param(1 / (1 + np.exp(5 - 10 * LONG)), True, id="a rise that begins and ends slowly"),
+        pytest.param(np.expm1(3 * LONG), True, id="a rise that quickens"),
+        pytest.param(np.sqrt(LONG), True, id="a rise that slows down"),
+        pytest.param(np.floor(4 * LONG) / 4, True, id="a staircase of four"),
+    ],
+)
+@pytest.mark.parametrize("noise", [0.02, 0.1])
+def test_what_grows_slowly_may_step_too(values: FloatArray, expected: bool, noise: float) -> None:
+    told = [
+        is_gradual(values + np.random.default_rng(seed).normal(0, noise, 740), np.ones(740), change=704)
+        for seed in range(10)
+    ]
+    assert told.count(expected) >= 9
+
+
 @pytest.mark.parametrize("change", [0, 1, 59, 60])
 def test_of_hardly_any_windows_on_one_side_no_growth_is_told(change: int) -> None:
     assert not is_gradual(POINTS / 60.0, np.ones(60), change=change)

@@ -132,6 +132,26 @@ def test_subroutines_that_occur_in_no_stack_do_not_dilute_those_that_do() -> Non
     assert only_tests.chance == 1.0, "it modified something, but nothing that rose"
 
 
+@pytest.mark.parametrize(
+    ("subroutines", "expected"),
+    [
+        (["shop.cart.<module>"], True),
+        (["<module>"], True),
+        (["shop.cart"], True),  # a class, or a module, of which one subroutine is in the stacks
+        (["shop.cart", "shop.cart.<module>"], True),
+        (["shop.cart.total"], False),
+        (["shop.start.<module>"], False),  # it ran while samples were taken
+        (["shop.page"], False),
+        (["shop.cart.<module>", "shop.cart.total"], False),
+    ],
+)
+def test_bodies_that_ran_at_import_say_nothing_of_who_reads_what_they_define(
+    subroutines: list[str], expected: bool
+) -> None:
+    rows = {"main->shop.cart.total": (1.0, 2.0), "main->shop.start.<module>": (1.0, 1.0)}
+    assert StackIndex(build_stacks(rows)).are_definitions(subroutines) is expected
+
+
 def test_only_changes_deployed_just_before_are_candidates() -> None:
     changes = [
         build_change(name, time=T + at)
