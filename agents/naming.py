@@ -14,10 +14,8 @@ from functools import lru_cache
 from urllib.parse import unquote
 
 from agents.annotate import ANNOTATION_FILE
+from pipeline.gcpu.labels import MODULE
 from pipeline.model import AnnotationKind
-
-MODULE = "<module>"
-"""Name of a module's top-level code, as Python spells it."""
 
 _KINDS: tuple[AnnotationKind, ...] = ("endpoint", "metadata")
 _ANONYMOUS = re.compile(r"<[^<>]+>")

@@ -91,5 +91,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _fail(text: str) -> int:
-    click.echo(redact(" ".join(text.split())), err=True)
+    from pipeline.terminal import escape_controls  # rich, which most commands that succeed do not need
+
+    click.echo(escape_controls(redact(" ".join(text.split()))), err=True)
     return 2

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from types import UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -27,6 +29,11 @@ MAX_YAML_NODES = 2_000_000
 _MERGE = "tag:yaml.org,2002:merge"
 _INT64 = 2**63
 _MESSAGE = 500  # characters of a complaint: a wrong value may be long
+_KINDS = {
+    **dict.fromkeys(("tuple_type", "list_type", "frozen_set_type"), "should be a list"),
+    **dict.fromkeys(("dict_type", "mapping_type", "model_type"), "should be a mapping"),
+}
+"""What YAML calls the kinds of values that pydantic names by Python's types."""
 
 
 class _CheckedLoader(yaml.SafeLoader):
@@ -134,7 +141,9 @@ def validate(model: type[Model], raw: object, where: str) -> Model:
         key = ".".join(str(part) for part in first["loc"])
         message = first["msg"].removeprefix("Value error, ")
         if first["type"] == "extra_forbidden":
-            message = f"unknown key; known keys are {', '.join(sorted(_keys_at(model, first['loc'])))}"
+            message = f"unknown key{_known_keys(model, first['loc'][:-1])}"
+        elif first["type"] in _KINDS:
+            message = _KINDS[first["type"]]
         elif first["type"] == "literal_error":
             message = f"should be {first['ctx']['expected']}"
         elif first["type"] == "too_short":
@@ -144,15 +153,27 @@ def validate(model: type[Model], raw: object, where: str) -> Model:
         raise ConfigError(f"{where}: {str(error)[:_MESSAGE]}") from None
 
 
-def _keys_at(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
-    """Return the keys allowed where an unknown one stands, following nested models."""
-    current = model
-    for step in location[:-1]:
-        field = current.model_fields.get(str(step))
-        annotation: Any = field.annotation if field else None
-        options = [annotation, *getattr(annotation, "__args__", ())]
-        nested = [o for o in options if isinstance(o, type) and issubclass(o, BaseModel)]
-        if not nested:
-            break
-        current = nested[0]
-    return [field.alias or name for name, field in current.model_fields.items()]
+def _known_keys(model: type[BaseModel], location: tuple[int | str, ...]) -> str:
+    """Return in words which keys are allowed at a place in a file."""
+    for found in _models_at(model, location):
+        return f"; known keys are {', '.join(sorted(_fields(found)))}"
+    return ""
+
+
+def _models_at(annotation: Any, location: tuple[int | str, ...]) -> Iterator[type[BaseModel]]:
+    """Yield the models of what stands at a place within a type, through unions, lists and mappings."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        if not location:
+            yield annotation
+        elif location[0] in (fields := _fields(annotation)):
+            yield from _models_at(fields[str(location[0])], location[1:])
+        return
+    is_same_place = get_origin(annotation) in (Union, UnionType, Annotated)
+    if is_same_place or location:
+        for argument in get_args(annotation):
+            yield from _models_at(argument, location if is_same_place else location[1:])
+
+
+def _fields(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the type of each key, by its spelling in a file."""
+    return {field.alias or name: field.annotation for name, field in model.model_fields.items()}

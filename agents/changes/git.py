@@ -75,9 +75,13 @@ class Repository:
 
     def commits_between(self, first: str, last: str, *, at_most: int | None = None) -> list[Commit]:
         """Read the commits after ``first`` up to ``last``, oldest first, the newest ``at_most`` of them."""
+        return self.commits_since([self._resolve(first)], last, at_most=at_most)
+
+    def commits_since(self, known: Sequence[str], last: str, *, at_most: int | None = None) -> list[Commit]:
+        """Read as ``commits_between`` does what no commit of ``known``, which holds ids, has behind it."""
         limit = () if at_most is None else (f"--max-count={at_most}",)
-        span = (f"{self._resolve(first)}..{self._resolve(last)}",)
-        shas = self._git("rev-list", "--first-parent", *limit, *span).split()
+        span = _lines([self._resolve(last), *(f"^{sha}" for sha in known)])
+        shas = self._git("rev-list", "--first-parent", *limit, "--stdin", stdin=span).split()
         return [self.commit(sha) for sha in reversed(shas)]
 
     def branch_tip(self, branch: str) -> str:
@@ -93,6 +97,12 @@ class Repository:
         if "\0" in pattern:
             return []
         return parse_tags(self._git("for-each-ref", f"--format={TAG_FORMAT}", "refs/tags/" + pattern))
+
+    def tags_without(self, sha: str) -> list[Tag]:
+        """Read the tags that have no such commit behind them: what came before it, and other branches."""
+        # Of for-each-ref each tag would walk the history anew.
+        listed = self._git("tag", "--list", "--no-column", f"--no-contains={sha}", f"--format={TAG_FORMAT}")
+        return parse_tags(listed)
 
     def has_commit(self, sha: str) -> bool:
         """Tell whether a commit is in this clone."""
@@ -174,8 +184,8 @@ class Repository:
         except GitError:
             return ""
 
-    def _git(self, *arguments: str) -> str:
-        output = self._read(arguments)
+    def _git(self, *arguments: str, stdin: bytes = b"") -> str:
+        output = self._read(arguments, stdin=stdin)
         if output.error:
             raise GitError(f"--repo: {self._path}: {output.error}")
         if output.cut:

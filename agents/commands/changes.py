@@ -27,6 +27,7 @@ from agents.options import (
 from pipeline.clock import system_clock
 from pipeline.codec.inputs import FUTURE_S, change_to_json
 from pipeline.config import Settings
+from pipeline.terminal import escape_controls
 from pipeline.topics import Topics, load_topics
 
 _EXAMPLES = """\b
@@ -209,9 +210,10 @@ def _show(described: Described, *, as_json: bool) -> None:
         line = {**change_to_json(change), "left_out": list(described.left_out)}
         click.echo(orjson.dumps(line).decode())
     else:
-        click.echo(f"{change.id[:12]} {change.title} ({len(change.subroutines)} subroutines modified)")
+        told = f"{change.id[:12]} {change.title} ({len(change.subroutines)} subroutines modified)"
+        click.echo(escape_controls(told))
     if described.left_out:
-        click.echo(f"{change.id[:12]}: left out: {'; '.join(described.left_out)}", err=True)
+        click.echo(escape_controls(f"{change.id[:12]}: left out: {'; '.join(described.left_out)}"), err=True)
 
 
 @contextmanager

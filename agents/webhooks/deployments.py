@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agents.changes.bounds import fit
@@ -16,7 +17,7 @@ from pipeline.model import Change
 log = logging.getLogger(__name__)
 
 MAX_COMMITS = 200
-"""Most commits of one push: the newest. A longer one brings in a history that was deployed before."""
+"""Most commits of one webhook: the newest. A longer one brings in a history that was deployed before."""
 
 _PLAIN = re.compile(r"(?!.*\.\.)[\w./+-]{1,200}")  # a tag's name, and none of git's operators
 
@@ -35,57 +36,95 @@ class Deployed:
 def deployed_changes(notice: Notice, source: Source, *, now: float) -> Deployed:
     """Return what a notice of ``source`` deployed; nothing if no rule names the branch, tag or environment.
 
+    With a clone that is every commit since the branch or environment was at ``notice.before``, or since the
+    tags before that deploy the same service; the last commit alone where that is not known. Without, it is
+    what the webhook tells.
+
     A change's time is what the webhook says, at most ``now`` (epoch seconds), which stands in where it says
-    nothing. A change's id is the commit's, so that a repeated webhook repeats it; a release whose commit is
-    unknown has ``repository@tag``. Runs git, so it belongs into a thread.
+    nothing. A change's id is the commit's, so that a repeated webhook repeats it; where not every webhook of
+    a tag tells its commit, it is ``repository@tag``. Runs git, so it belongs into a thread.
     """
     services = source.services(notice.occasion, notice.name)
     if not services:
         return Deployed(())
     time = now if notice.time is None else min(notice.time, now)
-    described, left_out = _from_clone(notice, source, time)
-    if not described:
-        described, lost = _from_payload(notice, time)
-        left_out = [*left_out, *lost]
-    for each in described:
-        left_out += [f"{each.change.id[:12]}: {remark}" for remark in each.left_out]
-    changes = tuple(replace(d.change, service=service) for d in described for service in services)
-    return Deployed(changes, tuple(left_out))
+    found = _from_clone(notice, source, services, time)
+    if found.changes:
+        return found
+    told = _from_payload(notice, services, time)
+    return replace(told, left_out=(*found.left_out, *told.left_out))
 
 
-def _from_clone(notice: Notice, source: Source, time: float) -> tuple[list[Described], list[str]]:
+def _from_clone(notice: Notice, source: Source, services: Sequence[str], time: float) -> Deployed:
     """Describe the commits from the clone; none if there is no clone or it lacks them."""
     if source.clone is None:
-        return [], []
+        return Deployed(())
     try:
         repository = Repository(source.clone, timeout_s=GIT_TIMEOUT_S)
-        commits = _commits(repository, notice)
-        if not commits:
-            return [], [f"diffs: the clone does not have {notice.after[:12] or notice.name[:200]!r} yet"]
-        return [
-            describe_commit(repository, commit, service="", time=time, source_roots=source.source_roots)
-            for commit in commits
-        ], []
+        last = _last_commit(repository, notice)
+        if last is None:
+            named = notice.after[:12] or notice.name[:200]
+            return Deployed((), (f"diffs: the clone does not have {named!r} yet",))
+        changes: list[Change] = []
+        left_out: list[str] = []
+        for known, those in _deployed_before(repository, notice, source, services, last).items():
+            commits, remarks = _since(repository, known, last)
+            described = [
+                describe_commit(repository, commit, service="", time=time, source_roots=source.source_roots)
+                for commit in commits
+            ]
+            changes += _for_services(described, those)
+            left_out += [*remarks, *_left_out(described)]
+        return Deployed(tuple(changes), tuple(left_out))
     except GitError as error:
-        return [], [f"diffs: {error}"]
+        return Deployed((), (f"diffs: {error}",))
 
 
-def _commits(repository: Repository, notice: Notice) -> list[Commit]:
+def _last_commit(repository: Repository, notice: Notice) -> Commit | None:
     last = notice.after
     if not last and notice.occasion == "tag" and _PLAIN.fullmatch(notice.name):
         last = f"refs/tags/{notice.name}"
-    if not last or not repository.has_commit(last):
-        return []
-    if notice.occasion == "branch" and notice.before and repository.has_commit(notice.before):
-        return repository.commits_between(notice.before, last, at_most=MAX_COMMITS)
-    return [repository.commit(last)]
+    return repository.commit(last) if last and repository.has_commit(last) else None
 
 
-def _from_payload(notice: Notice, time: float) -> tuple[list[Described], list[str]]:
+def _deployed_before(
+    repository: Repository, notice: Notice, source: Source, services: Sequence[str], last: Commit
+) -> dict[tuple[str, ...], list[str]]:
+    """Return the services by the commits that they had been deployed with, as far as these are known."""
+    if notice.occasion != "tag":
+        known = (notice.before,) if notice.before and repository.has_commit(notice.before) else ()
+        return {known: list(services)}
+    tags = repository.tags_without(last.sha)  # tags that hold it came later, or are other names for it
+    deployed = {tag: source.services("tag", tag.name) for tag in tags}
+    found: dict[tuple[str, ...], list[str]] = {}
+    for service in services:
+        found.setdefault(tuple(tag.sha for tag in tags if service in deployed[tag]), []).append(service)
+    return found
+
+
+def _since(repository: Repository, known: Sequence[str], last: Commit) -> tuple[list[Commit], list[str]]:
+    """Return the commits that came after the known ones, the last at least, and what is left out."""
+    if not known:
+        return [last], []
+    commits = repository.commits_since(known, last.sha, at_most=MAX_COMMITS + 1) or [last]
+    older = len(commits) > MAX_COMMITS
+    return commits[-MAX_COMMITS:], [f"commits before the newest {MAX_COMMITS}"] if older else []
+
+
+def _from_payload(notice: Notice, services: Sequence[str], time: float) -> Deployed:
     commits = notice.commits or (ToldCommit(notice.after, f"Push to {notice.name}"),)
     lost = notice.left_out + max(len(commits) - MAX_COMMITS, 0)
     remarks = [f"{lost} older commits of {notice.name[:200]!r}"] if lost else []
-    return [_describe(commit, notice, time) for commit in commits[-MAX_COMMITS:]], remarks
+    described = [_describe(commit, notice, time) for commit in commits[-MAX_COMMITS:]]
+    return Deployed(tuple(_for_services(described, services)), (*remarks, *_left_out(described)))
+
+
+def _for_services(described: Sequence[Described], services: Sequence[str]) -> list[Change]:
+    return [replace(each.change, service=service) for each in described for service in services]
+
+
+def _left_out(described: Sequence[Described]) -> list[str]:
+    return [f"{each.change.id[:12]}: {remark}" for each in described for remark in each.left_out]
 
 
 def _describe(commit: ToldCommit, notice: Notice, time: float) -> Described:

@@ -6,6 +6,7 @@ The payloads are described at https://docs.github.com/webhooks/webhook-events-an
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from agents.webhooks.notice import (
@@ -54,7 +55,8 @@ def _push(payload: Mapping[str, Any]) -> Notice | None:
             repository=repository_of(payload),
             occasion="tag",
             name=ref.removeprefix("refs/tags/"),
-            commits=heads,
+            # Without the commit's id, which a release does not tell: both are one change.
+            commits=tuple(replace(head, sha="") for head in heads),
             after=heads[0].sha if heads else "",  # an annotated tag's own id is no commit's
             time=moment(repository, "pushed_at"),
         )
@@ -76,15 +78,14 @@ def _release(payload: Mapping[str, Any]) -> Notice | None:
     if fields.flag(release, "draft"):
         return None
     tag, target = fields.text(release, "tag_name"), text(release, "target_commitish")
-    known = target if SHA.fullmatch(target) else ""
     message = f"{text(release, 'name') or tag}\n{text(release, 'body')}"
     author = text(optional_section(release, "author"), "login")
     return Notice(
         repository=repository_of(payload),
         occasion="tag",
         name=tag,
-        commits=(told(known, message, author),),
-        after=known,
+        commits=(told("", message, author),),
+        after=target if SHA.fullmatch(target) else "",
         time=moment(release, "published_at", "created_at"),
     )
 

@@ -19,7 +19,7 @@ _OFFSET = re.compile(r"\s*(?:UTC|([+-]\d\d):?(\d\d))$")
 
 @dataclass(frozen=True, slots=True)
 class ToldCommit:
-    """A commit as a webhook describes it. ``sha`` is empty where a webhook only names a tag."""
+    """A commit as a webhook describes it. ``sha`` is empty where not every webhook of its tag tells it."""
 
     sha: str
     title: str
@@ -36,7 +36,7 @@ class Notice:
     occasion: Occasion
     name: str
     commits: tuple[ToldCommit, ...]  # oldest first
-    before: str = ""  # the commit that a pushed branch had before; empty if it is new or unknown
+    before: str = ""  # the commit that a branch or environment had before; empty if it is new or unknown
     after: str = ""  # the commit that it has now; empty if only the tag is known
     time: float | None = None  # when it was deployed, None if the webhook does not say
     left_out: int = 0  # commits that the webhook only counts

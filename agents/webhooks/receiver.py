@@ -13,6 +13,7 @@ from typing import Any
 from agents.changes.history import change_message
 from agents.webhooks import github, gitlab
 from agents.webhooks.deployments import deployed_changes
+from agents.webhooks.environments import Environments
 from agents.webhooks.mapping import Forge, ServiceMap, Source
 from agents.webhooks.notice import Notice
 from agents.webhooks.signatures import github_signed, gitlab_signed
@@ -50,6 +51,7 @@ class Receiver:
         self._services = services
         self._send = send
         self._clock = clock
+        self._environments = Environments()
         self._done: OrderedDict[bytes, Answer] = OrderedDict()
         self._under_way: dict[bytes, asyncio.Task[Answer]] = {}
 
@@ -112,7 +114,9 @@ class Receiver:
         return await self._publish(notice, source, key)
 
     async def _publish(self, notice: Notice, source: Source, key: bytes) -> Answer:
-        deployed = await asyncio.to_thread(deployed_changes, notice, source, now=self._clock())
+        now = self._clock()
+        notice = self._environments.complete(notice, source)
+        deployed = await asyncio.to_thread(deployed_changes, notice, source, now=now)
         what = f"{notice.occasion} {notice.name[:200]!r} of {source.name}"
         if not deployed.changes:
             return Answer(200, f"nothing to publish for {what}")
@@ -124,6 +128,7 @@ class Receiver:
         except InvalidMessage as error:
             log.error("%s: refused by the broker: %s", what, error)
             return Answer(422, "refused by the broker")
+        self._environments.note(notice, source, now=now)
         if deployed.left_out:
             shown = "; ".join(deployed.left_out[:_SHOWN])
             log.warning("%s: left out: %s (%d remarks)", what, shown, len(deployed.left_out))

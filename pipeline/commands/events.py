@@ -18,6 +18,7 @@ from pipeline.commands.options import settings_options
 from pipeline.config import Settings
 from pipeline.errors import InvalidMessage
 from pipeline.runtime.reader import Entry, read_topic
+from pipeline.terminal import escape_controls, escape_line
 from pipeline.topics import load_topics
 from pipeline.units import parse_duration_s
 
@@ -80,7 +81,8 @@ async def _tail(
         try:
             event = decode_event(entry.value)
         except InvalidMessage as error:
-            click.echo(f"partition {entry.partition} offset {entry.offset}: {error}", err=True)
+            place = f"partition {entry.partition} offset {entry.offset}"
+            click.echo(escape_controls(f"{place}: {error}"), err=True)
             continue
         if service is not None and event["data"].get("service") != service:
             continue
@@ -106,9 +108,9 @@ def _printer(console: Console) -> Callable[[Event], None]:
 
 
 def describe(event: Event) -> list[Text]:
-    """Return an event as a few lines for people; what it lacks is left out."""
+    """Return an event as a few lines for people, controls escaped; what it lacks is left out."""
     lines = {UPDATED: _grown, RESOLVED: _resolved}.get(str(event.get("type")), _detected)(event["data"])
-    return [*lines, Text(f"  id      {event['id']}", style="dim")]
+    return [*map(escape_line, lines), escape_line(Text(f"  id      {event['id']}", style="dim"))]
 
 
 def _detected(data: Event) -> list[Text]:

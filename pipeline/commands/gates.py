@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
 
 from pipeline.codec.gates import write_gates
 from pipeline.errors import ConfigError
-from pipeline.rootcause.gate_source import Function, functions_in, map_gates
+from pipeline.rootcause.gate_calls import Module, read_module
+from pipeline.rootcause.gate_source import map_gates
+from pipeline.terminal import escape_controls
 
 MAX_BYTES = 2_000_000
 """Largest file that is parsed: longer ones are generated, and hold data rather than code."""
+
+_NAMED = 5  # places that the line on untold gates names; the rest it counts
 
 _EXAMPLE = """\b
 Example:
@@ -47,25 +51,28 @@ def gates(source: Path, readers: tuple[str, ...], out: Path) -> None:
 
     SOURCE_DIR is where imports start: SOURCE_DIR/shop/cart.py is the module shop.cart. A reader is a function
     whose first argument is the gate's name; it is looked for with whatever stands before it, so that
-    conf.get also finds self.conf.get. Functions that return what a reader returned, or a constant that it
-    chooses, are looked through, one layer deep. Files that cannot be read are named on stderr and left out.
+    conf.get also finds self.conf.get, and by the name that an import gives it. Functions that return what a
+    reader returned, or a constant that it chooses, are looked through, one layer deep. Files that cannot be
+    read, and reads whose gate cannot be told, are named on stderr and left out.
     """
-    functions: list[Function] = []
+    modules: list[Module] = []
     files = skipped = 0
     for path in _python_files(source):
         files += 1
         try:
-            functions += functions_in(_module(path.relative_to(source)), _text(path, source))
+            modules.append(read_module(path.relative_to(source).as_posix(), _text(path, source)))
         except (ValueError, SyntaxError, RecursionError, MemoryError, OSError) as error:
             skipped += 1
             click.echo(f"skipped: {_plain(path.relative_to(source))}: {_reason(error)}", err=True)
-    found = map_gates(functions, readers)
+    found = map_gates(modules, readers)
     try:
-        out.write_text(write_gates(found), encoding="utf-8")
+        out.write_text(write_gates(found.subroutines), encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"{out}: {error.strerror or error}") from None
     read = f"{files - skipped} of {files} files read" if skipped else f"{files} files read"
-    click.echo(f"{_plain(out)}: {len(found)} gates ({read})")
+    click.echo(f"{_plain(out)}: {len(found.subroutines)} gates ({read})")
+    if found.untold:
+        click.echo(_untold(found.untold), err=True)
 
 
 def _python_files(source: Path) -> Iterator[Path]:
@@ -96,9 +103,11 @@ def _text(path: Path, source: Path) -> str:
     return content.decode("utf-8-sig")
 
 
-def _module(path: Path) -> str:
-    parts = path.with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
+def _untold(places: Sequence[tuple[str, int]]) -> str:
+    """Tell of reads that are left to be mapped by hand (FBDetect §5.4.9)."""
+    named = ", ".join(f"{_plain(Path(path))}:{line}" for path, line in places[:_NAMED])
+    more = f" and {len(places) - _NAMED} more" if len(places) > _NAMED else ""
+    return f"{len(places)} {'read' if len(places) == 1 else 'reads'} whose gate cannot be told: {named}{more}"
 
 
 def _reason(error: BaseException) -> str:
@@ -113,5 +122,4 @@ def _reason(error: BaseException) -> str:
 
 def _plain(path: Path) -> str:
     """Return a path that a terminal can show: control characters and stray bytes are escaped."""
-    text = os.fsencode(path).decode("utf-8", errors="backslashreplace")
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return escape_controls(os.fsencode(path).decode("utf-8", errors="backslashreplace"))

@@ -3,267 +3,211 @@
 Direct reads are calls of a known reader with the gate's name: ``conf.get("new_feature_A")``. The paper found
 that most wrappers have one layer, so one is looked through: a function that returns what a reader returned,
 of a fixed gate or of the gate that it is given, at once, by way of a name, or as a constant that the reader
-chooses. Its callers read the gate too.
+chooses. Its callers read the gate too. The paper has the rest mapped by hand, so its places are told.
 """
 
 from __future__ import annotations
 
-import ast
-import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-MODULE = "<module>"
-"""Name of a module's top-level code, as stack frames spell it."""
+from pipeline.rootcause.gate_calls import Argument, Call, Function, Module
 
-_Definition = ast.FunctionDef | ast.AsyncFunctionDef
+_MOST_IMPORTS = 5
+"""How often a name is followed to where it was imported from: packages pass on names of their modules."""
 
+_GATE_KEYWORDS = ("name", "key", "gate", "flag", "feature")
+"""How the keywords of a gate's name end, in clients of feature flags."""
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One call: what is called, as it is written, and its first argument."""
-
-    target: str  # "self.conf.get"
-    text: str | None  # the first argument, where it is a text
-    name: str | None  # the first argument, where it is a name
-    returned: bool  # whether the function returns it, or what it chooses
+_COMPUTED = Argument()
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
-    """A function, or a module's top-level code, with its own calls; those of nested functions are theirs."""
+class GateMap:
+    """Gate → the subroutines that read it, both sorted, and the reads whose gate cannot be told."""
 
-    module: str
-    qualified: str  # Class.method
-    parameters: tuple[str, ...] = ()
-    calls: tuple[Call, ...] = ()
-
-    @property
-    def subroutine(self) -> str:
-        """Its name as stack frames spell it."""
-        return f"{self.module}.{self.qualified}"
+    subroutines: Mapping[str, tuple[str, ...]]
+    untold: tuple[tuple[str, int], ...]  # path and line, sorted
 
 
-def functions_in(module: str, source: str) -> tuple[Function, ...]:
-    """Return the functions of a module that call anything, in the order in which they end.
+def map_gates(modules: Sequence[Module], readers: Sequence[str]) -> GateMap:
+    """Map gates to the subroutines that read them.
+
+    A call goes to a reader if its target, as it is written or as it was imported, is the reader's name or
+    ends with it after a dot. It goes to a wrapper of the same name in its own module or class, or imported
+    from the wrapper's; elsewhere only if no other function has that name.
 
     Args:
-        module: Its dotted name, as stack frames spell it.
-        source: Its text.
-
-    Raises:
-        SyntaxError: it is not valid Python.
-        ValueError, RecursionError, MemoryError: the parser gave up.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # such as invalid escapes: not ours to complain about
-        tree = ast.parse(source)
-    reader = _Reader(module, _constants(tree))
-    reader.read(tree)
-    return tuple(reader.found)
-
-
-def map_gates(functions: Iterable[Function], readers: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return gate → the subroutines that read it, both sorted.
-
-    A call goes to a reader if its target is the reader's name or ends with it after a dot. It goes to a
-    wrapper of the same name in its own module or class; elsewhere only if no other function has that name.
-
-    Args:
-        functions: From ``functions_in``, of all modules.
+        modules: From ``read_module``, all of a tree.
         readers: Names of functions whose first argument is a gate, such as ``conf.get``.
     """
-    functions = tuple(functions)
-    fixed: dict[Function, set[str]] = {}  # wrapper → the gates that it returns
-    open_ones: set[Function] = set()  # wrappers of the gate that they are given
-    found: dict[str, set[str]] = {}
-    for function in functions:
-        for call in function.calls:
-            if not _is_any(call.target, readers):
+    search = _Search(modules)
+    search.read_directly(readers)
+    search.read_by_wrappers()
+    found = {gate: tuple(sorted(search.found[gate])) for gate in sorted(search.found)}
+    return GateMap(found, tuple(sorted(search.untold)))
+
+
+class _Search:
+    """Collects the reads of all modules, first the direct ones, which tell the wrappers."""
+
+    def __init__(self, modules: Sequence[Module]) -> None:
+        self.found: dict[str, set[str]] = {}
+        self.untold: list[tuple[str, int]] = []
+        self._calls = [
+            (m, function, call) for m in modules for function in m.functions for call in function.calls
+        ]
+        self._names = _Names(modules)
+        self._functions = _Functions([one for module in modules for one in module.functions], self._names)
+        self._fixed: dict[Function, set[str]] = {}  # wrapper → the gates that it returns
+        self._open: dict[Function, set[str]] = {}  # wrapper → its parameters that are gates
+
+    def read_directly(self, readers: Sequence[str]) -> None:
+        """Find the calls of readers; those of other functions are left for wrappers."""
+        every, self._calls = self._calls, []
+        for module, function, call in every:
+            if not any(_is_any(target, readers) for target in self._names.targets(function, call.target)):
+                self._calls.append((module, function, call))
                 continue
-            if call.text is not None:
-                found.setdefault(call.text, set()).add(function.subroutine)
+            argument = _gate_argument(call)
+            if argument is None:
+                continue
+            gate = self._names.text(function, argument)
+            if gate is not None:
+                self._add(gate, function)
                 if call.returned:
-                    fixed.setdefault(function, set()).add(call.text)
-            elif call.returned and call.name in function.parameters:
-                open_ones.add(function)
-    by_name = _by_last_name(functions)
-    for function in functions:
-        for call in function.calls:
-            wrapper = _resolve(function, call.target, by_name)
+                    self._fixed.setdefault(function, set()).add(gate)
+            elif call.returned and argument.name in function.parameters:
+                self._open.setdefault(function, set()).add(argument.name)
+            else:
+                self.untold.append((module.path, call.line))
+
+    def read_by_wrappers(self) -> None:
+        """Find the calls of the wrappers that the direct reads told."""
+        for module, function, call in self._calls:
+            wrapper = self._functions.called_surely(function, call.target)
+            sure = wrapper is not None
+            wrapper = wrapper or self._functions.called_perhaps(call.target)
             if wrapper is None or wrapper is function:
                 continue
-            gates = set(fixed.get(wrapper, ()))
-            if wrapper in open_ones and call.text is not None:
-                gates.add(call.text)
-            for gate in gates:
-                found.setdefault(gate, set()).add(function.subroutine)
-    return {gate: tuple(sorted(found[gate])) for gate in sorted(found)}
+            for gate in self._fixed.get(wrapper, ()):
+                self._add(gate, function)
+            for parameter in self._open.get(wrapper, ()):
+                argument = _argument_of(wrapper, parameter, call)
+                told = self._names.text(function, argument)
+                if told is not None:
+                    self._add(told, function)
+                elif sure and not argument.is_other:
+                    self.untold.append((module.path, call.line))
+
+    def _add(self, gate: str, function: Function) -> None:
+        self.found.setdefault(gate, set()).add(function.subroutine)
 
 
-@dataclass(slots=True)
-class _Scope:
-    qualified: tuple[str, ...]
-    parameters: tuple[str, ...] = ()
-    calls: list[Call] = field(default_factory=list)
-    names: dict[int, set[str]] = field(default_factory=dict)  # place of a call → names that hold it
-    choices: set[int] = field(default_factory=set)  # places of calls by which a constant is returned
-    returned: set[str] = field(default_factory=set)  # names that are returned
-    only_constants: bool = True  # whether nothing else is returned
+class _Names:
+    """What names of all modules stand for: texts, and names of other modules."""
 
-    def settled(self) -> tuple[Call, ...]:
-        """Return the calls, those that are returned by way of a name or as constants marked as such."""
-        chosen = self.choices if self.only_constants else set()
-        return tuple(
-            replace(call, returned=call.returned or place in chosen or not held.isdisjoint(self.returned))
-            for place, call in enumerate(self.calls)
-            for held in (self.names.get(place, set()),)
-        )
+    def __init__(self, modules: Iterable[Module]) -> None:
+        self._texts: dict[str, str] = {}
+        self._imports: dict[str, str] = {}
+        for module in modules:
+            self._texts |= module.texts
+            self._imports |= module.imports
 
+    def text(self, function: Function, argument: Argument) -> str | None:
+        """Return the text that an argument is or names, None where that cannot be told."""
+        if argument.text is not None or not argument.name or _is_given(function, argument.name):
+            return argument.text
+        member = argument.name.removesuffix(".value")  # of an enumeration
+        for name in self.spellings(function.module, member):
+            if name in self._texts:
+                return self._texts[name]
+        return None
 
-class _Reader(ast.NodeVisitor):
-    """Collects the calls of each function."""
+    def targets(self, function: Function, target: str) -> Iterator[str]:
+        """Yield what a call's target may be called: as it is written, then as it was imported."""
+        yield target
+        if not _is_given(function, target):
+            yield from self.spellings(function.module, target)
 
-    def __init__(self, module: str, constants: Mapping[str, str]) -> None:
-        self.found: list[Function] = []
-        self._module = module
-        self._constants = constants
-        self._path: tuple[str, ...] = ()
-        self._scope = _Scope((MODULE,))
-        self._returning = False
+    def spellings(self, module: str, name: str) -> Iterator[str]:
+        """Yield the whole names of what a module calls so: its own, then those that it was imported from."""
+        whole: str | None = f"{module}.{name}"
+        for _ in range(_MOST_IMPORTS):
+            if whole is None:
+                return
+            yield whole
+            whole = self._imported(whole)
 
-    def read(self, tree: ast.Module) -> None:
-        self.generic_visit(tree)
-        self._keep(self._scope)
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        outer, self._path = self._path, (*self._path, node.name)
-        self.generic_visit(node)
-        self._path = outer
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        self._enter(node)
-
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
-        self._enter(node)
-
-    def visit_Return(self, node: ast.Return) -> None:
-        self._scope.returned |= _names_in(node.value)
-        self._scope.only_constants &= node.value is None or isinstance(node.value, ast.Constant)
-        self._returning = True
-        self.generic_visit(node)
-        self._returning = False
-
-    def visit_If(self, node: ast.If) -> None:
-        first = len(self._scope.calls)
-        self.visit(node.test)
-        if any(_returns_constant(statement) for statement in (*node.body, *node.orelse)):
-            self._scope.choices.update(range(first, len(self._scope.calls)))
-        for statement in (*node.body, *node.orelse):
-            self.visit(statement)
-
-    def visit_Assign(self, node: ast.Assign) -> None:
-        self._hold(node, node.targets)
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        self._hold(node, [node.target])
-
-    def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
-        self._hold(node, [node.target])
-
-    def _hold(self, node: ast.Assign | ast.AnnAssign | ast.NamedExpr, targets: Sequence[ast.expr]) -> None:
-        first, names = len(self._scope.calls), {one.id for one in targets if isinstance(one, ast.Name)}
-        self.generic_visit(node)
-        for place in range(first, len(self._scope.calls)):
-            self._scope.names.setdefault(place, set()).update(names)
-
-    def visit_Call(self, node: ast.Call) -> None:
-        target = _dotted(node.func)
-        given = node.args[0] if node.args else node.keywords[0].value if node.keywords else None
-        if target:
-            name = given.id if isinstance(given, ast.Name) else None
-            text = given.value if isinstance(given, ast.Constant) and isinstance(given.value, str) else None
-            if text is None and name is not None and name not in self._scope.parameters:
-                text = self._constants.get(name)
-            self._scope.calls.append(Call(target, text, name, self._returning))
-        self.generic_visit(node)
-
-    def _enter(self, node: _Definition) -> None:
-        arguments = node.args
-        names = tuple(one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))
-        outer = self._scope, self._path, self._returning
-        self._path = (*self._path, node.name)
-        self._scope, self._returning = _Scope(self._path, names), False
-        self.generic_visit(node)
-        self._keep(self._scope)
-        self._scope, self._path, self._returning = outer
-
-    def _keep(self, scope: _Scope) -> None:
-        self.found.append(
-            Function(self._module, ".".join(scope.qualified), scope.parameters, scope.settled())
-        )
+    def _imported(self, whole: str) -> str | None:
+        head, rest = whole, ""
+        while head:
+            if head in self._imports:
+                return self._imports[head] + rest
+            head, _, last = head.rpartition(".")
+            rest = f".{last}{rest}"
+        return None
 
 
-def _names_in(value: ast.expr | None) -> set[str]:
-    """Return the names of an expression, but for those that only go into the calls of others than bool."""
-    if value is None or (isinstance(value, ast.Call) and _dotted(value.func) != "bool"):
-        return set()
-    inner = value.args if isinstance(value, ast.Call) else ast.iter_child_nodes(value)
-    names = {value.id} if isinstance(value, ast.Name) else set()
-    return names.union(*(_names_in(one) for one in inner if isinstance(one, ast.expr)))
+class _Functions:
+    """The functions of all modules, by their names."""
+
+    def __init__(self, functions: Iterable[Function], names: _Names) -> None:
+        self._names = names
+        self._by_subroutine: dict[str, list[Function]] = {}
+        self._by_last_name: dict[str, list[Function]] = {}
+        for function in functions:
+            self._by_subroutine.setdefault(function.subroutine, []).append(function)
+            self._by_last_name.setdefault(function.qualified.rpartition(".")[2], []).append(function)
+
+    def called_surely(self, caller: Function, target: str) -> Function | None:
+        """Return the function of the caller's module or class, or imported there, that a call goes to."""
+        owner, _, name = target.rpartition(".")
+        if owner in ("self", "cls"):
+            around = caller.subroutine.rpartition(".")[0]
+            return _only(self._by_subroutine.get(f"{around}.{name}", ()))
+        for whole in [*self._names.targets(caller, target)][1:]:
+            if function := _only(self._by_subroutine.get(whole, ())):
+                return function
+        return None
+
+    def called_perhaps(self, target: str) -> Function | None:
+        """Return the only function of a name, which a call of that name may go to."""
+        return _only(self._by_last_name.get(target.rpartition(".")[2], ()))
 
 
-def _returns_constant(statement: ast.stmt) -> bool:
-    """Tell whether a statement is ``return True`` or of another constant; a bare one only leaves."""
-    value = statement.value if isinstance(statement, ast.Return) else None
-    return isinstance(value, ast.Constant) and value.value is not None
-
-
-def _constants(tree: ast.Module) -> dict[str, str]:
-    """Return the names at the top of a module that stand for a text: gates are often given one."""
-    found = {}
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
-            for target in node.targets:
-                if isinstance(target, ast.Name) and isinstance(node.value.value, str):
-                    found[target.id] = node.value.value
-    return found
-
-
-def _dotted(node: ast.expr) -> str:
-    """Return a name or attribute as it is written; empty for anything computed, but for its last part."""
-    parts = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    if isinstance(node, ast.Name):
-        parts.append(node.id)
-    return ".".join(reversed(parts))
+def _only(functions: Sequence[Function]) -> Function | None:
+    return functions[0] if len(functions) == 1 else None
 
 
 def _is_any(target: str, names: Sequence[str]) -> bool:
     return any(target == name or target.endswith(f".{name}") for name in names)
 
 
-def _by_last_name(functions: Sequence[Function]) -> dict[str, list[Function]]:
-    found: dict[str, list[Function]] = {}
-    for function in functions:
-        found.setdefault(function.qualified.rpartition(".")[2], []).append(function)
-    return found
+def _is_given(function: Function, name: str) -> bool:
+    """Tell whether a name begins with a parameter, which hides what the module calls so."""
+    return name.partition(".")[0] in function.parameters
 
 
-def _resolve(caller: Function, target: str, by_name: Mapping[str, Sequence[Function]]) -> Function | None:
-    """Return the function that a call goes to, None where that is not plain."""
-    owner, _, name = target.rpartition(".")
-    named = by_name.get(name, ())
-    here = [one for one in named if one.module == caller.module]
-    if owner in ("self", "cls"):
-        around = caller.qualified.rpartition(".")[0]
-        here = [one for one in here if one.qualified == f"{around}.{name}"]
-    elif not owner:
-        here = [one for one in here if one.qualified == name]
-    else:
-        here = []
-    if len(here) == 1:
-        return here[0]
-    return named[0] if len(named) == 1 else None
+def _gate_argument(call: Call) -> Argument | None:
+    """Return a reader's gate; None if none of its arguments can be one, as of another function of its name.
+
+    Readers are known by their names alone, so of several keywords the one called like a gate's counts.
+    """
+    if call.arguments and not call.arguments[0].keyword:
+        return None if call.arguments[0].is_other else call.arguments[0]
+    given = [one for one in call.arguments if not one.is_other and not one.keyword.startswith("default")]
+    named = [one for one in given if one.keyword.endswith(_GATE_KEYWORDS)] or given
+    if len(named) > 1:
+        return _COMPUTED
+    return named[0] if named else None
+
+
+def _argument_of(wrapper: Function, parameter: str, call: Call) -> Argument:
+    """Return what a call gives for a parameter; computed if it leaves it out."""
+    for argument in call.arguments:
+        if argument.keyword == parameter:
+            return argument
+    place = [name for name in wrapper.parameters if name not in ("self", "cls")].index(parameter)
+    placed = [argument for argument in call.arguments if not argument.keyword]
+    return placed[place] if place < len(placed) else _COMPUTED

@@ -35,7 +35,7 @@ MALFORMED = {
     "unknown nested key": ("name: x\ngraph:\n  subrutines: 3\n", ":3: graph.subrutines: unknown key"),
     "key twice": ("name: x\nname: y\n", ":2: key 'name' stands twice"),
     "not YAML": ("name: [", ":1:"),
-    "a list": ("- 1\n", ":1: Input should be a valid dictionary"),
+    "a list": ("- 1\n", ":1: should be a mapping"),
     "no name": ("service: x\n", ":1: name: Field required"),
     "unknown kind": ("name: x\ninject:\n  - {kind: stepp}\n", ":3: inject.0.kind: should be 'step'"),
     "key of an injection": (

@@ -259,7 +259,7 @@ def test_a_quotas_file(tmp_path: Path, text: str, service: str, wanted: Quota) -
         pytest.param("default: {name: 5}", r"default\.name: unknown key; known keys are", id="unknown key"),
         pytest.param("services: {shop: {names: -1}}", r"services\.shop: names: ", id="negative"),
         pytest.param("services: {'': {names: 1}}", "should not be empty", id="no name"),
-        pytest.param("- a", "valid dictionary", id="not a mapping"),
+        pytest.param("- a", "should be a mapping", id="not a mapping"),
     ],
 )
 def test_a_wrong_quotas_file_stops_the_worker_before_it_starts(tmp_path: Path, text: str, wrong: str) -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
 
@@ -10,7 +9,6 @@ from pipeline.cli import run
 from pipeline.codec.gates import read_gates, write_gates
 from pipeline.errors import ConfigError
 from pipeline.model import Change
-from pipeline.rootcause.gate_source import functions_in, map_gates
 from pipeline.rootcause.gates import affected_subroutines
 
 T = 1_700_000_000.0
@@ -53,127 +51,6 @@ def test_a_flip_affects_the_code_behind_its_gate(
 def test_a_change_of_code_affects_what_it_modified() -> None:
     (affected,) = affected_subroutines([change("c", T, subroutines=("a", "b"))], [], {}, lookback_s=DAY)
     assert affected == {"a", "b"}
-
-
-# Source
-
-
-def gates_of(readers: tuple[str, ...] = ("conf.get",), **modules: str) -> dict[str, tuple[str, ...]]:
-    functions = [one for name, text in modules.items() for one in functions_in(name, dedent(text))]
-    return map_gates(functions, readers)
-
-
-def test_figure_15() -> None:
-    source = """
-        def fun1():
-            if conf.get("new_feature_A") == True:
-                work()
-    """
-    assert gates_of(shop=source) == {"new_feature_A": ("shop.fun1",)}
-
-
-@pytest.mark.parametrize(
-    ("source", "found"),
-    [
-        pytest.param("def f(): self.conf.get('g')", {"g": ("m.f",)}, id="through an attribute"),
-        pytest.param("def f(): other.get('g')", {}, id="another function"),
-        pytest.param("def f(): conf.get(key='g')", {"g": ("m.f",)}, id="by keyword"),
-        pytest.param("G = 'g'\ndef f(): conf.get(G)", {"g": ("m.f",)}, id="by a constant"),
-        pytest.param("G = 'g'\ndef f(G): conf.get(G)", {}, id="a parameter hides a constant"),
-        pytest.param("x = conf.get('g')", {"g": ("m.<module>",)}, id="at the top of the module"),
-        pytest.param("class C:\n def f(self): conf.get('g')", {"g": ("m.C.f",)}, id="in a method"),
-        pytest.param("def f():\n def h(): conf.get('g')", {"g": ("m.f.h",)}, id="in a nested function"),
-        pytest.param("def f(): return [conf.get('g') for _ in x]", {"g": ("m.f",)}, id="in a comprehension"),
-        pytest.param("async def f(): await conf.get('g')", {"g": ("m.f",)}, id="in a coroutine"),
-        pytest.param("def f(): conf.get(name)\ndef g(): f()", {}, id="a name that is not known"),
-        pytest.param("def f(): conf.get()", {}, id="no argument"),
-        pytest.param("def f(): conf.get(1)", {}, id="a number"),
-    ],
-)
-def test_direct_reads(source: str, found: dict[str, tuple[str, ...]]) -> None:
-    assert gates_of(m=source) == found
-
-
-@pytest.mark.parametrize(
-    ("source", "found"),
-    [
-        pytest.param(
-            "def on(): return conf.get('g')\ndef f(): on()", {"g": ("m.f", "m.on")}, id="of a fixed gate"
-        ),
-        pytest.param("def on(n): return conf.get(n)\ndef f(): on('g')", {"g": ("m.f",)}, id="of any gate"),
-        pytest.param(
-            "def on(n): return bool(conf.get(n)) and ok\ndef f(): on('g')",
-            {"g": ("m.f",)},
-            id="with more around",
-        ),
-        pytest.param(
-            "def work():\n if conf.get('g'): pass\ndef f(): work()",
-            {"g": ("m.work",)},
-            id="no wrapper: not returned",
-        ),
-        pytest.param(
-            "def on(): return conf.get('g')\ndef two(): return on()\ndef f(): two()",
-            {"g": ("m.on", "m.two")},
-            id="one layer only",
-        ),
-        pytest.param(
-            "class C:\n def on(self): return conf.get('g')\n def f(self): self.on()\n"
-            "class D:\n def on(self): pass\n def f(self): self.on()",
-            {"g": ("m.C.f", "m.C.on")},
-            id="a method of the same class",
-        ),
-        pytest.param(
-            "def on():\n x = conf.get('g')\n return x\ndef f(): on()", {"g": ("m.f", "m.on")}, id="by a name"
-        ),
-        pytest.param(
-            "def on(n):\n x: bool = conf.get(n)\n return bool(x) and ok\ndef f(): on('g')",
-            {"g": ("m.f",)},
-            id="of any gate, by a name with more around",
-        ),
-        pytest.param(
-            "def on():\n if conf.get('g'): return True\n return False\ndef f(): on()",
-            {"g": ("m.f", "m.on")},
-            id="by a constant",
-        ),
-        pytest.param(
-            "def on(n):\n if not (x := conf.get(n)): return 0\n else: return 1\ndef f(): on('g')",
-            {"g": ("m.f",)},
-            id="of any gate, by a constant",
-        ),
-        pytest.param(
-            "def work():\n x = conf.get('g')\n return compute(x)\ndef f(): work()",
-            {"g": ("m.work",)},
-            id="no wrapper: what it returns was computed of it",
-        ),
-        pytest.param(
-            "def work():\n if not conf.get('g'): return\n act()\ndef f(): work()",
-            {"g": ("m.work",)},
-            id="no wrapper: it only leaves",
-        ),
-        pytest.param(
-            "def work():\n if conf.get('g'): return 1\n return act()\ndef f(): work()",
-            {"g": ("m.work",)},
-            id="no wrapper: it returns its work",
-        ),
-        pytest.param(
-            "def on(): return conf.get('g')\ndef two():\n x = on()\n return x\ndef f(): two()",
-            {"g": ("m.on", "m.two")},
-            id="one layer only, by a name too",
-        ),
-        pytest.param(
-            "def on(n): return conf.get(n)\ndef f(n): on(n)", {}, id="the gate comes from further up"
-        ),
-    ],
-)
-def test_one_layer_of_wrapper(source: str, found: dict[str, tuple[str, ...]]) -> None:
-    assert gates_of(m=source) == found
-
-
-def test_wrappers_of_other_modules_are_known_by_a_name_of_their_own() -> None:
-    wrapper = "def checkout_on(): return conf.get('g')"
-    assert gates_of(a=wrapper, b="def f(): a.checkout_on()") == {"g": ("a.checkout_on", "b.f")}
-    twice = gates_of(a=wrapper, b="def f(): a.checkout_on()", c="def checkout_on(): pass")
-    assert twice == {"g": ("a.checkout_on",)}, "which of the two is meant cannot be told"
 
 
 # The file and the command
@@ -248,6 +125,47 @@ def test_the_command_reads_what_it_can(
     names = ("broken", "binary", "latin", "huge", "deep")
     assert skipped == {"leaves.py", "pipe.py", *(f"shop/{name}.py" for name in names)}
     assert "Traceback" not in told.err
+
+
+@pytest.mark.parametrize(
+    ("reads", "line"),
+    [
+        pytest.param(0, "", id="none"),
+        pytest.param(1, "1 read whose gate cannot be told: shop/cart.py:2\n", id="one"),
+        pytest.param(
+            3,
+            "3 reads whose gate cannot be told: shop/cart.py:2, shop/cart.py:3, shop/cart.py:4\n",
+            id="several",
+        ),
+        pytest.param(
+            9,
+            "9 reads whose gate cannot be told: "
+            "shop/cart.py:2, shop/cart.py:3, shop/cart.py:4, shop/cart.py:5, shop/cart.py:6 and 4 more\n",
+            id="many",
+        ),
+    ],
+)
+def test_the_command_tells_of_reads_to_be_mapped_by_hand(
+    reads: int, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "cart.py").write_text("conf.get('g')\n" + "conf.get(pick())\n" * reads)
+    out = tmp_path / "gates.yaml"
+    assert run(["gates", str(tmp_path), "--reader", "conf.get", "-o", str(out)]) == 0
+    assert capsys.readouterr().err == line
+    assert read_gates(out) == {"g": ("shop.cart.<module>",)}
+
+
+def test_the_command_shows_no_control_sequence_of_a_path(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "\x1b[31mred.py").write_text("conf.get(pick())\n")
+    (tmp_path / "\x1b[31mbroken.py").write_text("def f(:\n")
+    assert run(["gates", str(tmp_path), "--reader", "conf.get", "-o", str(tmp_path / "gates.yaml")]) == 0
+    err = capsys.readouterr().err
+    assert "\x1b" not in err
+    assert "told: \\x1b[31mred.py:1" in err
+    assert "skipped: \\x1b[31mbroken.py" in err
 
 
 def test_the_command_refuses_what_it_cannot_write(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import string
 from pathlib import Path
+from typing import Annotated, Optional
 
 import pytest
 from pydantic import Field
@@ -105,3 +106,39 @@ def test_a_complaint_does_not_repeat_a_long_value() -> None:
     with pytest.raises(ConfigError) as caught:
         validate(Model, {"name": {"x" * 100_000: 1}}, "where")
     assert len(str(caught.value)) < 1000
+
+
+class Row(StrictModel):
+    size: int = 0
+
+
+class Table(StrictModel):
+    row: Annotated[Row | None, Field(alias="line")] = None
+    rows: tuple[Row, ...] | None = None
+    old: Optional[list[Row]] = None  # noqa: UP045 - typing's union is another type
+    named: dict[str, Annotated[Row, Field()]] = {}
+    groups: dict[str, tuple[Row, ...]] = {}
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        pytest.param({"sise": 1}, "sise: unknown key; known keys are groups, line, named, old", id="top"),
+        pytest.param({"line": {"sise": 1}}, "line.sise: unknown key; known keys are size", id="optional"),
+        pytest.param({"rows": [{}, {"sise": 1}]}, "rows.1.sise: unknown key; known keys are size", id="list"),
+        pytest.param({"old": [{"sise": 1}]}, "old.0.sise: unknown key; known keys are size", id="union"),
+        pytest.param({"named": {"rows": {"sise": 1}}}, "named.rows.sise: unknown key; known keys are size",
+                     id="mapping whose key is the name of a field"),
+        pytest.param({"groups": {"a": [{"sise": 1}]}}, "groups.a.0.sise: unknown key; known keys are size",
+                     id="mapping of lists"),
+        pytest.param([], "should be a mapping", id="list for the file"),
+        pytest.param({"line": []}, "line: should be a mapping", id="list for a model"),
+        pytest.param({"named": []}, "named: should be a mapping", id="list for a mapping"),
+        pytest.param({"rows": {}}, "rows: should be a list", id="mapping for a list"),
+        pytest.param({"old": "x"}, "old: should be a list", id="text for a list"),
+    ],
+)  # fmt: skip
+def test_a_wrong_key_or_kind_is_named(raw: object, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        validate(Table, raw, "where")
+    assert str(caught.value).startswith(f"where: {message}")

@@ -35,8 +35,10 @@ from tests.unit.test_webhooks_payloads import (
     hub_deployment,
     hub_push,
     hub_release,
+    hub_tag,
     lab_deployment,
     lab_push,
+    lab_release,
     lab_tag,
 )
 
@@ -204,6 +206,31 @@ def test_rules_name_the_services(
     assert [(change.id, change.service) for change in changes] == expected
 
 
+HUB_TAG = [("push", hub_tag()), ("release", hub_release())]
+HUB_COMMIT = [("push", hub_tag(after=C)), ("release", hub_release(target_commitish=C))]
+LAB_TAG = [("Tag Push Hook", lab_tag()), ("Release Hook", lab_release(commit=commit(C)))]
+
+
+@pytest.mark.parametrize(
+    ("forge", "deliveries", "expected"),
+    [
+        pytest.param("github", HUB_TAG, "acme/shop@v1", id="push of an annotated tag first"),
+        pytest.param("github", HUB_TAG[::-1], "acme/shop@v1", id="release first"),
+        pytest.param("github", HUB_COMMIT, "acme/shop@v1", id="release of a commit"),
+        pytest.param("github", [HUB_TAG[0], HUB_COMMIT[1]], "acme/shop@v1", id="release of another commit"),
+        pytest.param("gitlab", LAB_TAG, C, id="gitlab"),
+        pytest.param("gitlab", LAB_TAG[::-1], C, id="gitlab release first"),
+    ],
+)
+def test_all_that_is_told_of_a_tag_is_one_change(
+    forge: str, deliveries: list[tuple[str, dict[str, Any]]], expected: str
+) -> None:
+    """Each is read by a process of its own, so that nothing hangs on what one remembers."""
+    again = [*deliveries, deliveries[0]]
+    ids = [change.id for event, body in again for change in receive(body, forge=forge, event=event)[1]]
+    assert ids == [expected] * 3
+
+
 def test_a_time_ahead_of_the_clock_is_now() -> None:
     _, changes = receive(hub_push(repository={"full_name": "acme/shop", "pushed_at": 1_900_000_000}))
     assert {change.time for change in changes} == {NOW}
@@ -249,6 +276,8 @@ def test_what_is_not_published(
 def test_other_events() -> None:
     assert receive(hub_push(), event="ping")[0] == Answer(200, "pong")
     assert receive(hub_push(), event="star")[0] == Answer(204)
+    tag = {"ref": "v1", "ref_type": "tag", "repository": {"full_name": "acme/shop"}}
+    assert receive(tag, event="create")[0] == Answer(204), "the push of the tag tells more"
     assert receive(lab_push(), forge="gitlab", event="Wiki Page Hook")[0] == Answer(204)
     assert receive(b"not JSON", event="star")[0] == Answer(204)
 
@@ -444,6 +473,8 @@ def test_the_service_map(map_file: Path) -> None:
         pytest.param("repository_path: clone", "repository_path: gone", "no such folder", id="no clone"),
         pytest.param("repositories:", "repos:", "repositories: Field required", id="key"),
         pytest.param("acme/web/till:", "acme/shop:", "stands twice", id="twice"),
+        pytest.param("repositories:", "- repositories:", "yaml: should be a mapping$", id="list"),
+        pytest.param("[src]", "src", "acme/shop.source_roots: should be a list", id="no list"),
     ],
 )
 def test_a_wrong_service_map(before: str, after: str, words: str, map_file: Path) -> None:
