@@ -21,7 +21,7 @@ def begun_later(
     scan: Scan,
     candidates: Sequence[Candidate],
     causes: Sequence[Causes],
-    told: Sequence[float],
+    told: Sequence[tuple[str, float]],
     members: Sequence[tuple[int, Candidate]],
     workload: Workload,
 ) -> BoolArray:
@@ -32,7 +32,8 @@ def begun_later(
 
     - A change deployed just before it modified what it rises through.
     - It began when the scan that told of the known one had stopped to look.
-    - The known one had risen by most of its rise when it began.
+    - The known one had risen by most of its rise when it began; or what had been told of its series before,
+      as part of the same event, had.
     - Nothing below it explains it, the known one least of all; or the known one's series has stepped again by
       more than twice as much. Less than that is growth.
 
@@ -41,8 +42,8 @@ def begun_later(
         scan: The present scan.
         candidates: (n,) of this and of earlier scans.
         causes: (n,) of each.
-        told: Up to when those scans looked for change points that passed on the first of the candidates, for
-            each of these.
+        told: For each of the first of the candidates, which earlier scans passed on, its event, and up to
+            when the first of those scans looked for change points that told of its series as part of that.
         members: Other members of groups, each with the place of one that stands for it.
         workload: Of the scan.
     """
@@ -57,7 +58,7 @@ def begun_later(
     ]
     tolerance_s = TOLERANCE_WINDOWS * workload.resolution_s
     pairs = []
-    for row, (known, seen_until) in enumerate(zip(candidates, told, strict=False)):
+    for row, (known, (_, seen_until)) in enumerate(zip(candidates, told, strict=False)):
         if known.kind == "long_term":
             continue
         series = (known.metric_kind, known.metric)
@@ -67,8 +68,14 @@ def begun_later(
             if anew and change_time - seen_until > tolerance_s:
                 pairs.append((row, place))
     found = np.zeros((len(candidates), len(candidates)), dtype=np.bool_)
-    for row, place in _risen_before(store, scan, candidates, pairs, workload):
-        found[row, place] = found[place, row] = True
+    risen = _risen_before(store, scan, candidates, pairs, workload)
+    known_as = [
+        (event, one.metric_kind, one.metric) for (event, _), one in zip(told, candidates, strict=False)
+    ]
+    apart = {(known_as[row], place) for row, place in risen}
+    for row, place in pairs:
+        if (known_as[row], place) in apart:
+            found[row, place] = found[place, row] = True
     return found
 
 

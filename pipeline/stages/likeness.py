@@ -184,15 +184,15 @@ def _late(
     return late
 
 
-def _first_seen(candidates: Sequence[Candidate], told: Sequence[Told]) -> list[float]:
-    """Return where the first scan stopped that told of a series as part of an event, for each such row."""
+def _first_seen(candidates: Sequence[Candidate], told: Sequence[Told]) -> list[tuple[str, float]]:
+    """Return each row's event, and where the first scan stopped that told of its series as part of that."""
     first: dict[tuple[str, str, str], float] = {}
     keys = [
         (one.event, known.metric_kind, known.metric) for one, known in zip(told, candidates, strict=False)
     ]
     for key, one in zip(keys, told, strict=True):
         first[key] = min(one.seen_until, first.get(key, one.seen_until))
-    return [first[key] for key in keys]
+    return [(key[0], first[key]) for key in keys]
 
 
 def _behind_members(

@@ -93,6 +93,17 @@ def test_a_series_that_steps_again(store: Store, service_name: str, after: float
     assert [kind for kind, _ in told(events)] == kinds
 
 
+def test_what_grew_just_before_a_step_below_it_had_risen_when_first_told(
+    store: Store, service_name: str
+) -> None:
+    # What joined last is not half risen when the step begins, as growth is dated by chance.
+    pipeline = Nested(store, service_name)
+    store.insert("changes", modified(service_name, "lib.slow"))
+    growth = replace(view(), change_time=START + Nested.since - 3, before=0.17, after=0.20)
+    events = pipeline.run(pipeline.scan(60, view()), pipeline.scan(64, growth), pipeline.scan(76, slow()))
+    assert [kind for kind, _ in told(events)] == ["detected", "updated", "detected"]
+
+
 class Little(Nested):
     """What ``lib.slow`` costs more is a small part of what ``shop.view`` does."""
 
