@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
@@ -11,8 +12,9 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from pipeline.dedup.merge_rules import Between, Feature, MergeRule, PairwiseConfig
+from pipeline.detect.kdd2018 import TEAMS, lacks_weeks
 from pipeline.errors import ConfigError
-from pipeline.filters.domains import compile_pattern
+from pipeline.filters.domains import REGEX, compile_pattern
 from pipeline.model import Detector, Direction
 from pipeline.units import format_duration, parse_duration_s
 from pipeline.validation import StrictModel, read_yaml, validate
@@ -22,6 +24,16 @@ PRESETS_PATH = Path(__file__).with_name("workloads.yaml")
 DAY_S, WEEK_S = 86_400.0, 7 * 86_400.0
 
 Seconds = Annotated[float, BeforeValidator(parse_duration_s)]
+
+Kdd2018Setup = Literal[
+    "efficiency_infra", "efficiency_infra_median", "core_data", "instagram", "instagram_median"
+]
+"""Teams of KDD 2018 §2.4; the statistic is divided by the mean, or by the median (§2.1)."""
+
+log = logging.getLogger(__name__)
+
+_WITHOUT_STACKS: tuple[Feature, ...] = ("correlation", "metric_id")
+"""What can be alike where one of two regressions is of a service-level metric."""
 
 
 class Threshold(StrictModel):
@@ -54,6 +66,16 @@ class Rule(StrictModel):
             raise ValueError("give at least one of cause, caller, release, stacks, correlation, metric_id")
         return self
 
+    @model_validator(mode="after")
+    def _can_hold(self) -> Rule:
+        needy = [feature for feature in self.bounds if feature not in _WITHOUT_STACKS]
+        if needy and self.between in ("service", "mixed"):
+            raise ValueError(
+                f"{', '.join(needy)} can never hold with between: {self.between}, since "
+                f"service-level metrics have no stacks; give {' or '.join(_WITHOUT_STACKS)}"
+            )
+        return self
+
     @property
     def bounds(self) -> dict[Feature, float]:
         """The least similarity by feature."""
@@ -82,6 +104,8 @@ class CostDomain(StrictModel):
     @classmethod
     def _patterns(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
         for pattern in patterns:
+            if not pattern.removeprefix(REGEX).strip():
+                raise ValueError("a pattern is empty")
             compile_pattern(pattern)
         return patterns
 
@@ -100,7 +124,7 @@ class Workload(StrictModel):
     )
     threshold: Threshold
     detectors: tuple[Detector, ...] = Field(default=("short_term",), min_length=1)
-    kdd2018: Literal["efficiency_infra", "core_data", "instagram"] | None = None  # §2.4's teams; the first
+    kdd2018: Kdd2018Setup | None = None  # the first
     direction: Direction = "up"
     metrics: tuple[str, ...] | None = None  # of series: service; see looks_at
     lateness_s: Annotated[
@@ -214,6 +238,7 @@ def load_workloads(chosen: Sequence[str]) -> tuple[Workload, ...]:
             if workload.name in found:
                 raise ConfigError(f"workload {workload.name!r} is given twice")
             found[workload.name] = workload
+            _warn_of_weeks(workload)
     return tuple(found.values())
 
 
@@ -231,6 +256,18 @@ def read_workload_file(path: Path) -> tuple[Workload, ...]:
         validate(Workload, row, f"{path}: {row.get('name', number) if isinstance(row, dict) else number}")
         for number, row in enumerate(rows, start=1)
     )
+
+
+def _warn_of_weeks(workload: Workload) -> None:
+    seen_s = workload.historical_s + workload.analysis_s
+    setup = workload.kdd2018
+    if setup and lacks_weeks(TEAMS[setup], seen_s):
+        log.warning(
+            "workload %s: kdd2018 %s takes out no weekly cycle: history and analysis are %s, not 14d",
+            workload.name,
+            setup,
+            format_duration(seen_s),
+        )
 
 
 def _from_path(name: str, presets: dict[str, Workload]) -> tuple[Workload, ...]:

@@ -6,6 +6,7 @@ import csv
 import io
 import itertools
 import re
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,14 +74,15 @@ def read_series(path: Path, *, plain: bool = False) -> tuple[Series, ...]:
         path: With the columns ``service, metric, timestamp`` (ISO 8601 or epoch seconds), and either
             ``value`` or ``samples, total``; ``metric_kind`` may say what kind of gCPU series it is.
         plain: Whether ``timestamp, value`` or a single column is enough. Then a value may be missing (empty,
-            ``NaN``, ``null``, ``NA``; in a single column also a blank line), and ``timestamp`` may be any ISO
-            8601 date, a month or a year; whole numbers of four digits throughout are years.
+            ``NaN``, ``null``, ``NA``; in a single column also a blank line, but not before its name), and
+            ``timestamp`` may be any ISO 8601 date, a month or a year; whole numbers of four digits
+            throughout are years.
 
     Raises:
         ConfigError: the file, line and column that is wrong.
     """
     if path.suffix.lower() not in SUFFIXES:
-        raise ConfigError(f"{path}: unknown kind of file {path.suffix!r}; should be {' or '.join(SUFFIXES)}")
+        _refuse_kind(path)
     table = (
         _read_csv(path, plain) if path.suffix.lower() == ".csv" else _parquet_table(read_parquet(path), plain)
     )
@@ -90,7 +92,39 @@ def read_series(path: Path, *, plain: bool = False) -> tuple[Series, ...]:
     return _split(table)
 
 
+def _refuse_kind(path: Path) -> NoReturn:
+    try:
+        is_folder = stat.S_ISDIR(path.stat().st_mode)
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror or error}") from None
+    what = "is a directory" if is_folder else f"unknown kind of file {path.suffix!r}"
+    raise ConfigError(f"{path}: {what}; should be {' or '.join(SUFFIXES)}")
+
+
 def _read_csv(path: Path, plain: bool) -> _Table:
+    rows, lines = _csv_rows(path)
+    first = next((place for place, row in enumerate(rows) if row), None)
+    if first is None:
+        raise ConfigError(f"{path}: empty")
+    header = [name.strip().lower() for name in rows[first]]
+    if plain and len(header) == 1:  # a blank line in a single column is a point, before the first value too
+        named = not (_is_number(header[0]) or header[0] in _MISSING)
+        header, begin = ["value"], first + 1 if named else 0
+        rows, lines = [row or [""] for row in rows[begin:]], lines[begin:]
+    else:
+        told = [place for place, row in enumerate(rows) if row and place > first]
+        rows, lines = [rows[place] for place in told], [lines[place] for place in told]
+    for row, line in zip(rows, lines, strict=True):
+        if len(row) != len(header):
+            raise ConfigError(f"{path}:{line}: {len(row)} columns, where the header has {len(header)}")
+    if again := [name for name, group in itertools.groupby(sorted(header)) if len(list(group)) > 1]:
+        raise ConfigError(f"{path}:1: {again[0]}: column stands twice")
+    columns = list(zip(*rows, strict=True)) or [()] * len(header)
+    return _Table(path, dict(zip(header, columns, strict=True)), lines, "line", plain)
+
+
+def _csv_rows(path: Path) -> tuple[list[list[str]], list[int]]:
+    """Return the cells of every line, none of a blank one, and the numbers of the lines."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -108,25 +142,11 @@ def _read_csv(path: Path, plain: bool) -> _Table:
     lines: list[int] = []
     try:
         for row in reader:
-            if row or (plain and rows and len(rows[0]) == 1):  # a blank line in a single column is a point
-                rows.append(row or [""])
-                lines.append(reader.line_num)
+            rows.append(row)
+            lines.append(reader.line_num)
     except csv.Error as error:
         raise ConfigError(f"{path}:{reader.line_num}: {error}") from None
-    if not rows:
-        raise ConfigError(f"{path}: empty")
-    header = [name.strip().lower() for name in rows[0]]
-    if plain and len(header) == 1 and (_is_number(header[0]) or header[0] in _MISSING):
-        header, rows, lines = ["value"], [["value"], *rows], [0, *lines]
-    elif plain and len(header) == 1:
-        header = ["value"]
-    for row, line in zip(rows, lines, strict=True):
-        if len(row) != len(header):
-            raise ConfigError(f"{path}:{line}: {len(row)} columns, where the header has {len(header)}")
-    if again := [name for name, group in itertools.groupby(sorted(header)) if len(list(group)) > 1]:
-        raise ConfigError(f"{path}:1: {again[0]}: column stands twice")
-    columns = list(zip(*rows[1:], strict=True)) or [()] * len(header)
-    return _Table(path, dict(zip(header, columns, strict=True)), lines[1:], "line", plain)
+    return rows, lines
 
 
 def _parquet_table(columns: Columns, plain: bool) -> _Table:

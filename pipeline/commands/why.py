@@ -7,10 +7,11 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
+import numpy as np
 import orjson
 from rich.console import Console
 from rich.text import Text
@@ -31,15 +32,14 @@ from pipeline.report.case import (
     entries_in_store,
     series_of,
 )
-from pipeline.report.chart import draw_chart
+from pipeline.report.chart import describe_study, draw_chart
 from pipeline.report.explain import Explanation, explain, level, moment, number
+from pipeline.report.study import Study, study
 from pipeline.report.windows import Line, ScanWindows, windows_of
 from pipeline.storage.interface import Store
+from pipeline.terminal import escape_line
 from pipeline.units import parse_duration_s
 from pipeline.workloads import PRESETS_PATH, Workload, load_workloads, read_workload_file
-
-if TYPE_CHECKING:
-    from pipeline.report.study import Study
 
 _ID = re.compile(r"[0-9a-f]{6,32}")
 _OUT = click.Path(path_type=Path, dir_okay=False)
@@ -51,6 +51,15 @@ Examples:
   smidgen why --service shop --since 2d          what the ledger has, newest first
   smidgen why c0ffee --ledger dropped.jsonl --data out/ -o why.html
 """
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A candidate's series, and what the filters see in it."""
+
+    line: Line
+    windows: ScanWindows
+    study: Study
 
 
 @click.command(epilog=_EXAMPLES)
@@ -73,7 +82,13 @@ Examples:
     metavar="DIR|FILE",
     help="What was backtested: draws the series.",
 )
-@click.option("-o", "--output", type=_OUT, metavar="OUT.html", help="Write a page with the series.")
+@click.option(
+    "-o",
+    "--output",
+    type=_OUT,
+    metavar="OUT.html",
+    help="Write a page that draws the series with its SAX letters, trend and season.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One line of the ledger a line.")
 @settings_options("store", "workloads")
 def why(
@@ -89,6 +104,9 @@ def why(
     as_json: bool,
 ) -> None:
     """Explain the reported or dropped candidate ID; without ID, list what the ledger has.
+
+    The terminal draws the series with the scan's windows, the change point and the levels before and after,
+    and tells SAX letters, trend and season below it; -o OUT.html draws all of it.
 
     The first six digits of an id are enough if no other begins so. The workload of a candidate is looked for
     among --workloads, then among the presets.
@@ -122,7 +140,7 @@ def _list(wanted: Filter, settings: Settings, ledgers: Sequence[Path], limit: in
         return
     console = Console(soft_wrap=True, highlight=False)
     for entry in entries[:limit]:
-        console.print(_line(entry))
+        console.print(escape_line(_line(entry)))
     if len(entries) > limit:
         console.print(f"{len(entries) - limit} older ones: raise --limit or narrow --since", style="dim")
     if not entries:
@@ -167,40 +185,60 @@ def _tell(
             case = case_in_store(store, prefix, known)
             workload = known.get(case.entry.scan.workload)
             found = series_of(store, case.entry, workload) if workload else None
+    seen = _seen(case, workload, *found) if workload and found else None
     if as_json:
         _print_json(case.entry)
     else:
-        _show(case, workload, found)
-    drawn = not ledgers or data is not None
-    if workload is None and drawn:
-        name = case.entry.scan.workload
-        note = f"series not drawn: workload {name!r} is not known; name its file with --workloads"
-        if output:
-            raise ConfigError(note)
+        _show(case, seen, has_page=output is not None)
+    note = None if seen else _why_not_drawn(case, workload, has_data=not ledgers or data is not None)
+    if output and workload is None:
+        raise ConfigError(note or "")
+    if note and (output or data or not ledgers):
         click.echo(note, err=True)
     if output and workload:
-        _write(output, case, workload, found)
+        _write(output, case, windows_of(case.entry.scan, workload), seen, note)
 
 
-def _show(case: Case, workload: Workload | None, found: tuple[Line, FloatArray] | None) -> None:
+def _seen(case: Case, workload: Workload, line: Line, weights: FloatArray) -> _Seen | None:
+    """Return what is to be drawn; None if there is no data in the scan's windows."""
+    windows, candidate = windows_of(case.entry.scan, workload), case.entry.candidate
+    if not (np.isfinite(line.values) & (line.times < windows.end)).any():
+        return None
+    rising = candidate.delta > 0
+    seen = study(line, weights, windows, change_time=candidate.change_time, rising=rising)
+    return _Seen(line, windows, seen)
+
+
+def _why_not_drawn(case: Case, workload: Workload | None, *, has_data: bool) -> str:
+    if workload is None:
+        name = case.entry.scan.workload
+        return f"series not drawn: workload {name!r} is not known; name its file with --workloads"
+    if not has_data:
+        return "series not drawn: name what was backtested with --data"
+    return "series not drawn: no data in the scan's windows"
+
+
+def _show(case: Case, seen: _Seen | None, *, has_page: bool) -> None:
     console = Console(soft_wrap=True, highlight=False)
     story = explain(case.entry, event=case.event, updates=case.updates)
     for line in _story_lines(story):
-        console.print(line)
-    if workload is None or found is None:
+        console.print(escape_line(line))
+    if seen is None:
         return
     candidate = case.entry.candidate
+    width = min(shutil.get_terminal_size((100, 24)).columns, 140)
     chart = draw_chart(
-        found[0],
-        windows_of(case.entry.scan, workload),
+        seen.line,
+        seen.windows,
         change_time=candidate.change_time,
         before=candidate.before,
         after=candidate.after,
-        width=min(shutil.get_terminal_size((100, 24)).columns, 140),
+        width=width,
     )
-    console.print()
-    for row in chart:
+    for row in ("", *chart, "", *describe_study(seen.study, ratio=seen.line.ratio, width=width)):
         console.print(Text(row))
+    if not has_page:
+        console.print(Text("-o OUT.html draws letters, trend and season too", style="dim"))
 
 
 def _story_lines(story: Explanation) -> Iterator[Text]:
@@ -223,27 +261,18 @@ def _story_lines(story: Explanation) -> Iterator[Text]:
         yield Text(f"  {'':<16}{answer}{'; ' if step.numbers else ''}{step.numbers}")
 
 
-def _write(output: Path, case: Case, workload: Workload, found: tuple[Line, FloatArray] | None) -> None:
-    # Loaded here: plotly and statsmodels take a second, which the terminal need not wait for.
+def _write(output: Path, case: Case, windows: ScanWindows, seen: _Seen | None, note: str | None) -> None:
+    # Loaded here: plotly takes a second, which the terminal need not wait for.
     from pipeline.report.why_page import render_why
 
-    windows = windows_of(case.entry.scan, workload)
-    line = found[0] if found else None
-    study = _study(case, windows, *found) if found else None
+    line, study = (seen.line, seen.study) if seen else (None, None)
     story = explain(case.entry, event=case.event, updates=case.updates)
-    page = render_why(case.entry, story, windows, line, study)
+    page = render_why(case.entry, story, windows, line, study, note=note)
     try:
         output.write_text(page, encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"{output}: {error.strerror or error}") from None
     click.echo(output)
-
-
-def _study(case: Case, windows: ScanWindows, line: Line, weights: FloatArray) -> Study:
-    from pipeline.report.study import study
-
-    candidate = case.entry.candidate
-    return study(line, weights, windows, change_time=candidate.change_time, rising=candidate.delta > 0)
 
 
 def _workloads(settings: Settings) -> dict[str, Workload]:

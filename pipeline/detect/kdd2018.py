@@ -17,7 +17,7 @@ scanned, not have its minimum of all there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -29,7 +29,7 @@ from pipeline.detect.cycle import DAY_S
 from pipeline.detect.fourier import FourierConfig, remove_cycles
 from pipeline.detect.normalise import values_and_weights
 from pipeline.detect.scan import Windows
-from pipeline.detect.season import bridge, find_periods, points_of
+from pipeline.detect.season import WEEK_S, bridge, find_periods, points_of
 from pipeline.model import Candidate, Direction, FloatArray, IntArray, SeriesMatrix
 
 CHUNK_ROWS = 256
@@ -90,8 +90,19 @@ INSTAGRAM = Kdd2018Config(
 )
 """KDD 2018 §2.4.3: as Core Data Demand, without the logarithm and over three days."""
 
-TEAMS = {"efficiency_infra": EFFICIENCY_INFRA, "core_data": CORE_DATA, "instagram": INSTAGRAM}
+TEAMS = {
+    "efficiency_infra": EFFICIENCY_INFRA,
+    "efficiency_infra_median": replace(EFFICIENCY_INFRA, scale="median"),
+    "core_data": CORE_DATA,  # logarithms are relative as they are: nothing divides them
+    "instagram": INSTAGRAM,
+    "instagram_median": replace(INSTAGRAM, scale="median"),
+}
 """By the names that workloads give them."""
+
+
+def lacks_weeks(config: Kdd2018Config, span_s: float) -> bool:
+    """Tell whether a set-up that takes cycles out of so long a span never takes out weekly ones."""
+    return config.cycles and min(span_s, config.fit_s) < config.fourier.min_weeks * WEEK_S
 
 
 @dataclass(frozen=True, slots=True)

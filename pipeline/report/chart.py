@@ -1,4 +1,4 @@
-"""A series as a few lines of text, with the windows of its scan and the change point marked."""
+"""A series as a few lines of text: its windows and change point, and what the filters see in it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import numpy as np
 
 from pipeline.model import FloatArray
 from pipeline.report.explain import level, moment
+from pipeline.report.study import Study
 from pipeline.report.windows import Line, ScanWindows
 from pipeline.units import format_duration
 
 _LABEL = 12  # columns of the numbers on the left
+_NAME = 9  # columns of the names below, as those of the story's facts
 _ROUNDING_S = 1e-3  # by which the start of a window may fall short of its column
 _SHARES = {"history": 0.4, "analysis": 0.3, "extended": 0.2, "later": 0.1}
 """Of the width. Ten days of history would leave a four-hour analysis window one column of a common scale."""
@@ -69,6 +71,50 @@ def draw_chart(
     names = " ".join(_centred(section, len(values)) for section, values in zip(sections, means, strict=True))
     lines = [*rows[:height], *pointer, names.rstrip()]
     return [f"{label:>{_LABEL - 2}} {text}" for label, text in zip(labels, lines, strict=False)]
+
+
+def describe_study(study: Study, *, ratio: bool, width: int = 100) -> list[str]:
+    """Write letters, trend and season, each where it is known; letters that do not fit are left out.
+
+    Args:
+        study: What the filters see.
+        ratio: Whether levels are gCPU.
+        width: Columns in all, at least 40.
+
+    Returns:
+        Lines without colour.
+    """
+    rows: list[tuple[str, str]] = []
+    if study.went_away:
+        pattern = study.went_away.pattern
+        a_letter = f"{pattern.block} windows" if pattern.block > 1 else "a window"
+        first = "lowest" if pattern.width > 0 else "highest"
+        rows += [
+            ("SAX", _letters(pattern.before, pattern.after, max(width, 40) - _NAME)),
+            ("", f"a letter: {a_letter}; a: {first} of 20 buckets; valid before: {pattern.valid or 'none'}"),
+        ]
+    if study.rise is not None:
+        rise = f"{_size(study.rise, ratio)} from the change to the end of the scan (Theil-Sen)"
+        rows.append(("trend", rise))
+    season = "none found"
+    if study.season is not None and study.trend is not None:
+        swing = float(np.ptp(study.season - study.trend))
+        season = f"{' and '.join(study.seasons)}, {_size(swing, ratio).lstrip('+')} from low to high"
+    rows.append(("season", season))
+    return [f"{name:<{_NAME}}{text}" for name, text in rows]
+
+
+def _letters(before: str, after: str, columns: int) -> str:
+    """Join the letters on both sides of the change; of too many those next to it, and the newest, stay."""
+    if len(after) > columns * 2 // 3:
+        half = columns // 3 - 1
+        after = f"{after[:half]}…{after[-half:]}"
+    room = columns - len(after) - 3
+    return f"{before if len(before) <= room else '…' + before[1 - room :]} ▲ {after}"
+
+
+def _size(value: float, ratio: bool) -> str:
+    return f"{value * 100:+.3g} points" if ratio else f"{value:+.4g}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ class Study:
     trend: FloatArray | None  # (windows,) of the scan; None without a season
     season: FloatArray | None  # (windows,) trend + season
     seasons: tuple[str, ...]  # of daily, weekly: the significant ones
+    rise: float | None  # of Theil-Sen's line, season taken off, from the change to the end of the scan
     lines: tuple[FloatArray, ...] = ()  # without a season: Theil-Sen's after the change, and over it too
 
 
@@ -63,10 +64,12 @@ def study(
     lengths = {"daily": DAY_S, "weekly": WEEK_S}
     seasons = tuple(name for name, there in (("daily", found.daily[0]), ("weekly", found.weekly[0])) if there)
     if not seasons:
-        return Study(went_away, None, None, (), _lines(values, change))
+        return Study(went_away, None, None, (), _rise(values, change), _lines(values, change))
     periods = [points_of(lengths[name], windows.resolution_s) for name in seasons]
     parts = decompose(values[None], weights[None], periods)
-    return Study(went_away, parts.trend[0], parts.trend[0] + parts.seasonal[0], seasons)
+    trend, seasonal = parts.trend[0], parts.seasonal[0]
+    # The trend of STL spreads a step over days: it cannot tell a slope after the change from the change.
+    return Study(went_away, trend, trend + seasonal, seasons, _rise(values - seasonal, change))
 
 
 def _lines(values: FloatArray, change: int) -> tuple[FloatArray, ...]:
@@ -75,6 +78,13 @@ def _lines(values: FloatArray, change: int) -> tuple[FloatArray, ...]:
         return ()
     lines = (_line(values, first) for first in (change, max(2 * change - len(values), 0)))
     return tuple(line for line in lines if np.isfinite(line[-1]))
+
+
+def _rise(values: FloatArray, change: int) -> float | None:
+    if not 0 <= change < len(values):
+        return None
+    line = _line(values, change)
+    return float(line[-1] - line[change]) if np.isfinite(line[-1]) else None
 
 
 def _line(values: FloatArray, first: int) -> FloatArray:

@@ -30,6 +30,8 @@ def render_why(
     windows: ScanWindows,
     line: Line | None,
     study: Study | None,
+    *,
+    note: str | None = None,
 ) -> str:
     """Return the page as HTML.
 
@@ -39,6 +41,7 @@ def render_why(
         windows: Of the scan.
         line: Its series; None if there is no data any more.
         study: What the filters see in it; None as well.
+        note: Why there is no data.
     """
     went_away = study.went_away if study else None
     terms = (
@@ -56,6 +59,7 @@ def render_why(
     return templates.get_template("why.html").render(
         plotly=Markup(get_plotlyjs() if line else ""),
         figure=embedded(_figure(entry, windows, line, study), "series") if line else None,
+        note=note,
         story=story,
         domains=in_order(entry.candidate.domains),
         service=entry.scan.service,

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from pipeline.detect.kdd2018 import (
     CORE_DATA,
     EFFICIENCY_INFRA,
     INSTAGRAM,
+    TEAMS,
     Cusum,
     Kdd2018Config,
     cusum,
@@ -24,7 +26,7 @@ from pipeline.detect.kdd2018 import (
 )
 from pipeline.detect.scan import Windows
 from pipeline.model import Candidate, Direction, FloatArray, MetricKind, SeriesMatrix
-from pipeline.workloads import load_workloads
+from pipeline.workloads import Kdd2018Setup, load_workloads
 
 START = 1_700_000_000.0
 RESOLUTION_S = 600.0
@@ -251,3 +253,29 @@ def test_a_workload_chooses_a_team(tmp_path: Path, team: str | None, found: bool
     (dataset,) = build_datasets([series], Path("latency.csv"), window_s=1800.0)
     scans = run_backtest(dataset, load_workloads([str(tmp_path / "mine.yaml")])).scans
     assert any(scan.candidates for scan in scans) == found
+
+
+def test_every_set_up_of_a_workload_is_known() -> None:
+    assert set(get_args(Kdd2018Setup)) == set(TEAMS)
+
+
+def test_a_workload_divides_by_the_median(tmp_path: Path) -> None:
+    # One spike raises the mean of three days by half, and leaves the median where it is.
+    raw = {
+        **{"name": "mine", "series": "service", "detectors": ["kdd2018"], "resolution": "30m"},
+        **{"rerun_interval": "1d", "historical": "10d", "analysis": "1d", "threshold": {"relative": 0.05}},
+    }
+    days = np.arange(12 * 48) / 48
+    values = np.where(days >= 10.5, 150.0, 100.0) + np.random.default_rng(3).normal(0, 1, len(days))
+    values[9 * 48] += 50 * 144
+    series = Series("shop", "service", "latency", 1_767_225_600.0 + days * 86_400, values, None)
+    (dataset,) = build_datasets([series], Path("latency.csv"), window_s=1800.0)
+    found = {}
+    for team in ("efficiency_infra", "efficiency_infra_median"):
+        (tmp_path / "mine.yaml").write_text(yaml.safe_dump({**raw, "kdd2018": team}))
+        scans = run_backtest(dataset, load_workloads([str(tmp_path / "mine.yaml")])).scans
+        found[team] = [candidate for scan in scans for candidate in scan.candidates]
+    for mean, median in zip(*found.values(), strict=True):
+        assert median == replace(mean, statistic=median.statistic)
+        assert median.statistic > 1.3 * mean.statistic
+    assert found["efficiency_infra"]

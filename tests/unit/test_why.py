@@ -208,6 +208,7 @@ def test_a_dropped_one_is_told_and_drawn(folder: Path, capsys: pytest.CaptureFix
     assert "search.find rose from 20 % to 21 %" in out
     assert "✗ threshold" in out
     assert "▲ 2023-11-14 22:14:18 UTC" in out
+    assert "-o OUT.html draws letters, trend and season too" in out
     assert "\x1b" not in out, "no colour where nobody sees it"
 
 
@@ -295,7 +296,7 @@ ERRORS = {
     "no such ledger": ([REPORTED, "--ledger", "gone.jsonl"], "gone.jsonl: No such file"),
     "no JSON": ([REPORTED, "--ledger", "broken.jsonl"], "broken.jsonl:2: not JSON"),
     "no line": ([REPORTED, "--ledger", "other.jsonl"], "other.jsonl:1: candidate: should be an object"),
-    "no such data": ([REPORTED, *FILES, "--data", "gone"], "gone"),
+    "no such data": ([REPORTED, *FILES, "--data", "gone"], "gone: No such file or directory"),
     "since when": (["--since", "yesterday", *FILES], "--since: should be a duration such as 2d"),
     "unwritable page": ([REPORTED, *FILES, "--data", "data", "-o", "no/such/why.html"], "No such file"),
 }

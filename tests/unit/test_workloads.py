@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +9,7 @@ import pytest
 import yaml
 
 from pipeline.errors import ConfigError
+from pipeline.stages.cost_shifts import ENTRY_POINTS
 from pipeline.workloads import PRESETS_PATH, load_workloads, read_workload_file
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
@@ -36,6 +39,26 @@ GOOD: dict[str, Any] = {
     "extended": "6h",
     "threshold": {"absolute": 0.00005},
 }
+
+
+@pytest.mark.parametrize(
+    ("alteration", "warned"),
+    [
+        pytest.param({"kdd2018": "core_data"}, True, id="10 days and four hours"),
+        pytest.param({"kdd2018": "instagram_median", "historical": "13d"}, True, id="less than a day short"),
+        pytest.param({"kdd2018": "core_data", "historical": "13d", "analysis": "1d"}, False, id="14 days"),
+        pytest.param({"kdd2018": "efficiency_infra"}, False, id="takes out no cycles"),
+        pytest.param({}, False, id="default set-up"),
+    ],
+)
+def test_a_history_too_short_for_weekly_cycles_is_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, alteration: dict[str, str], warned: bool
+) -> None:
+    (tmp_path / "w.yaml").write_text(yaml.safe_dump({**GOOD, "detectors": ["kdd2018"], **alteration}))
+    load_workloads([str(tmp_path / "w.yaml")])
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == warned
+    assert all(line.startswith("workload mine: kdd2018 ") and "no weekly cycle" in line for line in told)
 
 
 @pytest.mark.parametrize("name", TABLE_3)
@@ -104,6 +127,38 @@ def test_cost_domains_of_ones_own(tmp_path: Path) -> None:
     assert (domain.name, domain.subroutines) == ("cart", ("shop.cart.*", "re:pay_.*"))
 
 
+DOCS = Path(__file__).parents[2] / "docs" / "operations.md"
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.mark.parametrize("key", ["cost_domains", "merge_rules"])
+def test_documented_examples_are_read(tmp_path: Path, key: str) -> None:
+    (example,) = [text for kind, text in BLOCKS if kind == "yaml" and text.startswith(f"{key}:")]
+    (workload,) = read_workload_file(write(tmp_path, {**GOOD, **yaml.safe_load(example)}))
+    assert getattr(workload, key)
+
+
+def test_the_documented_entry_point_is_the_one_that_is_loaded() -> None:
+    (example,) = [tomllib.loads(text) for kind, text in BLOCKS if kind == "toml"]
+    assert list(example["project"]["entry-points"]) == [ENTRY_POINTS]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        pytest.param({"stacks": 0.5}, id="any"),
+        pytest.param({"stacks": 0.5, "between": "gcpu"}, id="stacks of gCPU"),
+        pytest.param({"correlation": 0.9, "between": "mixed"}, id="mixed"),
+        pytest.param({"metric_id": 0.6, "correlation": 0.8, "between": "service"}, id="service"),
+    ],
+)
+def test_rules_that_can_hold(tmp_path: Path, rule: dict[str, Any]) -> None:
+    (workload,) = read_workload_file(write(tmp_path, {**GOOD, "merge_rules": [rule]}))
+    (read,) = workload.pairwise.rules
+    bounds = {key: bound for key, bound in rule.items() if key != "between"}
+    assert (read.between, read.bounds) == (rule.get("between", "any"), bounds)
+
+
 @pytest.mark.parametrize(
     ("patterns", "chosen"),
     [
@@ -169,7 +224,7 @@ def test_presets_and_files_mix_in_the_order_given(tmp_path: Path) -> None:
             id="both",
         ),
         pytest.param({"threshold": {"absolute": 0}}, "mine: threshold.absolute: ", id="zero threshold"),
-        pytest.param({"threshold": 0.1}, "mine: threshold: ", id="bare threshold"),
+        pytest.param({"threshold": 0.1}, "mine: threshold: should be a mapping", id="bare threshold"),
         pytest.param({"detectors": ["medium_term"]}, "mine: detectors.0: ", id="unknown detector"),
         pytest.param({"detectors": []}, "mine: detectors: should hold at least 1", id="no detector"),
         pytest.param(
@@ -221,6 +276,56 @@ def test_presets_and_files_mix_in_the_order_given(tmp_path: Path) -> None:
             {"cost_domains": [{"name": "cart", "subroutines": []}]},
             "mine: cost_domains.0.subroutines: ",
             id="cost domain of nothing",
+        ),
+        pytest.param(
+            {"cost_domains": [{"name": "cart", "subroutines": ["a", ""]}]},
+            "mine: cost_domains.0.subroutines: a pattern is empty",
+            id="empty pattern of a cost domain",
+        ),
+        pytest.param(
+            {"cost_domains": [{"name": "cart", "subroutines": ["re:"]}]},
+            "mine: cost_domains.0.subroutines: a pattern is empty",
+            id="empty regular expression",
+        ),
+        pytest.param(
+            {"cost_domains": [{"name": "cart", "subroutines": "x"}]},
+            "mine: cost_domains.0.subroutines: should be a list",
+            id="text for a list of patterns",
+        ),
+        pytest.param(
+            {"cost_domains": {"name": "cart"}},
+            "mine: cost_domains: should be a list",
+            id="mapping for a list of cost domains",
+        ),
+        pytest.param(
+            {"cost_domains": [{"name": "cart", "patterns": ["x"], "subroutines": ["x"]}]},
+            "mine: cost_domains.0.patterns: unknown key; known keys are name, subroutines",
+            id="unknown key of a cost domain",
+        ),
+        pytest.param(
+            {"merge_rules": {"stacks": 0.5}}, "mine: merge_rules: should be a list", id="mapping for rules"
+        ),
+        pytest.param({"merge_rules": [0.5]}, "mine: merge_rules.0: should be a mapping", id="bare rule"),
+        pytest.param(
+            {"merge_rules": [{"cause": 0.7}, {"stack": 0.5}]},
+            "mine: merge_rules.1.stack: unknown key; known keys are between, caller, cause, correlation, ",
+            id="unknown key of a rule",
+        ),
+        pytest.param(
+            {"merge_rules": [{"between": "gcpu"}]},
+            "mine: merge_rules.0: give at least one of cause",
+            id="rule of nothing",
+        ),
+        pytest.param(
+            {"merge_rules": [{"stacks": 0.5, "between": "service"}]},
+            "mine: merge_rules.0: stacks can never hold with between: service, since service-level metrics "
+            "have no stacks; give correlation or metric_id",
+            id="stacks of service-level metrics",
+        ),
+        pytest.param(
+            {"merge_rules": [{"cause": 0.5, "caller": 0.5, "correlation": 0.9, "between": "mixed"}]},
+            "mine: merge_rules.0: cause, caller can never hold with between: mixed",
+            id="cause of a service-level metric",
         ),
     ],
 )
