@@ -13,7 +13,7 @@ TITLES = {
     "threshold": "After threshold filtering (Table 3)",
     "significance": "After significance for the scan's size",
     "same_regression": "After SameRegressionMerger",
-    "som_dedup": "After SOMDedup (§5.4.7)",
+    "som_dedup": "After grouping (§5.4.7)",
     "cost_shift": "After cost-shift analysis (§5.4.6)",
     "pairwise_dedup": "After PairwiseDedup (§5.4.8)",
 }

@@ -20,18 +20,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from pipeline.dedup.below import Frames, Rises, measure_rises
 from pipeline.dedup.explained import Group, likeness, shares_given
+from pipeline.dedup.links import Link
 from pipeline.dedup.releases import ReleaseConfig, sure_of_one_thing
 from pipeline.gcpu.labels import element
 from pipeline.gcpu.stacks import Series, mean_depths
 from pipeline.model import BoolArray, Change, FloatArray, IntArray
-
-Step = Literal["below", "caller", "change", "deployment", "sum"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +44,13 @@ class CauseConfig:
 
 @dataclass(frozen=True, slots=True)
 class CauseGroup(Group):
-    """Candidates with one cause; ``steps`` says by which step each member was first linked."""
+    """Candidates with one cause; ``links`` says by which step, and how surely, each was first linked.
 
-    steps: tuple[Step, ...] = ()  # parallel to members
+    That need not be to the representative. Of the first two steps and the last one the similarity is a share
+    of a rise, of both the smaller; of the fourth how sure it is; one change is enough for the third.
+    """
+
+    links: tuple[Link, ...] = ()  # parallel to members
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +90,13 @@ def group_by_cause(
         return []
     rises = _explain(frames, series, before, after, config)
     parts, delta = _Parts(len(series)), after - before
-    for one, other in _below_links(rises):
-        parts.join(one, other, "below")
+    for one, other, share in _below_links(rises):
+        parts.join(one, other, Link("below", share, config.explained))
     own_names = [element(*one) for one in series]
     culprits = _culprits(frames, own_names, rises, changes)
-    for one, other in _caller_links(frames, rises, config):
+    for one, other, share in _caller_links(frames, rises, config):
         if not _have_own(culprits[one], culprits[other]):
-            parts.join(one, other, "caller")
+            parts.join(one, other, Link("caller", share, config.explained))
     _join_by_changes(parts, [*frames.names], own_names, rises, delta, changes, config)
     _join_sums(parts, frames, rises, delta, config)
     depths = mean_depths(frames.matrix.stacks, frames.matrix.after, series)
@@ -137,20 +139,23 @@ def _best(names: IntArray, rise: FloatArray, mass: FloatArray, depth: FloatArray
     return int(names[np.lexsort((names, -depths, ~equal))[0]])
 
 
-def _below_links(rises: _Sources) -> Iterator[tuple[int, int]]:
-    """Yield candidates that have one source, or of which one is the other's source."""
+def _below_links(rises: _Sources) -> Iterator[tuple[int, int, float]]:
+    """Yield candidates that have one source, or of which one is the other's source, and the share of it."""
     holder = {int(row): i for i, row in enumerate(rises.rows.tolist()) if row >= 0}
     for i, (row, source) in enumerate(zip(rises.rows.tolist(), rises.source.tolist(), strict=True)):
         if row < 0:
             continue
-        yield i, holder[row]
-        yield i, holder.setdefault(source, i)
+        yield i, holder[row], 1.0
+        other = holder.setdefault(source, i)
+        own = 1.0 if rises.rows[other] == source else _through(rises, other, source)
+        yield i, other, min(_through(rises, i, source), own)
 
 
-def _caller_links(frames: Frames, rises: _Sources, config: CauseConfig) -> Iterator[tuple[int, int]]:
+def _caller_links(frames: Frames, rises: _Sources, config: CauseConfig) -> Iterator[tuple[int, int, float]]:
     """Yield candidates and a caller of theirs that is its own source and is called more often.
 
-    That must be the reason of what gives most of the candidate's rise too, which may have other callers.
+    That must be the reason of what gives most of the candidate's rise too, which may have other callers. The
+    third is how much it is the reason for, of all that must be enough the least.
     """
     own = np.flatnonzero(frames.first)
     whole = np.bincount(
@@ -166,12 +171,16 @@ def _caller_links(frames: Frames, rises: _Sources, config: CauseConfig) -> Itera
         for name, common, alike in zip(names, rise, rises.in_step(caller), strict=True):
             for other in places.get(int(name), ()):
                 size = rises.size[other]
-                called = rare or likeness(alike, size) >= config.explained
-                if not called or not size or common / size < config.explained:
+                if not size:
+                    continue
+                called = 1.0 if rare else float(likeness(alike, size))
+                share = min(float(common / size), called)
+                if share < config.explained:
                     continue
                 source = int(rises.source[other])
-                if shares_given(np.array(given.get(source, 0.0)), whole[source]) >= config.explained:
-                    yield other, caller
+                behind = float(shares_given(np.array(given.get(source, 0.0)), whole[source]))
+                if behind >= config.explained:
+                    yield other, caller, min(share, behind)
 
 
 def _culprits(
@@ -226,12 +235,13 @@ def _join_by_changes(
     for hit in by_change.values():
         first, *others = hit.values()
         for other in others:
-            parts.join(other, first, "change")
+            parts.join(other, first, Link("change", 1.0, 1.0))
     for ids in deployed.values():
         hits = [in_release[change] for change in sorted(ids) if change in in_release]
-        if sure_of_one_thing(len(hits), len(ids), config.release) >= config.one_thing:
+        sure = sure_of_one_thing(len(hits), len(ids), config.release)
+        if sure >= config.one_thing:
             for other in dict.fromkeys(place for places in hits for place in places):
-                parts.join(other, hits[0][0], "deployment")
+                parts.join(other, hits[0][0], Link("deployment", sure, config.one_thing))
 
 
 def _join_sums(
@@ -243,9 +253,10 @@ def _join_sums(
         if rises.rows[leader] < 0 or not rises.size[leader]:
             continue
         given = _given_by_others(parts, frames, rises, leader)
-        if sum(given.values()) / rises.size[leader] >= config.explained:
+        share = float(sum(given.values()) / rises.size[leader])
+        if share >= config.explained:
             most = max(given, key=lambda part: (given[part] * np.sign(rises.size[leader]), -part))
-            parts.join(leader, most, "sum")
+            parts.join(leader, most, Link("sum", min(share, 1.0), config.explained))
 
 
 def _given_by_others(parts: _Parts, frames: Frames, rises: _Sources, leader: int) -> dict[int, float]:
@@ -301,7 +312,7 @@ def _as_group(chosen: int, others: Sequence[int], parts: _Parts, rises: _Sources
         representative=chosen,
         members=tuple(others),
         explained=tuple(_through(rises, member, source) for member in others),
-        steps=tuple(parts.step(member, chosen) for member in others),
+        links=tuple(parts.link(member) for member in others),
     )
 
 
@@ -313,11 +324,11 @@ def _through(rises: _Sources, member: int, source: int) -> float:
 
 
 class _Parts:
-    """Disjoint sets of candidates, with the step that first joined each to another."""
+    """Disjoint sets of candidates, with the link that first joined each to another."""
 
     def __init__(self, size: int) -> None:
         self._part = np.arange(size)
-        self._steps: dict[int, Step] = {}
+        self._links: dict[int, Link] = {}
 
     def of(self, one: int) -> int:
         """Return the number of a candidate's set: its smallest member."""
@@ -327,18 +338,18 @@ class _Parts:
         """Return the number of each candidate's set."""
         return self._part
 
-    def join(self, one: int, other: int, step: Step) -> None:
+    def join(self, one: int, other: int, link: Link) -> None:
         """Make two sets one."""
         parts = sorted((self.of(one), self.of(other)))
         if parts[0] == parts[1]:
             return
-        self._steps.setdefault(one, step)
-        self._steps.setdefault(other, step)
+        self._links.setdefault(one, link)
+        self._links.setdefault(other, link)
         self._part = np.where(self._part == parts[1], parts[0], self._part)
 
-    def step(self, one: int, other: int) -> Step:
-        """Return the step that first joined a candidate to something."""
-        return self._steps.get(one) or self._steps[other]
+    def link(self, one: int) -> Link:
+        """Return the link that first joined a candidate to something; it must not be alone."""
+        return self._links[one]
 
     def groups(self) -> list[list[int]]:
         """Return the members of each set, by the smallest."""

@@ -27,25 +27,29 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.dedup.explained import explained_shares
+from pipeline.dedup.links import Link
 from pipeline.dedup.merge_rules import Between, Feature, MergeRule, PairwiseConfig
 from pipeline.model import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
-    """What makes a regression part of a group: the feature, the similarity, and the bound it reached."""
+class Nearest:
+    """What a regression was compared with and is most like, and the link, which misses its bound."""
 
-    feature: str
-    similarity: float
-    bound: float
+    other: int
+    link: Link
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Groups as indexes, and for each regression that was linked to another one, by what."""
+    """Groups as indexes, and for each regression that was linked to another one, by what.
+
+    ``nearest`` has what is in another group; it lacks those that were compared with nothing there.
+    """
 
     groups: tuple[tuple[int, ...], ...]
     links: Mapping[int, Link]
+    nearest: Mapping[int, Nearest]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +85,15 @@ def merge_alike(
         if parts.join(one, other):
             links.setdefault(one, link)
             links.setdefault(other, link)
-    _absorb(found, parts, links, config)
-    return Merged(parts.groups(), links)
+    missed = _absorb(found, parts, links, config)
+    return Merged(parts.groups(), links, _nearest(found, parts.roots(), missed, config))
+
+
+def least_bound(config: PairwiseConfig, *, gcpu: bool) -> float:
+    """Return the lowest bound of any rule for two regressions of gCPU, or of service-level metrics."""
+    kinds = ("any", "gcpu" if gcpu else "service")
+    bounds = [bound for rule in config.rules if rule.between in kinds for bound in rule.bounds.values()]
+    return min(bounds, default=config.most)
 
 
 def stack_overlaps(holds: BoolArray, change: FloatArray) -> FloatArray:
@@ -166,14 +177,49 @@ def _between(between: Between, gcpu: BoolArray) -> BoolArray:
     return {"any": np.ones_like(both), "gcpu": both, "service": neither, "mixed": mixed}[between]
 
 
-def _absorb(found: Likeness, parts: _Parts, links: dict[int, Link], config: PairwiseConfig) -> None:
+def _nearest(
+    found: Likeness, roots: IntArray, missed: Mapping[int, Nearest], config: PairwiseConfig
+) -> dict[int, Nearest]:
+    """Return for each regression which one of another group came nearest to the bounds of a rule.
+
+    Args:
+        found: The regressions.
+        roots: (n,) what their groups are known by.
+        missed: What came nearest by the rule that asks for the overlap with a group.
+        config: Rules and bounds.
+    """
+    apart = found.near & (roots[:, None] != roots[None, :])
+    nearest = dict(missed)
+    for rule in config.rules:
+        if is_of_a_group(rule) or not rule.bounds.keys() <= found.features.keys():
+            continue
+        short = np.array([found.features[feature] - bound for feature, bound in rule.bounds.items()])
+        asked = apart & _between(rule.between, found.gcpu)
+        margins = np.where(asked, short.min(axis=0), -np.inf)
+        for one in np.flatnonzero(asked.any(axis=1)).tolist():
+            other = int(margins[one].argmax())
+            known = nearest.get(one)
+            if known is None or margins[one, other] > known.link.similarity - known.link.bound:
+                feature = [*rule.bounds][int(short[:, one, other].argmin())]
+                similarity = float(found.features[feature][one, other])
+                nearest[one] = Nearest(other, Link(feature, similarity, rule.bounds[feature]))
+    return nearest
+
+
+def _absorb(
+    found: Likeness, parts: _Parts, links: dict[int, Link], config: PairwiseConfig
+) -> dict[int, Nearest]:
     """Let what stands alone join the group whose stacks explain its rise, if a rule says so, rare ones first.
 
     So a caller joins what it calls; that one in turn is too small a part of its caller to draw others in.
+
+    Returns:
+        Of those that no group explains, the one that comes nearest to it.
     """
+    missed: dict[int, Nearest] = {}
     bound = min((rule.bounds["stacks"] for rule in config.rules if is_of_a_group(rule)), default=None)
     if bound is None:
-        return
+        return missed
     weighted = found.holds * found.change
     own = weighted.sum(axis=1)
     size = np.abs(own)
@@ -194,9 +240,13 @@ def _absorb(found: Likeness, parts: _Parts, links: dict[int, Link], config: Pair
         unions = np.logical_or.reduceat(found.holds[np.ix_(members, stacks)], starts, axis=0)
         shares = unions @ found.change[stacks] / own[one]
         best = int(shares.argmax())
-        if shares[best] >= bound and parts.join(one, int(members[starts[best]])):
-            links[one] = Link("stacks", min(float(shares[best]), 1.0), bound)
+        other, link = int(members[starts[best]]), Link("stacks", min(float(shares[best]), 1.0), bound)
+        if shares[best] < bound:
+            missed[one] = Nearest(other, link)
+        elif parts.join(one, other):
+            links[one] = link
             roots = parts.roots()
+    return missed
 
 
 class _Parts:

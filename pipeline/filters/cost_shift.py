@@ -134,7 +134,8 @@ def judge_cost_shift(
         return Verdict(True, 1.0, config.negligible), ()
     worst = min(told, key=lambda verdict: (verdict.finding != "shifted", verdict.statistic - verdict.bound))
     passed = worst.finding != "shifted"
-    return Verdict(passed, worst.statistic, worst.bound, f"cost shift: {worst.domain}"), tuple(told)
+    reason = "" if passed else f"cost shift: {worst.domain}"
+    return Verdict(passed, worst.statistic, worst.bound, reason), tuple(told)
 
 
 def _judge(compared: _Compared, mistaken: float, config: CostShiftConfig) -> DomainVerdict:

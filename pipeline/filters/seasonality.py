@@ -169,9 +169,9 @@ def _compare(
         key=lambda pair: pair[0] - pair[1],
     )
     spread = _spread(history)
-    return Verdict(
-        bool(remaining > needed), remaining / spread, float(needed) / spread, "comes back every day or week"
-    )
+    more = bool(remaining > needed)
+    reason = "" if more else "comes back every day or week"
+    return Verdict(more, remaining / spread, float(needed) / spread, reason)
 
 
 def _fit(values: FloatArray, change: int, periods: Sequence[int], config: SeasonalityConfig) -> _Season:

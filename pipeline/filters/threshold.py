@@ -25,7 +25,7 @@ def judge_threshold(
     # What did not exist before has an infinite relative change, which no message can carry.
     statistic = min(statistic, 1e9)
     reached = statistic >= bound * (1 - 1e-9)  # 0.011 - 0.01 falls short of 0.001 by rounding alone
-    return Verdict(reached, statistic, bound, f"{what} change below the threshold")
+    return Verdict(reached, statistic, bound, "" if reached else f"{what} change below the threshold")
 
 
 def judge_significance(candidate: Candidate, *, series: int, expected: float = BY_CHANCE) -> Verdict:
@@ -40,4 +40,5 @@ def judge_significance(candidate: Candidate, *, series: int, expected: float = B
         expected: False change points per scan that are tolerated.
     """
     statistic = candidate.p_value * series
-    return Verdict(statistic <= expected, statistic, expected, "a scan of this size finds such by chance")
+    rare = statistic <= expected
+    return Verdict(rare, statistic, expected, "" if rare else "a scan of this size finds such by chance")

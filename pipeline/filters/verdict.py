@@ -15,7 +15,7 @@ class Verdict:
     passed: bool
     statistic: float
     bound: float
-    reason: str = ""
+    reason: str = ""  # of the decision that was taken
 
 
 def divide(
@@ -23,17 +23,15 @@ def divide(
 ) -> tuple[tuple[Candidate, ...], tuple[Dropped, ...]]:
     """Split judged candidates into those that passed and the ledger's lines for those that did not.
 
-    What passed carries the decision along.
+    What passed carries the decision along, with the reason if there is one.
     """
     judged = list(judged)
     passed = tuple(
-        replace(candidate, passed=(*candidate.passed, Judgement(step, verdict.statistic, verdict.bound)))
-        for candidate, verdict in judged
-        if verdict.passed
+        replace(candidate, passed=(*candidate.passed, Judgement(step, v.statistic, v.bound, v.reason)))
+        for candidate, v in judged
+        if v.passed
     )
     dropped = tuple(
-        Dropped(candidate, step, verdict.statistic, verdict.bound, verdict.reason)
-        for candidate, verdict in judged
-        if not verdict.passed
+        Dropped(candidate, step, v.statistic, v.bound, v.reason) for candidate, v in judged if not v.passed
     )
     return passed, dropped

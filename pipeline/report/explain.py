@@ -10,7 +10,9 @@ from typing import Any
 from pipeline.clock import to_iso
 from pipeline.codec.events import UPDATED
 from pipeline.codec.ledger import LedgerEntry
-from pipeline.model import DomainFinding, DomainVerdict, Judgement
+from pipeline.dedup.links import measured
+from pipeline.filters.same_regression import GROWN
+from pipeline.model import Candidate, DomainFinding, DomainVerdict, Judgement
 from pipeline.units import format_duration
 
 
@@ -19,8 +21,10 @@ class _Meaning:
     """What a step asks, what its statistic is, and what it means to pass."""
 
     asks: str
-    measures: str
+    measures: str  # unless the reason says what it is
     passed: str
+    nothing: str = ""  # what it means to pass if there was nothing to compare with
+    let_through: str = ""  # what the statistic of one that passed is, where it is something else
 
 
 _MEANINGS: Mapping[str, _Meaning] = {
@@ -48,25 +52,31 @@ _MEANINGS: Mapping[str, _Meaning] = {
     "same_regression": _Meaning(
         "Is it known already? (SameRegressionMerger, Table 5)",
         "how far it goes beyond what an earlier scan passed on",
-        "no earlier scan passed it on, or it goes well beyond that",
+        "it goes well beyond what an earlier scan passed on",
+        nothing="no earlier scan passed it on",
     ),
     "som_dedup": _Meaning(
         "Does another series of the scan explain it? (§5.4.7)",
         "share of its rise in the other's stacks",
         "it stands for its group",
+        let_through="candidates of its group, itself counted",
     ),
     "cost_shift": _Meaning(
         "Did cost only move? (§5.4.6)",
         "share of the rise of the series by which its cost domain rose: 0 moved, 1 did not",
         "the cost of its domain rose with it",
+        nothing="no domain to compare with",
     ),
     "pairwise_dedup": _Meaning(
         "Does a regression of an earlier scan explain it? (§5.4.8)",
         "share of its rise in the stacks of one reported before",
-        "none that was passed on before has the same stacks",
+        "none of what it was compared with has the same cause",
     ),
 }
 _UNKNOWN = _Meaning("", "", "it passed")
+
+_MORE = {GROWN: ": it goes beyond what was told, and as it has grown steadily it updates the known one"}
+"""What to add to reasons that seem to speak for passing."""
 
 FINDINGS: Mapping[DomainFinding, str] = {
     "shifted": "did not rise with it: the cost came from within",
@@ -189,21 +199,25 @@ def _steps(entry: LedgerEntry) -> tuple[Step, ...]:
         numbers=f"statistic {number(candidate.statistic)}, p-value {number(candidate.p_value)}",
         answer="the levels differ",
     )
-    steps = [detected, *(_step(judgement, passed=True) for judgement in candidate.passed)]
+    steps = [detected, *(_step(judgement, candidate, passed=True) for judgement in candidate.passed)]
     if entry.step:
         dropped = Judgement(entry.step, entry.value, entry.bound, entry.reason)
-        steps.append(_step(dropped, passed=False))
+        steps.append(_step(dropped, candidate, passed=False))
     return tuple(steps)
 
 
-def _step(judgement: Judgement, *, passed: bool) -> Step:
+def _step(judgement: Judgement, candidate: Candidate, *, passed: bool) -> Step:
     meaning = _MEANINGS.get(judgement.step, _UNKNOWN)
     # Both are 0 where a step had nothing to compare with, such as no earlier regression.
     compared = judgement.statistic != 0 or judgement.bound != 0
+    if judgement.step == "cost_shift" and passed:
+        compared = compared and bool(candidate.domains)
     numbers = f"{number(judgement.statistic)} against {number(judgement.bound)}" if compared else ""
-    if numbers and meaning.measures:
-        numbers += f" ({meaning.measures})"
-    answer = judgement.reason or (meaning.passed if passed else "")
+    measures = measured(judgement.reason) or (meaning.let_through if passed else "") or meaning.measures
+    if numbers and measures:
+        numbers += f" ({measures})"
+    without = meaning.passed if compared else meaning.nothing or meaning.passed
+    answer = judgement.reason + _MORE.get(judgement.reason, "") or (without if passed else "")
     return Step(judgement.step, passed, meaning.asks, numbers, answer)
 
 

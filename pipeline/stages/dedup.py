@@ -16,7 +16,8 @@ from pipeline.codec.scans import decode_scan, encode_scan, split_scan
 from pipeline.dedup.below import Frames, lay_out, stands_below
 from pipeline.dedup.causes import choose_representative
 from pipeline.dedup.explained import likeness
-from pipeline.dedup.pairwise import Link, merge_alike
+from pipeline.dedup.links import Link, tell_joined, tell_nearest
+from pipeline.dedup.pairwise import Nearest, least_bound, merge_alike
 from pipeline.dedup.remainder import explain_by_known
 from pipeline.detect.cycle import DAY_S
 from pipeline.filters.threshold import BY_CHANCE
@@ -34,7 +35,7 @@ from pipeline.stages.evidence import (
     stacks_around,
     stacks_since,
 )
-from pipeline.stages.grouping import WORDS, group_candidates
+from pipeline.stages.grouping import group_candidates
 from pipeline.stages.likeness import Part, Told, likeness_of
 from pipeline.stages.memory import Memory, recall, remember
 from pipeline.stages.told import Outcome, ToldBefore, largest_members, parts_of
@@ -146,22 +147,27 @@ class DedupStage:
         ]
         slow = [(c, self._judge_slow(frames, c, grown, workload)) for c in real]
         outcome.dropped += divide("pairwise_dedup", slow)[1]
-        real = [candidate for candidate, verdict in slow if verdict.passed]
-        self._join(scan, workload, real, known, frames, outcome)
+        passed = [(candidate, verdict) for candidate, verdict in slow if verdict.passed]
+        self._join(scan, workload, passed, known, frames, outcome)
 
     def _join(
         self,
         scan: Scan,
         workload: Workload,
-        real: Sequence[Candidate],
+        passed: Sequence[tuple[Candidate, Verdict]],
         known: ToldBefore,
         frames: Frames,
         outcome: Outcome,
     ) -> None:
         """Let new groups join those that earlier scans passed on, or each other; the others are told."""
-        near = _in_reach(known.regressions, real, frames, workload)
-        if "pairwise_dedup" in self._without or len(near) + len(real) < 2 or not real:
+        real = [candidate for candidate, _ in passed]
+        if "pairwise_dedup" in self._without or not real:
             outcome.unique += real
+            return
+        near = _in_reach(known.regressions, real, frames, workload)
+        if len(near) + len(real) < 2:
+            alone = _judge_apart(*passed[0], None, real, workload)
+            _tell(real, 0, [0], {}, alone, outcome)
             return
         told: dict[str, list[int]] = {}
         for place, memory in enumerate(near):
@@ -197,7 +203,9 @@ class DedupStage:
                     for place in one:
                         _join_earlier(everything[place], link, memory, outcome)
                 else:
-                    _tell(everything, chosen, one, merged.links, workload, outcome)
+                    slow = passed[chosen - len(near)]
+                    apart = _judge_apart(*slow, merged.nearest.get(chosen), everything, workload)
+                    _tell(everything, chosen, one, merged.links, apart, outcome)
 
     def _parts_near(
         self,
@@ -247,11 +255,13 @@ class DedupStage:
         part = counts & (rise * np.sign(size) >= _SOME * abs(size)) & (size != 0)
         behind = [known for known, is_part in zip(near, part.tolist(), strict=True) if is_part]
         told = sum(abs(known.delta) for known in behind)
-        if not behind or abs(candidate.delta) - told >= abs(candidate.delta) / 2:
-            return Verdict(True, share, bound)
-        largest = max(behind, key=lambda known: abs(known.delta))
-        reason = f"same stacks as regressions told before, {largest.metric} among them"
-        return Verdict(share < bound, share, bound, reason)
+        largest = max(behind or near, key=lambda known: abs(known.delta))
+        link, explained = Link("told", share, bound), share >= bound
+        if explained and (not behind or abs(candidate.delta) - told >= abs(candidate.delta) / 2):
+            link, explained = Link("size", told / (abs(candidate.delta) or 1.0), 0.5), False
+        tell = tell_joined if explained else tell_nearest
+        reason = tell(link, f"{largest.metric} among them")
+        return Verdict(not explained, link.similarity, link.bound, reason)
 
 
 def _in_reach(
@@ -307,10 +317,10 @@ def _tell(
     chosen: int,
     group: Sequence[int],
     links: Mapping[int, Link],
-    workload: Workload,
+    judgement: Judgement,
     outcome: Outcome,
 ) -> None:
-    """Add one regression that stands for all of a group."""
+    """Add one regression that stands for all of a group, and what let it pass."""
     leader = candidates[chosen]
     members = [*leader.group]
     for place in group:
@@ -319,8 +329,35 @@ def _tell(
         other = candidates[place]
         members += [replace(other, group=(), passed=()), *other.group]
         outcome.dropped.append(_joined(other, links.get(place) or links[chosen], leader.metric))
-    judgement = Judgement("pairwise_dedup", 0.0, workload.pairwise.most)
     outcome.unique.append(replace(leader, group=tuple(members), passed=(*leader.passed, judgement)))
+
+
+def _judge_apart(
+    candidate: Candidate,
+    slow: Verdict,
+    nearest: Nearest | None,
+    candidates: Sequence[Candidate],
+    workload: Workload,
+) -> Judgement:
+    """Return what came nearest to making a candidate part of another regression.
+
+    Args:
+        candidate: What is told by itself.
+        slow: What lets it pass as a slow rise; without a reason it was held against nothing.
+        nearest: What it is most like, by the rules of the workload; None if nothing could be compared.
+        candidates: What that is an index into.
+        workload: Of the scan.
+    """
+    found = []
+    if slow.reason:
+        found.append(Judgement("pairwise_dedup", slow.statistic, slow.bound, slow.reason))
+    if nearest:
+        link, reason = nearest.link, tell_nearest(nearest.link, candidates[nearest.other].metric)
+        found.append(Judgement("pairwise_dedup", link.similarity, link.bound, reason))
+    if not found:
+        bound = least_bound(workload.pairwise, gcpu=candidate.metric_kind != "service")
+        found.append(Judgement("pairwise_dedup", 0.0, bound, "nothing to compare with"))
+    return max(found, key=lambda one: one.statistic - one.bound)
 
 
 def _join_earlier(candidate: Candidate, link: Link, memory: Memory, outcome: Outcome) -> None:
@@ -336,7 +373,7 @@ def _is_modified(candidate: Candidate, changes: Sequence[Change]) -> bool:
 
 def _joined(candidate: Candidate, link: Link, leader: str, when: str = "") -> Dropped:
     """Return the ledger's line for a candidate that joined a group."""
-    reason = f"{WORDS[link.feature]} {leader}{when}"
+    reason = f"{tell_joined(link, leader)}{when}"
     return Dropped(candidate, "pairwise_dedup", link.similarity, link.bound, reason)
 
 

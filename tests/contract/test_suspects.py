@@ -128,7 +128,9 @@ def test_a_change_that_every_host_announces_counts_once(store: Store, service: s
         pytest.param({"files": ["docs/x.md"], "gates": ["new_cart"]}, True, id="a gate"),
         pytest.param({"subroutines": ["shop.cart.<module>"]}, True, id="a constant, which anything may read"),
         pytest.param({"subroutines": ["shop.cart"]}, True, id="an attribute of a class in the stacks"),
-        pytest.param({"subroutines": ["shop.cart.<module>", "shop.idle"]}, False, id="code that did not rise"),
+        pytest.param(
+            {"subroutines": ["shop.cart.<module>", "shop.idle"]}, False, id="code that did not rise"
+        ),
         pytest.param({"subroutines": ["shop.gone"]}, False, id="code that never ran"),
     ],
 )

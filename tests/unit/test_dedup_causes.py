@@ -7,6 +7,7 @@ import pytest
 
 from pipeline.dedup.below import lay_out, rows_of, sum_below
 from pipeline.dedup.causes import CauseConfig, CauseGroup, group_by_cause
+from pipeline.dedup.links import Link
 from pipeline.gcpu.labels import element
 from pipeline.gcpu.stacks import Series, membership
 from pipeline.model import Change, StackMatrix
@@ -167,7 +168,7 @@ def test_the_representative_is_what_most_rise_through() -> None:
     (group,) = grouped({"main->h->lib": (10.0, 30.0)}, names)
     assert names[group.representative] == "lib"
     assert group.explained == pytest.approx((1.0, 1.0))
-    assert group.steps == ("below", "below")
+    assert [link.feature for link in group.links] == ["below", "below"]
 
 
 def test_each_member_tells_by_which_step_it_came() -> None:
@@ -177,8 +178,62 @@ def test_each_member_tells_by_which_step_it_came() -> None:
         names,
         [build_change("D1", ["first", "second"])],
     )
-    steps = dict(zip((names[i] for i in group.members), group.steps, strict=True))
-    assert (names[group.representative], steps) == ("first", {"caller": "below", "second": "change"})
+    links = dict(zip((names[i] for i in group.members), group.links, strict=True))
+    assert names[group.representative] == "first"
+    assert links == {"caller": Link("below", 1.0, 0.7), "second": Link("change", 1.0, 1.0)}
+    assert group.explained == (1.0, 0.0), "a change is no share of a rise"
+
+
+PARTS = {f"main->part{i}": (10.0, 20.0) for i in range(4)}
+
+
+@pytest.mark.parametrize(
+    ("stacks", "names", "changes", "feature", "least"),
+    [
+        pytest.param(
+            {"main->h->a": (10, 50), "main->h->b": (10, 18)}, ["a", "h"], [], "below", 0.8, id="below"
+        ),
+        pytest.param(
+            {"main->h->a": (10, 20), "main->h->b": (10, 20)}, ["a", "h"], [], "caller", 0.9, id="caller"
+        ),
+        pytest.param(
+            {"main->h->a": (10, 15), "main->h->b": (10, 17), "main->a": (10, 15), "main->b": (10, 17)},
+            ["a", "b", "h"],
+            [],
+            "sum",
+            0.9,
+            id="sum",
+        ),
+        pytest.param(
+            PARTS,
+            [*(name.split("->")[1] for name in PARTS)],
+            [build_change(f"D{i}", [f"part{i}"]) for i in range(4)],
+            "deployment",
+            0.99,
+            id="deployment",
+        ),
+    ],
+)
+def test_a_link_has_the_number_of_its_own_rule(
+    stacks: Stacks, names: list[str], changes: list[Change], feature: str, least: float
+) -> None:
+    links = [link for group in grouped(stacks, names, changes) for link in group.links]
+    assert {link.feature for link in links} == {feature}
+    assert all(max(least, link.bound) <= link.similarity <= 1 for link in links)
+    assert {link.bound for link in links} == {0.99 if feature == "deployment" else 0.7}
+
+
+def test_a_link_need_not_be_to_what_stands_for_the_group() -> None:
+    # Most of h's rise comes through a, and most of k's through h.
+    stacks = {
+        "main->k->h->a": (10.0, 60.0),
+        "main->k->h": (100.0, 117.0),
+        "main->k": (400.0, 422.0),
+        "main->z->a": (1.0, 1.0),
+    }
+    (group,) = grouped(stacks, ["a", "h", "k"])
+    assert min(group.explained) == pytest.approx(50 / 89), "less than most"
+    assert [link.similarity for link in group.links] == pytest.approx([50 / 67, 67 / 89])
 
 
 def test_one_series_may_be_two_candidates() -> None:

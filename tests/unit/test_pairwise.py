@@ -7,8 +7,17 @@ import pytest
 
 from pipeline.dedup.below import lay_out
 from pipeline.dedup.likely_causes import cause_similarities, causes_of
+from pipeline.dedup.links import Link
 from pipeline.dedup.merge_rules import DEFAULT_RULES, Feature, MergeRule, PairwiseConfig
-from pipeline.dedup.pairwise import Likeness, day_differences, merge_alike, pearson, stack_overlaps
+from pipeline.dedup.pairwise import (
+    Likeness,
+    Nearest,
+    day_differences,
+    least_bound,
+    merge_alike,
+    pearson,
+    stack_overlaps,
+)
 from pipeline.dedup.releases import release_similarities
 from pipeline.gcpu.stacks import Series, membership, share_changes
 from pipeline.model import FloatArray, StackMatrix
@@ -196,6 +205,64 @@ def test_overlap_of_stacks_is_a_rule_too(rules: tuple[MergeRule, ...], groups: i
     found = Likeness(np.array([True, True]), np.ones((2, 2), dtype=np.bool_), features, holds, change)
     assert stack_overlaps(holds, change)[0, 1] == pytest.approx(0.9)
     assert len(merge_alike(found, config=PairwiseConfig(rules=rules)).groups) == groups
+
+
+def metrics_alike(correlation: FloatArray, names: FloatArray) -> Likeness:
+    count = len(correlation)
+    return Likeness(
+        gcpu=np.zeros(count, dtype=np.bool_),
+        near=np.ones((count, count), dtype=np.bool_),
+        features={"correlation": correlation, "metric_id": names},
+        holds=np.zeros((count, 0), dtype=np.bool_),
+        change=np.zeros(0),
+    )
+
+
+def test_what_stays_apart_has_what_came_nearest_to_a_bound() -> None:
+    correlation = np.array(
+        [[1.0, 0.95, 0.6, 0.5], [0.95, 1.0, 0.2, 0.1], [0.6, 0.2, 1.0, 0.3], [0.5, 0.1, 0.3, 1.0]]
+    )
+    names = np.array([[1.0, 0.0, 0.9, 0.0], [0.0, 1.0, 0.0, 0.0], [0.9, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]])
+    rules = (MergeRule({"correlation": 0.9}), MergeRule({"correlation": 0.7, "metric_id": 0.5}))
+    merged = merge_alike(metrics_alike(correlation, names), config=PairwiseConfig(rules=rules))
+    assert merged.groups == ((0, 1), (2,), (3,))
+    assert merged.nearest == {
+        0: Nearest(2, Link("correlation", 0.6, 0.7)),
+        1: Nearest(2, Link("metric_id", 0.0, 0.5)),
+        2: Nearest(0, Link("correlation", 0.6, 0.7)),
+        3: Nearest(0, Link("correlation", 0.5, 0.9)),
+    }
+
+
+def test_what_joins_or_is_far_apart_came_near_to_nothing() -> None:
+    stacks = matrix(main_a_x=(100, 200), main_b_x=(100, 250))
+    assert merge_alike(likeness(stacks, subroutines("a", "b"))).nearest == {}
+    assert merge_alike(likeness(stacks, subroutines("a", "b"), near=np.eye(2))).nearest == {}
+
+
+def test_the_overlap_with_a_group_may_be_what_came_nearest() -> None:
+    stacks = matrix(main_a_x=(1000, 1400), main_a_y=(1000, 1400), main_a=(4000, 4200))
+    config = PairwiseConfig(rules=(MergeRule({"stacks": 0.7}),))
+    merged = merge_alike(likeness(stacks, subroutines("x", "y", "a")), config=config)
+    nearest = merged.nearest[2]
+    assert (nearest.link.feature, nearest.link.bound) == ("stacks", 0.7)
+    assert nearest.link.similarity == pytest.approx(0.4)
+    assert nearest.other in (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("rules", "gcpu", "bound"),
+    [
+        pytest.param(DEFAULT_RULES, True, 0.7, id="gCPU"),
+        pytest.param(DEFAULT_RULES, False, 0.9, id="a service-level metric"),
+        pytest.param((MergeRule({"correlation": 0.9, "metric_id": 0.4}),), True, 0.4, id="for any"),
+        pytest.param((), False, 0.7, id="without a rule"),
+    ],
+)
+def test_the_least_that_could_have_been_enough(
+    rules: tuple[MergeRule, ...], gcpu: bool, bound: float
+) -> None:
+    assert least_bound(PairwiseConfig(rules=rules), gcpu=gcpu) == bound
 
 
 def test_changes_of_one_release_that_regress_are_one_thing() -> None:

@@ -329,6 +329,7 @@ def test_the_funnel_is_written_as_in_table_5() -> None:
     assert [short_count(line.remaining) for line in lines] == ["3.96M", "10.85K", "1.12K", "210", "0"]
     assert [ratio(line) for line in lines] == ["1/1", "1/365", "1/3536", "1/18857", "–"]
     assert lines[1].title == "After went-away detection (§5.4.3)"
+    assert lines[2].title == "After grouping (§5.4.7)", "which need not be by a map"
 
 
 def test_curves_sweep_a_bound_over_every_change_point_found() -> None:
