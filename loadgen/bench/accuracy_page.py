@@ -14,6 +14,7 @@ _INTRODUCTION = """\
 
 {runs} runs of `smidgen bench accuracy`, of {scenarios} scenarios with {seeds} seeds each: simulated,
 backtested and scored at the defaults. They stand one by one in [accuracy.json](accuracy.json){ablated}.
+
 [scoring.md](scoring.md) says what each figure is, [simulator.md](simulator.md) what happens in a scenario.
 `make record` writes this page again from the files; `smidgen bench accuracy --help` shows how these are made.
 

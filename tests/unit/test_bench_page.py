@@ -14,6 +14,8 @@ from loadgen.bench.accuracy_page import accuracy_page, to_markdown
 from pipeline.cli import run
 from tests.unit.test_bench_accuracy import suite_run
 
+DOCS = Path(__file__).parents[2] / "docs"
+
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -73,3 +75,8 @@ def test_a_page_of_a_record_without_an_ablation_does_not_mention_one(folder: Pat
     page = accuracy_page(read_suite(folder / "record.json"))
     assert "ablation" not in page
     assert "Without a step" not in page
+
+
+def test_the_page_in_docs_is_that_of_the_files() -> None:
+    page = accuracy_page(read_suite(DOCS / "accuracy.json"), read_suite(DOCS / "ablation.json"))
+    assert (DOCS / "accuracy.md").read_text() == page, "run `make record`"
