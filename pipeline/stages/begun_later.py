@@ -47,6 +47,26 @@ def begun_later(
         members: Other members of groups, each with the place of one that stands for it.
         workload: Of the scan.
     """
+    pairs = _begun_after(candidates, causes, told, members, workload)
+    known_as = [
+        (event, one.metric_kind, one.metric) for (event, _), one in zip(told, candidates, strict=False)
+    ]
+    apart = {(known_as[row], place) for row, place in _risen_before(store, scan, candidates, pairs, workload)}
+    found = np.zeros((len(candidates), len(candidates)), dtype=np.bool_)
+    for row, place in pairs:
+        if (known_as[row], place) in apart:
+            found[row, place] = found[place, row] = True
+    return found
+
+
+def _begun_after(
+    candidates: Sequence[Candidate],
+    causes: Sequence[Causes],
+    told: Sequence[tuple[str, float]],
+    members: Sequence[tuple[int, Candidate]],
+    workload: Workload,
+) -> list[tuple[int, int]]:
+    """Return pairs of a known one and a step of which all holds but that the known one had risen."""
     again: dict[Series, list[tuple[int, float]]] = {}
     for place, one in [*enumerate(candidates), *members]:
         if place >= len(told):
@@ -67,16 +87,7 @@ def begun_later(
             anew = place in larger or (itself and element(*series) not in causes[place].subroutines)
             if anew and change_time - seen_until > tolerance_s:
                 pairs.append((row, place))
-    found = np.zeros((len(candidates), len(candidates)), dtype=np.bool_)
-    risen = _risen_before(store, scan, candidates, pairs, workload)
-    known_as = [
-        (event, one.metric_kind, one.metric) for (event, _), one in zip(told, candidates, strict=False)
-    ]
-    apart = {(known_as[row], place) for row, place in risen}
-    for row, place in pairs:
-        if (known_as[row], place) in apart:
-            found[row, place] = found[place, row] = True
-    return found
+    return pairs
 
 
 def _risen_before(
