@@ -1,4 +1,4 @@
-"""Signatures, the service map, and what is answered and published."""
+"""Signatures, and what is answered and published."""
 
 from __future__ import annotations
 
@@ -7,26 +7,20 @@ import base64
 import hashlib
 import hmac
 import json
-import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import ClientSession
-from aiohttp.test_utils import TestServer
 from multidict import CIMultiDict
 
-from agents.webhooks import deployments, server
-from agents.webhooks.mapping import ServiceMap, Source, load_service_map
+from agents.webhooks import deployments
+from agents.webhooks.mapping import ServiceMap, Source
 from agents.webhooks.receiver import Answer, Receiver
-from agents.webhooks.sending import ConfirmedSender
-from agents.webhooks.server import make_app
 from agents.webhooks.signatures import github_signed, gitlab_signed
 from pipeline.codec.inputs import decode_change
-from pipeline.errors import BrokerUnavailable, ConfigError, InvalidMessage
+from pipeline.errors import BrokerUnavailable, InvalidMessage
 from pipeline.model import Change, Outgoing
-from pipeline.security import is_loopback
 from tests.repositories import Work
 from tests.unit.test_webhooks_payloads import (
     B,
@@ -414,209 +408,3 @@ def test_a_commit_of_any_size_fits_into_a_message() -> None:
     (message,) = broker.messages
     assert len(message.value) < 1024**2
     assert len(decode_change(message.value).files) > 1000
-
-
-MAP = """
-repositories:
-  acme/shop:
-    forge: github
-    secret_env: SHOP_SECRET
-    source_roots: [src]
-    deploys:
-      - {service: shop, branch: main}
-      - {service: shop, environment: "prod*"}
-  acme/web/till:
-    forge: gitlab
-    secret_file: SECRETS/till
-    repository_path: clone
-    deploys:
-      - {service: till, tag: "v*"}
-"""
-
-
-@pytest.fixture
-def map_file(tmp_path: Path) -> Path:
-    (tmp_path / "secrets").mkdir()
-    (tmp_path / "secrets" / "till").write_text(TOKEN + "\n")
-    (tmp_path / "clone").mkdir()
-    path = tmp_path / "services.yaml"
-    path.write_text(MAP.replace("SECRETS", str(tmp_path / "secrets")))
-    return path
-
-
-def test_the_service_map(map_file: Path) -> None:
-    services = load_service_map(map_file, {"SHOP_SECRET": SECRET})
-    shop, till = services.sources
-    assert (shop.secret, till.secret) == (SECRET, TOKEN)
-    assert (shop.source_roots, till.clone) == (("src",), map_file.parent / "clone")
-    assert shop.services("branch", "main") == ("shop",)
-    assert shop.services("branch", "maintenance") == ()
-    assert shop.services("environment", "production") == ("shop",)
-    assert till.services("tag", "v1") == ("till",)
-    assert services.find("gitlab", "acme/shop") is None
-    assert SECRET not in repr(services)
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "words"),
-    [
-        pytest.param("forge: github", "forge: forge", "forge", id="forge"),
-        pytest.param("branch: main", "branch: main, tag: v", "one of branch, tag", id="two occasions"),
-        pytest.param("service: shop, branch: main", "service: shop", "one of branch, tag", id="none"),
-        pytest.param("service: shop, branch", "service: a b, branch", "service", id="service"),
-        pytest.param("    secret_env: SHOP_SECRET\n", "", "secret_env or secret_file", id="no secret"),
-        pytest.param("secret_env: SHOP_SECRET", "secret: hunter2hunter2", "unknown key", id="secret inside"),
-        pytest.param("SHOP_SECRET", "NOTHING", "environment NOTHING: empty", id="unset"),
-        pytest.param("SHOP_SECRET", "SHORT", "shorter than 8", id="short"),
-        pytest.param("SHOP_SECRET", "BAD", "base64", id="signing token"),
-        pytest.param("/till\n", "/gone\n", "No such file", id="no file"),
-        pytest.param("repository_path: clone", "repository_path: gone", "no such folder", id="no clone"),
-        pytest.param("repositories:", "repos:", "repositories: Field required", id="key"),
-        pytest.param("acme/web/till:", "acme/shop:", "stands twice", id="twice"),
-        pytest.param("repositories:", "- repositories:", "yaml: should be a mapping$", id="list"),
-        pytest.param("[src]", "src", "acme/shop.source_roots: should be a list", id="no list"),
-    ],
-)
-def test_a_wrong_service_map(before: str, after: str, words: str, map_file: Path) -> None:
-    text = map_file.read_text()
-    assert before in text
-    map_file.write_text(text.replace(before, after, 1))
-    environ = {"SHOP_SECRET": SECRET, "SHORT": "short", "BAD": "whsec_???"}
-    with pytest.raises(ConfigError, match=words) as raised:
-        load_service_map(map_file, environ)
-    assert "\n" not in str(raised.value)
-    assert not any(secret in str(raised.value) for secret in (SECRET, "whsec_???", "hunter2"))
-
-
-def serve(requests: Callable[[ClientSession, str], Awaitable[None]], broker: Broker) -> None:
-    """Run requests against the application on a real socket."""
-
-    async def main() -> None:
-        app = make_app(Receiver(SERVICES, broker.send, clock=lambda: NOW))
-        async with TestServer(app) as running, ClientSession() as session:
-            await requests(session, str(running.make_url("")).rstrip("/"))
-
-    asyncio.run(main())
-
-
-def test_over_http(caplog: pytest.LogCaptureFixture) -> None:
-    broker = Broker()
-
-    async def requests(session: ClientSession, url: str) -> None:
-        async with session.get(f"{url}/healthz") as answer:
-            assert (answer.status, await answer.text()) == (200, "ok\n")
-        async with session.post(f"{url}/github", data=PUSH, headers=hub_headers(PUSH)) as answer:
-            assert (answer.status, await answer.text()) == (
-                200,
-                "published 2 changes for branch 'main' of acme/shop\n",
-            )
-        async with session.post(f"{url}/github", data=PUSH) as answer:
-            assert (answer.status, await answer.text()) == (401, "wrong or missing signature\n")
-        async with session.post(f"{url}/github", data=b"x", headers=hub_headers(b"x", "star")) as answer:
-            assert (answer.status, await answer.text()) == (204, "")
-        async with session.get(f"{url}/github") as answer:
-            assert answer.status == 405
-        async with session.post(f"{url}/elsewhere") as answer:
-            assert answer.status == 404
-        lab = json.dumps(lab_push()).encode()
-        headers = {"X-Gitlab-Event": "Push Hook", "X-Gitlab-Token": TOKEN}
-        async with session.post(f"{url}/gitlab", data=lab, headers=headers) as answer:
-            assert answer.status == 200
-
-    serve(requests, broker)
-    assert len(broker.changes) == 4
-    assert "refused a request from 127.0.0.1: wrong or missing signature" in caplog.text
-
-
-@pytest.mark.parametrize("chunked", [False, True])
-def test_a_body_that_is_too_large(chunked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "MAX_BODY_BYTES", 1000)
-    body = b"x" * 1001
-    broker = Broker()
-
-    async def parts() -> Any:
-        yield body
-
-    async def requests(session: ClientSession, url: str) -> None:
-        data = parts() if chunked else body
-        async with session.post(f"{url}/github", data=data, headers=hub_headers(body)) as answer:
-            assert (answer.status, await answer.text()) == (413, "larger than 1000 bytes\n")
-
-    serve(requests, broker)
-
-
-def test_a_body_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "BODY_S", 0.1)
-
-    async def parts() -> Any:
-        yield b"{"
-        await asyncio.sleep(5.0)
-
-    async def requests(session: ClientSession, url: str) -> None:
-        async with session.post(f"{url}/github", data=parts(), headers=hub_headers(b"{")) as answer:
-            assert answer.status == 408
-
-    serve(requests, Broker())
-
-
-class Line:
-    """A transport that fails, or hangs, as told."""
-
-    def __init__(self, sent: list[Outgoing], fault: str = "") -> None:
-        self.sent = sent
-        self.fault = fault
-        self.closed = False
-
-    async def send(self, message: Outgoing) -> None:
-        if self.fault == "hang":
-            await asyncio.sleep(60.0)
-        if self.fault == "fail":
-            raise BrokerUnavailable("gone")
-        self.sent.append(message)
-
-    async def close(self) -> None:
-        self.closed = True
-
-
-def test_a_connection_is_kept_and_made_anew_after_a_failure() -> None:
-    sent: list[Outgoing] = []
-    lines = [Line(sent), Line(sent, "fail"), Line(sent, "hang"), Line(sent)]
-    opened: list[Line] = []
-    message = Outgoing("changes", "s", b"1")
-
-    async def connect() -> Line:
-        opened.append(lines[len(opened)])
-        return opened[-1]
-
-    async def main() -> None:
-        sender = ConfirmedSender(connect, timeout_s=0.2)
-        await sender.send([message, message])
-        await sender.send([message])
-        assert len(opened) == 1
-        lines[0].fault = "fail"
-        for reason in ("gone", "gone", "not confirmed within"):
-            with pytest.raises(BrokerUnavailable, match=reason):
-                await sender.send([message])
-        await sender.send([message])
-        await sender.close()
-
-    asyncio.run(main())
-    assert len(sent) == 4
-    assert all(line.closed for line in opened)
-
-
-@pytest.mark.parametrize(
-    ("host", "expected"),
-    [("127.0.0.1", True), ("127.0.0.9", True), ("::1", True), ("localhost", True), ("0.0.0.0", False),
-     ("::", False), ("example.org", False)],
-)  # fmt: skip
-def test_loopback(host: str, expected: bool) -> None:
-    assert is_loopback(host) is expected
-
-
-def test_secrets_stay_out_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.DEBUG):
-        receive(hub_push())
-        receive(hub_push(), headers=hub_headers(b"", secret="guess guess"))
-        receive(lab_push(), forge="gitlab", headers=CIMultiDict({"X-Gitlab-Token": "guess guess"}))
-    assert not any(secret in caplog.text for secret in (SECRET, TOKEN, KEY.decode(), "guess"))
