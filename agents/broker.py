@@ -11,9 +11,9 @@ from typing import Self
 import aiokafka
 from aiokafka import errors
 
-from pipeline.broker import FAILURES, Broker, bootstrap_servers, check, denied, why_not
 from pipeline.config import Settings
 from pipeline.errors import BrokerUnavailable, ConfigError, InvalidMessage
+from pipeline.kafka.connection import FAILURES, Broker, bootstrap_servers, check, denied, why_not
 from pipeline.model import Outgoing
 from pipeline.topics import Topics
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agents.kernels.pyspy import Run, SamplerError
-from agents.target import Target
+from agents.process import Target
 from pipeline.clock import Clock
 
 log = logging.getLogger(__name__)

@@ -11,10 +11,10 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from pipeline.dedup.merge_rules import Between, Feature, MergeRule, PairwiseConfig
-from pipeline.detect.kdd2018 import TEAMS, lacks_weeks
+from pipeline.cost_shift.domains import REGEX, compile_pattern
+from pipeline.dedup.rules import Between, Feature, MergeRule, PairwiseConfig
+from pipeline.detect.kdd2018.cusum import TEAMS, lacks_weeks
 from pipeline.errors import ConfigError
-from pipeline.filters.domains import REGEX, compile_pattern
 from pipeline.model import Detector, Direction
 from pipeline.units import format_duration, parse_duration_s
 from pipeline.validation import StrictModel, read_yaml, validate

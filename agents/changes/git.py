@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from agents.changes.languages import attributes_file, driver_options
-from agents.changes.patch import FilePatch, parse_patch
-from agents.changes.printed import (
+from agents.changes.git_output import (
     COMMIT_FORMAT,
     TAG_FORMAT,
     Commit,
@@ -24,6 +22,8 @@ from agents.changes.printed import (
     parse_sizes,
     parse_tags,
 )
+from agents.changes.languages import attributes_file, driver_options
+from agents.changes.patch import FilePatch, parse_patch
 from agents.changes.process import GitError, Output, run_git
 
 MAX_LISTING_BYTES = 128 * 1024**2

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pipeline.gcpu.labels import MODULE
+from pipeline.stacks.labels import MODULE
 
 Scopes = Mapping[str, tuple[str, ...]]
 """Qualified name → own code; several pieces where a name is defined more than once."""

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from agents import importing, running
+from agents import agent as running
+from agents import importing
 from agents.aggregate import Source
 from agents.broker import check_address, publish_once, quiet_client
 from agents.changes.git import Repository

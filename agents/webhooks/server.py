@@ -16,7 +16,7 @@ from agents.webhooks.receiver import Answer, Receiver
 from agents.webhooks.sending import ConfirmedSender
 from pipeline.clock import Clock
 from pipeline.errors import ConfigError
-from pipeline.security import is_loopback
+from pipeline.kafka.security import is_loopback
 
 log = logging.getLogger(__name__)
 

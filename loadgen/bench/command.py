@@ -68,15 +68,15 @@ class _Bench(click.Command):
     ) -> click.Context:
         """Return the context of the one that is asked for."""
         if args[:1] == ["accuracy"]:
-            from loadgen.bench.accuracy import accuracy
+            from loadgen.evaluation.suite.command import accuracy
 
             return accuracy.make_context(f"{info_name} accuracy", args[1:], parent=parent, **extra)
         if args[:1] == ["grouping"]:
-            from loadgen.bench.grouping import grouping
+            from loadgen.evaluation.grouping.command import grouping
 
             return grouping.make_context(f"{info_name} grouping", args[1:], parent=parent, **extra)
         if args[:1] == ["injected"]:
-            from loadgen.bench.injected import injected
+            from loadgen.evaluation.injected import injected
 
             return injected.make_context(f"{info_name} injected", args[1:], parent=parent, **extra)
         if args[:1] == ["faults"]:

@@ -10,8 +10,8 @@ from scipy import stats
 
 from loadgen.bench.result import Result
 from pipeline.detect.change_point import log_odds_span, p_values, signed_roots, split_sums
-from pipeline.detect.normalise import Normalised, normalise
-from pipeline.detect.scan import CHUNK_ROWS, Windows, find_candidates
+from pipeline.detect.expected import Normalised, normalise
+from pipeline.detect.short_term import CHUNK_ROWS, Windows, find_candidates
 from pipeline.model import FloatArray, IntArray, MetricKind, SeriesMatrix
 
 SERIES = 4000

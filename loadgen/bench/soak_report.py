@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from loadgen.bench.faults.ending import ended_in_order
+from loadgen.bench.faults.shutdown import ended_in_order
 from loadgen.bench.soak import Soak
 from pipeline.errors import ConfigError
 

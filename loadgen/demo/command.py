@@ -13,10 +13,10 @@ from typing import Any
 import click
 from rich.console import Console
 
-from loadgen.demo.crew import Crew
 from loadgen.demo.display import LiveDisplay, PlainDisplay, show_outcome
 from loadgen.demo.run import Demo, Outcome
 from loadgen.demo.status import Status
+from loadgen.demo.tasks import Crew
 from pipeline.clock import system_clock
 from pipeline.errors import ConfigError, SmidgenError
 

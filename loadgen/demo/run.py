@@ -11,12 +11,12 @@ from typing import Any
 
 import orjson
 
-from loadgen.demo.crew import Crew
 from loadgen.demo.deploy import Deployer
 from loadgen.demo.driver import LoadDriver
 from loadgen.demo.processes import ChildFailed, Process, Processes, smidgen, tail_of
 from loadgen.demo.status import Status
 from loadgen.demo.subscriber import Subscriber
+from loadgen.demo.tasks import Crew
 from loadgen.demo.verdict import Verdict, judge
 from loadgen.target.history import SLOW_SUBROUTINE
 from loadgen.target.repository import Revision, make_repository

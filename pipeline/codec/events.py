@@ -18,8 +18,8 @@ from pipeline.codec import fields
 from pipeline.codec.domains import domain_to_json
 from pipeline.codec.scans import judgement_to_json
 from pipeline.errors import InvalidMessage
+from pipeline.lifecycle.changes import Update, UpdateKind
 from pipeline.model import Candidate, Change, Regression, Scan, StackChange, Suspect
-from pipeline.rootcause.lifecycle import Update, UpdateKind
 
 if TYPE_CHECKING:
     from pipeline.codec.schema import events as shapes  # the type checker holds events to them

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from pipeline.backtest.seriesfile import Series, read_series
 from pipeline.clock import to_iso
-from pipeline.detect.segment import segment
+from pipeline.detect.offline.segment import segment
 
 
 @click.command()

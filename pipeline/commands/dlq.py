@@ -16,13 +16,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.broker import Broker
 from pipeline.clock import system_clock, to_iso
 from pipeline.commands.events import DurationType
 from pipeline.commands.options import settings_options
 from pipeline.config import Settings
-from pipeline.runtime.letters import Letter, Status
-from pipeline.runtime.replay import Replay, Survey, alone, survey
+from pipeline.kafka.connection import Broker
+from pipeline.runtime.dlq.dead_letter import Letter, Status
+from pipeline.runtime.dlq.replay import Replay, Survey, alone, survey
 from pipeline.topics import Topic, Topics, load_topics
 
 _DIGITS = re.compile(r"\d+(\.\d+)?")

@@ -19,15 +19,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.broker import Broker
 from pipeline.clock import system_clock
 from pipeline.commands.options import settings_options
 from pipeline.config import Settings, hidden
 from pipeline.errors import ConfigError, SmidgenError
-from pipeline.runtime.admin import check_topics
-from pipeline.runtime.app import group_name
-from pipeline.runtime.groups import GroupFacts, TopicFacts, group_facts, topic_facts
-from pipeline.runtime.identity import cluster_id
+from pipeline.kafka.admin import check_topics
+from pipeline.kafka.connection import Broker
+from pipeline.kafka.groups import GroupFacts, TopicFacts, group_facts, topic_facts
+from pipeline.kafka.identity import cluster_id
+from pipeline.runtime.worker.app import group_name
 from pipeline.storage.inspection import StoreFacts, inspect_store
 from pipeline.topics import Topics, load_topics
 from pipeline.units import format_duration

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from pipeline.broker import Broker
 from pipeline.commands.options import settings_options
 from pipeline.config import Settings
 from pipeline.errors import ConfigError
-from pipeline.runtime.admin import apply_topics, check_topics
+from pipeline.kafka.admin import apply_topics, check_topics
+from pipeline.kafka.connection import Broker
 from pipeline.topics import load_topics
 
 

@@ -9,18 +9,18 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from pipeline.broker import Broker
 from pipeline.clock import system_clock
 from pipeline.commands.options import settings_options
 from pipeline.config import Settings
 from pipeline.errors import ConfigError
-from pipeline.runtime.admin import require_topics
-from pipeline.runtime.app import group_name
-from pipeline.runtime.checks import BrokerCheck, StoreCheck
-from pipeline.runtime.health import Check, health_address
-from pipeline.runtime.identity import cluster_id
-from pipeline.runtime.rights import require_groups
-from pipeline.runtime.service import Service
+from pipeline.kafka.admin import require_topics
+from pipeline.kafka.connection import Broker
+from pipeline.kafka.identity import cluster_id
+from pipeline.kafka.rights import require_groups
+from pipeline.runtime.worker.app import group_name
+from pipeline.runtime.worker.checks import BrokerCheck, StoreCheck
+from pipeline.runtime.worker.health import Check, health_address
+from pipeline.runtime.worker.service import Service
 from pipeline.stages.base import Stage
 from pipeline.stages.factory import STAGES, build_stage
 from pipeline.storage.connect import open_store

@@ -1,358 +1,152 @@
-"""Which candidates of a scan have one cause, seen through stacks and through what changes modified.
+"""What may have made regressions rise, through stacks and changes, and whether two of them have it in common.
 
-SOMDedup (FBDetect §5.4.7) merges what looks alike. What one cause makes rise need not look alike: the callers
-of a regressed subroutine share no stack with each other, and the parts of a new feature share nothing but
-the moment of their deployment. So candidates are linked by what can have caused them, in five steps:
-
-1. ``below``: both rise through one element at or below them, be it a candidate itself or not.
-2. ``caller``: one rises in the stacks of another, which nothing below explains: it is called more often.
-   Either the other is rare, so that it is no chance, or one rises as much as all that the other calls.
-3. ``change``: one change modified what each of them rises through.
-4. ``deployment``: changes deployed at one moment did, so many that it cannot be chance.
-5. ``sum``: one is the sum of several others, and goes with the one that gives most of it.
-
-Of the first kind each candidate has one link only, to its best explanation, and the third looks at a group's
-largest rise alone, the fourth also at what was modified itself: a caller that two causes share must not make
-one of them.
+``cause`` and ``caller`` of the features by which regressions are merged (see pipeline.dedup.across_scans).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import coo_array
 
-from pipeline.dedup.below import Frames, Rises, measure_rises
-from pipeline.dedup.explained import Group, likeness, shares_given
-from pipeline.dedup.links import Link
-from pipeline.dedup.releases import ReleaseConfig, sure_of_one_thing
-from pipeline.gcpu.labels import element
-from pipeline.gcpu.stacks import Series, mean_depths
-from pipeline.model import BoolArray, Change, FloatArray, IntArray
-
-
-@dataclass(frozen=True, slots=True)
-class CauseConfig:
-    """Settings of the grouping."""
-
-    explained: float = 0.7  # share that is most of a rise; estimates of both may be off by some
-    rare: float = 0.05  # gCPU up to which two rises below one caller are there by chance in 5 % of cases
-    one_thing: float = 0.99  # how sure it must be that a release's regressions have one cause
-    release: ReleaseConfig = ReleaseConfig()
+from pipeline.dedup.rules import Feature, PairwiseConfig
+from pipeline.model import FloatArray, IntArray
+from pipeline.stacks.index import Series, membership
+from pipeline.stacks.labels import element, series_of
+from pipeline.stacks.overlap import alike_shares, explained_shares, shares_given
+from pipeline.stacks.subtree import Frames, measure_rises, rows_of, sum_sets_below
 
 
 @dataclass(frozen=True, slots=True)
-class CauseGroup(Group):
-    """Candidates with one cause; ``links`` says by which step, and how surely, each was first linked.
+class Causes:
+    """What stands at or below a series in most of its rise: each with the share of the rise."""
 
-    That need not be to the representative. Of the first two steps and the last one the similarity is a share
-    of a rise, of both the smaller; of the fourth how sure it is; one change is enough for the third.
-    """
-
-    links: tuple[Link, ...] = ()  # parallel to members
+    subroutines: Mapping[str, float]
+    changes: Mapping[str, float]  # by id, of those deployed just before it
 
 
-@dataclass(frozen=True, slots=True)
-class _Sources(Rises):
-    """What is known of each candidate's rise."""
-
-    level: FloatArray  # (candidates,) gCPU at most
-    explaining: tuple[IntArray, ...]  # (candidates,) names that most of it goes through, its own included
-    source: IntArray  # (candidates,) the best of them
-
-
-def group_by_cause(
+def causes_of(
     frames: Frames,
     series: Sequence[Series],
-    before: FloatArray,
-    after: FloatArray,
-    changes: Sequence[Sequence[Change]],
-    *,
-    config: CauseConfig | None = None,
-) -> list[CauseGroup]:
-    """Group the candidates of a scan by cause.
-
-    A group's representative is, of those that rise by most of what the largest does, one that a change
-    modified if there is any (PotentialRootCauseFound of §5.4.7), and then the deepest. ``explained`` is the
-    share of a member's rise that comes through what the representative rises through, from 0 to 1.
+    modified: Mapping[str, Sequence[str]],
+    deployed: Sequence[Collection[str]],
+    config: PairwiseConfig | None = None,
+) -> list[Causes]:
+    """Return what may have made each series rise.
 
     Args:
-        frames: Stack counts before the first and after the last change point, from ``lay_out``.
-        series: (candidates,)
-        before: (candidates,) gCPU.
-        after: (candidates,) gCPU.
-        changes: (candidates,) deployed about when each began to rise.
+        frames: Stack counts before and after, from ``lay_out``.
+        series: (n,) of gCPU, or others, of which nothing is found.
+        modified: The subroutines that each change modified, by its id.
+        deployed: (n,) ids of the changes deployed just before each began to rise: of all that were deployed
+            at any time, some modified any two subroutines.
         config: Settings.
     """
-    config = config or CauseConfig()
-    if not len(series):
-        return []
-    rises = _explain(frames, series, before, after, config)
-    parts, delta = _Parts(len(series)), after - before
-    for one, other, share in _below_links(rises):
-        parts.join(one, other, Link("below", share, config.explained))
-    own_names = [element(*one) for one in series]
-    culprits = _culprits(frames, own_names, rises, changes)
-    for one, other, share in _caller_links(frames, rises, config):
-        if not _have_own(culprits[one], culprits[other]):
-            parts.join(one, other, Link("caller", share, config.explained))
-    _join_by_changes(parts, [*frames.names], own_names, rises, delta, changes, config)
-    _join_sums(parts, frames, rises, delta, config)
-    depths = mean_depths(frames.matrix.stacks, frames.matrix.after, series)
-    modified = np.array(
-        [
-            any(name in change.subroutines for change in own)
-            for name, own in zip(own_names, changes, strict=True)
-        ]
-    )
-    groups = []
-    for members in parts.groups():
-        chosen = choose_representative(members, modified, np.abs(delta), depths, config)
-        groups.append(_as_group(chosen, [member for member in members if member != chosen], parts, rises))
-    return groups
-
-
-def _explain(
-    frames: Frames, series: Sequence[Series], before: FloatArray, after: FloatArray, config: CauseConfig
-) -> _Sources:
-    rises = measure_rises(frames, series, after - before)
-    explaining, source = [], rises.rows.copy()
-    for i, (own, size) in enumerate(zip(rises.rows.tolist(), rises.size.tolist(), strict=True)):
-        names, rise = rises.through(i)
-        if not size:
-            explaining.append(rises.rows[i : i + 1])
-            continue
-        most = (rise / size >= config.explained) | (names == own)
-        explaining.append(names[most])
-        span = slice(rises.below.mass.indptr[i], rises.below.mass.indptr[i + 1])
-        mass, depth = rises.below.mass.data[span], rises.below.depth.data[span]
-        source[i] = _best(names[most], rise[most] * np.sign(size), mass[most], depth[most])
-    return _Sources(rises.size, rises.rows, rises.below, np.maximum(before, after), tuple(explaining), source)
-
-
-def _best(names: IntArray, rise: FloatArray, mass: FloatArray, depth: FloatArray) -> int:
-    """Return the name whose samples rose most relative to their number, the deepest of equals."""
-    relative = np.divide(rise, mass, out=np.full(len(rise), -np.inf), where=mass > 0)
-    equal = relative >= relative.max() - 1e-9 * np.abs(relative.max())
-    depths = np.divide(depth, mass, out=np.zeros(len(mass)), where=mass > 0)
-    return int(names[np.lexsort((names, -depths, ~equal))[0]])
-
-
-def _below_links(rises: _Sources) -> Iterator[tuple[int, int, float]]:
-    """Yield candidates that have one source, or of which one is the other's source, and the share of it."""
-    holder = {int(row): i for i, row in enumerate(rises.rows.tolist()) if row >= 0}
-    for i, (row, source) in enumerate(zip(rises.rows.tolist(), rises.source.tolist(), strict=True)):
-        if row < 0:
-            continue
-        yield i, holder[row], 1.0
-        other = holder.setdefault(source, i)
-        own = 1.0 if rises.rows[other] == source else _through(rises, other, source)
-        yield i, other, min(_through(rises, i, source), own)
-
-
-def _caller_links(frames: Frames, rises: _Sources, config: CauseConfig) -> Iterator[tuple[int, int, float]]:
-    """Yield candidates and a caller of theirs that is its own source and is called more often.
-
-    That must be the reason of what gives most of the candidate's rise too, which may have other callers. The
-    third is how much it is the reason for, of all that must be enough the least.
-    """
-    own = np.flatnonzero(frames.first)
-    whole = np.bincount(
-        frames.label[own], weights=frames.rise[frames.stack[own]], minlength=len(frames.names)
-    )
-    places: dict[int, list[int]] = {}
-    for i, row in enumerate(rises.rows.tolist()):
-        places.setdefault(row, []).append(i)
-    for caller in np.flatnonzero((rises.source == rises.rows) & (rises.rows >= 0)).tolist():
-        names, rise = rises.through(caller)
-        rare = rises.level[caller] < config.rare
-        given = dict(zip(names.tolist(), rise.tolist(), strict=True))
-        for name, common, alike in zip(names, rise, rises.in_step(caller), strict=True):
-            for other in places.get(int(name), ()):
-                size = rises.size[other]
-                if not size:
-                    continue
-                called = 1.0 if rare else float(likeness(alike, size))
-                share = min(float(common / size), called)
-                if share < config.explained:
-                    continue
-                source = int(rises.source[other])
-                behind = float(shares_given(np.array(given.get(source, 0.0)), whole[source]))
-                if behind >= config.explained:
-                    yield other, caller, min(share, behind)
-
-
-def _culprits(
-    frames: Frames, own_names: Sequence[str], rises: _Sources, changes: Sequence[Sequence[Change]]
-) -> list[frozenset[str]]:
-    """Return the changes that modified what most of each candidate's rise goes through, by id."""
+    config = config or PairwiseConfig()
+    rises = measure_rises(frames, series)
+    ids = sorted(set().union(*deployed))
+    through = sum_sets_below(frames, rises.rows, [modified[one] for one in ids])
+    is_subroutine = np.array([series_of(name)[0] == "subroutine" for name in frames.names], dtype=np.bool_)
     found = []
-    for own, explaining, deployed in zip(own_names, rises.explaining, changes, strict=True):
-        names = {own, *(frames.names[row] for row in explaining.tolist() if row >= 0)}
-        found.append(frozenset(c.id for c in deployed if not names.isdisjoint(c.subroutines)))
+    for place, (row, size) in enumerate(zip(rises.rows.tolist(), rises.size.tolist(), strict=True)):
+        names, rise = rises.through(place)
+        asked = is_subroutine[names] | (names == row)
+        span = slice(through.indptr[place], through.indptr[place + 1])
+        subroutines = _most_of(frames.names, names[asked], rise[asked], size, config.most)
+        if size:
+            subroutines[frames.names[row]] = 1.0
+        by_change = _most_of(ids, through.indices[span], through.data[span], size, config.most)
+        before = deployed[place]
+        found.append(Causes(subroutines, {one: share for one, share in by_change.items() if one in before}))
     return found
 
 
-def _have_own(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Tell whether two regressions were each modified by changes that leave the other alone."""
-    return bool(one and other) and one.isdisjoint(other)
-
-
-def _join_by_changes(
-    parts: _Parts,
-    labels: Sequence[str],
-    own_names: Sequence[str],
-    rises: _Sources,
-    delta: FloatArray,
-    changes: Sequence[Sequence[Change]],
-    config: CauseConfig,
-) -> None:
-    """Join groups whose largest rise goes through what one change modified, or one deployment.
-
-    Of a deployment also what one of its changes modified itself and nothing below explains: the largest rise
-    of a group may be a caller of several such parts, none of which gives most of it.
-    """
-    leaders = _leaders(parts, delta)
-    names = {
-        part: {own_names[leader], *(labels[row] for row in rises.explaining[leader].tolist() if row >= 0)}
-        for part, leader in leaders.items()
-    }
-    by_change: dict[str, dict[int, int]] = {}
-    in_release: dict[str, list[int]] = {}
-    deployed: dict[float, set[str]] = {}
-    for i, own in enumerate(changes):
-        part = parts.of(i)
-        for change in own:
-            if not change.subroutines:
-                continue
-            deployed.setdefault(change.time, set()).add(change.id)
-            if not names[part].isdisjoint(change.subroutines):
-                by_change.setdefault(change.id, {})[part] = leaders[part]
-                in_release.setdefault(change.id, []).append(leaders[part])
-            elif rises.source[i] == rises.rows[i] and own_names[i] in change.subroutines:
-                in_release.setdefault(change.id, []).append(i)
-    for hit in by_change.values():
-        first, *others = hit.values()
-        for other in others:
-            parts.join(other, first, Link("change", 1.0, 1.0))
-    for ids in deployed.values():
-        hits = [in_release[change] for change in sorted(ids) if change in in_release]
-        sure = sure_of_one_thing(len(hits), len(ids), config.release)
-        if sure >= config.one_thing:
-            for other in dict.fromkeys(place for places in hits for place in places):
-                parts.join(other, hits[0][0], Link("deployment", sure, config.one_thing))
-
-
-def _join_sums(
-    parts: _Parts, frames: Frames, rises: _Sources, delta: FloatArray, config: CauseConfig
-) -> None:
-    """Join each group whose largest rise is the sum of others to the one that gives most of it."""
-    leaders = _leaders(parts, delta)
-    for leader in sorted(leaders.values(), key=lambda i: (abs(float(delta[i])), i)):
-        if rises.rows[leader] < 0 or not rises.size[leader]:
-            continue
-        given = _given_by_others(parts, frames, rises, leader)
-        share = float(sum(given.values()) / rises.size[leader])
-        if share >= config.explained:
-            most = max(given, key=lambda part: (given[part] * np.sign(rises.size[leader]), -part))
-            parts.join(leader, most, Link("sum", min(share, 1.0), config.explained))
-
-
-def _given_by_others(parts: _Parts, frames: Frames, rises: _Sources, leader: int) -> dict[int, float]:
-    """Return how much of a rise comes through the sources of other groups, each stack by the deepest."""
-    part_of = np.full(len(frames.names), -1)
-    sources = rises.source >= 0
-    part_of[rises.source[sources]] = parts.all()[sources]
-    start = np.flatnonzero(frames.first & (frames.label == rises.rows[leader]))
-    found = np.full(len(start), -1)
-    own = parts.of(leader)
-    for step in range(1, frames.deepest):
-        there = np.minimum(start + step, len(frames.label) - 1)
-        part = np.where(frames.stack[there] == frames.stack[start], part_of[frames.label[there]], -1)
-        found = np.where((part >= 0) & (part != own), part, found)
-    rise = frames.rise[frames.stack[start]]
-    return {int(part): float(rise[found == part].sum()) for part in np.unique(found[found >= 0])}
-
-
-def _leaders(parts: _Parts, delta: FloatArray) -> dict[int, int]:
-    """Return each group's largest rise."""
-    return {
-        parts.of(members[0]): max(members, key=lambda i: (abs(float(delta[i])), -i))
-        for members in parts.groups()
-    }
-
-
-def choose_representative(
-    members: Sequence[int],
-    modified: BoolArray,
-    sizes: FloatArray,
-    depths: FloatArray,
-    config: CauseConfig | None = None,
-) -> int:
-    """Return which of some candidates stands for them, as ``group_by_cause`` says.
+def cause_similarities(
+    frames: Frames,
+    series: Sequence[Series],
+    causes: Sequence[Causes],
+    config: PairwiseConfig | None = None,
+) -> dict[Feature, FloatArray]:
+    """Return what stacks say of whether regressions have one cause: ``cause`` and ``caller``.
 
     Args:
-        members: Indexes of the candidates.
-        modified: (candidates,) whether a change deployed just before modified each.
-        sizes: (candidates,) by how much each rose.
-        depths: (candidates,) how deep each stands.
+        frames: Stack counts before and after, from ``lay_out``.
+        series: (n,)
+        causes: (n,) from ``causes_of``.
         config: Settings.
     """
-    config = config or CauseConfig()
-    own = np.array(members)
-    largest = own[sizes[own] >= config.explained * sizes[own].max()]
-    order = np.lexsort((largest, -sizes[largest], -depths[largest], ~modified[largest]))
-    return int(largest[order[0]])
-
-
-def _as_group(chosen: int, others: Sequence[int], parts: _Parts, rises: _Sources) -> CauseGroup:
-    source = int(rises.source[chosen])
-    return CauseGroup(
-        representative=chosen,
-        members=tuple(others),
-        explained=tuple(_through(rises, member, source) for member in others),
-        links=tuple(parts.link(member) for member in others),
+    config = config or PairwiseConfig()
+    matrix = frames.matrix
+    holds, change = membership(matrix.stacks, series), frames.rise
+    level = holds @ (matrix.after / max(matrix.total_after, 1.0))
+    explained = np.minimum(explained_shares(holds, change), 1.0)
+    alike = alike_shares(holds, matrix.before / max(matrix.total_before, 1.0), change)
+    explained = np.where(level < config.rare, explained, np.minimum(explained, alike))
+    # A caller that something below explains is no cause itself.
+    own = [not cause.subroutines.keys() - {element(*s)} for s, cause in zip(series, causes, strict=True)]
+    callers = np.where(np.array(own)[None, :], explained, 0.0)
+    callers = _with_all_behind(callers, frames, series, causes, config)
+    common = np.maximum(
+        _common([cause.subroutines for cause in causes]), _common([cause.changes for cause in causes])
     )
+    return {"cause": common, "caller": np.maximum(callers, callers.T)}
 
 
-def _through(rises: _Sources, member: int, source: int) -> float:
-    names, rise = rises.through(member)
-    common = float(rise[names == source].sum())
-    size = float(rises.size[member])
-    return min(max(common / size, 0.0), 1.0) if size else 0.0
+def _with_all_behind(
+    callers: FloatArray,
+    frames: Frames,
+    series: Sequence[Series],
+    causes: Sequence[Causes],
+    config: PairwiseConfig,
+) -> FloatArray:
+    """Let a caller explain no more of a rise than of what is behind that one: (n, n).
+
+    What is below both may have risen in other callers' stacks too, and then this one is not the reason.
+    """
+    pairs = np.argwhere(callers >= config.most)
+    found = callers.copy()
+    if not len(pairs):
+        return found
+    number = {name: place for place, name in enumerate(frames.names)}
+    own = np.flatnonzero(frames.first)
+    ones = np.ones(len(own))
+    holds = coo_array((ones, (frames.label[own], frames.stack[own])), (len(number), len(frames.rise))).tocsr()
+    names = sorted({number[name] for one in set(pairs[:, 0].tolist()) for name in causes[one].subroutines})
+    others = sorted(set(pairs[:, 1].tolist()))
+    weighted = holds[names] * frames.rise[None, :]
+    given = (weighted @ holds[rows_of(frames, [series[other] for other in others])].T).toarray()
+    shares = shares_given(given, np.asarray(weighted.sum(axis=1))[:, None])
+    row, column = ({key: place for place, key in enumerate(keys)} for keys in (names, others))
+    for one, other in pairs.tolist():
+        behind = [row[number[name]] for name in causes[one].subroutines]
+        found[one, other] = min(callers[one, other], float(shares[behind, column[other]].min(initial=1.0)))
+    return found
 
 
-class _Parts:
-    """Disjoint sets of candidates, with the link that first joined each to another."""
+def _most_of(
+    names: Sequence[str], places: IntArray, rises: FloatArray, whole: float, least: float
+) -> dict[str, float]:
+    """Return the things through which most of a rise comes, each with its share."""
+    if not whole:
+        return {}
+    shares = rises / whole
+    most = shares >= least
+    return {
+        names[place]: min(share, 1.0)
+        for place, share in zip(places[most].tolist(), shares[most].tolist(), strict=True)
+    }
 
-    def __init__(self, size: int) -> None:
-        self._part = np.arange(size)
-        self._links: dict[int, Link] = {}
 
-    def of(self, one: int) -> int:
-        """Return the number of a candidate's set: its smallest member."""
-        return int(self._part[one])
-
-    def all(self) -> IntArray:
-        """Return the number of each candidate's set."""
-        return self._part
-
-    def join(self, one: int, other: int, link: Link) -> None:
-        """Make two sets one."""
-        parts = sorted((self.of(one), self.of(other)))
-        if parts[0] == parts[1]:
-            return
-        self._links.setdefault(one, link)
-        self._links.setdefault(other, link)
-        self._part = np.where(self._part == parts[1], parts[0], self._part)
-
-    def link(self, one: int) -> Link:
-        """Return the link that first joined a candidate to something; it must not be alone."""
-        return self._links[one]
-
-    def groups(self) -> list[list[int]]:
-        """Return the members of each set, by the smallest."""
-        order = np.argsort(self._part, kind="stable")
-        bounds = np.flatnonzero(np.diff(self._part[order])) + 1
-        return [chunk.tolist() for chunk in np.split(order, bounds)]
+def _common(below: Sequence[Mapping[str, float]]) -> FloatArray:
+    holders: dict[str, list[int]] = {}
+    for place, things in enumerate(below):
+        for thing in things:
+            holders.setdefault(thing, []).append(place)
+    similarity = np.zeros((len(below), len(below)))
+    for thing, rows in holders.items():
+        shares = np.array([below[row][thing] for row in rows])
+        block = np.ix_(rows, rows)
+        similarity[block] = np.maximum(similarity[block], np.minimum.outer(shares, shares))
+    return similarity

@@ -27,12 +27,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy import stats
 
-from pipeline.detect.batch_means import long_run_variance
-from pipeline.detect.cycle import DAY_S
-from pipeline.detect.normalise import values_and_weights
+from pipeline.detect.expected import values_and_weights
+from pipeline.detect.noise.batch_means import long_run_variance
 from pipeline.detect.ramp import best_split, locate_rise
-from pipeline.detect.scan import Windows
-from pipeline.detect.season import (
+from pipeline.detect.seasonal.daily import DAY_S
+from pipeline.detect.seasonal.stl import (
     WEEK_S,
     SeasonConfig,
     block_means,
@@ -42,6 +41,7 @@ from pipeline.detect.season import (
     moving_mean,
     points_of,
 )
+from pipeline.detect.short_term import Windows
 from pipeline.model import BoolArray, Candidate, Direction, FloatArray, IntArray, MetricKind, SeriesMatrix
 
 CHUNK_ROWS = 2048

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import ndimage
 
-from pipeline.detect.season import block_means, bridge
+from pipeline.detect.seasonal.stl import block_means, bridge
 from pipeline.model import FloatArray, IntArray
 
 _PLACES = 100

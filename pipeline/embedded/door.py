@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pipeline.config import read_secret
 from pipeline.errors import ConfigError
-from pipeline.security import is_authorised, is_loopback
+from pipeline.kafka.security import is_authorised, is_loopback
 
 _DEFAULT_USER = "default"
 

@@ -29,8 +29,8 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy import stats
 
-from pipeline.detect.cycle import DAY_S
-from pipeline.detect.season import (
+from pipeline.detect.seasonal.daily import DAY_S
+from pipeline.detect.seasonal.stl import (
     WEEK_S,
     SeasonConfig,
     bridge,

@@ -43,8 +43,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.detect.cycle import DAY_S
 from pipeline.detect.sax import adjacent_starts, block_means, moving_starts, running_sums, spell
+from pipeline.detect.seasonal.daily import DAY_S
 from pipeline.filters.verdict import Verdict
 from pipeline.filters.went_away_scale import Frame, WentAwayConfig, measure, median_deviation
 from pipeline.filters.went_away_terms import (

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pipeline.gcpu.bounds import STACK_BOUNDS, Ragged, StackBounds, bounded_stacks
-from pipeline.gcpu.labels import frame_elements, series_of
 from pipeline.model import FloatArray, IntArray, MetricKind, Profile
+from pipeline.stacks.labels import frame_elements, series_of
 
 UIntArray = NDArray[np.uint64]
 

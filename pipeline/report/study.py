@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.detect.cycle import DAY_S
 from pipeline.detect.monotonic import theil_sen
-from pipeline.detect.season import WEEK_S, decompose, find_periods, points_of
+from pipeline.detect.seasonal.daily import DAY_S
+from pipeline.detect.seasonal.stl import WEEK_S, decompose, find_periods, points_of
 from pipeline.filters.went_away import WentAway, judge_went_away
 from pipeline.model import FloatArray
 from pipeline.report.windows import Line, ScanWindows

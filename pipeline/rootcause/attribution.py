@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.gcpu.labels import MODULE, series_of
-from pipeline.gcpu.stacks import holding_any, share_changes
 from pipeline.model import BoolArray, FloatArray, IntArray, StackMatrix
+from pipeline.stacks.index import holding_any, share_changes
+from pipeline.stacks.labels import MODULE, series_of
 
 _MEDIAN_CHI2 = 0.4549
 """Median of chi-squared with one degree of freedom."""

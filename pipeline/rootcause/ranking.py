@@ -17,7 +17,7 @@ import numpy as np
 
 from pipeline.model import Change, FloatArray, Suspect
 from pipeline.rootcause.attribution import Attribution
-from pipeline.rootcause.bearing import says_something
+from pipeline.rootcause.change_kind import says_something
 from pipeline.rootcause.onset import Deployments
 
 
@@ -38,8 +38,8 @@ class RankingConfig:
     """Weights of the evidence, and how many suspects are told; the paper gives no numbers.
 
     The weights make the culprits of simulated fleets likeliest, drawn towards what they would be if the
-    evidence were independent and exact, 1, and 0 for the constants. ``loadgen.bench.relevance`` finds them,
-    and docs/maths.md says of which fleets.
+    evidence were independent and exact, 1, and 0 for the constants. ``loadgen.evaluation.relevance`` finds
+    them, and docs/maths.md says of which fleets.
     """
 
     base: float = -0.85  # log odds that any candidate is the cause at all

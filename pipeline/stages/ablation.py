@@ -5,10 +5,10 @@ A step of the funnel is known by its name there; parts of the short-term detecto
 
 from __future__ import annotations
 
-from pipeline.detect.cycle import CycleConfig
-from pipeline.detect.noise import NoiseConfig
-from pipeline.detect.normalise import NormaliseConfig
-from pipeline.detect.scan import ScanConfig
+from pipeline.detect.expected import NormaliseConfig
+from pipeline.detect.noise.scale import NoiseConfig
+from pipeline.detect.seasonal.daily import CycleConfig
+from pipeline.detect.short_term import ScanConfig
 
 FUNNEL_STEPS = (
     "went_away",

@@ -6,7 +6,7 @@ kill between INSERT and commit nor a rebalance loses or doubles anything. An INS
 carries a deduplication token that names the offset it continues from: what is retried, or comes too late
 from a former owner, is taken once. ``totals`` comes last of the tables: what it covers, all of them do.
 
-What a service brings beyond its quota is refused or folded, see pipeline.stages.admission; that is counted
+What a service brings beyond its quota is refused or folded, see pipeline.quota.admission; that is counted
 too, in ``totals`` and under the name ``(other)``.
 """
 
@@ -28,11 +28,11 @@ from pipeline.codec.scans import encode_progress
 from pipeline.gcpu.bounds import STACK_BOUNDS
 from pipeline.gcpu.count import Counts, count_samples
 from pipeline.model import Change, MetricPoints, Outgoing, Profile, Progress, Record
-from pipeline.quotas import Quotas
+from pipeline.quota.admission import Admission, Refused
+from pipeline.quota.limits import Quotas
 from pipeline.replayed import is_of_topic, log_of, number_of
-from pipeline.stages.admission import Admission, Refused
 from pipeline.stages.base import Decoder
-from pipeline.stages.counted_rows import COUNTED_COLUMNS, Columns, CountedColumns
+from pipeline.stages.gather.counted_rows import COUNTED_COLUMNS, Columns, CountedColumns
 from pipeline.storage.interface import Store, Table
 
 MAX_ROWS = 400_000

@@ -13,21 +13,21 @@ from dataclasses import replace
 import numpy as np
 
 from pipeline.codec.scans import decode_scan, encode_scan, split_scan
-from pipeline.dedup.below import Frames, lay_out, stands_below
-from pipeline.dedup.causes import choose_representative
-from pipeline.dedup.explained import likeness
+from pipeline.dedup.across_scans import Nearest, least_bound, merge_alike
 from pipeline.dedup.links import Link, tell_joined, tell_nearest
-from pipeline.dedup.pairwise import Nearest, least_bound, merge_alike
-from pipeline.dedup.remainder import explain_by_known
-from pipeline.detect.cycle import DAY_S
+from pipeline.dedup.residual import explain_by_known
+from pipeline.dedup.within_scan import choose_representative
+from pipeline.detect.seasonal.daily import DAY_S
 from pipeline.filters.threshold import BY_CHANCE
 from pipeline.filters.verdict import Verdict, divide
-from pipeline.gcpu.stacks import mean_depths, membership
 from pipeline.model import Candidate, Change, Dropped, Joined, Judgement, Outgoing, Record, Scan, StackMatrix
+from pipeline.stacks.index import mean_depths, membership
+from pipeline.stacks.overlap import likeness
+from pipeline.stacks.subtree import Frames, lay_out, stands_below
 from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.base import Decoder
-from pipeline.stages.cost_shifts import judge_cost_shifts
-from pipeline.stages.evidence import (
+from pipeline.stages.gather.cost_domains import judge_cost_shifts
+from pipeline.stages.gather.evidence import (
     EARLY_WINDOWS,
     TOLERANCE_WINDOWS,
     changes_before_each,
@@ -35,10 +35,10 @@ from pipeline.stages.evidence import (
     stacks_around,
     stacks_since,
 )
-from pipeline.stages.grouping import group_candidates
-from pipeline.stages.likeness import Part, Told, likeness_of
-from pipeline.stages.memory import Memory, recall, remember
-from pipeline.stages.told import Outcome, ToldBefore, largest_members, parts_of
+from pipeline.stages.gather.grouping import group_candidates
+from pipeline.stages.gather.history import Memory, recall, remember
+from pipeline.stages.gather.reported import Outcome, ToldBefore, largest_members, parts_of
+from pipeline.stages.gather.similarity import Part, Told, likeness_of
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 

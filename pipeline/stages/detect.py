@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 from pipeline.clock import Clock, to_iso
 from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.codec.scans import decode_progress, encode_scan, split_scan
-from pipeline.detect.composition import with_dilution
-from pipeline.detect.kdd2018 import TEAMS, find_kdd2018
+from pipeline.detect.kdd2018.cusum import TEAMS, find_kdd2018
 from pipeline.detect.long_term import find_long_term
-from pipeline.detect.scan import ScanConfig, Windows, find_candidates
-from pipeline.detect.service_noise import with_common_noise
+from pipeline.detect.noise.service import with_common_noise
+from pipeline.detect.share_normalisation import with_dilution
+from pipeline.detect.short_term import ScanConfig, Windows, find_candidates
 from pipeline.model import Candidate, Detector, Outgoing, Progress, Record, Scan, SeriesMatrix
 from pipeline.stages.ablation import NOTHING, Without, scan_config
 from pipeline.stages.base import Decoder

@@ -14,8 +14,8 @@ from pipeline.filters.verdict import Verdict, divide
 from pipeline.model import Candidate, Dropped, Outgoing, Record, Scan
 from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.base import Decoder
-from pipeline.stages.candidate_series import CandidateSeries
-from pipeline.stages.memory import Memory, recall, remember
+from pipeline.stages.gather.candidate_series import CandidateSeries
+from pipeline.stages.gather.history import Memory, recall, remember
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 

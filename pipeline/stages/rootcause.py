@@ -15,8 +15,8 @@ from pipeline.model import Outgoing, Record, Regression, Scan
 from pipeline.rootcause.gates import Gates
 from pipeline.rootcause.ranking import RankingConfig
 from pipeline.stages.base import Decoder
-from pipeline.stages.following import Follower, update_columns
-from pipeline.stages.suspects import Findings, SuspectFinder
+from pipeline.stages.gather.lifecycle import Follower, update_columns
+from pipeline.stages.gather.suspects import Findings, SuspectFinder
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 

@@ -12,8 +12,8 @@ from pipeline.stages.dedup import DedupStage
 from pipeline.stages.rootcause import RootcauseStage
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload, load_workloads
-from tests.builders import build_candidate
 from tests.contract.rows import gcpu, stacks, totals
+from tests.support.builders import build_candidate
 
 START = 1_700_000_000.0
 (LIVE,) = load_workloads(["live"])

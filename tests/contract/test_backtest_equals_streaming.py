@@ -12,7 +12,7 @@ from pipeline.backtest.run import plan_scans, run_backtest
 from pipeline.config import Settings
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import Store
-from tests.fleets import BASE, LIVE, SLOWER, START, THROUGHPUT, Recording, as_dataset, record
+from tests.support.fleets import BASE, LIVE, SLOWER, START, THROUGHPUT, Recording, as_dataset, record
 
 SETTINGS = Settings.model_validate({"window": 1, "stack_window": 1})
 WORKLOADS = (LIVE, THROUGHPUT)

@@ -10,7 +10,7 @@ from pipeline.stages.aggregate import AggregateStage
 from pipeline.stages.detect import DetectStage
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
-from tests.builders import build_profile
+from tests.support.builders import build_profile
 
 START = 1_700_000_000.0 // 3600 * 3600
 WORKLOAD = Workload.model_validate(

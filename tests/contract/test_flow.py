@@ -16,7 +16,7 @@ from pipeline.config import Settings
 from pipeline.model import MetricPoints, Record, Scan
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload, load_workloads
-from tests.builders import build_change, build_profile
+from tests.support.builders import build_change, build_profile
 
 START = 1_700_000_000.0
 SETTINGS = Settings.model_validate({"window": 1, "stack_window": 1})

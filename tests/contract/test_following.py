@@ -12,12 +12,12 @@ import pytest
 from pipeline.codec.events import DETECTED, RESOLVED, UPDATED, decode_event
 from pipeline.codec.ledger import entry_from_row
 from pipeline.model import Candidate, Dropped, FloatArray, Judgement, Record, Scan
-from pipeline.stages.following import FOLLOW_S
+from pipeline.stages.gather.lifecycle import FOLLOW_S
 from pipeline.stages.rootcause import RootcauseStage
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload, load_workloads
-from tests.builders import build_candidate
 from tests.contract.rows import change, gcpu, metrics, totals
+from tests.support.builders import build_candidate
 
 START = 1_700_000_000.0
 (LIVE,) = load_workloads(["live"])

@@ -12,8 +12,8 @@ from pipeline.model import MetricKind, Record, Scan
 from pipeline.stages.dedup import DedupStage
 from pipeline.storage.interface import Store
 from pipeline.workloads import load_workloads
-from tests.builders import build_candidate
 from tests.contract.rows import gcpu, metrics, stacks, totals
+from tests.support.builders import build_candidate
 
 START = 1_700_000_000.0
 (LIVE,) = load_workloads(["live"])

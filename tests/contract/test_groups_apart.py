@@ -13,9 +13,9 @@ from pipeline.model import Candidate, Record
 from pipeline.stages.dedup import DedupStage
 from pipeline.stages.rootcause import RootcauseStage
 from pipeline.storage.interface import Store
-from tests.builders import build_candidate
 from tests.contract.group_pipeline import CHANGE, LIVE, OTHER, START, Pipeline, caller, told
 from tests.contract.rows import change, gcpu, metrics
+from tests.support.builders import build_candidate
 
 
 class Nested(Pipeline):

@@ -19,9 +19,9 @@ from pipeline.stages.ablation import NOTHING
 from pipeline.stages.dedup import DedupStage
 from pipeline.storage.interface import Store
 from pipeline.workloads import Rule, Workload
-from tests.builders import build_candidate
 from tests.contract.group_pipeline import CHANGE, LIVE, START, Pipeline, caller
 from tests.contract.rows import metrics
+from tests.support.builders import build_candidate
 
 SCENARIO = """
 name: crowded

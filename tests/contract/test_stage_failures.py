@@ -18,7 +18,7 @@ from pipeline.stages.detect import MAX_CATCH_UP
 from pipeline.stages.factory import STAGES, build_stage
 from pipeline.storage.interface import Store, Table
 from pipeline.workloads import load_workloads
-from tests.builders import build_candidate, build_profile
+from tests.support.builders import build_candidate, build_profile
 
 START = 1_700_000_000.0
 SETTINGS = Settings.model_validate({"window": 1, "stack_window": 1, "partition_idle": 30})

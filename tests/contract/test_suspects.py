@@ -10,8 +10,8 @@ import pytest
 from pipeline.codec.events import decode_event
 from pipeline.model import Candidate, Dropped, Record, Scan, Suspect
 from pipeline.stages import rootcause
+from pipeline.stages.gather.suspects import HISTORY_S, SuspectFinder
 from pipeline.stages.rootcause import RootcauseStage
-from pipeline.stages.suspects import HISTORY_S, SuspectFinder
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 from tests.contract.rows import change, gcpu, metrics, stacks, totals

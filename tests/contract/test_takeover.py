@@ -11,7 +11,7 @@ import pytest
 from pipeline.model import FloatArray, MetricPoints, Record
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.storage.interface import Store
-from tests.builders import build_profile
+from tests.support.builders import build_profile
 
 START = 1_700_000_000.0 // 3600 * 3600
 

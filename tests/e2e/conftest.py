@@ -11,10 +11,10 @@ import pytest
 
 from loadgen.kafka.cluster import KafkaCluster, ScramUser
 from loadgen.kafka.jars import Jars
-from pipeline.runtime.admin import apply_topics
-from tests.certificates import Authority
+from pipeline.kafka.admin import apply_topics
 from tests.e2e.secured_kafka import LOGINS, RIGHTS, SECRET, USERS, documented_rights, grant, keystore
 from tests.e2e.worker_process import TOPICS
+from tests.support.certificates import Authority
 
 
 @pytest.fixture(scope="module")

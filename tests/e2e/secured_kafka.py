@@ -11,10 +11,10 @@ from pathlib import Path
 
 from aiokafka.protocol.admin import CreateAclsRequest
 
-from pipeline.broker import Broker
 from pipeline.config import load_settings
-from pipeline.runtime.identity import admin_client
-from tests.certificates import Authority
+from pipeline.kafka.connection import Broker
+from pipeline.kafka.identity import admin_client
+from tests.support.certificates import Authority
 
 SECRET = "a-password-nobody-sees"
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required {};"

@@ -9,7 +9,7 @@ from pipeline.backtest.run import plan_scans, run_backtest
 from pipeline.codec.inputs import encode_change, encode_profile
 from pipeline.storage.interface import Store
 from tests.e2e.worker_process import WorkerProcess, publish, read_all, wait_done, wait_until
-from tests.fleets import BASE, LIVE, SLOWER, START, as_dataset, record
+from tests.support.fleets import BASE, LIVE, SLOWER, START, as_dataset, record
 
 pytestmark = [pytest.mark.e2e, pytest.mark.kafka]
 

@@ -12,9 +12,8 @@ import orjson
 import pytest
 
 from pipeline.codec.inputs import encode_profile
-from pipeline.runtime.reader import Entry
+from pipeline.kafka.reader import Entry
 from pipeline.storage.connect import open_store
-from tests.builders import build_profile
 from tests.e2e.worker_process import (
     START,
     TOPICS,
@@ -25,6 +24,7 @@ from tests.e2e.worker_process import (
     stored_samples,
     wait_done,
 )
+from tests.support.builders import build_profile
 
 pytestmark = [pytest.mark.e2e, pytest.mark.kafka]
 

@@ -19,7 +19,7 @@ from aiokafka import AIOKafkaProducer
 
 from pipeline.cli import run
 from pipeline.codec.inputs import encode_profile
-from pipeline.runtime.reader import Entry
+from pipeline.kafka.reader import Entry
 from pipeline.storage.interface import Store
 from tests.e2e import worker_process
 from tests.e2e.worker_process import (
@@ -53,8 +53,8 @@ inputs.decode_profile = decode_profile
 
 # As on a loaded machine: it commits late, and when it ends there is no time left for it.
 import faust.transport.consumer as transport
-import pipeline.runtime.app as app
-from pipeline.runtime.service import Service
+import pipeline.runtime.worker.app as app
+from pipeline.runtime.worker.service import Service
 app.COMMIT_INTERVAL_S = 1e3
 initialise = transport.Consumer.__init__
 def seldom(self, *args, **kwargs):
@@ -102,7 +102,7 @@ def dlq(broker: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 def command(broker: str, *arguments: str, batch: int = 7) -> list[str]:
     flag = [] if is_idempotent(broker) or arguments[0] == "list" else ["--no-idempotent-producer"]
     main = f"""
-from pipeline.runtime import replay
+from pipeline.runtime.dlq import replay
 from pipeline.cli import main
 replay.MAX_LETTERS = {batch}
 replay.SESSION_S = 6.0  # the shortest that brokers allow: the next replay waits for it after a kill

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.gcpu.labels import OTHER
-from pipeline.runtime.identity import cluster_id
+from pipeline.kafka.identity import cluster_id
+from pipeline.stacks.labels import OTHER
 from pipeline.storage.interface import Store
-from tests.builders import build_profile
 from tests.e2e.worker_process import (
     SPAN_S,
     START,
@@ -27,6 +26,7 @@ from tests.e2e.worker_process import (
     wait_done,
     wait_until,
 )
+from tests.support.builders import build_profile
 
 pytestmark = pytest.mark.e2e
 

@@ -9,9 +9,8 @@ import pytest
 from aiokafka import AIOKafkaProducer
 
 from pipeline.codec.inputs import encode_profile
-from pipeline.runtime.decompression import MAX_BATCH_BYTES
+from pipeline.kafka.decompression import MAX_BATCH_BYTES
 from pipeline.storage.connect import open_store
-from tests.builders import build_profile
 from tests.e2e.worker_process import (
     START,
     TOPICS,
@@ -21,6 +20,7 @@ from tests.e2e.worker_process import (
     stored_samples,
     wait_done,
 )
+from tests.support.builders import build_profile
 
 pytestmark = [pytest.mark.e2e, pytest.mark.kafka]
 

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from pipeline.cli import run
-from tests.unit.test_bench_accuracy import SCENARIO, WORKLOAD
+from tests.unit.evaluation.test_suite import SCENARIO, WORKLOAD
 
 
 @pytest.mark.e2e

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from loadgen.kafka.cluster import KafkaCluster, ScramUser
-from pipeline.broker import check
-from pipeline.runtime.admin import apply_topics
+from pipeline.kafka.admin import apply_topics
+from pipeline.kafka.connection import check
 from pipeline.storage.interface import Store
-from tests.certificates import Authority
 from tests.e2e.secured_kafka import LOGINS, SECRET, assert_refused, connection, keystore, login, smidgen
 from tests.e2e.worker_process import (
     TOPICS,
@@ -24,6 +23,7 @@ from tests.e2e.worker_process import (
     stored_samples,
     wait_until,
 )
+from tests.support.certificates import Authority
 
 pytestmark = [
     pytest.mark.timeout(900),  # several processes each, on a machine that may be busy

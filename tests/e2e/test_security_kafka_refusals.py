@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from loadgen.kafka.cluster import KafkaCluster
-from pipeline.broker import check
 from pipeline.errors import ConfigError
+from pipeline.kafka.connection import check
+from pipeline.kafka.publisher import Publisher
 from pipeline.model import Outgoing
-from pipeline.runtime.publisher import Publisher
-from tests.certificates import Authority
 from tests.e2e.secured_kafka import SECRET, assert_refused, connection, keystore, login, smidgen
 from tests.e2e.worker_process import TOPICS
+from tests.support.certificates import Authority
 
 pytestmark = [
     pytest.mark.timeout(900),  # several processes each, on a machine that may be busy

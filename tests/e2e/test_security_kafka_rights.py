@@ -12,14 +12,13 @@ from aiokafka.errors import ClusterAuthorizationFailedError, TopicAuthorizationF
 
 from agents.broker import publish_once
 from loadgen.kafka.cluster import KafkaCluster
-from pipeline.broker import Broker
 from pipeline.codec.inputs import encode_profile
 from pipeline.config import load_settings
 from pipeline.errors import BrokerUnavailable, ConfigError
+from pipeline.kafka.connection import Broker
+from pipeline.kafka.reader import read_topic
 from pipeline.model import Outgoing
-from pipeline.runtime.reader import read_topic
 from pipeline.storage.interface import Store
-from tests.certificates import Authority
 from tests.e2e.secured_kafka import (
     DOCUMENT,
     SECRET,
@@ -39,6 +38,7 @@ from tests.e2e.worker_process import (
     stored_samples,
     wait_until,
 )
+from tests.support.certificates import Authority
 
 pytestmark = [
     pytest.mark.timeout(900),  # several processes each, on a machine that may be busy

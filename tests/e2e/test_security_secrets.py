@@ -19,17 +19,17 @@ from urllib.parse import quote
 import pytest
 
 from loadgen.kafka.cluster import KafkaCluster, ScramUser
-from pipeline.broker import Broker
 from pipeline.config import load_settings
 from pipeline.embedded.child import Child
-from pipeline.runtime.admin import apply_topics
-from pipeline.runtime.reader import Entry, read_topic
+from pipeline.kafka.admin import apply_topics
+from pipeline.kafka.connection import Broker
+from pipeline.kafka.reader import Entry, read_topic
 from pipeline.storage.connect import open_store
-from tests.certificates import Authority
 from tests.e2e.test_security_store import serve
 from tests.e2e.worker_process import TOPICS, build_load, publish, publish_load, stored_samples, wait_until
-from tests.unit.test_report import _store as insert_regression
-from tests.unit.test_report import candidate, regression, suspect
+from tests.support.certificates import Authority
+from tests.unit.report.test_report import _store as insert_regression
+from tests.unit.report.test_report import candidate, regression, suspect
 
 pytestmark = pytest.mark.timeout(900)  # several processes each, on a machine that may be busy
 

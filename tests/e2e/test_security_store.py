@@ -20,8 +20,8 @@ from pipeline.embedded.child import Child
 from pipeline.errors import ConfigError, StoreUnavailable
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import RowTable, Store
-from tests.certificates import Authority, Certificate
 from tests.contract.rows import MINUTE, STREAM, T0, change, gcpu, metrics, stacks, total_samples
+from tests.support.certificates import Authority, Certificate
 
 PASSWORD = "p@ss/word: 100%?&#"
 USER = "smidgen"

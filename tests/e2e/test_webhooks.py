@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.test_agent import changes_of, environment, wait_until
-from tests.repositories import Work
+from tests.support.repositories import Work
 
 pytestmark = pytest.mark.e2e
 

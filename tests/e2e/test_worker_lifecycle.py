@@ -18,11 +18,12 @@ from aiokafka.admin import AIOKafkaAdminClient
 from pipeline.cli import run
 from pipeline.clock import system_clock
 from pipeline.config import Settings
+from pipeline.kafka import admin
+from pipeline.kafka.admin import apply_topics, check_topics
+from pipeline.kafka.identity import cluster_id
 from pipeline.model import Outgoing, Record
-from pipeline.runtime import admin, app
-from pipeline.runtime.admin import apply_topics, check_topics
-from pipeline.runtime.identity import cluster_id
-from pipeline.runtime.service import Service
+from pipeline.runtime.worker import app
+from pipeline.runtime.worker.service import Service
 from pipeline.stages.base import Decoder
 from pipeline.storage.interface import Store
 from pipeline.topics import Topics

@@ -22,13 +22,13 @@ from loadgen.bench.faults.relay import BUSY, Answer, RelayServer
 from loadgen.kafka.cluster import KafkaCluster
 from pipeline.codec.inputs import encode_profile
 from pipeline.embedded.broker import EmbeddedBroker
+from pipeline.kafka.admin import apply_topics
+from pipeline.kafka.reader import Entry, read_topic
 from pipeline.model import Profile
-from pipeline.runtime.admin import apply_topics
-from pipeline.runtime.app import group_name
-from pipeline.runtime.reader import Entry, read_topic
+from pipeline.runtime.worker.app import group_name
 from pipeline.storage.interface import Store
 from pipeline.topics import load_topics
-from tests.builders import build_profile
+from tests.support.builders import build_profile
 
 TOPICS = load_topics()
 START = 1_700_000_000.0 // 3600 * 3600
@@ -82,7 +82,7 @@ def wait_until(condition: Callable[[], bool], what: str, *workers: WorkerProcess
 
 
 _MAIN = """
-from pipeline.runtime import app
+from pipeline.runtime.worker import app
 from pipeline.cli import main
 app.SESSION_TIMEOUT_S = 6.0  # the shortest that brokers allow: a test waits for it after every kill
 main()

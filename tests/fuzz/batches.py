@@ -12,7 +12,7 @@ from aiokafka.errors import KafkaError
 from aiokafka.record.util import calc_crc32c
 from aiokafka.structs import TopicPartition
 
-from pipeline.runtime.decompression import GuardedRecords, decoding_modules, guard_batches
+from pipeline.kafka.decompression import GuardedRecords, decoding_modules, guard_batches
 
 LIMIT = 1024**2
 CODECS = ("gzip", "snappy", "lz4", "zstd")

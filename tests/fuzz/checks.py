@@ -12,7 +12,8 @@ from unittest.mock import patch
 import orjson
 
 from agents.aggregate import Source, build_profile, encode_within
-from agents.changes import languages, printed, sources
+from agents.changes import git_output as printed
+from agents.changes import languages, sources
 from agents.changes.bounds import fit
 from agents.changes.ctags import parse_marks
 from agents.changes.patch import MAX_CONTENT_BYTES, content_of, parse_patch
@@ -24,10 +25,10 @@ from pipeline.config import load_settings
 from pipeline.embedded.statement import BadRequest, decompress
 from pipeline.errors import InvalidMessage
 from pipeline.gcpu.count import count_samples
+from pipeline.kafka.unpacking import UnpackError, gunzip, inflate, unlz4, unsnappy, unzstd
 from pipeline.model import Change
 from pipeline.storage import connect
 from pipeline.units import parse_duration_s, parse_size_bytes
-from pipeline.unpacking import UnpackError, gunzip, inflate, unlz4, unsnappy, unzstd
 from tests.fuzz import seeds
 
 MAX_MESSAGE = 1024**2

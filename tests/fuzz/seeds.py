@@ -19,6 +19,7 @@ from pipeline.codec.events import encode_event, regression_event, update_event
 from pipeline.codec.inputs import encode_change, encode_metric_points, encode_profile
 from pipeline.codec.ledger import dropped_entries, entry_to_json, ledger_columns, reported_entries
 from pipeline.codec.scans import encode_progress, encode_scan
+from pipeline.lifecycle.changes import OpenRegression, Update
 from pipeline.model import (
     Change,
     DomainVerdict,
@@ -32,10 +33,9 @@ from pipeline.model import (
     StackChange,
     Suspect,
 )
-from pipeline.rootcause.lifecycle import OpenRegression, Update
 from pipeline.topics import DEFAULT_PATH as TOPICS
 from pipeline.workloads import PRESETS_PATH as WORKLOADS
-from tests.builders import build_candidate, build_profile
+from tests.support.builders import build_candidate, build_profile
 
 T0 = 1_760_000_000.0
 SHA = "0123456789abcdef" * 2 + "01234567"

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from agents.changes.watch import State
+from loadgen.evaluation import reading
 from loadgen.fleet.scenario import load_scenario
-from loadgen.score import reading
 from pipeline.backtest.seriesfile import read_series
-from pipeline.broker import bootstrap_servers
 from pipeline.codec import inputs, scans
 from pipeline.errors import ConfigError, InvalidMessage
-from pipeline.quotas import read_quotas
+from pipeline.kafka.connection import bootstrap_servers
+from pipeline.quota.limits import read_quotas
 from pipeline.topics import load_topics
 from pipeline.workloads import read_workload_file
 from tests.fuzz import batches, seeds

@@ -11,7 +11,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewPartitions
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.protocol.admin import DescribeConfigsRequest
 
-from pipeline.runtime.identity import admin_client, patiently
+from pipeline.kafka.identity import admin_client, patiently
 from tests.e2e.worker_process import wait_until
 
 T = TypeVar("T")

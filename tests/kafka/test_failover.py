@@ -14,9 +14,9 @@ from agents.broker import publish_once
 from loadgen.kafka.cluster import KafkaCluster
 from pipeline.codec.inputs import encode_profile
 from pipeline.config import Settings
+from pipeline.kafka.admin import apply_topics
 from pipeline.model import Outgoing
-from pipeline.runtime.admin import apply_topics
-from pipeline.runtime.app import SESSION_TIMEOUT_S
+from pipeline.runtime.worker.app import SESSION_TIMEOUT_S
 from pipeline.storage.interface import Store
 from tests.e2e.worker_process import (
     TOPICS,

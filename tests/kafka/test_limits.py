@@ -13,8 +13,8 @@ from agents.buffer import Buffer, Tally
 from agents.publisher import Publisher as AgentPublisher
 from pipeline.config import Settings
 from pipeline.errors import InvalidMessage
+from pipeline.kafka.admin import topic_config
 from pipeline.model import Outgoing, Record
-from pipeline.runtime.admin import topic_config
 from tests.e2e.test_worker_lifecycle import Relay, serve, stop_this_process, text
 from tests.e2e.worker_process import TOPICS, BrokerUrl, publish, read_all
 from tests.kafka.asking import alter

@@ -12,7 +12,7 @@ from aiokafka import AIOKafkaProducer
 
 from loadgen.kafka.cluster import KafkaCluster
 from pipeline.codec.inputs import encode_profile
-from pipeline.runtime.admin import apply_topics, topic_config
+from pipeline.kafka.admin import apply_topics, topic_config
 from pipeline.storage.interface import Store
 from tests.e2e.worker_process import (
     TOPICS,

@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import StoreUnavailable
-from pipeline.gcpu.labels import OTHER
 from pipeline.model import MetricPoints, Profile, Record
-from pipeline.quotas import DAY_S, PartitionQuota, Quota, Quotas
+from pipeline.quota.limits import DAY_S, PartitionQuota, Quota, Quotas
 from pipeline.replayed import ReplayedRecord
+from pipeline.stacks.labels import OTHER
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import Table
-from tests.builders import build_profile
+from tests.support.builders import build_profile
 
 DAY = 19_000 * DAY_S
 SPAN_S = 3 * DAY_S

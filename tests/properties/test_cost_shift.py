@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.filters.cost_shift import judge_cost_shift
-from pipeline.filters.domains import find_domains, read_names
-from pipeline.filters.old_forms import find_alike, find_old_forms
-from pipeline.filters.surroundings import surroundings
+from pipeline.cost_shift.decision import judge_cost_shift
+from pipeline.cost_shift.domains import find_domains, read_names
+from pipeline.cost_shift.refactorings import find_alike, find_old_forms
+from pipeline.cost_shift.stack_history import surroundings
 from pipeline.filters.verdict import Verdict
 from pipeline.model import StackMatrix
 

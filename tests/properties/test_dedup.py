@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.dedup.below import lay_out, rows_of, sum_below
-from pipeline.dedup.causes import group_by_cause
-from pipeline.dedup.explained import Group
+from pipeline.dedup.baselines.exclusive_stacks import group_by_exclusive_stacks
+from pipeline.dedup.baselines.importance import importance_scores
+from pipeline.dedup.baselines.som import cluster_items
+from pipeline.dedup.baselines.som_dedup import group_by_som
 from pipeline.dedup.features import name_vectors, spectra
-from pipeline.dedup.importance import importance_scores
-from pipeline.dedup.kdd2018 import group_by_exclusive_stacks
-from pipeline.dedup.som import cluster_items
-from pipeline.dedup.som_dedup import group_by_som
-from pipeline.gcpu.stacks import Series, membership
+from pipeline.dedup.within_scan import group_by_cause
 from pipeline.model import Change, FloatArray, StackMatrix
-from tests.builders import build_change, build_stacks
+from pipeline.stacks.index import Series, membership
+from pipeline.stacks.overlap import Group
+from pipeline.stacks.subtree import lay_out, rows_of, sum_below
+from tests.support.builders import build_change, build_stacks
 
 NAMES = "abcdefgh"
 STACKS = st.dictionaries(

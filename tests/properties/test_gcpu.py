@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pipeline.gcpu.count import Counts, count_samples
 from pipeline.model import Profile
-from tests.builders import build_profile
+from tests.support.builders import build_profile
 
 STACKS = st.dictionaries(
     st.lists(st.sampled_from("abcdef"), min_size=1, max_size=8).map(";".join),

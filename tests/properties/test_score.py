@@ -8,13 +8,13 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadgen.score.difference import compare_events
-from loadgen.score.encode import score_to_json
-from loadgen.score.matching import Tolerances
-from loadgen.score.model import Event, Funnel, FunnelStep, TruthRow
-from loadgen.score.rates import Rate
-from loadgen.score.scoring import score
-from tests.unit.test_score import HOUR, START, event, row
+from loadgen.evaluation.difference import compare_events
+from loadgen.evaluation.encode import score_to_json
+from loadgen.evaluation.matching import Tolerances
+from loadgen.evaluation.model import Event, Funnel, FunnelStep, TruthRow
+from loadgen.evaluation.rates import Rate
+from loadgen.evaluation.scoring import score
+from tests.unit.evaluation.test_scoring import HOUR, START, event, row
 
 TOLERANCES = Tolerances(otherwise=2 * HOUR)
 SERIES = ("a", "b", "c", "d")

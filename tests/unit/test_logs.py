@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import logging
 import re
-from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
 from pipeline.logs import FIELDS, formatter
-
-ROOT = Path(__file__).parents[2]
+from tests.support.paths import ROOT
 
 
 def line(text: str = "said", **extra: Any) -> dict[str, Any]:

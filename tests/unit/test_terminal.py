@@ -14,8 +14,8 @@ from pipeline.codec.events import regression_event, regression_id
 from pipeline.commands.events import Event, describe
 from pipeline.model import Change, Regression, Scan, Suspect
 from pipeline.terminal import escape_controls, escape_line
-from tests.builders import build_candidate
-from tests.repositories import Work
+from tests.support.builders import build_candidate
+from tests.support.repositories import Work
 
 RED = "\x1b[31mred"
 SHOWN = r"\x1b[31mred"

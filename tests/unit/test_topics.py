@@ -9,8 +9,8 @@ import yaml
 
 from pipeline.errors import ConfigError
 from pipeline.topics import DEFAULT_PATH, REQUIRED, SHARED_KEY, load_topics
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 Edit = Callable[[dict[str, Any]], object]
 
 

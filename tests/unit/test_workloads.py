@@ -9,8 +9,9 @@ import pytest
 import yaml
 
 from pipeline.errors import ConfigError
-from pipeline.stages.cost_shifts import ENTRY_POINTS
+from pipeline.stages.gather.cost_domains import ENTRY_POINTS
 from pipeline.workloads import PRESETS_PATH, load_workloads, read_workload_file
+from tests.support.paths import ROOT
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 
@@ -127,7 +128,7 @@ def test_cost_domains_of_ones_own(tmp_path: Path) -> None:
     assert (domain.name, domain.subroutines) == ("cart", ("shop.cart.*", "re:pay_.*"))
 
 
-DOCS = Path(__file__).parents[2] / "docs" / "operations.md"
+DOCS = ROOT / "docs" / "operations.md"
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
 
 

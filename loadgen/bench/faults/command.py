@@ -12,7 +12,7 @@ import orjson
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from loadgen.bench.faults.ending import ended_in_order
+from loadgen.bench.faults.shutdown import ended_in_order
 from pipeline.errors import ConfigError
 from pipeline.units import parse_duration_s
 
@@ -77,7 +77,7 @@ def faults(
     anything differs. docs/faults.md says what each fault is.
     """
     from loadgen.bench.faults.catalogue import CATALOGUE
-    from loadgen.bench.faults.former import FORMER
+    from loadgen.bench.faults.former_version import FORMER
     from loadgen.bench.faults.rig import STAGES
     from loadgen.bench.faults.run import Options, run_fault
 

@@ -17,7 +17,7 @@ from loadgen.bench.faults.catalogue import Fault
 from loadgen.bench.faults.check import Differences, compare
 from loadgen.bench.faults.disk import SmallDisk
 from loadgen.bench.faults.flood import Flood
-from loadgen.bench.faults.former import FORMER, former_version
+from loadgen.bench.faults.former_version import FORMER, former_version
 from loadgen.bench.faults.load import build_load
 from loadgen.bench.faults.rig import CODE, STAGES, Rig, Setup
 from loadgen.bench.faults.strikes import Context

@@ -1,0 +1,185 @@
+"""The agent itself: sampler → profile → publisher, until the process ends."""
+
+from __future__ import annotations
+
+import logging
+import math
+import signal
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Self
+from uuid import uuid4
+
+from agents.aggregate import Source, build_profile, encode_within
+from agents.broker import OVERHEAD_BYTES, Connection, check_broker
+from agents.buffer import Buffer
+from agents.changes.history import change_message
+from agents.formats.collapsed import parse_collapsed
+from agents.importing import profile_key
+from agents.kernels.pyspy import PySpy, find_py_spy
+from agents.process import ExistingProcess, StartedCommand, Target
+from agents.publisher import Delivery, Publisher
+from agents.sampler import Interval, Sampler
+from pipeline.clock import Clock
+from pipeline.config import Settings
+from pipeline.model import Change, Outgoing
+from pipeline.topics import Topics
+
+log = logging.getLogger(__name__)
+
+DEFAULT_HZ = 101
+"""Not a divisor or multiple of what periodic work runs at; py-spy randomises its pauses besides."""
+
+MAX_WAITING = 10_000
+"""Most messages that wait during an outage."""
+
+FLUSH_S = 10.0
+"""How long messages that still wait at the end are tried to be published."""
+
+ORPHAN_S = 60
+"""How long a sampler outlives an agent that was killed, at most, besides two intervals."""
+
+_STOPS = (signal.SIGINT, signal.SIGTERM)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to sample and how; either ``pid`` or ``command``."""
+
+    source: Source
+    pid: int | None
+    command: tuple[str, ...]
+    rate_hz: int
+    interval_s: float
+    native: bool
+    subprocesses: bool
+    idle: bool
+    buffer_bytes: int
+    change: Change | None = None  # published at start
+
+
+def with_change(plan: Plan, change: Change) -> Plan:
+    """Add the change that was deployed; its commit names the release if nothing else does."""
+    source = replace(plan.source, release=plan.source.release or change.id)
+    return replace(plan, source=source, change=change)
+
+
+def run_agent(plan: Plan, settings: Settings, topics: Topics, *, clock: Clock) -> int:
+    """Sample and publish until the process ends or SIGINT or SIGTERM comes; return the exit code.
+
+    Must run in the main thread, which receives signals. A command that the plan starts ends with the
+    agent; if it fails by itself the exit code is 1.
+
+    Raises:
+        ConfigError: no such process or command, or the broker refuses us.
+        SamplerError: the process cannot be sampled.
+    """
+    binary = find_py_spy()
+    check_broker(settings)
+    with _StopSignals() as signals:
+        if not plan.command:
+            target = ExistingProcess(plan.pid or 0)
+            _sample(plan, target, binary, settings, topics, clock, signals)
+            return 0
+        command = StartedCommand(plan.command)
+        try:
+            _sample(plan, command, binary, settings, topics, clock, signals)
+            code = 0 if signals.received else command.exit_code()
+        finally:
+            command.stop()
+    if code:
+        log.error("%s failed with exit code %d", plan.command[0], code)
+    return 1 if code else 0
+
+
+def _sample(
+    plan: Plan,
+    target: Target,
+    binary: str,
+    settings: Settings,
+    topics: Topics,
+    clock: Clock,
+    signals: _StopSignals,
+) -> None:
+    with tempfile.TemporaryDirectory(prefix="smidgen-agent-") as folder:
+        kernel = PySpy(
+            binary=binary,
+            folder=Path(folder),
+            clock=clock,
+            rate_hz=plan.rate_hz,
+            longest_s=math.ceil(2 * plan.interval_s) + ORPHAN_S,
+            native=plan.native,
+            idle=plan.idle,
+            subprocesses=plan.subprocesses,
+        )
+        sampler = Sampler(kernel, target, interval_s=plan.interval_s, clock=clock)
+        signals.stop(sampler)
+        _publish_intervals(plan, sampler, settings, topics)
+
+
+def _publish_intervals(plan: Plan, sampler: Sampler, settings: Settings, topics: Topics) -> None:
+    buffer = Buffer(max_messages=MAX_WAITING, max_bytes=plan.buffer_bytes)
+    publisher = Publisher(lambda: Connection.open(settings, topics), buffer)
+    publisher.start()
+    try:
+        if plan.change:
+            publisher.offer(change_message(plan.change))
+        for interval in sampler.intervals():
+            for message, samples in _messages(interval, plan.source, topics["profiles"].max_message_bytes):
+                publisher.offer(message, samples)
+    finally:
+        _account(publisher.close(FLUSH_S))
+
+
+def _messages(interval: Interval, source: Source, max_bytes: int) -> Iterator[tuple[Outgoing, int]]:
+    """Yield the messages of an interval and the samples in each, one without samples if it was idle."""
+    stacks = parse_collapsed(interval.data).stacks
+    profile = build_profile(stacks, source=source, start=interval.start, end=interval.end)
+    profile = replace(profile, id=uuid4().hex)  # another process of this host may have the same stacks
+    parts, lost = encode_within(profile, max_bytes - OVERHEAD_BYTES)
+    if lost:
+        log.warning("%d samples of stacks too large for a message were left out", lost)
+    for part in parts:
+        yield Outgoing("profiles", profile_key(source), part.value), part.samples
+
+
+def _account(delivery: Delivery) -> None:
+    if delivery.published.messages:
+        log.info("published %s", delivery.published)
+    if delivery.dropped.messages:
+        log.warning("dropped %s", delivery.dropped)
+    if delivery.unsent.messages:
+        log.warning("not confirmed by the broker when the agent ended: %s", delivery.unsent)
+
+
+class _StopSignals:
+    """Lets SIGINT and SIGTERM end sampling in order, also those that come before it began."""
+
+    def __init__(self) -> None:
+        self.received = False
+        self._sampler: Sampler | None = None
+        self._before: dict[signal.Signals, Any] = {}
+
+    def stop(self, sampler: Sampler) -> None:
+        """Make signals stop this sampler, at once if one came already."""
+        self._sampler = sampler
+        if self.received:
+            sampler.stop()
+
+    def __enter__(self) -> Self:
+        self._before = {number: signal.signal(number, self._receive) for number in _STOPS}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _receive(self, _number: int, _frame: FrameType | None) -> None:
+        self.received = True
+        if self._sampler:
+            self._sampler.stop()

@@ -1,0 +1,125 @@
+"""``smidgen gates``: which subroutines read which gate, out of Python source."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+
+from agents.gates.calls import Module, read_module
+from agents.gates.source import map_gates
+from pipeline.codec.gates import write_gates
+from pipeline.errors import ConfigError
+from pipeline.terminal import escape_controls
+
+MAX_BYTES = 2_000_000
+"""Largest file that is parsed: longer ones are generated, and hold data rather than code."""
+
+_NAMED = 5  # places that the line on untold gates names; the rest it counts
+
+_EXAMPLE = """\b
+Example:
+  smidgen gates src --reader conf.get --reader gates.enabled -o gates.yaml
+"""
+
+
+def _names(_context: click.Context, _parameter: click.Parameter, readers: tuple[str, ...]) -> tuple[str, ...]:
+    for reader in readers:
+        if not all(part.isidentifier() for part in reader.split(".")):
+            raise click.BadParameter(f"{reader!r} should be a name such as conf.get")
+    return readers
+
+
+@click.command(epilog=_EXAMPLE)
+@click.argument("source", metavar="SOURCE_DIR", type=click.Path(path_type=Path, file_okay=False, exists=True))
+@click.option(
+    "--reader",
+    "readers",
+    multiple=True,
+    required=True,
+    metavar="NAME",
+    callback=_names,
+    help="A function that reads a gate.",
+)
+@click.option(
+    "-o", "--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="Mapping to write."
+)
+def gates(source: Path, readers: tuple[str, ...], out: Path) -> None:
+    """Map gates to the subroutines that read them, so that a config change leads to code.
+
+    SOURCE_DIR is where imports start: SOURCE_DIR/shop/cart.py is the module shop.cart. A reader is a function
+    whose first argument is the gate's name; it is looked for with whatever stands before it, so that
+    conf.get also finds self.conf.get, and by the name that an import gives it. Functions that return what a
+    reader returned, or a constant that it chooses, are looked through, one layer deep. Files that cannot be
+    read, and reads whose gate cannot be told, are named on stderr and left out.
+    """
+    modules: list[Module] = []
+    files = skipped = 0
+    for path in _python_files(source):
+        files += 1
+        try:
+            modules.append(read_module(path.relative_to(source).as_posix(), _text(path, source)))
+        except (ValueError, SyntaxError, RecursionError, MemoryError, OSError) as error:
+            skipped += 1
+            click.echo(f"skipped: {_plain(path.relative_to(source))}: {_reason(error)}", err=True)
+    found = map_gates(modules, readers)
+    try:
+        out.write_text(write_gates(found.subroutines), encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{out}: {error.strerror or error}") from None
+    read = f"{files - skipped} of {files} files read" if skipped else f"{files} files read"
+    click.echo(f"{_plain(out)}: {len(found.subroutines)} gates ({read})")
+    if found.untold:
+        click.echo(_untold(found.untold), err=True)
+
+
+def _python_files(source: Path) -> Iterator[Path]:
+    """Yield Python files in a fixed order, links to folders not followed: they may lead in circles."""
+    for folder, folders, names in os.walk(source):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            if name.endswith(".py"):
+                yield Path(folder, name)
+
+
+def _text(path: Path, source: Path) -> str:
+    """Return a file's text.
+
+    Raises:
+        ValueError: why it is not read.
+        OSError: it cannot be.
+    """
+    if not path.resolve().is_relative_to(source.resolve()):
+        raise ValueError("a link that leaves the folder")
+    if not path.is_file():
+        raise ValueError("not a plain file")
+    if path.stat().st_size > MAX_BYTES:
+        raise ValueError(f"larger than {MAX_BYTES} bytes")
+    content = path.read_bytes()
+    if b"\0" in content:
+        raise ValueError("a binary file")
+    return content.decode("utf-8-sig")
+
+
+def _untold(places: Sequence[tuple[str, int]]) -> str:
+    """Tell of reads that are left to be mapped by hand (FBDetect §5.4.9)."""
+    named = ", ".join(f"{_plain(Path(path))}:{line}" for path, line in places[:_NAMED])
+    more = f" and {len(places) - _NAMED} more" if len(places) > _NAMED else ""
+    return f"{len(places)} {'read' if len(places) == 1 else 'reads'} whose gate cannot be told: {named}{more}"
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return "not UTF-8 text"
+    if isinstance(error, SyntaxError):
+        return f"line {error.lineno}: {error.msg}"
+    if isinstance(error, RecursionError | MemoryError):
+        return "nested too deeply"
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error)
+
+
+def _plain(path: Path) -> str:
+    """Return a path that a terminal can show: control characters and stray bytes are escaped."""
+    return escape_controls(os.fsencode(path).decode("utf-8", errors="backslashreplace"))

@@ -1,0 +1,1 @@
+"""Which subroutines a gate switches, read from Python source."""

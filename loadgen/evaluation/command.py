@@ -1,0 +1,208 @@
+"""``smidgen score`` and ``smidgen compare``: events against the truth, and against other events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+import orjson
+from rich.console import Console
+from rich.progress import Progress
+
+from loadgen.evaluation.difference import compare_events
+from loadgen.evaluation.encode import score_to_json
+from loadgen.evaluation.matching import Tolerances, in_reach, tolerance_s
+from loadgen.evaluation.model import Event, TruthRow
+from loadgen.evaluation.reading import read_events, read_funnel, read_ledger, read_truth
+from loadgen.evaluation.scoring import Score
+from loadgen.evaluation.scoring import score as score_events
+from loadgen.evaluation.sweep import Curve, ledger_curves
+from pipeline.errors import ConfigError
+from pipeline.units import parse_duration_s
+from pipeline.workloads import PRESETS_PATH, Workload, load_workloads, read_workload_file
+
+FILE = click.Path(path_type=Path, dir_okay=False)
+
+EVENTS, FUNNEL, LEDGER = "events.jsonl", "funnel.json", "ledger.jsonl"
+"""What a folder of results holds."""
+
+
+def _duration(_: click.Context, __: click.Parameter, value: str | None) -> float | None:
+    try:
+        return None if value is None else parse_duration_s(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+_workloads = click.option(
+    "--workload", "workloads", multiple=True, metavar="NAME|FILE", help="Workloads that were run."
+)
+_tolerance = click.option(
+    "--tolerance",
+    metavar="DURATION",
+    callback=_duration,
+    help="How far a change time may be off (default: by the workload).",
+)
+
+
+@click.command()
+@click.option("--truth", required=True, type=FILE, help="Truth file (JSON lines).")
+@click.option("--events", required=True, type=FILE, help="Events file (JSON lines of CloudEvents).")
+@click.option("--funnel", type=FILE, help="The run's funnel: gives the false-positive rate and Table 5.")
+@click.option("--ledger", type=FILE, help="The run's ledger: gives ROC curves; needs --funnel.")
+@click.option(
+    "--sweep",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Run the dataset DIR again with several thresholds of the one --workload, for a ROC curve.",
+)
+@_workloads
+@_tolerance
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--html", type=FILE, metavar="OUT.html", help="Write a self-contained page.")
+def score(
+    truth: Path,
+    events: Path,
+    funnel: Path | None,
+    ledger: Path | None,
+    sweep: Path | None,
+    workloads: tuple[str, ...],
+    tolerance: float | None,
+    as_json: bool,
+    html: Path | None,
+) -> None:
+    """Hold reported events against a known truth: precision, recall, delay, grouping, root causes, funnel.
+
+    docs/scoring.md defines every figure.
+    """
+    if ledger and not funnel:
+        raise click.UsageError("--ledger needs --funnel: curves are per scanned series")
+    chosen = load_workloads(workloads)
+    if sweep and len(chosen) != 1:
+        raise click.UsageError("--sweep needs exactly one --workload, whose threshold it changes")
+    rows, told = read_truth(truth), read_events(events).events
+    tolerances = choose_tolerances(told, chosen, tolerance)
+    if chosen and len(reached := in_reach(rows, chosen)) < len(rows):
+        click.echo(
+            f"left out: {len(rows) - len(reached)} rows of series that no --workload looks at", err=True
+        )
+        rows = reached
+    counted = read_funnel(funnel) if funnel else None
+    found = score_events(rows, told, tolerances=tolerances, funnel=counted)
+    curves = (
+        ledger_curves(rows, told, read_ledger(ledger), scanned=counted.series, tolerances=tolerances)
+        if ledger and counted
+        else ()
+    )
+    _show(found, curves, _swept(sweep, chosen[0], rows) if sweep else None, str(events), html, as_json)
+
+
+@click.command()
+@click.argument("a", type=click.Path(path_type=Path))
+@click.argument("b", type=click.Path(path_type=Path))
+@click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="Dataset: draws the series.")
+@_workloads
+@_tolerance
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--html", type=FILE, metavar="OUT.html", help="Write a self-contained page with the series.")
+def compare(
+    a: Path,
+    b: Path,
+    data: Path | None,
+    workloads: tuple[str, ...],
+    tolerance: float | None,
+    as_json: bool,
+    html: Path | None,
+) -> int:
+    """Compare the events of two runs A and B over the same data; exit 1 if they differ.
+
+    A and B are events files, or folders with events.jsonl and, to tell where the other run lost an event,
+    ledger.jsonl.
+    """
+    from loadgen.evaluation.comparison import difference_to_json, print_difference, render_difference
+    from pipeline.backtest.dataset import read_dataset
+
+    (events_a, ledger_a), (events_b, ledger_b) = _results(a), _results(b)
+    told_a, told_b = read_events(events_a).events, read_events(events_b).events
+    difference = compare_events(
+        told_a,
+        told_b,
+        tolerances=choose_tolerances((*told_a, *told_b), load_workloads(workloads), tolerance),
+        ledger_a=read_ledger(ledger_a) if ledger_a else (),
+        ledger_b=read_ledger(ledger_b) if ledger_b else (),
+    )
+    names = (str(a), str(b))
+    if html:
+        dataset = read_dataset(data) if data else None
+        write_text(html, render_difference(difference, names, dataset))
+    if as_json:
+        click.echo(orjson.dumps(difference_to_json(difference)).decode())
+    else:
+        print_difference(Console(highlight=False), difference, names)
+    return 0 if difference.same else 1
+
+
+def choose_tolerances(
+    events: tuple[Event, ...], given: tuple[Workload, ...], tolerance: float | None
+) -> Tolerances:
+    """Return the tolerances for some events: by their workloads, or the one given for all.
+
+    Workloads are looked for among ``given``, then among the presets; for another one the default holds.
+    """
+    if tolerance is not None:
+        return Tolerances(otherwise=tolerance)
+    known = {workload.name: workload for workload in (*read_workload_file(PRESETS_PATH), *given)}
+    named = {event.workload for event in events} & set(known)
+    for name in sorted({event.workload for event in events} - named):
+        minutes = Tolerances().otherwise / 60
+        text = f"workload {name!r} is no preset and not given with --workload: tolerance {minutes:.0f} min"
+        click.echo(text, err=True)
+    return Tolerances({name: tolerance_s(known[name]) for name in named})
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a page.
+
+    Raises:
+        ConfigError: the file cannot be written.
+    """
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror or error}") from None
+
+
+def _show(
+    found: Score, curves: tuple[Curve, ...], runs: Curve | None, title: str, html: Path | None, as_json: bool
+) -> None:
+    """Write the page if there is to be one, and print JSON or tables."""
+    if html:
+        from loadgen.evaluation.page import render_score  # plotly takes half a second to load
+
+        write_text(html, render_score(found, title=title, curves=curves, runs=runs))
+    if as_json:
+        swept = (*curves, runs) if runs else curves
+        click.echo(orjson.dumps(score_to_json(found, swept)).decode())
+    else:
+        from loadgen.evaluation.table import print_score
+
+        print_score(Console(highlight=False), found)
+
+
+def _swept(data: Path, workload: Workload, truth: Sequence[TruthRow]) -> Curve:
+    from loadgen.evaluation.runs import FACTORS, threshold_curve
+    from pipeline.backtest.dataset import read_dataset
+
+    dataset = read_dataset(data)
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("backtests", total=len(FACTORS))
+        return threshold_curve(dataset, workload, truth, advance=lambda: progress.advance(task))
+
+
+def _results(path: Path) -> tuple[Path, Path | None]:
+    """Return the events file and the ledger of a folder, or the events file itself."""
+    if not path.is_dir():
+        return path, None
+    ledger = path / LEDGER
+    return path / EVENTS, ledger if ledger.exists() else None

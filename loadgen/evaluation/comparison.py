@@ -1,0 +1,127 @@
+"""The difference of two runs, for the terminal, as JSON and as a page with the series' plots."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+from rich.console import Console
+from rich.table import Table
+
+from loadgen.evaluation.difference import Difference, Lone
+from loadgen.evaluation.figures import line_figure
+from loadgen.evaluation.model import Event
+from loadgen.evaluation.page import change, embedded, environment
+from loadgen.evaluation.words import hours
+from pipeline.backtest.dataset import Dataset
+from pipeline.clock import to_iso
+from pipeline.model import FloatArray
+
+PLOTS = 60
+"""Series drawn on a page for either run."""
+
+_AROUND_S = (4 * 86_400.0, 2 * 86_400.0)
+"""What a plot shows before and after the change."""
+
+
+def difference_to_json(difference: Difference) -> dict[str, Any]:
+    """Return a difference as a JSON object."""
+    return {
+        "same": difference.same,
+        "both": len(difference.both),
+        "only_a": [_lone_to_json(lone) for lone in difference.only_a],
+        "only_b": [_lone_to_json(lone) for lone in difference.only_b],
+    }
+
+
+def print_difference(console: Console, difference: Difference, names: tuple[str, str]) -> None:
+    """Print the events that only one run has, and how many both have."""
+    for name, lone in zip(names, (difference.only_a, difference.only_b), strict=True):
+        table = Table(title=f"Only in {name}: {len(lone)}", title_justify="left", box=None, pad_edge=False)
+        table.add_column("series", overflow="fold")
+        for column in ("change time", "change", "delay"):
+            table.add_column(column, justify="right", no_wrap=True)
+        table.add_column("in the other run", overflow="fold")
+        for one in lone:
+            event = one.event
+            delay = hours(event.detected_time - event.change_time)
+            table.add_row(event.metric, to_iso(event.change_time)[:16], change(event), delay, _fate(one))
+        console.print(table)
+        console.print()
+    console.print(f"In both: {len(difference.both)}")
+
+
+def render_difference(difference: Difference, names: tuple[str, str], dataset: Dataset | None = None) -> str:
+    """Return the page as HTML; with the dataset, it shows the series of what only one run has."""
+    plots: dict[str, Markup] = {}
+    for lone in (difference.only_a, difference.only_b) if dataset else ():
+        for one in lone[:PLOTS]:
+            figure = event_figure(dataset, one.event) if dataset else None
+            if figure is not None:
+                plots[one.event.id] = embedded(figure, f"event-{len(plots)}")
+    return (
+        environment()
+        .get_template("comparison.html")
+        .render(
+            plotly=Markup(get_plotlyjs() if plots else ""),
+            difference=difference,
+            names=names,
+            plots=plots,
+            limit=PLOTS,
+        )
+    )
+
+
+def event_figure(dataset: Dataset, event: Event) -> go.Figure | None:
+    """Draw an event's series around its change; None if the dataset does not have it there."""
+    if event.service != dataset.service:
+        return None
+    start, end = event.change_time - _AROUND_S[0], max(event.change_time + _AROUND_S[1], event.detected_time)
+    times, values = _series(dataset, event)
+    shown = (times >= start) & (times < end)
+    if not np.isfinite(values[shown]).any():
+        return None
+    return line_figure(times[shown], values[shown], event)
+
+
+def _series(dataset: Dataset, event: Event) -> tuple[FloatArray, FloatArray]:
+    if event.metric_kind == "service":
+        found = [points for points in dataset.metrics if points.metric == event.metric]
+        return (found[0].timestamps, found[0].values) if found else (np.empty(0), np.empty(0))
+    keys = zip(dataset.kinds, dataset.names, strict=True)
+    row = next((i for i, key in enumerate(keys) if key == (event.metric_kind, event.metric)), None)
+    times = dataset.start + np.arange(len(dataset.totals), dtype=np.float64) * dataset.window_s
+    if row is None:
+        return times, np.full(len(times), np.nan)
+    empty = np.full(len(times), np.nan)
+    return times, np.divide(dataset.samples[row], dataset.totals, out=empty, where=dataset.totals > 0)
+
+
+def _lone_to_json(lone: Lone) -> dict[str, Any]:
+    event = lone.event
+    return {
+        "id": event.id,
+        "service": event.service,
+        "workload": event.workload,
+        "metric": event.metric,
+        "change_time": to_iso(event.change_time),
+        "detected_time": to_iso(event.detected_time),
+        "delta": event.delta,
+        "lost": lone.lost
+        and {
+            "step": lone.lost.step,
+            "statistic": lone.lost.statistic,
+            "bound": lone.lost.bound,
+            "reason": lone.lost.reason,
+        },
+    }
+
+
+def _fate(lone: Lone) -> str:
+    lost = lone.lost
+    if lost is None:
+        return ""
+    return f"{lost.step}: {lost.statistic:.3g} against {lost.bound:.3g}"

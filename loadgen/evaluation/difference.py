@@ -1,0 +1,135 @@
+"""Two runs over the same data: which regressions only one of them reports, and where the other lost them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from loadgen.evaluation.matching import Tolerances
+from loadgen.evaluation.model import Event, LedgerLine
+from pipeline.backtest.funnel import STEPS
+
+_IMPOSSIBLE = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Lone:
+    """An event of one run that the other does not have, and what became of it there.
+
+    ``lost`` is the line of the other run's ledger that got furthest; None if there is no ledger or nothing
+    was detected.
+    """
+
+    event: Event
+    lost: LedgerLine | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Events of two runs: pairs that tell of the same regression, and what is left on either side."""
+
+    both: tuple[tuple[Event, Event], ...]
+    only_a: tuple[Lone, ...]
+    only_b: tuple[Lone, ...]
+
+    @property
+    def same(self) -> bool:
+        """Whether both runs report the same regressions."""
+        return not self.only_a and not self.only_b
+
+
+def compare_events(
+    a: Sequence[Event],
+    b: Sequence[Event],
+    *,
+    tolerances: Tolerances,
+    ledger_a: Iterable[LedgerLine] = (),
+    ledger_b: Iterable[LedgerLine] = (),
+) -> Difference:
+    """Pair the events of two runs, one to one.
+
+    Equal ids are the same event. Other settings give other ids, so what is left is paired by service, kind
+    of metric, a series in common (the metric itself before groups) and change times within the tolerance;
+    as many pairs as possible, and of those pairings the closest. The order of events does not matter.
+    """
+    ids = {event.id for event in a} & {event.id for event in b}
+    first_a, rest_a = _divide(a, ids)
+    first_b, rest_b = _divide(b, ids)
+    both = [(first_a[key], first_b[key]) for key in sorted(ids)]
+    paired_a, paired_b = _pair(rest_a, rest_b, tolerances)
+    both += [(rest_a[i], rest_b[j]) for i, j in zip(paired_a, paired_b, strict=True)]
+    only_a = [event for i, event in enumerate(rest_a) if i not in set(paired_a)]
+    only_b = [event for j, event in enumerate(rest_b) if j not in set(paired_b)]
+    return Difference(
+        both=tuple(sorted(both, key=lambda pair: _key(pair[0]))),
+        only_a=_explained(only_a, ledger_b, tolerances),
+        only_b=_explained(only_b, ledger_a, tolerances),
+    )
+
+
+def _divide(events: Sequence[Event], ids: set[str]) -> tuple[dict[str, Event], list[Event]]:
+    """Return the first event of each of ``ids``, and all others in a canonical order."""
+    first: dict[str, Event] = {}
+    rest = []
+    for event in sorted(events, key=_key):
+        if event.id in ids and event.id not in first:
+            first[event.id] = event
+        else:
+            rest.append(event)
+    return first, rest
+
+
+def _pair(a: Sequence[Event], b: Sequence[Event], tolerances: Tolerances) -> tuple[list[int], list[int]]:
+    costs = np.full((len(a), len(b)), _IMPOSSIBLE)
+    for i, one in enumerate(a):
+        for j, other in enumerate(b):
+            tolerance = max(tolerances.of(one.workload), tolerances.of(other.workload))
+            costs[i, j] = _cost(one, other, tolerance)
+    rows, columns = (side.tolist() for side in linear_sum_assignment(costs))
+    real = [(i, j) for i, j in zip(rows, columns, strict=True) if costs[i, j] < _IMPOSSIBLE]
+    return [i for i, _ in real], [j for _, j in real]
+
+
+def _cost(one: Event, other: Event, tolerance: float) -> float:
+    shared = set(one.series) & set(other.series)
+    gap = abs(one.change_time - other.change_time)
+    same = (one.service, one.delta > 0) == (other.service, other.delta > 0)
+    service_level = (one.metric_kind == "service") != (other.metric_kind == "service")
+    if not same or service_level or not shared or gap > tolerance:
+        return _IMPOSSIBLE
+    overlap = len(shared) / len(set(one.series) | set(other.series))
+    return (0.0 if one.metric == other.metric else 2.0 - overlap) + (gap / tolerance if tolerance else 0.0)
+
+
+def _explained(
+    events: Sequence[Event], ledger: Iterable[LedgerLine], tolerances: Tolerances
+) -> tuple[Lone, ...]:
+    """Return each event with the other run's ledger line of its series that got furthest."""
+    wanted = {(event.service, event.metric) for event in events}
+    lines: dict[tuple[str, str], list[LedgerLine]] = {}
+    for line in ledger:
+        for series in (line.metric, *line.group):
+            if (line.service, series) in wanted:
+                lines.setdefault((line.service, series), []).append(line)
+    found = []
+    for event in events:
+        near = [
+            line
+            for line in lines.get((event.service, event.metric), ())
+            if abs(line.change_time - event.change_time) <= tolerances.of(event.workload)
+        ]
+        found.append(Lone(event, max(near, key=_progress, default=None)))
+    return tuple(found)
+
+
+def _progress(line: LedgerLine) -> tuple[int, float, str]:
+    """Order lines by how far they got; of the same step the one nearest its bound is the most telling."""
+    place = STEPS.index(line.step) if line.step in STEPS else len(STEPS)
+    return place, -abs(line.statistic - line.bound), line.metric
+
+
+def _key(event: Event) -> tuple[str, float, str, float, str]:
+    return (event.service, event.change_time, event.metric, event.detected_time, event.id)

@@ -1,0 +1,284 @@
+"""Plots of a score, as plotly figures. Every text from outside is escaped: plotly reads HTML in labels."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import plotly.graph_objects as go
+
+from loadgen.evaluation.funnel import funnel_lines, ratio, short_count
+from loadgen.evaluation.model import Event, Funnel
+from loadgen.evaluation.rates import Rate
+from loadgen.evaluation.scoring import SIZES, Score
+from loadgen.evaluation.sweep import Curve
+from loadgen.evaluation.words import counts, interval, share
+from pipeline.model import FloatArray
+from pipeline.report.figures import CHANGE, FONT, GRID, HIGHLIGHT, INK, LINE, MUTED
+
+CURVE_COLOURS = (LINE, "#b06a00", "#3c7d5a")
+DASHES = ("solid", "dash", "dot")
+
+
+def roc_figure(curves: Sequence[Curve], score: Score, runs: Curve | None = None) -> go.Figure:
+    """Draw curves of single statistics, the pipeline's own point, and the curve of its runs if there are."""
+    figure = go.Figure()
+    floor = _floor(curves, score, runs)
+    for curve, colour, dash in zip(curves, CURVE_COLOURS, DASHES, strict=False):
+        figure.add_scatter(
+            x=[max(point.false.value or 0.0, floor) for point in curve.points],
+            y=[point.recall.value for point in curve.points],
+            customdata=[_bound(curve, point.bound) for point in curve.points],
+            name=f"{curve.setting} …, alone",
+            mode="lines",
+            line={"color": colour, "width": 2, "dash": dash, "shape": "hv"},
+            hovertemplate="%{customdata}<br>recall %{y:.1%}<br>false positives %{x:.2g}<extra></extra>",
+        )
+    _draw_pipeline(figure, score, runs, floor)
+    figure.update_layout(**_layout(height=430), showlegend=True)
+    figure.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
+    figure.update_xaxes(
+        type="log",
+        title={"text": "false positives per scanned series (log scale; 0 is drawn at the left edge)"},
+        gridcolor=GRID,
+        exponentformat="power",
+        dtick=1,
+    )
+    figure.update_yaxes(title={"text": "recall"}, range=[-0.03, 1.05], tickformat=".0%", gridcolor=GRID)
+    return figure
+
+
+def _draw_pipeline(figure: go.Figure, score: Score, runs: Curve | None, floor: float) -> None:
+    if runs:
+        figure.add_scatter(
+            x=[max(point.false.value or 0.0, floor) for point in runs.points],
+            y=[point.recall.value for point in runs.points],
+            customdata=[f"{runs.setting} {share(point.bound)}" for point in runs.points],
+            text=_labels(runs),
+            name=f"whole pipeline, by {runs.setting}",
+            mode="lines+markers+text",
+            textposition="top left",
+            textfont={"size": 11, "color": MUTED},
+            line={"color": CHANGE, "width": 2},
+            marker={"size": 8},
+            hovertemplate="%{customdata}<br>recall %{y:.1%}<br>false positives %{x:.2g}<extra></extra>",
+        )
+    if score.false_positive_rate and score.recall.value is not None:
+        figure.add_scatter(
+            x=[max(score.false_positive_rate.value or 0.0, floor)],
+            y=[score.recall.value],
+            name="whole pipeline, these events",
+            mode="markers",
+            marker={
+                "color": CHANGE,
+                "size": 14,
+                "symbol": "diamond",
+                "line": {"color": "#fff", "width": 1.5},
+            },
+            error_y=_error_bar(score.recall),
+            hovertemplate="recall %{y:.1%}<br>false positives %{x:.2g}<extra></extra>",
+        )
+
+
+def rates_figure(series: Sequence[tuple[str, Sequence[tuple[str, Rate]]]]) -> go.Figure:
+    """Draw several sets of named rates with their intervals, side by side at each name."""
+    figure = go.Figure()
+    for (title, rates), colour, symbol in zip(series, (LINE, HIGHLIGHT), ("circle", "square"), strict=False):
+        shown = [(name, rate) for name, rate in rates if rate.of]
+        figure.add_scatter(
+            x=[name for name, _ in shown],
+            y=[rate.value for _, rate in shown],
+            error_y=_error_bars([rate for _, rate in shown]),
+            customdata=[[counts(rate), interval(rate)] for _, rate in shown],
+            name=title,
+            mode="markers",
+            marker={"color": colour, "size": 11, "symbol": symbol, "line": {"color": INK, "width": 1}},
+            hovertemplate="%{x}<br>%{y:.1%} (%{customdata[0]})<br>95 %%: %{customdata[1]}<extra></extra>",
+        )
+    figure.update_layout(**_layout(height=330), showlegend=len(series) > 1, scattermode="group")
+    figure.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
+    figure.update_xaxes(type="category", gridcolor=GRID, categoryorder="array", categoryarray=_names(series))
+    figure.update_yaxes(range=[-0.03, 1.05], tickformat=".0%", gridcolor=GRID)
+    return figure
+
+
+def delay_figure(score: Score) -> go.Figure:
+    """Draw every expected row by its size: how long it took until it was told, or that it was missed."""
+    figure = go.Figure()
+    told = [one for one in score.matching.having("true_positive") if one.truth and one.truth.gcpu]
+    missed = [row for row in score.matching.missed if row.gcpu]
+    figure.add_scatter(
+        x=[abs(one.truth.delta) * 100 for one in told if one.truth],
+        y=[(one.event.detected_time - one.truth.start) / 3600 for one in told if one.truth],
+        text=[_escaped(f"{one.truth.id}: {one.event.metric}") for one in told if one.truth],
+        name="reported",
+        mode="markers",
+        marker={"color": LINE, "size": 9, "opacity": 0.8},
+        hovertemplate="%{text}<br>%{x:.3g} % of the service<br>after %{y:.1f} h<extra></extra>",
+    )
+    figure.add_scatter(
+        x=[abs(row.delta) * 100 for row in missed],
+        y=[0.0] * len(missed),
+        cliponaxis=False,
+        text=[_escaped(f"{row.id}: {row.series[0]}") for row in missed],
+        name="missed",
+        mode="markers",
+        marker={"color": CHANGE, "size": 11, "symbol": "x-thin-open", "line": {"width": 2}},
+        hovertemplate="%{text}<br>%{x:.3g} % of the service<br>missed<extra></extra>",
+    )
+    figure.update_layout(**_layout(height=330), showlegend=True)
+    figure.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
+    figure.update_xaxes(
+        type="log",
+        title={"text": "size of the regression, per cent of the service's CPU (log scale)"},
+        gridcolor=GRID,
+        tickvals=[0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 4, 10],
+    )
+    figure.update_yaxes(title={"text": "hours from change to event"}, rangemode="tozero", gridcolor=GRID)
+    return figure
+
+
+def funnel_figure(funnel: Funnel) -> go.Figure:
+    """Draw what each step leaves, on a log scale."""
+    lines = funnel_lines(funnel)[::-1]
+    figure = go.Figure(
+        go.Bar(
+            y=[_escaped(line.title) for line in lines],
+            x=[max(line.remaining, 0.8) for line in lines],
+            text=[f"{short_count(line.remaining)} ({ratio(line)})" for line in lines],
+            orientation="h",
+            marker={"color": LINE},
+            textposition="outside",
+            cliponaxis=False,
+            hoverinfo="skip",
+        )
+    )
+    figure.update_layout(**_layout(height=90 + 34 * len(lines)))
+    figure.update_layout(margin={"l": 8, "r": 130, "t": 34, "b": 48}, bargap=0.3)
+    most = max((line.remaining for line in lines), default=1)
+    figure.update_xaxes(
+        type="log",
+        gridcolor=GRID,
+        title={"text": "change points left (log scale)"},
+        dtick=1,
+        range=[math.log10(0.7), math.log10(max(most, 10))],
+    )
+    figure.update_yaxes(automargin=True)
+    return figure
+
+
+def line_figure(times: FloatArray, values: FloatArray, event: Event) -> go.Figure:
+    """Draw a series around an event's change with the levels before and after. NaN is no data.
+
+    Args:
+        times: (points,) epoch seconds.
+        values: (points,) gCPU ratios, or the metric's own unit.
+        event: What was reported of it.
+    """
+    ratio = event.metric_kind != "service"
+    scale, unit = (100.0, " %") if ratio else (1.0, "")
+    figure = go.Figure()
+    figure.add_scatter(
+        x=[_moment(time) for time in times.tolist()],
+        y=(values * scale).tolist(),
+        mode="lines",
+        line={"color": LINE, "width": 1.2},
+        connectgaps=False,
+        hovertemplate="%{x|%d %b %H:%M}<br>%{y:.4~g}" + unit + "<extra></extra>",
+    )
+    first, last = float(times[0]), float(times[-1])
+    for level, begin, end in (
+        (event.before, first, event.change_time),
+        (event.after, event.change_time, max(last, event.change_time)),
+    ):
+        figure.add_shape(
+            type="line",
+            x0=_moment(begin),
+            x1=_moment(end),
+            y0=level * scale,
+            y1=level * scale,
+            line={"color": INK, "width": 1.5, "dash": "dash"},
+        )
+    figure.add_vline(x=_moment(event.change_time), line={"color": CHANGE, "width": 2})
+    figure.add_vline(x=_moment(event.detected_time), line={"color": MUTED, "width": 1, "dash": "dot"})
+    figure.update_layout(**_layout(height=240), showlegend=False)
+    figure.update_xaxes(gridcolor=GRID)
+    figure.update_yaxes(gridcolor=GRID, ticksuffix=unit)
+    return figure
+
+
+def _floor(curves: Sequence[Curve], score: Score, runs: Curve | None) -> float:
+    """Return where a rate of 0 is drawn on a log scale: a factor below the smallest other one."""
+    rates = [point.false.value for curve in (*curves, *([runs] if runs else [])) for point in curve.points]
+    rates += [score.false_positive_rate.value] if score.false_positive_rate else []
+    return min((rate for rate in rates if rate), default=1e-6) / 2
+
+
+def _bound(curve: Curve, bound: float) -> str:
+    return (
+        f"{curve.setting} {bound:.3g}"
+        if bound >= 0 and "p-value" in curve.setting
+        else (f"{curve.setting} {share(bound)} of the service")
+    )
+
+
+def _labels(runs: Curve) -> list[str]:
+    """Return a label for each point that is not at the place of the one before it."""
+    labels: list[str] = []
+    place: tuple[float | None, float | None] | None = None
+    for point in runs.points:
+        here = (point.false.value, point.recall.value)
+        labels.append("" if here == place else share(point.bound))
+        place = here
+    return labels
+
+
+def _error_bar(rate: Rate) -> dict[str, Any]:
+    return _error_bars([rate])
+
+
+def _error_bars(rates: Sequence[Rate]) -> dict[str, Any]:
+    above, below = [], []
+    for rate in rates:
+        (low, high), value = rate.interval or (0.0, 0.0), rate.value or 0.0
+        above.append(high - value)
+        below.append(value - low)
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": above,
+        "arrayminus": below,
+        "color": MUTED,
+        "thickness": 1.4,
+        "width": 5,
+    }
+
+
+def _names(series: Sequence[tuple[str, Sequence[tuple[str, Rate]]]]) -> list[str]:
+    used = {name for _, rates in series for name, _ in rates}
+    return [name for name, _, _ in SIZES if name in used] or list(
+        dict.fromkeys(name for _, rates in series for name, _ in rates)
+    )
+
+
+def _layout(*, height: int) -> dict[str, Any]:
+    return {
+        "height": height,
+        "margin": {"l": 64, "r": 20, "t": 34, "b": 52},
+        "paper_bgcolor": "#ffffff",
+        "plot_bgcolor": "#ffffff",
+        "font": {"family": FONT, "size": 13, "color": INK},
+        "hoverlabel": {"font": {"family": FONT}},
+    }
+
+
+def _escaped(text: str, longest: int = 120) -> str:
+    return html.escape(text if len(text) <= longest else f"{text[: longest - 1]}…")
+
+
+def _moment(epoch_s: float) -> datetime:
+    # plotly draws local-looking times as they are written, so an offset must not be there.
+    return datetime.fromtimestamp(epoch_s, tz=UTC).replace(tzinfo=None)

@@ -1,0 +1,1 @@
+"""How well ways of grouping put causes together."""

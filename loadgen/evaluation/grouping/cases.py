@@ -1,0 +1,120 @@
+"""What dedup is asked to group, in simulated fleets: each scan's candidates and what is known of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from loadgen.evaluation.matching import in_reach
+from loadgen.evaluation.model import TruthRow
+from loadgen.evaluation.reading import truth_from_json
+from loadgen.fleet.scenario import load_scenario
+from loadgen.fleet.simulate import simulate
+from pipeline.backtest.dataset import Dataset
+from pipeline.backtest.flow import Flow
+from pipeline.backtest.run import detect_scans
+from pipeline.config import Settings
+from pipeline.detect.seasonal.daily import DAY_S
+from pipeline.model import BoolArray, Candidate, Change, FloatArray, Scan, StackMatrix
+from pipeline.rootcause.ranking import candidate_changes
+from pipeline.stacks.index import membership
+from pipeline.stages.gather.evidence import cluster_by_time, stacks_around
+from pipeline.storage.arrays import ArrayStore
+from pipeline.storage.interface import Store
+from pipeline.workloads import Workload
+
+EARLY_S = 3600.0
+"""By how much a change point may be estimated before the deployment that caused it: that of a small step lies
+within an hour of the truth in most cases."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Candidates of one scan that may have one cause by their times."""
+
+    scan: Scan
+    candidates: tuple[Candidate, ...]
+    stacks: StackMatrix  # around the change points; those without any candidate are left out
+    changes: tuple[tuple[Change, ...], ...]  # (candidates,) deployed about when each began to rise
+    values: FloatArray  # (candidates, windows) gCPU, NaN without samples
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """Every case of one simulated fleet, with its truth."""
+
+    preset: str
+    seed: int
+    truth: tuple[TruthRow, ...]
+    scans: int
+    cases: tuple[Case, ...]
+
+
+def collect_fleet(preset: str, seed: int, workload: Workload) -> Fleet:
+    """Simulate a fleet and run detect and filter over it; what they pass on are the cases.
+
+    Neither looks at what dedup does, so the cases are those of a whole run.
+    """
+    dataset = simulate(load_scenario(preset), seed).dataset
+    store = ArrayStore(dataset)
+    scans = [scan for scan in _filtered(dataset, store, workload) if scan.candidates]
+    cases = [case for scan in scans for case in _cases(store, scan, workload, dataset.changes)]
+    truth = in_reach(truth_from_json(dataset.truth), [workload])
+    return Fleet(preset, seed, truth, len(scans), tuple(cases))
+
+
+def _filtered(dataset: Dataset, store: Store, workload: Workload) -> list[Scan]:
+    settings = Settings()
+    flow = Flow(store, [workload], settings=settings, clock=lambda: dataset.end, stages=("filter",))
+    scans: list[Scan] = []
+    for batch in detect_scans(dataset, [workload], settings=settings):
+        flow.send("change-points", batch)
+        scans += flow.scans("filtered")
+        flow.topics.clear()
+    return scans
+
+
+def _cases(store: Store, scan: Scan, workload: Workload, changes: Sequence[Change]) -> list[Case]:
+    """Return a case for all sudden changes of a scan, and one for the slow ones of each day or so.
+
+    Estimates of one change point lie up to hours apart, so that time alone must not separate.
+    """
+    sudden = [candidate for candidate in scan.candidates if candidate.kind == "short_term"]
+    slow = [candidate for candidate in scan.candidates if candidate.kind != "short_term"]
+    clusters = cluster_by_time(sudden, workload.analysis_s) + cluster_by_time(slow, DAY_S)
+    return [
+        Case(
+            scan,
+            tuple(cluster),
+            _only_held(stacks_around(store, scan, cluster, workload), cluster),
+            tuple(
+                candidate_changes(changes, c.change_time, lookback_s=workload.lookback_s, tolerance_s=EARLY_S)
+                for c in cluster
+            ),
+            _values(store, scan, cluster, workload),
+        )
+        for cluster in clusters
+    ]
+
+
+def _only_held(matrix: StackMatrix, candidates: Sequence[Candidate]) -> StackMatrix:
+    held: BoolArray = np.any(
+        membership(matrix.stacks, [(c.metric_kind, c.metric) for c in candidates]), axis=0
+    )
+    return StackMatrix(
+        tuple(stack for stack, holds in zip(matrix.stacks, held.tolist(), strict=True) if holds),
+        matrix.before[held],
+        matrix.after[held],
+        matrix.total_before,
+        matrix.total_after,
+    )
+
+
+def _values(store: Store, scan: Scan, candidates: Sequence[Candidate], workload: Workload) -> FloatArray:
+    wanted = [(c.metric_kind, c.metric) for c in candidates]
+    matrix = store.series("gcpu", scan.service, scan.start, scan.end, workload.resolution_s, wanted)
+    row = {key: place for place, key in enumerate(zip(matrix.kinds, matrix.names, strict=True))}
+    totals = np.where(matrix.totals > 0, matrix.totals, np.nan)
+    return np.asarray(matrix.samples[[row[key] for key in wanted]] / totals)

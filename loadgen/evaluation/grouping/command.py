@@ -1,0 +1,192 @@
+"""``smidgen bench grouping``: how well each way of deduplication within a scan puts causes together."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+import numpy as np
+import orjson
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from loadgen.evaluation.encode import rate_to_json
+from loadgen.evaluation.grouping.cases import Case, collect_fleet
+from loadgen.evaluation.grouping.score import GroupingScore, score_grouping
+from loadgen.evaluation.matching import tolerance_s
+from loadgen.evaluation.words import share
+from loadgen.fleet.scenario import load_scenario
+from pipeline.dedup.baselines.exclusive_stacks import ExclusiveConfig, group_by_exclusive_stacks
+from pipeline.dedup.baselines.som_dedup import group_by_som, potential_causes
+from pipeline.dedup.within_scan import group_by_cause
+from pipeline.model import BoolArray, FloatArray
+from pipeline.stacks.index import Series
+from pipeline.stacks.overlap import Group, group_by_stacks
+from pipeline.stacks.subtree import lay_out
+from pipeline.workloads import load_workloads
+
+PRESETS = ("small", "cascade", "cost-shift", "medium", "steps")
+WORKLOAD = "frontfaas-small"
+
+_BUCKET_S = 1200.0
+"""Ten minutes are one window here, and an estimate may be off by one either way."""
+
+Grouping = Callable[[Case], Sequence[Group]]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What one grouping does on one preset, all seeds together."""
+
+    preset: str
+    grouping: str
+    score: GroupingScore
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as a JSON object."""
+        score = self.score
+        return {
+            "preset": self.preset,
+            "grouping": self.grouping,
+            "precision": rate_to_json(score.right),
+            "recall": rate_to_json(score.together),
+            "unexplained_pairs": score.unexplained,
+            "groups": score.groups,
+            "groups_per_cause": score.groups_per_cause,
+            "nearest": rate_to_json(score.nearest),
+            "split": dict(score.split.most_common()),
+            "merged": dict(score.merged.most_common()),
+            "seconds": self.seconds,
+        }
+
+
+def by_stacks(case: Case) -> Sequence[Group]:
+    """Group by the share of a rise from common stacks."""
+    delta = np.array([candidate.delta for candidate in case.candidates])
+    return group_by_stacks(case.stacks, _series(case), delta, preferred=np.asarray(_causes(case).any(axis=1)))
+
+
+def by_som(case: Case) -> Sequence[Group]:
+    """Group as SOMDedup does (FBDetect §5.4.7)."""
+    names = [f"{candidate.metric_kind}.{candidate.metric}" for candidate in case.candidates]
+    return group_by_som(case.values, names, _times(case), *_levels(case), _causes(case))
+
+
+def by_exclusive_stacks(case: Case) -> Sequence[Group]:
+    """Group as KDD 2018 §2.3 does."""
+    config = ExclusiveConfig(bucket_s=_BUCKET_S)
+    return group_by_exclusive_stacks(case.stacks, _series(case), _times(case), config=config)
+
+
+def by_cause(case: Case) -> Sequence[Group]:
+    """Group by what can have caused the rises."""
+    return group_by_cause(lay_out(case.stacks), _series(case), *_levels(case), case.changes)
+
+
+GROUPINGS: Mapping[str, Grouping] = {
+    "stacks": by_stacks,
+    "som": by_som,
+    "kdd2018": by_exclusive_stacks,
+    "causes": by_cause,
+}
+
+
+def measure_grouping(
+    presets: Sequence[str], seeds: Sequence[int], *, advance: Callable[[], None] | None = None
+) -> list[Measured]:
+    """Measure every grouping on every preset; the last of each are those of all presets together."""
+    (workload,) = load_workloads([WORKLOAD])
+    scores = {(preset, name): GroupingScore() for preset in presets for name in GROUPINGS}
+    seconds = dict.fromkeys(scores, 0.0)
+    for preset in presets:
+        for seed in seeds:
+            fleet = collect_fleet(preset, seed, workload)
+            for name, group in GROUPINGS.items():
+                began = time.perf_counter()
+                groups = [group(case) for case in fleet.cases]
+                seconds[preset, name] += time.perf_counter() - began
+                scores[preset, name] += score_grouping(fleet, groups, tolerance_s=tolerance_s(workload))
+            if advance:
+                advance()
+    found = [Measured(*key, scores[key], seconds[key]) for key in scores]
+    for name in GROUPINGS:
+        own = [one for one in found if one.grouping == name and one.preset in presets]
+        total = sum((one.score for one in own), GroupingScore())
+        found.append(Measured("all", name, total, sum(one.seconds for one in own)))
+    return found
+
+
+@click.command()
+@click.option(
+    "--seeds", type=click.IntRange(min=1), default=3, show_default=True, help="Fleets of each preset."
+)
+@click.option("--first-seed", type=int, default=1, show_default=True, help="Seed of the first one.")
+@click.option("--presets", default=",".join(PRESETS), show_default=True, metavar="NAME,FILE,...")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line of the table.")
+def grouping(seeds: int, first_seed: int, presets: str, as_json: bool) -> None:
+    """Measure how well candidates of a scan are grouped by cause, on simulated fleets.
+
+    Detection and filters run as in a backtest; what they pass on is grouped by each of stacks (shared
+    stacks), som (FBDetect's SOMDedup), kdd2018 (exclusive stacks) and causes (what can have caused it).
+    Precision: of pairs in one group, how many one row of the truth explains. Recall: of pairs with the same
+    row behind them in one scan, how many are in one group. A pair with a candidate that no row explains
+    counts for neither.
+    """
+    names = [name for name in presets.split(",") if name]
+    for name in names:
+        load_scenario(name)  # a mistake is found before the work
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("grouping", total=len(names) * seeds)
+        found = measure_grouping(
+            names, range(first_seed, first_seed + seeds), advance=lambda: progress.advance(task)
+        )
+    if as_json:
+        for one in found:
+            click.echo(orjson.dumps(one.to_json()).decode())
+        return
+    Console().print(_table(found))
+
+
+def _table(found: Sequence[Measured]) -> Table:
+    columns = ("precision", "recall", "groups a cause", "nearest first", "unexplained", "seconds")
+    table = Table("preset", "grouping")
+    for column in columns:
+        table.add_column(column, justify="right")
+    for one in found:
+        score = one.score
+        per_cause = score.groups_per_cause
+        table.add_row(
+            one.preset,
+            one.grouping,
+            share(score.right.value),
+            share(score.together.value),
+            "–" if per_cause is None else f"{per_cause:.2f}",
+            share(score.nearest.value),
+            f"{score.unexplained:,}",
+            f"{one.seconds:.1f}",
+        )
+    return table
+
+
+def _series(case: Case) -> list[Series]:
+    return [(candidate.metric_kind, candidate.metric) for candidate in case.candidates]
+
+
+def _times(case: Case) -> FloatArray:
+    return np.array([candidate.change_time for candidate in case.candidates])
+
+
+def _levels(case: Case) -> tuple[FloatArray, FloatArray]:
+    return (
+        np.array([candidate.before for candidate in case.candidates]),
+        np.array([candidate.after for candidate in case.candidates]),
+    )
+
+
+def _causes(case: Case) -> BoolArray:
+    return potential_causes([candidate.metric for candidate in case.candidates], case.changes)

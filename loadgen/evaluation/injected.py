@@ -1,0 +1,154 @@
+"""``smidgen bench injected``: from what size on steps put into real series are found."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import numpy as np
+import orjson
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from loadgen.evaluation.encode import rate_to_json
+from loadgen.evaluation.rates import Rate
+from pipeline.backtest.seriesfile import read_series
+from pipeline.detect.offline.segment import segment
+from pipeline.errors import ConfigError
+from pipeline.model import FloatArray
+
+PLACES = (0.25, 0.4, 0.55, 0.7)
+"""Where in a series a step is put, as shares of its length."""
+
+PERCENT = (1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0)
+MARGIN = 3
+"""Points by which a step that is told may be off."""
+
+APART = 8
+"""Points of a change that a series has by itself within which none is put: there they would be one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Injected:
+    """Steps of one size: how many are found, and how many changes are told that the series alone has not."""
+
+    percent: float
+    found: Rate
+    others: int
+
+
+def measure_injected(
+    every: Mapping[str, FloatArray],
+    percent: Sequence[float] = PERCENT,
+    *,
+    advance: Callable[[], None] | None = None,
+) -> list[Injected]:
+    """Put steps up and down into each series, one at a time, and look for them.
+
+    Args:
+        every: Name → (points,) values; a step multiplies what follows it.
+        percent: Sizes, in per cent of the level.
+        advance: Called after each size of each series.
+    """
+    own = {name: [shift.index for shift in segment(values)] for name, values in every.items()}
+    results = []
+    for size in percent:
+        hits = of = others = 0
+        for name, values in every.items():
+            for at in (round(share * len(values)) for share in PLACES):
+                if any(abs(at - index) < APART for index in own[name]):
+                    continue
+                for sign in (1, -1):
+                    changed = np.where(np.arange(len(values)) >= at, values * (1 + sign * size / 100), values)
+                    told = [shift.index for shift in segment(changed)]
+                    near = [index for index in told if abs(index - at) <= MARGIN]
+                    known = [index for index in told if any(abs(index - one) <= MARGIN for one in own[name])]
+                    hits, of = hits + bool(near), of + 1
+                    others += len(told) - len(near[:1]) - len(known)
+            if advance:
+                advance()
+        results.append(Injected(size, Rate(hits, of), others))
+    return results
+
+
+def read_results(path: Path, metric: str) -> dict[str, FloatArray]:
+    """Read one metric of benchmark results: a tar archive of JSON files, each a list of results of one test.
+
+    A result is an object with ``timestamp`` and ``metrics``, a list of ``name`` and ``value``; the folder of
+    a file names the test. This is how Nyrkiö publishes benchmark histories.
+
+    Returns:
+        Test → values in the order of time.
+
+    Raises:
+        ConfigError: it cannot be read, or holds no such metric.
+    """
+    points: dict[str, list[tuple[float, float]]] = {}
+    try:
+        with tarfile.open(path) as archive:
+            for member in archive:
+                file = archive.extractfile(member) if member.name.endswith(".json") else None
+                if file is not None:
+                    test = Path(member.name).parent.name
+                    points.setdefault(test, []).extend(_points(file.read(), metric, f"{path}: {member.name}"))
+    except (OSError, tarfile.TarError) as error:
+        raise ConfigError(f"{path}: {error}") from None
+    known = {test: np.array([value for _, value in sorted(points[test])]) for test in sorted(points)}
+    known = {test: values for test, values in known.items() if len(values)}
+    if not known:
+        raise ConfigError(f"{path}: no results of a metric {metric!r}")
+    return known
+
+
+def _points(content: bytes, metric: str, origin: str) -> list[tuple[float, float]]:
+    try:
+        return [
+            (float(result["timestamp"]), float(one["value"]))
+            for result in orjson.loads(content)
+            for one in result["metrics"]
+            if one["name"] == metric
+        ]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"{origin}: no list of results: {error}") from None
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--metric", default="ops_sec", show_default=True, help="Which one of an archive of results.")
+@click.option(
+    "--percent", default=",".join(f"{one:g}" for one in PERCENT), show_default=True, metavar="SIZE,..."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a size.")
+def injected(file: Path, metric: str, percent: str, as_json: bool) -> None:
+    """Put steps of known size into the real series of FILE and tell how many `smidgen detect` finds.
+
+    FILE is a tar archive of benchmark results in JSON (lists of {timestamp, metrics: [{name, value}]}, a
+    folder for each test), or anything that `smidgen detect` reads. Each step goes into a series by itself, up
+    and down, at four places that are not near a change which the series has anyway; it is found if a change
+    is told within three points of it. Other changes are those that neither the series nor the step explains.
+    """
+    try:
+        sizes = [float(one) for one in percent.split(",")]
+    except ValueError:
+        raise ConfigError(f"--percent: {percent!r} is no list of numbers") from None
+    if file.is_file() and tarfile.is_tarfile(file):
+        every = read_results(file, metric)
+    else:
+        every = {f"{one.service}/{one.metric}": one.levels for one in read_series(file, plain=True)}
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("series", total=len(every) * len(sizes))
+        found = measure_injected(every, sizes, advance=lambda: progress.advance(task))
+    if as_json:
+        for one in found:
+            content = {"percent": one.percent, "found": rate_to_json(one.found), "others": one.others}
+            click.echo(orjson.dumps(content).decode())
+        return
+    table = Table("step", "found", "of", "share", "other changes", title=f"{len(every)} series")
+    for one in found:
+        share = f"{one.found.hits / one.found.of:.0%}" if one.found.of else "–"
+        table.add_row(f"{one.percent:g} %", str(one.found.hits), str(one.found.of), share, str(one.others))
+    Console().print(table)

@@ -1,0 +1,196 @@
+"""Which event tells of which truth row: one to one where it can be, by service, time and series."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from loadgen.evaluation.model import Event, Outcome, TruthRow
+from pipeline.model import FloatArray
+from pipeline.workloads import Workload
+
+TOLERANCE_WINDOWS = 2
+"""By how many windows an estimate may lie outside the analysis window's length (as in the stages)."""
+
+DEFAULT_TOLERANCE_S = 4 * 3600.0 + 2 * 600.0
+"""For a workload whose windows are not known: that of ``frontfaas-small``."""
+
+NEAR_S = 86_400.0
+"""A false positive within a day of a regression of its series is a near miss: told, but at a wrong time."""
+
+_IMPOSSIBLE = 1e6  # dwarfs any sum of real costs, which are below 4 each
+
+_BY_GROUP = 2.0
+"""Costs from here on are of rows that know an event by its group only, or by nothing but the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerances:
+    """How far an event's change time may be from the truth, by workload, in seconds."""
+
+    by_workload: Mapping[str, float] = field(default_factory=dict)
+    otherwise: float = DEFAULT_TOLERANCE_S
+
+    def of(self, workload: str) -> float:
+        """Return the tolerance for a workload's events."""
+        return self.by_workload.get(workload, self.otherwise)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """An event with its outcome, and the row that explains it.
+
+    The row of a false positive is one that was not to be reported, or None. ``near`` is then an expected row
+    of the same series at another time, at most NEAR_S away, if there is one.
+    """
+
+    event: Event
+    outcome: Outcome
+    truth: TruthRow | None
+    near: TruthRow | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """Every event judged, and every expected row that no event tells of; both in a canonical order."""
+
+    judged: tuple[Judged, ...]
+    missed: tuple[TruthRow, ...]
+
+    def having(self, outcome: Outcome) -> tuple[Judged, ...]:
+        """Return the events of one outcome."""
+        return tuple(judged for judged in self.judged if judged.outcome == outcome)
+
+
+def tolerance_s(workload: Workload) -> float:
+    """Return how far from the truth an event's change time may be, in seconds.
+
+    A scan that has a change in its analysis window may place it anywhere in that window, so at most its
+    length away; two windows more allow for a start inside a window and for the estimate's own rounding.
+    """
+    return workload.analysis_s + TOLERANCE_WINDOWS * workload.resolution_s
+
+
+def in_reach(truth: Sequence[TruthRow], workloads: Sequence[Workload]) -> tuple[TruthRow, ...]:
+    """Return the rows of such series as any of the workloads looks at: gCPU or service-level metrics.
+
+    Of the latter a row needs one that a workload's ``metrics`` let through, if it names any.
+    """
+    return tuple(row for row in truth if any(_reaches(workload, row) for workload in workloads))
+
+
+def _reaches(workload: Workload, row: TruthRow) -> bool:
+    if row.gcpu or workload.series == "gcpu":
+        return row.gcpu and workload.series == "gcpu"
+    return not row.series or any(workload.looks_at(name) for name in row.series)
+
+
+def match(truth: Sequence[TruthRow], events: Sequence[Event], tolerances: Tolerances) -> Matching:
+    """Assign each event to the row that explains it.
+
+    Expected rows and events are paired so that as many rows as possible have an event, and of all such
+    pairings the closest is taken. Events left over that an expected row explains are further ones of it;
+    of a row's events the one detected first is its true positive, the others are repeated. What no
+    expected row explains is a false positive, by the closest other row if there is one; so is an event
+    whose own metric is a series of such a row while expected rows know it by its group only.
+
+    The order of rows and events does not matter.
+    """
+    expected = sorted((row for row in truth if row.expected), key=_row_key)
+    unexpected = sorted((row for row in truth if not row.expected), key=_row_key)
+    ordered = sorted(events, key=_event_key)  # the one detected first comes first
+    costs = _cost_matrix(ordered, expected, tolerances)
+    false = _cost_matrix(ordered, unexpected, tolerances)
+    own = false.min(axis=1, initial=np.inf) < _BY_GROUP
+    costs[own[:, None] & (costs >= _BY_GROUP)] = np.inf
+    assigned = _assign(costs)
+    told: set[int] = set()
+    judged = []
+    for index, event in enumerate(ordered):
+        row = assigned.get(index)
+        if row is None:
+            other = _closest(false[index], unexpected)
+            near = None if other else _nearest(event, expected)
+            judged.append(Judged(event, "false_positive", other, near))
+        else:
+            judged.append(Judged(event, "repeated" if row in told else "true_positive", expected[row]))
+            told.add(row)
+    missed = tuple(row for index, row in enumerate(expected) if index not in told)
+    return Matching(tuple(judged), missed)
+
+
+def explain_cost(row: TruthRow, event: Event, tolerance: float) -> float:
+    """Return how badly a row explains an event: 0 best, below 4, infinite if it does not at all.
+
+    A series that only the event's group holds is worse than the event's own metric; then the time counts,
+    then how near the cause the series is.
+    """
+    if row.service != event.service or event.detected_time <= row.start:
+        return float("inf")
+    if row.gcpu and event.metric_kind != "service" and row.delta * event.delta < 0:
+        return float("inf")
+    gap = max(row.start - event.change_time, event.change_time - row.until, 0.0)
+    if gap > tolerance:
+        return float("inf")
+    return _series_cost(row, event) + (gap / tolerance if tolerance else 0.0)
+
+
+def _series_cost(row: TruthRow, event: Event) -> float:
+    if not row.series:  # the whole service: any series, but a row that names it is better
+        return _BY_GROUP + 0.9
+    places = {name: place for place, name in reversed(list(enumerate(row.series)))}
+    if event.metric in places:
+        return 0.5 * places[event.metric] / len(places)
+    shared = [places[name] for name in event.group if name in places]
+    return _BY_GROUP + 0.5 * min(shared) / len(places) if shared else float("inf")
+
+
+def _cost_matrix(events: Sequence[Event], rows: Sequence[TruthRow], tolerances: Tolerances) -> FloatArray:
+    costs = np.full((len(events), len(rows)), np.inf)
+    for i, event in enumerate(events):
+        tolerance = tolerances.of(event.workload)
+        for j, row in enumerate(rows):
+            costs[i, j] = explain_cost(row, event, tolerance)
+    return costs
+
+
+def _assign(costs: FloatArray) -> dict[int, int]:
+    """Return event → row for every event that some row explains."""
+    pairs = linear_sum_assignment(np.where(np.isfinite(costs), costs, _IMPOSSIBLE))
+    assigned = {
+        event: row
+        for event, row in zip(*(side.tolist() for side in pairs), strict=True)
+        if np.isfinite(costs[event, row])
+    }
+    for event in range(len(costs)):
+        if event not in assigned and np.isfinite(costs[event]).any():
+            assigned[event] = int(costs[event].argmin())
+    return assigned
+
+
+def _closest(costs: FloatArray, rows: Sequence[TruthRow]) -> TruthRow | None:
+    """Return the row of the least cost, the first of equals."""
+    return rows[int(costs.argmin())] if np.isfinite(costs).any() else None
+
+
+def _nearest(event: Event, rows: Sequence[TruthRow]) -> TruthRow | None:
+    costs = [explain_cost(row, event, NEAR_S) for row in rows]
+    return _closest(np.array(costs), rows) if costs else None
+
+
+def _row_key(row: TruthRow) -> tuple[str, float, str]:
+    return (row.service, row.start, row.id)
+
+
+def _event_key(event: Event) -> tuple[float, float, str, str, str, str]:
+    return (
+        event.detected_time,
+        event.change_time,
+        event.service,
+        event.workload,
+        event.metric,
+        event.id,
+    )

@@ -1,0 +1,116 @@
+"""A score as one self-contained page: no network, every text from outside escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import plotly.graph_objects as go
+import plotly.io
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from loadgen.evaluation import words
+from loadgen.evaluation.figures import delay_figure, funnel_figure, rates_figure, roc_figure
+from loadgen.evaluation.funnel import funnel_lines
+from loadgen.evaluation.model import Event
+from loadgen.evaluation.scoring import Score
+from loadgen.evaluation.sweep import Curve
+from pipeline.clock import to_iso
+
+LIMIT = 200
+"""Rows in a list of a page."""
+
+_PLOTLY = {"displaylogo": False, "responsive": True, "modeBarButtonsToRemove": ["lasso2d", "select2d"]}
+
+
+def render_score(score: Score, *, title: str, curves: Sequence[Curve] = (), runs: Curve | None = None) -> str:
+    """Return the page as HTML.
+
+    Args:
+        score: The figures.
+        title: What was scored, such as the name of the events file.
+        curves: Curves of single statistics.
+        runs: The curve of the whole pipeline over a swept setting.
+    """
+    figures = {"delay": embedded(delay_figure(score), "delay")}
+    if curves or runs:
+        figures["roc"] = embedded(roc_figure(curves, score, runs), "roc")
+    if score.sizes or score.event_sizes:
+        sizes = [("recall", score.sizes), ("precision", score.event_sizes)]
+        figures["sizes"] = embedded(rates_figure(sizes), "sizes")
+    if score.funnel:
+        figures["funnel"] = embedded(funnel_figure(score.funnel), "funnel")
+    cause = score.root_cause
+    return (
+        environment()
+        .get_template("page.html")
+        .render(
+            plotly=Markup(get_plotlyjs()),
+            title=title,
+            score=score,
+            curves=curves,
+            runs=runs,
+            figures={"roc": None, "sizes": None, **figures},
+            wanted=[(_spaced(one.name), one.rows) for one in score.kinds if one.expected],
+            unwanted=[(_spaced(one.name), one.rows) for one in score.kinds if not one.expected],
+            causes=[
+                ("culprit is the first suspect", cause.top_1),
+                ("culprit is among the first three", cause.top_3),
+                ("right, where anything is suggested", cause.right),
+                ("suggestions where there is no culprit", cause.false_suggestions),
+                ("suggestions on false positives", cause.on_false_positives),
+            ],
+            groups=[
+                ("pairs in a group that belong together", score.group_precision),
+                ("pairs that belong together and are in a group", score.group_recall),
+            ],
+            missed=sorted(score.matching.missed, key=lambda row: (-abs(row.delta), row.id)),
+            wrong=[one for one in score.matching.judged if one.outcome != "true_positive"],
+            lines=funnel_lines(score.funnel) if score.funnel else (),
+            limit=LIMIT,
+        )
+    )
+
+
+def embedded(figure: go.Figure, name: str) -> Markup:
+    """Return a figure as a part of a page that holds plotly already."""
+    return Markup(  # noqa: S704  # plotly escapes < > & in its JSON; labels were escaped by figures
+        plotly.io.to_html(
+            figure, include_plotlyjs=False, full_html=False, div_id=f"figure-{name}", config=_PLOTLY
+        )
+    )
+
+
+def environment() -> Environment:
+    """Return the templates' environment with the filters that write figures."""
+    found = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    filters: dict[str, Any] = {
+        "share": words.share,
+        "interval": words.interval,
+        "counts": words.counts,
+        "hours": words.hours,
+        "points": words.points,
+        "away": lambda value: f"{words.hours(abs(value))} {'earlier' if value > 0 else 'later'}",
+        "change": change,
+        "clock": lambda value: to_iso(value)[:16].replace("T", " "),
+    }
+    found.filters.update(filters)
+    return found
+
+
+def change(event: Event) -> str:
+    """Write an event's change, in per cent of the service's CPU or in the metric's own unit."""
+    return f"{event.delta:+.4g}" if event.metric_kind == "service" else words.points(event.delta)
+
+
+def _spaced(name: str) -> str:
+    return name.replace("_", " ")

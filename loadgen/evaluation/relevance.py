@@ -1,0 +1,157 @@
+"""Where the weights of pipeline.rootcause.ranking come from: simulated fleets, whose culprits are known.
+
+``python -m loadgen.evaluation.relevance --seeds 101-104`` simulates presets, backtests them, gathers the
+evidence on every reported regression as the stage does, and prints the weights under which the truth is
+likeliest: of the culprit where there is one, of "none of them" where there is none. Reported cost shifts are
+left out: they are neither.
+
+The simulator knows the subroutines of every change, and life does not. So every regression is learnt from
+twice, once as if no change's subroutines were known.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import minimize
+
+from loadgen.evaluation.matching import Tolerances, match, tolerance_s
+from loadgen.evaluation.model import Outcome
+from loadgen.evaluation.reading import events_from_json, truth_from_json
+from loadgen.fleet.scenario import load_scenario
+from loadgen.fleet.simulate import simulate
+from pipeline.backtest.dataset import Dataset
+from pipeline.backtest.run import run_backtest
+from pipeline.codec.events import regression_id
+from pipeline.model import BoolArray, FloatArray
+from pipeline.rootcause.ranking import FEATURES, Evidence, RankingConfig, confidences, features, weights_of
+from pipeline.stages.gather.suspects import SuspectFinder
+from pipeline.storage.arrays import ArrayStore
+from pipeline.workloads import Workload, load_workloads
+
+SCENARIOS = ("small", "steps", "cascade", "low-sampling", "gradual", "transients", "medium", "cost-shift")
+WORKLOADS = ("frontfaas-small", "ct-demand", "ct-supply-short")
+
+_FREE = ("base", "rank", "noise")
+
+INDEPENDENT = np.array([0.0 if name in _FREE else 1.0 for name in FEATURES])
+"""Weights of evidence that is independent and exact."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One reported regression: its candidates' features, and which of them caused it, none perhaps."""
+
+    name: str
+    outcome: Outcome
+    caused: bool  # whether some change caused it, among the candidates or not
+    table: FloatArray  # (changes, FEATURES)
+    untold: FloatArray  # the same if no change's subroutines were known
+    culprits: BoolArray  # (changes,)
+
+
+def gather(dataset: Dataset, workloads: Sequence[Workload], name: str) -> list[Case]:
+    """Backtest a simulated service and return a case for each regression reported, cost shifts left out."""
+    found = run_backtest(dataset, workloads)
+    finder = SuspectFinder(ArrayStore(dataset))
+    by_name = {workload.name: workload for workload in workloads}
+    evidence: dict[str, Evidence | None] = {}
+    for scan in found.scans:
+        ids = [regression_id(scan.service, scan.workload, one, scan.end) for one in scan.candidates]
+        evidence.update(zip(ids, finder.evidence(scan, by_name[scan.workload]), strict=True))
+    tolerances = Tolerances({workload.name: tolerance_s(workload) for workload in workloads})
+    cases = []
+    for judged in match(truth_from_json(dataset.truth), events_from_json(found.events), tolerances).judged:
+        truth, one = judged.truth, evidence[judged.event.id]
+        real = judged.outcome != "false_positive"
+        if one is None or (truth and truth.kind == "cost_shift"):
+            continue
+        causes = {truth.change, *truth.changes} - {None} if truth and real else set()
+        culprits = np.array([change.id in causes for change in one.changes], dtype=np.bool_)
+        cases.append(
+            Case(name, judged.outcome, bool(causes), features(one), features(_untold(one)), culprits)
+        )
+    return cases
+
+
+def fit(cases: Sequence[Case], *, ridge: float = 1.0) -> FloatArray:
+    """Return the weights of the highest likelihood: (FEATURES,).
+
+    Args:
+        cases: From ``gather``.
+        ridge: How firmly weights are drawn to INDEPENDENT: the inverse of a normal prior's variance.
+    """
+    tables = [(table, case.culprits) for case in cases for table in (case.table, case.untold)]
+
+    def loss(weights: FloatArray) -> float:
+        surprise = -sum(_log_likelihood(table, culprits, weights) for table, culprits in tables)
+        return float(surprise + 0.5 * ridge * ((weights - INDEPENDENT) ** 2).sum())
+
+    return np.asarray(minimize(loss, INDEPENDENT, method="L-BFGS-B").x, dtype=np.float64)
+
+
+def _untold(evidence: Evidence) -> Evidence:
+    return replace(evidence, attributions=(None,) * len(evidence.changes))
+
+
+def _log_likelihood(table: FloatArray, culprits: BoolArray, weights: FloatArray) -> float:
+    confidence = confidences(table, weights)
+    told = float(confidence[culprits].sum()) if culprits.any() else 1.0 - float(confidence.sum())
+    return float(np.log(max(told, 1e-12)))
+
+
+def describe(cases: Sequence[Case], weights: FloatArray, config: RankingConfig) -> list[str]:
+    """Return lines on how often the suggestions under some weights are right, and on their calibration."""
+    first = three = suggested = caused = false = uncaused = 0
+    sums, hits = [], []
+    for case in cases:
+        confidence = confidences(case.table, weights)
+        best = np.argsort(-confidence)[: config.most]
+        hit, sure = bool(case.culprits[best].any()), float(confidence[best].sum())
+        sums.append(sure)
+        hits.append(hit)
+        if case.outcome != "true_positive":
+            continue
+        told = sure >= config.min_confidence
+        caused, uncaused = caused + case.caused, uncaused + (not case.caused)
+        suggested += told and case.caused
+        first += told and bool(case.culprits[best[:1]].any())
+        three += told and hit
+        false += told and not case.caused
+    lines = [
+        f"culprit first {first} of {caused}, in the first three {three}; suggested {suggested}",
+        f"without a culprit: suggested {false} of {uncaused}",
+    ]
+    for low, high in ((0.0, 0.2), (0.2, 0.5), (0.5, 0.8), (0.8, 0.95), (0.95, 1.01)):
+        inside = [i for i, sure in enumerate(sums) if low <= sure < high]
+        if inside:
+            mean, right = np.mean([sums[i] for i in inside]), np.mean([hits[i] for i in inside])
+            span = f"confidence {low:.2f} to {min(high, 1):.2f}"
+            lines.append(f"{span}: {len(inside)} cases, {mean:.2f} on average, {right:.2f} right")
+    return lines
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Print weights learnt from some seeds, and what the present ones do on them."""
+    parser = argparse.ArgumentParser(prog="python -m loadgen.evaluation.relevance", description=__doc__)
+    parser.add_argument("--seeds", default="101-104", help="FIRST-LAST")
+    parser.add_argument("--scenarios", default=",".join(SCENARIOS))
+    given = parser.parse_args(arguments)
+    first, _, last = given.seeds.partition("-")
+    workloads = load_workloads(WORKLOADS)
+    cases: list[Case] = []
+    for seed in range(int(first), int(last or first) + 1):
+        for name in given.scenarios.split(","):
+            cases += gather(simulate(load_scenario(name), seed).dataset, workloads, f"{name} {seed}")
+    print(f"{len(cases)} regressions")
+    for title, weights in (("present", weights_of(RankingConfig())), ("learnt", fit(cases))):
+        print(f"{title}: " + ", ".join(f"{k} {w:.2f}" for k, w in zip(FEATURES, weights, strict=True)))
+        print("\n".join(f"  {line}" for line in describe(cases, weights, RankingConfig())))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

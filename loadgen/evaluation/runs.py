@@ -1,0 +1,68 @@
+"""The whole pipeline, run again for each value of a setting: the sound way to a ROC curve of all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from loadgen.evaluation.matching import Tolerances, in_reach, tolerance_s
+from loadgen.evaluation.model import Event, Funnel, FunnelStep, TruthRow
+from loadgen.evaluation.rates import Rate
+from loadgen.evaluation.reading import events_from_json
+from loadgen.evaluation.scoring import Score, score
+from loadgen.evaluation.sweep import Curve, Point
+from pipeline.backtest.dataset import Dataset
+from pipeline.backtest.funnel import count_funnel
+from pipeline.backtest.run import Backtest, run_backtest
+from pipeline.workloads import Threshold, Workload
+
+FACTORS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+"""By what a workload's threshold is multiplied, one run each."""
+
+
+def score_backtest(truth: Sequence[TruthRow], found: Backtest, workloads: Sequence[Workload]) -> Score:
+    """Score what a backtest found, funnel included; rows out of the workloads' reach are left out."""
+    tolerances = Tolerances({workload.name: tolerance_s(workload) for workload in workloads})
+    truth = in_reach(truth, workloads)
+    return score(truth, backtest_events(found), tolerances=tolerances, funnel=backtest_funnel(found))
+
+
+def backtest_events(found: Backtest) -> tuple[Event, ...]:
+    """Return a backtest's events as they are scored."""
+    return events_from_json(found.events)
+
+
+def backtest_funnel(found: Backtest) -> Funnel:
+    """Return a backtest's funnel over all workloads."""
+    counted = count_funnel(found.scans)
+    steps = (("detected", counted.change_points), *counted.remaining)
+    return Funnel(counted.scans, counted.series, tuple(FunnelStep(*step) for step in steps))
+
+
+def threshold_curve(
+    dataset: Dataset,
+    workload: Workload,
+    truth: Sequence[TruthRow],
+    *,
+    factors: Sequence[float] = FACTORS,
+    advance: Callable[[], None] | None = None,
+) -> Curve:
+    """Backtest a dataset with several thresholds and return what each gives.
+
+    Args:
+        dataset: One service.
+        workload: Whose threshold is multiplied, absolute or relative as it is.
+        truth: What was done to the service.
+        factors: By what it is multiplied.
+        advance: Called after each run.
+    """
+    points = []
+    for factor in sorted(factors, reverse=True):
+        bound = factor * (workload.threshold.absolute or workload.threshold.relative or 0.0)
+        absolute = workload.threshold.absolute is not None
+        threshold = Threshold(absolute=bound) if absolute else Threshold(relative=bound)
+        chosen = workload.model_copy(update={"threshold": threshold})
+        found = score_backtest(truth, run_backtest(dataset, [chosen]), [chosen])
+        points.append(Point(bound, found.recall, found.false_positive_rate or Rate(0, 0)))
+        if advance:
+            advance()
+    return Curve("threshold", tuple(points))

@@ -1,0 +1,259 @@
+"""Every figure of a score, from matched events. docs/scoring.md defines them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from math import comb
+
+from loadgen.evaluation.matching import Judged, Matching, Tolerances, explain_cost, match
+from loadgen.evaluation.model import Event, Funnel, TruthRow
+from loadgen.evaluation.rates import Rate, Spread, f_score, spread
+
+SIZES = (
+    ("below 0.005 %", 0.0, 0.00005),
+    ("0.005 – 0.05 %", 0.00005, 0.0005),
+    ("0.05 – 0.5 %", 0.0005, 0.005),
+    ("0.5 – 4 %", 0.005, 0.04),
+    ("above 4 %", 0.04, float("inf")),
+)
+"""Decades of gCPU from the smallest regression of FBDetect Table 7 to the largest: name, from, below."""
+
+LARGEST = SIZES[-1][1]
+"""Belongs to the last decade itself."""
+
+NOTHING = "nothing happened"
+"""What a false positive is called that no truth row explains."""
+
+MISPLACED = "a regression, at another time"
+"""What a false positive is called whose series did regress, within a day but outside the tolerance."""
+
+
+DETECTABLE = 8.0
+"""Standard errors from which on a step can be told: five make it significant among thousands of series, and
+three more let noise take as much away as it will in one case of a thousand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """The figures of one kind or size. ``rows`` are truth rows of it that have an event, of all."""
+
+    name: str
+    expected: bool
+    rows: Rate
+
+
+@dataclass(frozen=True, slots=True)
+class RootCause:
+    """How good the suspects of true positives are (FBDetect §5.5.3)."""
+
+    top_1: Rate  # of true positives whose row has a culprit
+    top_3: Rate
+    suggested: Rate  # of those, how many name any suspect
+    right: Rate  # of those that name one, how many have the culprit among the first three
+    false_suggestions: Rate  # of true positives without a culprit, how many name what had no part in it
+    on_false_positives: Rate  # of false positives, how many name one
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A run's accuracy. Rates are of counts; delays are in seconds."""
+
+    matching: Matching
+    precision: Rate
+    recall: Rate
+    detectable: Rate  # recall of the steps that sampling noise does not hide, see DETECTABLE
+    false_positive_rate: Rate | None  # per scanned series; None without a funnel
+    repeated: Rate  # of events
+    kinds: tuple[Slice, ...]
+    cost_shifts: tuple[tuple[str, Rate], ...]  # of each form of cost shift, how many were told
+    false_kinds: Mapping[str, int]  # false positives by the kind of row that explains them
+    event_kinds: tuple[tuple[str, Rate], ...]  # precision by the event's kind
+    sizes: tuple[tuple[str, Rate], ...]  # recall by the row's size
+    event_sizes: tuple[tuple[str, Rate], ...]  # precision by the event's size
+    delay: Spread | None  # from a row's start to its true positive's detection
+    shift: Spread | None  # how far the true positive's change time is from the row's onset
+    group_precision: Rate
+    group_recall: Rate
+    root_cause: RootCause
+    funnel: Funnel | None
+
+    @property
+    def f1(self) -> float | None:
+        """Return the harmonic mean of precision and recall."""
+        return f_score(self.precision.value, self.recall.value)
+
+
+def score(
+    truth: Sequence[TruthRow],
+    events: Sequence[Event],
+    *,
+    tolerances: Tolerances | None = None,
+    funnel: Funnel | None = None,
+) -> Score:
+    """Match events with truth and return every figure."""
+    tolerances = tolerances or Tolerances()
+    matching = match(truth, events, tolerances)
+    true = matching.having("true_positive")
+    false = matching.having("false_positive")
+    told = {judged.truth.id for judged in matching.judged if judged.truth}
+    group_precision, group_recall = _grouping(matching, truth, tolerances)
+    expected = [row for row in truth if row.expected]
+    return Score(
+        matching=matching,
+        precision=Rate(len(true), len(matching.judged)),
+        recall=Rate(len(true), len(expected)),
+        detectable=_recall_of([row for row in expected if is_detectable(row)], told),
+        false_positive_rate=Rate(min(len(false), funnel.series), funnel.series) if funnel else None,
+        repeated=Rate(len(matching.having("repeated")), len(matching.judged)),
+        kinds=_kinds(truth, told),
+        cost_shifts=_cost_shifts(truth, told),
+        false_kinds=_false_kinds(false),
+        event_kinds=_precision_by(matching.judged, _event_kind),
+        sizes=_recall_by_size([row for row in expected if row.gcpu], told),
+        event_sizes=_in_order(_precision_by(_on_gcpu(matching.judged), lambda e: size_of(e.delta))),
+        delay=spread([j.event.detected_time - j.truth.start for j in true if j.truth]),
+        shift=spread([_shift(j.event, j.truth) for j in true if j.truth]),
+        group_precision=group_precision,
+        group_recall=group_recall,
+        root_cause=_root_cause(true, false),
+        funnel=funnel,
+    )
+
+
+def is_detectable(row: TruthRow) -> bool:
+    """Tell whether a row is a step of gCPU that stands out of what sampling alone makes of its series."""
+    sudden = row.kind == "regression" and row.until <= row.start
+    return sudden and row.standard_error is not None and abs(row.delta) >= DETECTABLE * row.standard_error
+
+
+def size_of(delta: float) -> str:
+    """Return the name of the decade that a change of gCPU belongs to."""
+    # A size drawn as 0.00005 may have been rounded to just below it on its way; 4 % belongs below.
+    size = abs(delta) * (1 + 1e-9)
+    if abs(delta) <= LARGEST * (1 + 1e-9):
+        size = min(size, LARGEST * (1 - 1e-9))
+    return next(name for name, low, high in SIZES if low <= size < high)
+
+
+def false_kind(judged: Judged) -> str:
+    """Return what happened where a false positive says that a regression did."""
+    if judged.truth:
+        return judged.truth.kind
+    return MISPLACED if judged.near else NOTHING
+
+
+def _kinds(truth: Sequence[TruthRow], told: set[str]) -> tuple[Slice, ...]:
+    ordered = sorted(truth, key=lambda row: (not row.expected, row.kind))
+    found = []
+    for (unexpected, kind), group in groupby(ordered, key=lambda row: (not row.expected, row.kind)):
+        rows = list(group)
+        found.append(Slice(kind, not unexpected, Rate(sum(row.id in told for row in rows), len(rows))))
+    return tuple(found)
+
+
+def _cost_shifts(truth: Sequence[TruthRow], told: set[str]) -> tuple[tuple[str, Rate], ...]:
+    ordered = sorted((row for row in truth if row.kind == "cost_shift"), key=lambda row: row.subkind)
+    forms = ((form, list(rows)) for form, rows in groupby(ordered, key=lambda row: row.subkind))
+    return tuple((form or "cost_shift", _recall_of(rows, told)) for form, rows in forms)
+
+
+def _false_kinds(false: Iterable[Judged]) -> dict[str, int]:
+    counts = Counter(false_kind(judged) for judged in false)
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _precision_by(judged: Iterable[Judged], name: Callable[[Event], str]) -> tuple[tuple[str, Rate], ...]:
+    rates: dict[str, Rate] = {}
+    for one in judged:
+        key = name(one.event)
+        rates[key] = rates.get(key, Rate(0, 0)) + Rate(int(one.outcome == "true_positive"), 1)
+    return tuple(sorted(rates.items()))
+
+
+def _event_kind(event: Event) -> str:
+    return f"{event.kind.replace('_', '-')}, {event.metric_kind}"
+
+
+def _on_gcpu(judged: Iterable[Judged]) -> list[Judged]:
+    return [one for one in judged if one.event.metric_kind != "service"]
+
+
+def _recall_of(rows: Sequence[TruthRow], told: set[str]) -> Rate:
+    return Rate(sum(row.id in told for row in rows), len(rows))
+
+
+def _recall_by_size(rows: Sequence[TruthRow], told: set[str]) -> tuple[tuple[str, Rate], ...]:
+    rates = {}
+    for name, _, _ in SIZES:
+        sized = [row for row in rows if size_of(row.delta) == name]
+        if sized:
+            rates[name] = _recall_of(sized, told)
+    return tuple(rates.items())
+
+
+def _in_order(rates: tuple[tuple[str, Rate], ...]) -> tuple[tuple[str, Rate], ...]:
+    names = [name for name, _, _ in SIZES]
+    return tuple(sorted(rates, key=lambda item: names.index(item[0])))
+
+
+def _shift(event: Event, row: TruthRow) -> float:
+    return max(row.start - event.change_time, event.change_time - row.until, 0.0)
+
+
+def _grouping(matching: Matching, truth: Sequence[TruthRow], tolerances: Tolerances) -> tuple[Rate, Rate]:
+    """Return pairwise precision and recall of groups against the truth.
+
+    Each series of each event is one item, labelled by the row that explains it, its event's own row before
+    others; what no row explains is a label of its own. Precision: of all pairs of items within events, how
+    many have one label. Recall: of all pairs of items with one label, how many are within one event.
+    """
+    together = same = 0
+    labels: Counter[str] = Counter()
+    within: Counter[str] = Counter()
+    for judged in matching.judged:
+        items = Counter(_labels(judged, truth, tolerances))
+        unknown = items.pop("", 0)
+        together += comb(items.total() + unknown, 2)
+        for label, count in items.items():
+            same += comb(count, 2)
+            within[label] += comb(count, 2)
+        labels.update(items)
+    pairs = {label: comb(count, 2) for label, count in labels.items()}
+    return Rate(same, together), Rate(within.total(), sum(pairs.values()))
+
+
+def _labels(judged: Judged, truth: Sequence[TruthRow], tolerances: Tolerances) -> list[str]:
+    """Return the id of the row behind each of an event's series, empty where there is none."""
+    event, own = judged.event, judged.truth
+    tolerance = tolerances.of(event.workload)
+    near = [row for row in truth if row.series and explain_cost(row, event, tolerance) < float("inf")]
+    labels = []
+    for series in event.series:
+        if own is not None and (series in own.series or not own.series):
+            labels.append(own.id)
+            continue
+        holding = sorted((row.series.index(series), row.id) for row in near if series in row.series)
+        labels.append(holding[0][1] if holding else "")
+    return labels
+
+
+def _root_cause(true: Sequence[Judged], false: Sequence[Judged]) -> RootCause:
+    caused = [(j.truth.change, j.event.suspects) for j in true if j.truth and j.truth.change is not None]
+    uncaused = [
+        bool(j.event.suspects) and not set(j.event.suspects[:3]) & set(j.truth.changes)
+        for j in true
+        if j.truth and j.truth.change is None
+    ]
+    suggested = sum(bool(suspects) for _, suspects in caused)
+    top_3 = sum(culprit in suspects[:3] for culprit, suspects in caused)
+    return RootCause(
+        top_1=Rate(sum(culprit in suspects[:1] for culprit, suspects in caused), len(caused)),
+        top_3=Rate(top_3, len(caused)),
+        suggested=Rate(suggested, len(caused)),
+        right=Rate(top_3, suggested),
+        false_suggestions=Rate(sum(uncaused), len(uncaused)),
+        on_false_positives=Rate(sum(bool(j.event.suspects) for j in false), len(false)),
+    )

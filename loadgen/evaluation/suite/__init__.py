@@ -1,0 +1,1 @@
+"""The accuracy suite: scenarios × seeds, simulated, backtested and scored."""

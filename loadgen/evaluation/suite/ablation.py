@@ -1,0 +1,80 @@
+"""What each step of the pipeline is worth: the accuracy suite again without it, on the same fleets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from loadgen.evaluation.suite.runs import (
+    FIGURES,
+    Figure,
+    Job,
+    Mean,
+    Run,
+    figure_of,
+    mean_json,
+    mean_of,
+    pooled,
+)
+from pipeline.errors import ConfigError
+from pipeline.stages.ablation import STEPS
+
+_NOT_SHOWN = ("delay", "top 1", "top 3", "false suggestions")
+
+SHOWN: tuple[Figure, ...] = tuple(figure for figure in FIGURES if figure.name not in _NOT_SHOWN)
+"""What a step may be worth: events that are right, told again or false, cost shifts, and groups."""
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """One step: all runs without it as one, and the paired differences to the runs with it."""
+
+    step: str
+    without: Mapping[str, Any]  # pooled
+    differences: tuple[Mean | None, ...]  # without minus with, one for each of SHOWN
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as a JSON object."""
+        named = zip(SHOWN, self.differences, strict=True)
+        return {
+            "without": self.step,
+            "all": self.without,
+            "difference": {figure.name: mean_json(mean) for figure, mean in named},
+        }
+
+
+def parse_steps(given: str) -> tuple[str, ...]:
+    """Read names of steps, separated by commas.
+
+    Raises:
+        ConfigError: an unknown name, or none at all.
+    """
+    steps = tuple(dict.fromkeys(step.strip() for step in given.split(",") if step.strip()))
+    for step in steps:
+        if step not in STEPS:
+            raise ConfigError(f"unknown step {step!r}; steps are {', '.join(STEPS)}")
+    if not steps:
+        raise ConfigError(f"--without names nothing; steps are {', '.join(STEPS)}")
+    return steps
+
+
+def ablation_jobs(jobs: Sequence[Job], steps: Sequence[str] = STEPS) -> list[Job]:
+    """Return the jobs as they are, and each of them again without each step in turn."""
+    return [*jobs, *(replace(job, without=(step,)) for step in steps for job in jobs)]
+
+
+def worth_of_steps(runs: Sequence[Run]) -> list[Worth]:
+    """Pair the runs of ``ablation_jobs`` by scenario and seed, and return what each step is worth."""
+    whole = {(run["scenario"], run["seed"]): run for run in runs if not run["without"]}
+    found = []
+    for step in dict.fromkeys(run["without"][0] for run in runs if run["without"]):
+        lacking = [run for run in runs if run["without"] == [step]]
+        pairs = [(whole[run["scenario"], run["seed"]], run) for run in lacking]
+        found.append(Worth(step, pooled(lacking), tuple(_difference(figure, pairs) for figure in SHOWN)))
+    return found
+
+
+def _difference(figure: Figure, pairs: Sequence[tuple[Run, Run]]) -> Mean | None:
+    values = [(figure_of(one, figure), figure_of(other, figure)) for one, other in pairs]
+    return mean_of(other - one for one, other in values if one is not None and other is not None)

@@ -1,0 +1,100 @@
+"""Two results of the accuracy suite, run by run: the same fleets, so every difference is the code's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from loadgen.evaluation.suite.runs import FIGURES, Figure, Mean, Run, figure_of, mean_json, mean_of, pooled
+
+POOLED = ("precision", "recall", "repeated", "false_positive_rate", "top_1", "top_3")
+"""Figures of all common runs together that a comparison shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """One figure of one scenario that is not what it was: the mean of the paired differences."""
+
+    scenario: str
+    figure: Figure
+    old: float
+    new: float
+    difference: Mean
+
+    @property
+    def better(self) -> bool:
+        """Whether it moved the way it should."""
+        return (self.difference.value > 0) == self.figure.higher_is_better
+
+    @property
+    def sure(self) -> bool:
+        """Whether the interval of the difference leaves 0 out."""
+        low, high = self.difference.low, self.difference.high
+        return low is not None and high is not None and (low > 0 or high < 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What moved between two results, over the runs that both have."""
+
+    common: int
+    moved: tuple[Moved, ...]
+    old: Mapping[str, Any]  # pooled over the common runs
+    new: Mapping[str, Any]
+
+    @property
+    def worse(self) -> bool:
+        """Whether precision or recall over all common runs fell."""
+        return any(
+            (self.new[name]["value"] or 0.0) < (self.old[name]["value"] or 0.0)
+            for name in ("precision", "recall")
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the comparison as a JSON object."""
+        return {
+            "common_runs": self.common,
+            "worse": self.worse,
+            "all": {name: {"old": self.old[name], "new": self.new[name]} for name in POOLED},
+            "moved": [
+                {
+                    "scenario": one.scenario,
+                    "figure": one.figure.name,
+                    "old": one.old,
+                    "new": one.new,
+                    "difference": mean_json(one.difference),
+                    "better": one.better,
+                    "sure": one.sure,
+                }
+                for one in self.moved
+            ],
+        }
+
+
+def compare_suites(old: Sequence[Run], new: Sequence[Run]) -> Comparison:
+    """Pair runs of the same scenario and seed, and return what moved."""
+    before = {(run["scenario"], run["seed"]): run for run in old}
+    pairs = [(before[key], run) for run in new if (key := (run["scenario"], run["seed"])) in before]
+    moved = []
+    for scenario in dict.fromkeys(run["scenario"] for _, run in pairs):
+        for figure in FIGURES:
+            found = _moved(scenario, figure, [pair for pair in pairs if pair[1]["scenario"] == scenario])
+            if found is not None:
+                moved.append(found)
+    return Comparison(
+        common=len(pairs),
+        moved=tuple(moved),
+        old=pooled([one for one, _ in pairs]),
+        new=pooled([one for _, one in pairs]),
+    )
+
+
+def _moved(scenario: str, figure: Figure, pairs: Sequence[tuple[Run, Run]]) -> Moved | None:
+    values = [(figure_of(one, figure), figure_of(other, figure)) for one, other in pairs]
+    known = [(one, other) for one, other in values if one is not None and other is not None]
+    difference = mean_of(other - one for one, other in known)
+    if difference is None or all(one == other for one, other in known):
+        return None
+    old, new = (sum(side) / len(known) for side in zip(*known, strict=True))
+    return Moved(scenario, figure, old, new, difference)

@@ -1,0 +1,241 @@
+"""``smidgen bench accuracy``: how well the pipeline as it stands does on simulated fleets."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from loadgen.evaluation.suite.ablation import ablation_jobs, parse_steps, worth_of_steps
+from loadgen.evaluation.suite.against import Comparison, compare_suites
+from loadgen.evaluation.suite.kept_runs import KeptRuns
+from loadgen.evaluation.suite.page import accuracy_page
+from loadgen.evaluation.suite.runs import Job, Run, mean_json, pooled, run_suite, scenario_means
+from loadgen.evaluation.suite.table import print_against, print_suite, worth_table
+from loadgen.fleet.scenario import load_scenario, preset_names
+from pipeline.codec import fields
+from pipeline.errors import ConfigError, InvalidMessage
+from pipeline.stages.ablation import STEPS
+from pipeline.workloads import load_workloads
+
+VERSION = 1
+
+LEFT_OUT = ("tiny",)
+"""Its three days are shorter than half of any history in Table 3, which is the least that is judged."""
+
+SLOW = ("large", "figure-9")
+"""Presets of the long variant only."""
+
+SEEDS, LONG_SEEDS = 3, 10
+WORKLOAD = "frontfaas-small"
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.command()
+@click.option("--long", "long_run", is_flag=True, help="All presets with ten seeds, for the record.")
+@click.option("--seeds", type=click.IntRange(min=1), help="Seeds for each scenario (3; 10 with --long).")
+@click.option("--scenarios", metavar="NAME,FILE,...", help="Only these presets or scenario files.")
+@click.option("--workload", "workloads", multiple=True, metavar="NAME|FILE", help="What to scan by.")
+@click.option("--processes", type=click.IntRange(min=1), help="Runs at a time (one for each core).")
+@click.option("--without", metavar="STEP,...", help="Leave steps of the pipeline out.")
+@click.option("--ablate", is_flag=True, help="Leave out each step in turn, and show what it is worth.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+@click.option("--out", type=_FILE, metavar="FILE", help="Write the result as JSON.")
+@click.option("--resume", is_flag=True, help="Go on with what was done of the same --out, from FILE.runs.")
+@click.option("--against", type=_FILE, metavar="OLD.json", help="Compare with an earlier --out.")
+@click.option("--from", "shown", type=_FILE, multiple=True, metavar="FILE", help="Show it, and run nothing.")
+@click.option("--page", type=_FILE, metavar="FILE.md", help="Write the tables as a page in Markdown.")
+@click.pass_context
+def accuracy(
+    context: click.Context,
+    *,
+    long_run: bool,
+    seeds: int | None,
+    scenarios: str | None,
+    workloads: tuple[str, ...],
+    processes: int | None,
+    without: str | None,
+    ablate: bool,
+    as_json: bool,
+    out: Path | None,
+    resume: bool,
+    against: Path | None,
+    shown: tuple[Path, ...],
+    page: Path | None,
+) -> int:
+    """Measure accuracy on simulated fleets: scenarios × seeds, simulated, backtested and scored.
+
+    With --out each run is kept in FILE.runs when it is done, until all are; --resume goes on from there.
+
+    The same seeds give the same fleets, so two commits see the same data: --against pairs their runs. It
+    exits with 1 if precision or recall over all common runs fell. --ablate does so without each step of the
+    pipeline too, with --without only without those: from the same change points, if it comes after detection.
+
+    --from shows what an earlier --out wrote; given twice, the second for what each step is worth.
+    """
+    old = read_suite(against) if against else None
+    if shown:
+        _refuse_to_run(context)
+        result, ablated = _read_shown(shown)
+    else:
+        chosen = workloads or (WORKLOAD,)
+        load_workloads(chosen)  # a mistake is found before the work
+        count = seeds or (LONG_SEEDS if long_run else SEEDS)
+        steps = parse_steps(without) if without is not None else ()
+        names = _scenarios(scenarios, long_run)
+        left_out = () if ablate else steps
+        jobs = [Job(name, seed, chosen, left_out) for seed in range(1, count + 1) for name in names]
+        if resume and not out:
+            raise click.UsageError("--resume needs --out")
+        result = _measure(jobs, (steps or STEPS) if ablate else (), processes, out, resume=resume)
+        ablated = result if ablate else None
+    if page:
+        _write(page, accuracy_page(result, ablated).encode())
+    comparison = compare_suites(old["runs"], result["runs"]) if old else None
+    if as_json:
+        click.echo(
+            orjson.dumps({**result, "against": comparison.to_json()} if comparison else result).decode()
+        )
+    else:
+        _print(result, comparison, ablated)
+    return 1 if comparison and comparison.worse else 0
+
+
+def _measure(
+    jobs: Sequence[Job], steps: Sequence[str], processes: int | None, out: Path | None, *, resume: bool
+) -> dict[str, Any]:
+    """Make all runs, and those without each of the steps, and store what they come to."""
+    kept = KeptRuns(out) if out else None
+    everything = _run(
+        ablation_jobs(jobs, steps),
+        processes or os.cpu_count() or 1,
+        kept,
+        kept.read() if kept and resume else {},
+    )
+    result = suite_to_json(everything[: len(jobs)], jobs[0].workloads)
+    if steps:
+        result["ablation"] = [one.to_json() for one in worth_of_steps(everything)]
+    if out and kept:
+        _write(out, orjson.dumps(result, option=orjson.OPT_INDENT_2))
+        kept.discard()
+    return result
+
+
+def _refuse_to_run(context: click.Context) -> None:
+    """Refuse options that say what to run beside those that show what was."""
+    source = click.core.ParameterSource.COMMANDLINE
+    given = {name for name in context.params if context.get_parameter_source(name) == source}
+    if given - {"shown", "page", "against", "as_json"}:
+        raise click.UsageError("--from runs nothing; it goes with --page, --against and --json")
+
+
+def _read_shown(shown: Sequence[Path]) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Return the first of the results, and the one that has an ablation."""
+    results = [read_suite(path) for path in shown]
+    return results[0], next((one for one in results if one.get("ablation")), None)
+
+
+def suite_to_json(runs: Sequence[Run], workloads: Sequence[str]) -> dict[str, Any]:
+    """Return a suite's result as it is stored."""
+    means = {
+        scenario: {name: mean_json(mean) for name, mean in figures.items()}
+        for scenario, figures in scenario_means(runs).items()
+    }
+    ordered = sorted(runs, key=lambda run: (run["scenario"], run["seed"]))
+    return {
+        "version": VERSION,
+        "workloads": list(workloads),
+        "scenarios": means,
+        "all": pooled(runs),
+        "runs": ordered,
+    }
+
+
+def read_suite(path: Path) -> dict[str, Any]:
+    """Read what ``--out`` wrote.
+
+    Raises:
+        ConfigError: it cannot be read, or the key that is wrong.
+    """
+    try:
+        raw = fields.parse_object(path.read_bytes())
+        if fields.integer(raw, "version") != VERSION:
+            raise InvalidMessage(f"version: should be {VERSION}")
+        for index, run in enumerate(fields.listing(raw, "runs")):
+            if not isinstance(run, dict) or not isinstance(run.get("score"), dict):
+                raise InvalidMessage(f"runs[{index}]: should be an object with a score")
+            fields.text(run, "scenario")
+            fields.integer(run, "seed")
+        try:
+            pooled(raw["runs"])
+        except (KeyError, TypeError, AttributeError) as error:
+            raise InvalidMessage(f"runs: a score lacks {error}") from None
+        try:
+            if "ablation" in raw:
+                worth_table(raw["all"], raw["ablation"])
+        except (KeyError, TypeError, AttributeError) as error:
+            raise InvalidMessage(f"ablation: it lacks {error}") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror or error}") from None
+    except InvalidMessage as error:
+        raise ConfigError(f"{path}: {error}") from None
+    return raw
+
+
+def _scenarios(given: str | None, long_run: bool) -> tuple[str, ...]:
+    if given is None:
+        left_out = LEFT_OUT if long_run else (*LEFT_OUT, *SLOW)
+        return tuple(name for name in preset_names() if name not in left_out)
+    names = tuple(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))
+    if not names:
+        raise click.UsageError("--scenarios names nothing")
+    for name in names:
+        load_scenario(name)
+    return names
+
+
+def _run(jobs: Sequence[Job], processes: int, kept: KeptRuns | None, known: dict[Job, Run]) -> list[Run]:
+    if kept:
+        kept.start(known)
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    ) as progress:
+        task = progress.add_task("runs", total=len(jobs), completed=sum(job in known for job in jobs))
+
+        def advance(job: Job, run: Run) -> None:
+            progress.advance(task)
+            if kept:
+                kept.add(job, run)
+
+        return run_suite(jobs, processes=processes, known=known, advance=advance)
+
+
+def _print(
+    result: Mapping[str, Any], comparison: Comparison | None, ablated: Mapping[str, Any] | None
+) -> None:
+    console = Console(highlight=False)
+    print_suite(console, result["runs"])
+    if comparison:
+        print_against(console, comparison)
+    if ablated:
+        console.print()
+        console.print(worth_table(ablated["all"], ablated["ablation"]))
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror or error}") from None

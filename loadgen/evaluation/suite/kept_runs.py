@@ -1,0 +1,70 @@
+"""The runs of an accuracy suite that are done, kept beside its result until that is written."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import orjson
+
+from loadgen.evaluation.suite.runs import Job, Run
+from pipeline.codec import fields
+from pipeline.errors import ConfigError, InvalidMessage
+
+
+class KeptRuns:
+    """A file of one JSON object a line: the job, and the run that came of it."""
+
+    def __init__(self, out: Path) -> None:
+        self._path = out.with_name(f"{out.name}.runs")
+
+    def read(self) -> dict[Job, Run]:
+        """Return what was kept; a last line that was cut short is none.
+
+        Raises:
+            ConfigError: there is nothing, or something else.
+        """
+        try:
+            *lines, _ = self._path.read_bytes().split(b"\n")
+            return dict(_entry(line) for line in lines)
+        except OSError as error:
+            raise ConfigError(f"{self._path}: {error.strerror or error}") from None
+        except InvalidMessage as error:
+            raise ConfigError(f"{self._path}: {error}") from None
+
+    def start(self, known: dict[Job, Run]) -> None:
+        """Begin the file anew with what is known.
+
+        Raises:
+            ConfigError: it cannot be written.
+        """
+        self._write("wb", known)
+
+    def add(self, job: Job, run: Run) -> None:
+        """Keep one more run.
+
+        Raises:
+            ConfigError: it cannot be written.
+        """
+        self._write("ab", {job: run})
+
+    def discard(self) -> None:
+        """Remove the file: the result holds all of it."""
+        self._path.unlink(missing_ok=True)
+
+    def _write(self, mode: str, runs: dict[Job, Run]) -> None:
+        try:
+            with self._path.open(mode) as file:
+                for job, run in runs.items():
+                    file.write(orjson.dumps({"job": asdict(job), "run": run}) + b"\n")
+        except OSError as error:
+            raise ConfigError(f"{self._path}: {error.strerror or error}") from None
+
+
+def _entry(line: bytes) -> tuple[Job, Run]:
+    raw = fields.parse_object(line)
+    job, run = raw.get("job"), raw.get("run")
+    if not isinstance(job, dict) or not isinstance(run, dict):
+        raise InvalidMessage("each line should be an object with a job and a run")
+    steps = [fields.texts(job, name, optional=False) for name in ("workloads", "without")]
+    return Job(fields.text(job, "scenario"), fields.integer(job, "seed"), *steps), run

@@ -1,0 +1,67 @@
+"""The accuracy suite's record as a page in Markdown, docs/accuracy.md: the terminal's tables, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.table import Table
+
+from loadgen.evaluation.suite.table import suite_tables, worth_table
+
+_INTRODUCTION = """\
+# Accuracy on simulated fleets
+
+{runs} runs of `smidgen bench accuracy`, of {scenarios} scenarios with {seeds} seeds each: simulated,
+backtested and scored at the defaults. They stand one by one in [accuracy.json](accuracy.json){ablated}.
+
+[scoring.md](scoring.md) says what each figure is, [simulator.md](simulator.md) what happens in a scenario.
+`make record` writes this page again from the files; `smidgen bench accuracy --help` shows how these are made.
+
+An interval of a mean is Student's over seeds, one of a share Wilson's. "–" is a figure that a scenario cannot
+have, such as the recall of one in which nothing regresses."""
+
+_ABLATION = """\
+From the first {seeds} seeds. Below each figure stands the mean of the paired differences over runs with its
+interval. A step may be worth something to one scenario alone, so the mean over all of them is small."""
+
+
+def accuracy_page(result: Mapping[str, Any], ablated: Mapping[str, Any] | None = None) -> str:
+    """Return the page of a suite's result, and of another one's ablation.
+
+    Args:
+        result: as ``suite_to_json`` returns it.
+        ablated: the same of another run, or this one, that has an ``ablation``.
+    """
+    runs = result["runs"]
+    introduction = _INTRODUCTION.format(
+        ablated=" and, without each step,\n[ablation.json](ablation.json)" if ablated else "",
+        runs=len(runs),
+        scenarios=len({run["scenario"] for run in runs}),
+        seeds=_seeds(runs),
+    )
+    parts = [introduction, *map(to_markdown, suite_tables(runs))]
+    if ablated:
+        table = worth_table(ablated["all"], ablated["ablation"])
+        heading, _, rows = to_markdown(table).partition("\n\n")
+        parts += [heading, _ABLATION.format(seeds=_seeds(ablated["runs"])), rows]
+    return "\n\n".join(parts) + "\n"
+
+
+def to_markdown(table: Table) -> str:
+    """Return a table of plain texts with its title as a heading."""
+    columns = [[_plain(cell) for cell in column.cells] for column in table.columns]
+    lines = [
+        [_plain(column.header) for column in table.columns],
+        ["---", *("---:" for _ in table.columns[1:])],
+        *map(list, zip(*columns, strict=True)),
+    ]
+    return "\n".join([f"## {table.title}", "", *("| " + " | ".join(line) + " |" for line in lines)])
+
+
+def _plain(cell: object) -> str:
+    return str(cell).replace("|", "\\|").replace("\n", "<br>")
+
+
+def _seeds(runs: Sequence[Mapping[str, Any]]) -> int:
+    return len({run["seed"] for run in runs})

@@ -1,0 +1,282 @@
+"""The accuracy suite: scenarios × seeds, each simulated, backtested and scored, and what comes of all."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from loadgen.bench.workers import worker_pool
+from loadgen.evaluation.encode import rate_to_json, score_to_json
+from loadgen.evaluation.rates import Rate
+from loadgen.evaluation.reading import truth_from_json
+from loadgen.evaluation.runs import score_backtest
+from loadgen.evaluation.scoring import SIZES
+from loadgen.fleet.scenario import load_scenario
+from loadgen.fleet.simulate import simulate
+from pipeline.backtest.run import detect_scans, judge_scans
+from pipeline.config import Settings
+from pipeline.errors import SmidgenError
+from pipeline.stages.ablation import DETECTOR_PARTS, Without
+from pipeline.workloads import load_workloads
+
+Run = Mapping[str, Any]
+"""One run as JSON: scenario, seed, steps that were left out, seconds, and its score."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One run to make."""
+
+    scenario: str
+    seed: int
+    workloads: tuple[str, ...]
+    without: tuple[str, ...] = ()  # steps of pipeline.stages.ablation that are left out
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One column of the suite's table: where it stands in a score, and which way is better."""
+
+    name: str
+    path: tuple[str, ...]
+    higher_is_better: bool
+    unit: str = "share"  # or "time"
+
+
+FIGURES = (
+    Figure("precision", ("precision",), True),
+    Figure("recall", ("recall",), True),
+    Figure("detectable", ("rates", "detectable", "value"), True),
+    Figure("repeated", ("rates", "repeated", "value"), False),
+    Figure("false per series", ("false_positive_rate",), False),
+    Figure("delay", ("delay_s", "median"), False, "time"),
+    Figure("cost shifts told", ("rates", "cost_shifts", "value"), False),
+    Figure("top 1", ("root_cause", "top_1", "value"), True),
+    Figure("top 3", ("root_cause", "top_3", "value"), True),
+    Figure("false suggestions", ("root_cause", "false_suggestions", "value"), False),
+    Figure("group precision", ("grouping", "precision", "value"), True),
+    Figure("group recall", ("grouping", "recall", "value"), True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """A mean over seeds with Student's interval of 95 %; of a single seed it has none."""
+
+    value: float
+    low: float | None
+    high: float | None
+    seeds: int
+
+
+def run_suite(
+    jobs: Sequence[Job],
+    *,
+    processes: int,
+    known: Mapping[Job, Run] | None = None,
+    advance: Callable[[Job, Run], None] | None = None,
+) -> list[Run]:
+    """Make every run that is not known, several at a time, and return all in the order of ``jobs``.
+
+    Raises:
+        SmidgenError: a scenario or workload is wrong, or a process died.
+    """
+    done = {job: run for job, run in (known or {}).items() if job in jobs}
+    fleets: dict[tuple[str, int, tuple[str, ...]], list[Job]] = {}
+    for job in jobs:
+        if job not in done:
+            fleets.setdefault((job.scenario, job.seed, job.workloads), []).append(job)
+    with worker_pool(processes) as pool:
+        waiting = {pool.submit(run_fleet, of_fleet): of_fleet for of_fleet in fleets.values()}
+        try:
+            for future in as_completed(waiting):
+                for job, run in zip(waiting[future], future.result(), strict=True):
+                    done[job] = run
+                    if advance:
+                        advance(job, run)
+        except BrokenProcessPool:
+            raise SmidgenError("bench accuracy: a run's process died; is there enough memory?") from None
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+    return [done[job] for job in jobs]
+
+
+def run_job(job: Job) -> Run:
+    """Simulate, backtest and score once."""
+    return run_fleet([job])[0]
+
+
+def run_fleet(jobs: Sequence[Job]) -> list[Run]:
+    """Make runs of one scenario, seed and workloads, which differ in the steps that they leave out.
+
+    The fleet is simulated once, and scanned once for each set of the detector's parts: later steps do not
+    come back to detection, so that runs without one of them judge the same change points.
+    """
+    began = time.perf_counter()
+    first = jobs[0]
+    workloads = load_workloads(first.workloads)
+    dataset = simulate(load_scenario(first.scenario), first.seed).dataset
+    truth = truth_from_json(dataset.truth)
+    seconds = {"simulate": time.perf_counter() - began}
+    done: dict[Job, Run] = {}
+    for lacking in dict.fromkeys(_lacking_parts(job) for job in jobs):
+        began = time.perf_counter()
+        detected = list(detect_scans(dataset, workloads, settings=Settings(), without=lacking))
+        seconds["detect"] = time.perf_counter() - began
+        for job in jobs:
+            if _lacking_parts(job) != lacking:
+                continue
+            began = time.perf_counter()
+            without = frozenset(job.without)
+            backtest = judge_scans(dataset, workloads, detected, settings=Settings(), without=without)
+            scored = score_to_json(score_backtest(truth, backtest, workloads))
+            for detail in ("judged", "missed", "curves"):
+                del scored[detail]
+            seconds["judge"] = time.perf_counter() - began
+            done[job] = {
+                "scenario": job.scenario,
+                "seed": job.seed,
+                "without": list(job.without),
+                "seconds": dict(seconds),
+                "score": scored,
+            }
+    return [done[job] for job in jobs]
+
+
+def _lacking_parts(job: Job) -> Without:
+    return frozenset(job.without) & frozenset(DETECTOR_PARTS)
+
+
+def figure_of(run: Run, figure: Figure) -> float | None:
+    """Return one figure of a run, None where it has no value."""
+    value: Any = run["score"]
+    for key in figure.path:
+        value = None if value is None else value.get(key)
+    return None if value is None else float(value)
+
+
+def mean_of(
+    values: Iterable[float | None], *, lowest: float = -math.inf, highest: float = math.inf
+) -> Mean | None:
+    """Return the mean of what has a value, None of nothing; the interval is cut to what is possible."""
+    known = np.array([value for value in values if value is not None], dtype=np.float64)
+    if not len(known):
+        return None
+    mean = float(known.mean())
+    if len(known) < 2:
+        return Mean(mean, None, None, len(known))
+    quantile = float(stats.t.ppf(0.975, len(known) - 1))
+    half = quantile * float(known.std(ddof=1)) / math.sqrt(len(known))
+    return Mean(mean, max(mean - half, lowest), min(mean + half, highest), len(known))
+
+
+def mean_json(mean: Mean | None) -> dict[str, Any] | None:
+    """Return a mean as a JSON object."""
+    return asdict(mean) if mean else None
+
+
+def scenario_means(runs: Sequence[Run]) -> dict[str, dict[str, Mean | None]]:
+    """Return scenario → figure → mean over its seeds."""
+    return {
+        scenario: {
+            figure.name: mean_of(
+                (figure_of(run, figure) for run in runs if run["scenario"] == scenario),
+                lowest=0.0,
+                highest=1.0 if figure.unit == "share" else math.inf,
+            )
+            for figure in FIGURES
+        }
+        for scenario in dict.fromkeys(run["scenario"] for run in runs)
+    }
+
+
+def pooled(runs: Sequence[Run]) -> dict[str, Any]:
+    """Return all runs as one, counts added up; rates have Wilson's interval.
+
+    Runs of large scenarios weigh more here than in the means, because they hold more.
+    """
+    scores = [run["score"] for run in runs]
+    return {
+        "precision": rate_to_json(_sum(score["rates"]["precision"] for score in scores)),
+        "recall": rate_to_json(_sum(score["rates"]["recall"] for score in scores)),
+        "repeated": rate_to_json(_sum(score["rates"]["repeated"] for score in scores)),
+        "false_positive_rate": rate_to_json(_sum(score["rates"]["false_positive_rate"] for score in scores)),
+        "detectable": rate_to_json(_sum(score["rates"].get("detectable") for score in scores)),
+        "cost_shifts": rate_to_json(_sum(score["rates"].get("cost_shifts") for score in scores)),
+        "top_1": rate_to_json(_sum(score["root_cause"]["top_1"] for score in scores)),
+        "top_3": rate_to_json(_sum(score["root_cause"]["top_3"] for score in scores)),
+        "false_suggestions": rate_to_json(_sum(s["root_cause"]["false_suggestions"] for s in scores)),
+        "group_precision": rate_to_json(_sum(score["grouping"]["precision"] for score in scores)),
+        "group_recall": rate_to_json(_sum(score["grouping"]["recall"] for score in scores)),
+        "cost_shifts_by_form": _by_form(scores),
+        "recall_by_size": _by_name(scores, "recall_by_size", "size"),
+        "precision_by_size": _by_name(scores, "precision_by_size", "size"),
+        "kinds": [
+            {"kind": kind, "expected": expected, "reported": rate_to_json(rate)}
+            for (kind, expected), rate in _kinds(scores).items()
+        ],
+        "false_positive_kinds": _added(score["false_positive_kinds"] for score in scores),
+        "funnel": _funnel(scores),
+    }
+
+
+def _sum(rates: Iterable[Mapping[str, Any] | None]) -> Rate:
+    total = Rate(0, 0)
+    for rate in rates:
+        total += Rate(rate["hits"], rate["of"]) if rate else Rate(0, 0)
+    return total
+
+
+def _by_name(scores: Sequence[Mapping[str, Any]], field: str, key: str) -> list[dict[str, Any]]:
+    found = []
+    for name, _, _ in SIZES:
+        rate = _sum(row for score in scores for row in score[field] if row[key] == name)
+        if rate.of:
+            found.append({key: name, **rate_to_json(rate)})
+    return found
+
+
+def _by_form(scores: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    rows = [row for score in scores for row in score.get("cost_shifts", ())]
+    forms = sorted({row["form"] for row in rows})
+    return [{"form": form, **rate_to_json(_sum(r for r in rows if r["form"] == form))} for form in forms]
+
+
+def _kinds(scores: Sequence[Mapping[str, Any]]) -> dict[tuple[str, bool], Rate]:
+    rows = [row for score in scores for row in score["kinds"]]
+    keys = sorted({(row["kind"], row["expected"]) for row in rows}, key=lambda key: (not key[1], key[0]))
+    return {key: _sum(r["reported"] for r in rows if (r["kind"], r["expected"]) == key) for key in keys}
+
+
+def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for one in counts:
+        for name, count in one.items():
+            total[name] = total.get(name, 0) + count
+    return dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _funnel(scores: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Add funnels up; a step that a run does not have left everything there as it was."""
+    funnels = [score["funnel"] for score in scores]
+    order = list(dict.fromkeys(step["step"] for funnel in funnels for step in funnel["steps"]))
+    totals = dict.fromkeys(order, 0)
+    for funnel in funnels:
+        left = 0
+        known = {step["step"]: step["remaining"] for step in funnel["steps"]}
+        for step in order:
+            left = known.get(step, left)
+            totals[step] += left
+    return {
+        "scans": sum(funnel["scans"] for funnel in funnels),
+        "series": sum(funnel["series"] for funnel in funnels),
+        "steps": [{"step": step, "remaining": left} for step, left in totals.items()],
+    }

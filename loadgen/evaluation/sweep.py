@@ -1,0 +1,135 @@
+"""How well one statistic alone tells regressions from noise: a ROC curve over its bound.
+
+A ledger and the events hold every change point that detection found, each with its p-value and its size,
+whatever became of it later. So a curve of a bound on one of them, applied right after detection and to each
+change point for itself, is exact. Curves of the whole pipeline are another thing: what a looser bound lets
+through changes what later steps remember and merge, and a ledger does not tell. Those take a run for each
+setting (loadgen.evaluation.runs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from loadgen.evaluation.matching import Tolerances, explain_cost
+from loadgen.evaluation.model import Event, LedgerLine, TruthRow
+from loadgen.evaluation.rates import Rate
+from pipeline.model import FloatArray
+
+MAX_POINTS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What passes one bound: expected truth rows with a sign of them, and false alarms per scanned series."""
+
+    bound: float
+    recall: Rate
+    false: Rate
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Points from the strictest bound to the loosest."""
+
+    setting: str
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _ChangePoints:
+    """Every change point of a run: which expected row it is a sign of (-1: none), p-value and size."""
+
+    row: FloatArray
+    p_value: FloatArray
+    size: FloatArray
+
+
+def ledger_curves(
+    truth: Sequence[TruthRow],
+    events: Sequence[Event],
+    ledger: Iterable[LedgerLine],
+    *,
+    scanned: int,
+    tolerances: Tolerances,
+) -> tuple[Curve, ...]:
+    """Return the curves of a bound on the p-value and of one on the size of a change.
+
+    Args:
+        truth: What was done.
+        events: What was reported.
+        ledger: What was dropped.
+        scanned: Series scanned, each once for every scan.
+        tolerances: As for matching.
+    """
+    expected = [row for row in truth if row.expected]
+    found = _label(expected, events, ledger, tolerances)
+    return (
+        Curve("p-value at most", _points(found, found.p_value, len(expected), scanned, sign=1.0)),
+        Curve("size at least", _points(found, -found.size, len(expected), scanned, sign=-1.0)),
+    )
+
+
+def _label(
+    rows: Sequence[TruthRow], events: Iterable[Event], ledger: Iterable[LedgerLine], tolerances: Tolerances
+) -> _ChangePoints:
+    holding: dict[tuple[str, str], list[int]] = {}
+    for index, row in enumerate(rows):
+        for series in row.series:
+            holding.setdefault((row.service, series), []).append(index)
+    labels, p_values, sizes = [], [], []
+    for event in (*events, *map(_as_event, ledger)):
+        tolerance = tolerances.of(event.workload)
+        costs = {
+            index: explain_cost(rows[index], event, tolerance)
+            for index in holding.get((event.service, event.metric), ())
+        }
+        best = min(costs, key=lambda index: costs[index], default=-1)
+        labels.append(best if best >= 0 and np.isfinite(costs[best]) else -1)
+        p_values.append(event.p_value)
+        sizes.append(abs(event.delta))
+    return _ChangePoints(np.array(labels, dtype=np.float64), np.array(p_values), np.array(sizes))
+
+
+def _as_event(line: LedgerLine) -> Event:
+    return Event(
+        id="",
+        service=line.service,
+        workload=line.workload,
+        metric_kind=line.metric_kind,
+        metric=line.metric,
+        kind="",
+        change_time=line.change_time,
+        detected_time=line.scan_end,
+        before=0.0,
+        after=line.delta,
+        delta=line.delta,
+        p_value=line.p_value,
+        group=(),
+        suspects=(),
+    )
+
+
+def _points(
+    found: _ChangePoints, statistic: FloatArray, rows: int, scanned: int, *, sign: float
+) -> tuple[Point, ...]:
+    """Sweep a bound below which a change point passes, over at most MAX_POINTS of the statistic's values."""
+    best = np.full(rows, np.inf)
+    true = found.row >= 0
+    np.minimum.at(best, found.row[true].astype(np.int64), statistic[true])
+    best, false = np.sort(best), np.sort(statistic[~true])
+    noise = max(scanned - int(true.sum()), len(false))
+    bounds = np.unique(statistic)
+    if len(bounds) > MAX_POINTS:
+        bounds = bounds[np.unique(np.linspace(0, len(bounds) - 1, MAX_POINTS).round().astype(np.int64))]
+    return tuple(
+        Point(
+            bound=sign * float(bound),
+            recall=Rate(int(np.searchsorted(best, bound, side="right")), rows),
+            false=Rate(int(np.searchsorted(false, bound, side="right")), noise),
+        )
+        for bound in bounds
+    )

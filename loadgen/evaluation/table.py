@@ -1,0 +1,125 @@
+"""A score in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from loadgen.evaluation.funnel import funnel_lines, ratio, short_count
+from loadgen.evaluation.model import Funnel, TruthRow
+from loadgen.evaluation.rates import Rate, Spread
+from loadgen.evaluation.scoring import Score
+from loadgen.evaluation.words import counts, hours, interval, share
+
+_SHOWN = 10
+"""Missed rows that are named."""
+
+
+def print_score(console: Console, score: Score) -> None:
+    """Print every figure, most important first."""
+    for part in _parts(score):
+        console.print(part)
+        console.print()
+
+
+def funnel_table(funnel: Funnel) -> Table:
+    """Return the funnel in the form of FBDetect's Table 5."""
+    table = _table(
+        f"Funnel: {funnel.scans:,} scans of {funnel.series:,} series in all", "step", "left", "ratio"
+    )
+    for line in funnel_lines(funnel):
+        table.add_row(line.title, short_count(line.remaining), ratio(line))
+    return table
+
+
+def _parts(score: Score) -> Iterator[RenderableType]:
+    yield _rates(
+        "Events against truth",
+        [
+            ("precision", score.precision),
+            ("recall", score.recall),
+            ("recall of detectable steps", score.detectable),
+            ("false positives per scanned series", score.false_positive_rate or Rate(0, 0)),
+            ("repeated, of events", score.repeated),
+        ],
+    )
+    table = _table("By kind of truth", "kind", "wanted", "reported", "share", "95 % interval")
+    for one in score.kinds:
+        wanted = "yes" if one.expected else Text("no", style="dim")
+        table.add_row(one.name, wanted, *_cells(one.rows))
+    yield table
+    if score.cost_shifts:
+        yield _rates("Cost shifts that were told", score.cost_shifts)
+    if score.false_kinds:
+        table = _table("False positives: what happened instead", "kind", "events")
+        for name, count in score.false_kinds.items():
+            table.add_row(name, f"{count:,}")
+        yield table
+    yield _rates("Recall by size of the regression", score.sizes)
+    yield _rates("Precision by size of the event", score.event_sizes)
+    yield _rates("Precision by kind of event", score.event_kinds)
+    yield _times(score.delay, score.shift)
+    cause = score.root_cause
+    yield _rates(
+        "Root cause and grouping",
+        [
+            ("culprit is the first suspect", cause.top_1),
+            ("culprit is among the first three", cause.top_3),
+            ("right, where anything is suggested", cause.right),
+            ("suggestions where there is no culprit", cause.false_suggestions),
+            ("suggestions on false positives", cause.on_false_positives),
+            ("pairs in a group that belong together", score.group_precision),
+            ("pairs that belong together and are in a group", score.group_recall),
+        ],
+    )
+    if score.funnel:
+        yield funnel_table(score.funnel)
+    if score.matching.missed:
+        yield _missed(score.matching.missed)
+
+
+def _missed(rows: Sequence[TruthRow]) -> RenderableType:
+    largest = sorted(rows, key=lambda row: (-abs(row.delta), row.id))[:_SHOWN]
+    lines = [f"  {row.id}  {row.kind}  {row.delta * 100:.4g} %  {row.series[0]}" for row in largest]
+    more = [f"  and {len(rows) - _SHOWN} more"] if len(rows) > _SHOWN else []
+    return Group(Text("Missed, largest first", style="bold"), *map(Text, [*lines, *more]))
+
+
+def _times(delay: Spread | None, shift: Spread | None) -> Table:
+    table = _table("Times of true positives", "", "median", "mean", "90 % below", "largest")
+    for name, found in (("delay from change to event", delay), ("error of the change time", shift)):
+        if found:
+            cells = (found.median, found.mean, found.p90, found.largest)
+            table.add_row(name, *(hours(cell) for cell in cells))
+        else:
+            table.add_row(name, *("–" for _ in range(4)))
+    return table
+
+
+def _rates(title: str, rates: Iterable[tuple[str, Rate]]) -> Table:
+    table = _table(title, "", "cases", "share", "95 % interval")
+    for name, rate in rates:
+        table.add_row(name, *_cells(rate))
+    return table
+
+
+def _cells(rate: Rate) -> tuple[str, str, str]:
+    return counts(rate), share(rate.value), interval(rate)
+
+
+def _table(title: str, first: str, *columns: str) -> Table:
+    table = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        pad_edge=False,
+        min_width=min(len(title), 78),  # or a narrow table's title is broken into lines
+    )
+    table.add_column(first, style="", overflow="fold")
+    for column in columns:
+        table.add_column(column, justify="right", no_wrap=True)
+    return table

@@ -1,0 +1,47 @@
+"""How figures are written for people, in the terminal and on pages alike."""
+
+from __future__ import annotations
+
+from loadgen.evaluation.rates import Rate
+
+NONE = "–"
+
+
+def share(value: float | None) -> str:
+    """Write a ratio in per cent with as many digits as say something: 93.1 %, 0.0021 %, – for none."""
+    if value is None:
+        return NONE
+    per_cent = value * 100
+    if per_cent in (0, 100):
+        return f"{per_cent:.0f} %"
+    if per_cent >= 10:
+        return f"{per_cent:.1f} %"
+    return f"{per_cent:.2g} %"
+
+
+def interval(rate: Rate) -> str:
+    """Write a rate's interval, such as ``80.2 – 97.8 %``."""
+    bounds = rate.interval
+    if bounds is None:
+        return NONE
+    low, high = (share(bound).removesuffix(" %") for bound in bounds)
+    return f"{low} – {high} %"
+
+
+def counts(rate: Rate) -> str:
+    """Write what a rate was counted from."""
+    return f"{rate.hits:,} of {rate.of:,}"
+
+
+def hours(seconds: float) -> str:
+    """Write a delay in the unit that fits it."""
+    for size, unit in ((2 * 86_400.0, "d"), (5_400.0, "h"), (90.0, "min")):
+        if abs(seconds) >= size:
+            divisor = {"d": 86_400.0, "h": 3_600.0, "min": 60.0}[unit]
+            return f"{seconds / divisor:.1f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def points(delta: float) -> str:
+    """Write a change of gCPU in per cent of the service's CPU, with its sign."""
+    return f"{delta * 100:+.3g} %"

@@ -1,1 +1,0 @@
-"""Accuracy: events held against a known truth. Matching and figures are pure functions."""

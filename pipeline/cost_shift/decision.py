@@ -1,0 +1,276 @@
+"""Cost shift: cost that only moved between subroutines is not a regression (FBDetect §5.4.6).
+
+A cost domain is a group of stacks within which cost is likely to move. If a candidate's gCPU rose but its
+domain's did not, the cost came from elsewhere in the domain. The paper's three checks are decided with the
+uncertainty of both sides: a domain is judged only where its samples could tell the two cases apart.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from pipeline.cost_shift.daily_noise import MIN_DAYS, UsualNoise
+from pipeline.cost_shift.domains import Domain
+from pipeline.cost_shift.refactorings import OldForms
+from pipeline.cost_shift.stack_history import Surroundings
+from pipeline.filters.verdict import Verdict
+from pipeline.model import BoolArray, DomainFinding, DomainVerdict, FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class CostShiftConfig:
+    """Settings of the check."""
+
+    negligible: float = 0.1  # share of the candidate's rise by which a domain may rise and hardly have risen
+    mistaken: float = 0.005  # how often a true regression may be taken for a shift, by all domains together
+
+
+_NEARER = 0.5
+"""Share of the candidate's rise below which the domain's rise is nearer to none than to all of it."""
+
+
+_APPEARED = 0.1
+"""Share of what a candidate costs below which it hardly existed before."""
+
+
+_LIKELY = 1.645
+"""Standard errors within which 95 % of what is just as large comes to lie below."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What the change did to some stacks: shares, against what earlier days and the whole service expect."""
+
+    before: float
+    after: float
+    expected: float  # the share after, had nothing happened to these stacks
+    day_before: float | None  # the larger share at these hours of the nearest earlier day
+    sampled: float  # standard error of after - expected by sampling
+    observed: float  # standard error by what earlier days differ
+    days: int
+    usual: UsualNoise
+
+    def margin(self, mistaken: float) -> float:
+        """Return how far from what is expected the stacks come to lie by chance, one-sided.
+
+        It is never less than what sampling makes.
+        """
+        error, freedom = self.usual.weigh(
+            sampled=self.sampled, observed=self.observed, expected=self.expected, days=self.days
+        )
+        normal = -float(special.ndtri(mistaken))
+        if math.isinf(freedom):
+            return error * normal
+        quantile = -float(special.stdtrit(freedom, mistaken))
+        # What is usual at these hours is itself a mean of few days.
+        return max(error * quantile, self.sampled * normal) * math.sqrt(1 + 1 / self.days)
+
+    def lost(self, mistaken: float) -> float:
+        """Return what the change took from the stacks.
+
+        What they had more than on the day before, beyond chance, was there for some hours only: a spike that
+        ends gives its cost to nobody.
+        """
+        if self.day_before is None:
+            return self.expected - self.after
+        return min(self.expected, self.day_before + self.margin(mistaken)) - self.after
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """A candidate and a domain: how far apart a shift and a regression are there, and what happened."""
+
+    domain: Domain
+    apart: float  # what the rest of the domain lost if the cost was shifted, and kept if it was not
+    appeared: bool  # whether the candidate hardly existed before
+    rest: _Change
+    whole: _Change
+    near: tuple[float, float] | None  # how far the domain rose nearer the change, and the error of that
+
+
+def judge_cost_shift(
+    around: Surroundings,
+    own: BoolArray,
+    domains: Sequence[Domain],
+    forms: OldForms | None = None,
+    *,
+    config: CostShiftConfig | None = None,
+) -> tuple[Verdict, tuple[DomainVerdict, ...]]:
+    """Drop a candidate whose cost came from the rest of one of its cost domains.
+
+    Each domain that can tell may take a true regression for a shift in an equal part of the cases that the
+    config allows; which ones can is told by their noise alone.
+
+    Args:
+        around: Stacks around the change and on earlier days.
+        own: (stacks,) the candidate's.
+        domains: Its cost domains.
+        forms: Its old forms.
+        config: Settings.
+
+    Returns:
+        The verdict, by the domain that speaks most for a shift; and what each domain says, those left out
+        that consist of nothing but the candidate.
+    """
+    config = config or CostShiftConfig()
+    forms = forms or OldForms()
+    asked = (forms.renamed, forms.extracted, *domains, forms.moved)
+    compared = _compare(around, own, [domain for domain in asked if domain is not None])
+    able = [one for one in compared if not _is_too_large(one, config.mistaken, config)]
+    mistaken = config.mistaken / max(len(able), 1)
+    told = []
+    for one in compared:
+        # Of the labels beside it the one that lost most was chosen: chance had as many tries as there are.
+        choices = forms.beside if one.domain is forms.moved else 1
+        told.append(_judge(one, mistaken / choices, config))
+        if one.domain is forms.renamed and told[-1].finding == "too large" and forms.one_to_one:
+            told.append(_judge_one_to_one(around, own, forms.one_to_one, mistaken, config))
+    if not told:
+        return Verdict(True, 1.0, config.negligible), ()
+    worst = min(told, key=lambda verdict: (verdict.finding != "shifted", verdict.statistic - verdict.bound))
+    passed = worst.finding != "shifted"
+    reason = "" if passed else f"cost shift: {worst.domain}"
+    return Verdict(passed, worst.statistic, worst.bound, reason), tuple(told)
+
+
+def _judge(compared: _Compared, mistaken: float, config: CostShiftConfig) -> DomainVerdict:
+    """Return what one domain says of a candidate.
+
+    If the candidate truly costs more, the rest of its domain keeps its cost, and loses only the share by
+    which all shares shrink as the whole grows. If the cost was shifted, the rest lost what the candidate
+    won. ``statistic`` is where the rest came to lie between the two: 0 is shifted, 1 is kept. So it is by
+    how much of the candidate's rise the domain rose.
+
+    The candidate is a shift if a rise of the domain by all of it can be ruled out, and one by a negligible
+    part of it cannot. That labels vanished just where the candidate appeared rules the former out already:
+    then the nearer of the two is taken.
+    """
+    domain, apart, rest, whole = compared.domain, compared.apart, compared.rest, compared.whole
+
+    def told(finding: DomainFinding, rose: float, bound: float) -> DomainVerdict:
+        return DomainVerdict(domain.name, finding, whole.before, whole.after, rose, bound)
+
+    if whole.before < config.negligible * whole.after:
+        return told("new", 1.0, config.negligible)
+    if apart <= 0:  # it fell in these stacks, or the domain is nearly everything
+        return told("too large", 1.0, config.negligible)
+    rose = 1 - rest.lost(mistaken) / apart
+    kept = 1 - rest.margin(mistaken) / apart
+    hardly = config.negligible + whole.margin(mistaken) / apart
+    gone = domain.gone and compared.appeared
+    large = _is_too_large(compared, mistaken, config)
+    if large and not gone:
+        return told("too large", rose, kept)
+    bound = min(_NEARER, hardly) if gone else min(_NEARER, hardly, kept)
+    if rose >= bound:
+        return told("too large" if large else "rose", rose, bound)
+    if rose < -hardly and not gone:  # it lost much more, for reasons of its own
+        return told("too large", rose, bound)
+    if compared.near is not None:
+        # What the rest lost it must have lost just then, and not some hours before or after.
+        rose_near, error = compared.near
+        if rose_near >= (bound_near := _NEARER + _LIKELY * error):
+            return told("rose", rose_near, bound_near)
+    return told("shifted", rose, bound)
+
+
+def _is_too_large(compared: _Compared, mistaken: float, config: CostShiftConfig) -> bool:
+    """Tell whether a domain's own noise could hide the candidate's rise."""
+    return compared.rest.margin(mistaken) >= (1 - config.negligible) * compared.apart
+
+
+def _judge_one_to_one(
+    around: Surroundings,
+    own: BoolArray,
+    pairs: Sequence[Domain],
+    mistaken: float,
+    config: CostShiftConfig,
+) -> DomainVerdict:
+    """Return what the vanished label says whose cost is most like the candidate's.
+
+    Of several that vanished at one place only one has become the candidate, so it must match both ways.
+    """
+    compared = _compare(around, own, pairs)
+    best = min(compared, key=lambda one: abs(one.rest.lost(mistaken) - one.apart))
+    told = _judge(best, mistaken, config)
+    if told.finding == "shifted" and told.statistic < -told.bound:
+        return DomainVerdict(told.domain, "too large", told.before, told.after, told.statistic, told.bound)
+    return told
+
+
+def _compare(around: Surroundings, own: BoolArray, domains: Sequence[Domain]) -> list[_Compared]:
+    """Hold a candidate against each of its domains that has more than the candidate."""
+    rests = [(domain, rows) for domain in domains if (rows := domain.rows & ~own).any()]
+    masks = np.array([own, *(rows for _, rows in rests)], dtype=np.float64)
+    before, after = masks @ around.before.T, masks @ around.after.T  # (1 + domains, 1 + days)
+    own_before, own_after = float(before[0, 0]), float(after[0, 0])
+    found = []
+    for place, (domain, rows) in enumerate(rests, start=1):
+        common = around.common_outside(rows | own)
+        if common is None:
+            # A true regression makes all else shrink, a shift does not.
+            common = (1 - own_after) / max(1 - own_before, 1e-9)
+            apart = own_after - own_before - float(before[place, 0]) * (1 - common)
+        else:
+            apart = own_after - own_before * common
+        rest = _change(around, before[place], after[place], common)
+        whole = _change(around, before[0] + before[place], after[0] + after[place], common)
+        near = _near_change(around, own, rows, common)
+        found.append(_Compared(domain, apart, own_before < _APPEARED * own_after, rest, whole, near))
+    return found
+
+
+def _near_change(
+    around: Surroundings, own: BoolArray, rest: BoolArray, common: float
+) -> tuple[float, float] | None:
+    """Return by how much of the candidate's rise a domain rose close to the change, and the error of that."""
+    if around.near is None or around.near_samples is None:
+        return None
+    before, after = around.near[:, rest].sum(axis=1).tolist()
+    own_before, own_after = around.near[:, own].sum(axis=1).tolist()
+    won = own_after - own_before * common
+    if won <= 0:
+        return None
+    samples_before, samples_after = around.near_samples.tolist()
+    variance = common**2 * _variance(before, samples_before, around.dispersion)
+    variance += _variance(after, samples_after, around.dispersion)
+    return 1 - (before * common - after) / won, math.sqrt(variance) / won
+
+
+def _change(around: Surroundings, before: FloatArray, after: FloatArray, common: float) -> _Change:
+    expected = float(before[0]) * common
+    variance = common**2 * _variance(float(before[0]), float(around.samples_before[0]), around.dispersion)
+    variance += _variance(float(after[0]), float(around.samples_after[0]), around.dispersion)
+    usual, observed, days = _on_earlier_days(before[1:] * around.common[1:], after[1:])
+    return _Change(
+        before=float(before[0]),
+        after=float(after[0]),
+        expected=expected * (1 + usual),
+        day_before=max(float(before[1]), float(after[1])) if len(before) > 1 else None,
+        sampled=math.sqrt(variance),
+        observed=expected * observed,
+        days=days,
+        usual=around.usual,
+    )
+
+
+def _on_earlier_days(expected: FloatArray, after: FloatArray) -> tuple[float, float, int]:
+    """Return by how much stacks change at these hours, how much days differ, both relative; and the days."""
+    known = expected > 0
+    days = int(known.sum())
+    if days < MIN_DAYS:
+        return 0.0, 0.0, days
+    expected, after = expected[known], after[known]
+    usual = float(after.sum() / expected.sum()) - 1
+    left = after - expected * (1 + usual)
+    return usual, math.sqrt(float(left @ left) / (days - 1)) / float(expected.mean()), days
+
+
+def _variance(share: float, samples: float, dispersion: float) -> float:
+    """Return the variance of a share; one sample more keeps a share of 0 from being certain."""
+    return dispersion * (share * (1 - share) + 1 / samples) / samples

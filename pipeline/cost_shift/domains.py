@@ -1,0 +1,197 @@
+"""Cost domains: groups of subroutines within which cost is likely to move (FBDetect §5.4.6).
+
+A domain is a set of stacks: those of the candidate, and those that may have given it their cost. The ones
+here are the paper's: upstream callers, the enclosing class and module, metadata or endpoints of one prefix,
+all that one change modified, and what a user names. ``old_forms`` adds those that stacks themselves tell.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import translate
+from functools import lru_cache
+
+import numpy as np
+
+from pipeline.model import BoolArray, Change
+from pipeline.stacks.index import Series, StackIndex
+from pipeline.stacks.labels import element, series_of
+
+REGEX = "re:"
+"""What a pattern begins with that is a regular expression and no glob."""
+
+_SEPARATORS = (".", "::", "\\", "#")
+"""Between a module, a class and a method, as the languages in use spell them."""
+
+_ENDS_OF_PREFIXES = {"endpoint": ("/", "."), "metadata": ("/", ".", "=", ":")}
+"""Where a prefix of an annotation may end: ``/cart/`` of ``/cart/add``, ``tier=`` of ``tier=gold``."""
+
+_OPENING, _CLOSING = "(<[{", ")>]}"
+
+_NAMED = 3
+"""Labels that a domain is told by; of more there is a number."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Domain:
+    """A cost domain: its name for people, and the stacks that it is made of.
+
+    ``gone`` says that the candidate stands where vanished labels stood, which is no chance by itself.
+    """
+
+    name: str
+    rows: BoolArray  # (stacks,)
+    gone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LabelGroup:
+    """Labels that belong together by somebody's word: a user's domain, as stacks spell its members."""
+
+    name: str
+    labels: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Naming:
+    """What the labels' names say: whose members they are, and which of them are no subroutines."""
+
+    members: Mapping[tuple[str, str], Sequence[str]]  # kind of owner and its name → labels
+    annotations: BoolArray  # (labels,)
+
+
+def read_names(index: StackIndex) -> Naming:
+    """Return every class, module and prefix of endpoints or metadata with its members."""
+    members: dict[tuple[str, str], list[str]] = {}
+    for label in index.names:
+        for owner in _owners(label):
+            members.setdefault(owner, []).append(label)
+    annotations = np.array([series_of(label)[0] != "subroutine" for label in index.names], dtype=np.bool_)
+    return Naming(members, annotations)
+
+
+def find_domains(
+    index: StackIndex,
+    naming: Naming,
+    series: Series,
+    *,
+    changes: Sequence[Change] = (),
+    groups: Sequence[LabelGroup] = (),
+) -> list[Domain]:
+    """Return the domains that the paper names of one series.
+
+    Args:
+        index: The stacks.
+        naming: What ``read_names`` says of their labels.
+        series: The candidate.
+        changes: Changes deployed just before; each that modified the candidate makes a domain.
+        groups: Domains of the user's; each that holds the candidate makes one.
+    """
+    label = element(*series)
+    callers = _callers(index, naming, label)
+    found = [Domain(named("callers", callers), index.holding(callers))] if callers else []
+    for kind, name in _owners(label):
+        found.append(Domain(f"{kind}: {name}", index.holding(naming.members.get((kind, name), ()))))
+    found += [
+        Domain(f"change: {change.id}", index.holding(change.subroutines))
+        for change in changes
+        if series[0] == "subroutine" and series[1] in change.subroutines
+    ]
+    found += [Domain(group.name, index.holding(group.labels)) for group in groups if label in group.labels]
+    return found
+
+
+def match_labels(index: StackIndex, patterns: Iterable[str]) -> frozenset[str]:
+    """Return the labels that any of the patterns matches whole."""
+    compiled = [compile_pattern(pattern) for pattern in patterns]
+    return frozenset(label for label in index.names if any(p.fullmatch(label) for p in compiled))
+
+
+def compile_pattern(pattern: str) -> re.Pattern[str]:
+    """Compile a glob (``shop.cart.*``), or what follows ``re:`` as a regular expression.
+
+    Raises:
+        ValueError: a regular expression that is none.
+    """
+    text = pattern[len(REGEX) :] if pattern.startswith(REGEX) else translate(pattern)
+    try:
+        return re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"{pattern[:200]!r} is no regular expression: {error}") from None
+
+
+def named(kind: str, labels: Sequence[str]) -> str:
+    """Return a domain's name: its kind and the first of its labels."""
+    more = f" and {len(labels) - _NAMED} more" if len(labels) > _NAMED else ""
+    return f"{kind}: {', '.join(labels[:_NAMED])}{more}"
+
+
+@lru_cache(maxsize=2**16)  # the same names come with every scan
+def _owners(label: str) -> tuple[tuple[str, str], ...]:
+    """Return what a label is a member of: (kind, name), the nearest first."""
+    kind, name = series_of(label)
+    if kind != "subroutine":
+        prefix = name[: max(map(name.rfind, _ENDS_OF_PREFIXES[kind])) + 1]
+        return ((f"{kind} prefix", prefix),) if prefix.strip("".join(_ENDS_OF_PREFIXES[kind])) else ()
+    owner = _owner(_without_types(name))
+    if not owner:
+        return ()
+    module = _owner(owner) or owner.rpartition("/")[0]
+    # A class is spelt with a capital by the conventions of nearly every language; Go has (*Cart).
+    if not owner[len(module) :].lstrip("/.:\\#(*")[:1].isupper():
+        return (("module", owner),)
+    return (("class", owner), ("module", module)) if module else (("class", owner),)
+
+
+def _owner(name: str) -> str:
+    """Return what stands before the last separator of a name; a slash is none, and a space ends the name."""
+    plain = name.partition(" ")[0]
+    folders = plain.rfind("/")
+    ends = [place for separator in _SEPARATORS if (place := plain.rfind(separator)) > folders]
+    return plain[: max(ends)] if ends else ""
+
+
+def _without_types(name: str) -> str:
+    """Return a name without its arguments and type parameters, which are names themselves.
+
+    ``shop::Cart<Item>::add(Item const&)`` is ``shop::Cart::add``, and Rust's ``<shop::Cart as Add>::add`` as
+    well. What stands in brackets by itself is a name: Go's ``(*Cart)``, Python's ``<locals>``.
+    """
+    if name.startswith("<") and (end := _closing(name)):
+        name = name[1:end].partition(" as ")[0] + name[end + 1 :]
+    kept: list[str] = []
+    depth = 0
+    for letter in name:
+        if letter in _OPENING and (depth or (kept and (kept[-1].isalnum() or kept[-1] in "_$"))):
+            depth += 1
+        elif letter in _CLOSING and depth:
+            depth -= 1
+        elif not depth:
+            kept.append(letter)
+    return "".join(kept)
+
+
+def _closing(name: str) -> int:
+    """Return where the bracket closes with which a name begins, 0 if it does not."""
+    depth = 0
+    for place, letter in enumerate(name):
+        depth += (letter == "<") - (letter == ">")
+        if not depth:
+            return place
+    return 0
+
+
+def _callers(index: StackIndex, naming: Naming, label: str) -> list[str]:
+    """Return the direct callers of a label by name; annotations and its own recursion are passed over."""
+    places = index.places(label)
+    if not len(places):
+        return []
+    passed_over = naming.annotations.copy()
+    passed_over[index.labels[label]] = True
+    first = index.starts[index.stack_of[places]]
+    above = places - 1
+    while len(again := np.flatnonzero((above >= first) & passed_over[index.flat[above]])):
+        above[again] -= 1
+    return sorted(index.names[number] for number in np.unique(index.flat[above[above >= first]]).tolist())

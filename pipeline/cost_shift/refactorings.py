@@ -1,0 +1,220 @@
+"""Where a candidate's cost may have been before: stacks alike but for what a refactoring changes.
+
+A refactoring leaves most of a stack as it was. A renamed subroutine, or a whole class of them, stands in the
+same stacks at the same places; a subroutine split in two likewise; one that was extracted stands in stacks
+that lacked it before; work that was moved to a sibling is in the same stack but for one label. The stacks
+that may have given a candidate its cost are few then, and so their noise is small: these are cost domains
+(FBDetect §5.4.6) that need no knowledge of classes or changes.
+
+Which stacks are alike is told by names alone. That a label is new or vanished is told by its cost, with an
+error that does not grow with the number of labels. Whether the cost moved is for ``cost_shift`` to decide.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from pipeline.cost_shift.domains import Domain, named
+from pipeline.cost_shift.stack_history import Surroundings
+from pipeline.model import BoolArray, FloatArray, IntArray
+
+Keys = NDArray[np.uint64]
+
+_SEED = 0x5F0D
+"""Any: keys are only compared with each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormsConfig:
+    """Settings of the search."""
+
+    most: float = 0.5  # a label that lost more than this share vanishes; a new one won more
+    mistaken: float = 0.005  # how often chance makes any label of a service look new or vanished
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alike:
+    """Which stacks are alike, as numbers: equal ones are equal stacks, but for what is left out."""
+
+    same_places: IntArray  # (stacks,) with every new or vanished label replaced by one sign
+    same_rest: IntArray  # (stacks,) with every new or vanished label left out
+    standing: IntArray  # (elements,) as same_places, together with the element's place
+    beside: IntArray  # (elements,) with the element replaced by a sign
+    whole: IntArray  # (stacks,) with nothing left out
+    without: IntArray  # (elements,) with the element left out: numbers of ``whole``, or others
+    vanished: BoolArray  # (labels,)
+    fresh: BoolArray  # (stacks,) that hold a new label
+
+    def with_heirs(self, rows: BoolArray) -> BoolArray:
+        """Return stacks and what became of them: what was renamed, extracted or inlined was not saved."""
+        old = rows & ~self.fresh
+        return rows | _matching(self.same_places, old) | _matching(self.same_rest, old)
+
+
+@dataclass(frozen=True, slots=True)
+class OldForms:
+    """Domains of a candidate and what it may have been before."""
+
+    renamed: Domain | None = None  # all vanished labels that stood where it stands
+    one_to_one: tuple[Domain, ...] = ()  # each of them alone
+    extracted: Domain | None = None  # what is left of its stacks without it
+    moved: Domain | None = None  # the label beside it that lost most
+    beside: int = 0  # how many labels stand beside it, of which that is one
+
+
+def find_alike(around: Surroundings, config: FormsConfig | None = None) -> Alike:
+    """Return which stacks are alike, in time proportional to their elements.
+
+    A stack's key is a sum of random numbers over its labels, each times one of its place, modulo 2^64: so
+    leaving a label out is a subtraction.
+    """
+    index = around.index
+    new, vanished = _new_and_vanished(around, config or FormsConfig())
+    changed = (new | vanished)[index.flat]
+    lengths = np.diff(index.starts)
+    begin = np.repeat(index.starts[:-1], lengths)
+    place = np.arange(len(index.flat)) - begin
+
+    rng = np.random.default_rng(_SEED)
+    deepest = int(lengths.max(initial=0))
+    sign, *numbers = rng.integers(2**64, size=len(index.names) + 1, dtype=np.uint64)
+    of_place, mark = rng.integers(2**64, size=(2, deepest + 1), dtype=np.uint64) | np.uint64(1)
+    label = np.array(numbers, dtype=np.uint64)[index.flat]
+
+    whole = _sums(label * of_place[place], index.starts)
+    same_places = _sums(np.where(changed, sign, label) * of_place[place], index.starts)
+    kept = np.concatenate([[0], np.cumsum(~changed)])
+    new_place = kept[:-1] - kept[begin]  # among the labels that stay
+    same_rest = _sums(np.where(changed, np.uint64(0), label * of_place[new_place]), index.starts)
+    # Left out, an element lets those below it move up by one place.
+    above = _running(label * of_place[place])
+    below = _running(label * of_place[np.maximum(place - 1, 0)])
+    end = np.repeat(index.starts[1:], lengths)
+    without = above[:-1] - above[begin] + below[end] - below[1:]
+    both = _numbered(np.concatenate([whole, without]))
+    return Alike(
+        same_places=_numbered(same_places),
+        same_rest=_numbered(same_rest),
+        standing=_numbered(same_places[index.stack_of] + mark[place]),
+        beside=_numbered(whole[index.stack_of] + (sign - label) * of_place[place]),
+        whole=both[: len(whole)],
+        without=both[len(whole) :],
+        vanished=vanished,
+        fresh=index.holding(index.names[number] for number in np.flatnonzero(new).tolist()),
+    )
+
+
+def find_old_forms(around: Surroundings, alike: Alike, label: str) -> OldForms:
+    """Return the domains that a candidate and its possible old forms make.
+
+    Args:
+        around: The stacks.
+        alike: What ``find_alike`` says of them.
+        label: The candidate, as stacks hold it.
+    """
+    index = around.index
+    places = index.places(label)
+    own = index.holding([label])
+    stood = _elements_like(alike.standing, places)
+    stood = stood[alike.vanished[index.flat[stood]] & ~own[index.stack_of[stood]]]
+    renamed = None
+    if len(stood):
+        renamed = Domain(_told("renamed from", around, stood), _matching(alike.same_places, own), gone=True)
+    left = np.zeros(int(max(alike.whole.max(initial=0), alike.without.max(initial=0))) + 1, dtype=np.bool_)
+    left[alike.without[places]] = True
+    inner = _matching(alike.same_rest, own) | left[alike.whole]
+    extracted = None
+    if len(others := np.flatnonzero(inner & ~own)):
+        extracted = Domain(
+            _told("extracted from", around, index.starts[1:][others] - 1), alike.with_heirs(inner)
+        )
+    siblings = _elements_like(alike.beside, places)
+    moved, choices = _most_lost(around, alike, siblings[~own[index.stack_of[siblings]]], own)
+    return OldForms(renamed, _each(around, stood, own), extracted, moved, choices)
+
+
+def _each(around: Surroundings, places: IntArray, own: BoolArray) -> tuple[Domain, ...]:
+    """Return a domain for each label at some places: the stacks that hold it there, and the own ones."""
+    index = around.index
+    domains = []
+    for number in np.unique(index.flat[places]).tolist():
+        rows = own.copy()
+        rows[index.stack_of[places[index.flat[places] == number]]] = True
+        domains.append(Domain(f"renamed from: {index.names[number]}", rows, gone=True))
+    return tuple(domains)
+
+
+def _most_lost(
+    around: Surroundings, alike: Alike, places: IntArray, own: BoolArray
+) -> tuple[Domain | None, int]:
+    """Return the domain of the label at some places that lost most, and how many labels are there.
+
+    As in ``with_heirs``, a label has lost what all stacks have that are alike, the new ones included.
+    """
+    index = around.index
+    if not len(places):
+        return None, 0
+    change = np.where(own, 0.0, around.before[0] - around.after[0])
+    by_places = np.bincount(alike.same_places, weights=change)
+    lost = np.concatenate([by_places, np.bincount(alike.same_rest, weights=change)])
+    kin = np.where(alike.fresh, alike.same_places, alike.same_rest + len(by_places))
+    pairs = np.unique(np.stack([index.flat[places], kin[index.stack_of[places]]]), axis=1)  # each once
+    labels, position = np.unique(pairs[0], return_inverse=True)
+    best = int(labels[np.argmax(np.bincount(position, weights=lost[pairs[1]]))])
+    rows = np.zeros(index.stacks, dtype=np.bool_)
+    rows[index.stack_of[places[index.flat[places] == best]]] = True
+    return Domain(f"moved from: {index.names[best]}", alike.with_heirs(rows) | own), len(labels)
+
+
+def _new_and_vanished(around: Surroundings, config: FormsConfig) -> tuple[BoolArray, BoolArray]:
+    """Return which labels won or lost most of their cost, beyond chance: (labels,) each."""
+    index = around.index
+    before, after = index.by_label(np.stack([around.before[0] * around.common[0], around.after[0]]))
+    sampled: FloatArray = np.sqrt(
+        around.dispersion * (before / around.samples_before[0] + after / around.samples_after[0])
+    )
+    bound = float(special.ndtri(1 - config.mistaken / max(len(index.names), 1))) * sampled
+    least, most = before, before
+    if len(around.before) > 1:
+        # What was there for some hours only, a spike that ended, has not vanished.
+        day_before = index.by_label(np.stack([around.before[1], around.after[1]])).max(axis=0)
+        least, most = np.minimum(before, day_before), np.maximum(before, day_before)
+    new = (most < config.most * after) & (after - before > bound)
+    vanished = (after < config.most * least) & (before - after > bound)
+    return new, vanished
+
+
+def _elements_like(numbers: IntArray, places: IntArray) -> IntArray:
+    """Return all elements with the numbers of those at some places."""
+    wanted = np.zeros(int(numbers.max(initial=0)) + 1, dtype=np.bool_)
+    wanted[numbers[places]] = True
+    return np.flatnonzero(wanted[numbers])
+
+
+def _matching(numbers: IntArray, rows: BoolArray) -> BoolArray:
+    """Return the stacks with the numbers of some stacks, these included."""
+    wanted = np.zeros(int(numbers.max(initial=0)) + 1, dtype=np.bool_)
+    wanted[numbers[rows]] = True
+    return wanted[numbers]
+
+
+def _told(kind: str, around: Surroundings, places: IntArray) -> str:
+    numbers = np.unique(around.index.flat[places]).tolist()
+    return named(kind, [around.index.names[number] for number in numbers])
+
+
+def _numbered(keys: Keys) -> IntArray:
+    return np.unique(keys, return_inverse=True)[1].astype(np.int64)
+
+
+def _running(values: Keys) -> Keys:
+    return np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(values, dtype=np.uint64)])
+
+
+def _sums(values: Keys, starts: IntArray) -> Keys:
+    running = _running(values)
+    return running[starts[1:]] - running[starts[:-1]]

@@ -1,0 +1,157 @@
+"""Stacks around a change and at the same hours of earlier days, on one list of stacks.
+
+Everything that decides whether cost has moved is a sum over some of these stacks, so a domain of any kind
+is one mask, and its past is the same sum over the other rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.cost_shift.daily_noise import (
+    Movement,
+    UsualNoise,
+    moving_dispersion,
+    sampling_dispersion,
+    usual_noise,
+)
+from pipeline.model import BoolArray, FloatArray, IntArray, StackMatrix
+from pipeline.stacks.index import StackIndex, index_stacks
+
+_MANY = 100
+"""Stacks from which on their median says what happened to all: of fewer, one change may be the majority."""
+
+_ENOUGH = 30.0
+"""Samples before from which on a stack's ratio has a meaningful median."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Surroundings:
+    """Shares of all samples before and after; row 0 is the change, the others are earlier days.
+
+    ``common`` is the factor by which each row's shares moved all together: shares add up to one, so a
+    regression of 4 % lowers all others by 4 % (``detect.composition``). It is 1 where too few stacks are.
+    """
+
+    stacks: tuple[tuple[str, ...], ...]
+    index: StackIndex
+    before: FloatArray  # (1 + days, stacks)
+    after: FloatArray  # (1 + days, stacks)
+    samples_before: FloatArray  # (1 + days,)
+    samples_after: FloatArray  # (1 + days,)
+    common: FloatArray  # (1 + days,)
+    by_ratio: IntArray  # (usable stacks,) those with samples enough, by after / before of row 0
+    dispersion: float  # variance of a count in units of what independent samples make
+    usual: UsualNoise
+    near: FloatArray | None = None  # (before and after, stacks) shares in shorter spans, nearer the change
+    near_samples: FloatArray | None = None  # (before and after,)
+
+    def common_outside(self, rows: BoolArray) -> float | None:
+        """Return the factor by which the change moved the shares of all stacks but some.
+
+        Args:
+            rows: (stacks,) what is in question, and left out.
+
+        Returns:
+            None where too few other stacks are there to tell.
+        """
+        chosen = self.by_ratio[~rows[self.by_ratio]]
+        if len(chosen) < _MANY:
+            return None
+        return _middle(self.before[0, chosen], self.after[0, chosen])
+
+
+def surroundings(
+    matrix: StackMatrix,
+    days: Sequence[StackMatrix] = (),
+    near: StackMatrix | None = None,
+    earlier: Sequence[StackMatrix] = (),
+) -> Surroundings:
+    """Join the stacks around a change with those of earlier days.
+
+    Args:
+        matrix: Stacks before and after the change.
+        days: The same of earlier days, at the same hours, the nearest first; those without samples on either
+            side are left out.
+        near: Stacks in shorter spans before and after the change, within those of ``matrix``.
+        earlier: Stacks in spans as long as those of ``matrix`` that follow each other, all before the change:
+            of a service too young for days to be compared, they say by how much it moves by itself.
+    """
+    known = [matrix, *(day for day in days if day.total_before and day.total_after)]
+    if near is not None and not (near.total_before and near.total_after):
+        near = None
+    rows: dict[tuple[str, ...], int] = {}
+    places = [[rows.setdefault(stack, len(rows)) for stack in each.stacks] for each in known]
+    before, after = np.zeros((2, len(known), len(rows)))
+    for day, (each, place) in enumerate(zip(known, places, strict=True)):
+        before[day, place] = each.before / max(each.total_before, 1.0)
+        after[day, place] = each.after / max(each.total_after, 1.0)
+    samples_before = np.array([max(each.total_before, 1.0) for each in known])
+    samples_after = np.array([max(each.total_after, 1.0) for each in known])
+
+    ordered = [
+        _by_ratio(b, a, np.flatnonzero(b * n >= _ENOUGH))
+        for b, a, n in zip(before, after, samples_before, strict=True)
+    ]
+    common = np.array([_common(b, a, order) for b, a, order in zip(before, after, ordered, strict=True)])
+    index = index_stacks(tuple(rows))
+    expected = before * common[:, None]
+    dispersion = max(
+        sampling_dispersion(expected, after, samples_before, samples_after),
+        moving_dispersion([_by_label(each) for each in (matrix, *earlier)]) if earlier else 1.0,
+    )
+    return Surroundings(
+        stacks=tuple(rows),
+        index=index,
+        before=before,
+        after=after,
+        samples_before=samples_before,
+        samples_after=samples_after,
+        common=common,
+        by_ratio=ordered[0],
+        dispersion=dispersion,
+        usual=usual_noise(
+            index.by_label(expected), index.by_label(after), samples_before, samples_after, dispersion
+        ),
+        near=_near_shares(rows, near),
+        near_samples=np.array([near.total_before, near.total_after]) if near else None,
+    )
+
+
+def _by_label(matrix: StackMatrix) -> Movement:
+    counts = index_stacks(matrix.stacks).by_label(np.stack([matrix.before, matrix.after]))
+    before, after = counts
+    return Movement(before, after, matrix.total_before, matrix.total_after)
+
+
+def _near_shares(rows: Mapping[tuple[str, ...], int], near: StackMatrix | None) -> FloatArray | None:
+    if near is None:
+        return None
+    shares = np.zeros((2, len(rows)))
+    places = [rows.get(stack, -1) for stack in near.stacks]
+    known = np.array(places, dtype=np.int64) >= 0
+    at = np.array(places, dtype=np.int64)[known]
+    shares[0, at], shares[1, at] = (
+        near.before[known] / near.total_before,
+        near.after[known] / near.total_after,
+    )
+    return shares
+
+
+def _common(before: FloatArray, after: FloatArray, order: IntArray) -> float:
+    return _middle(before[order], after[order]) if len(order) >= _MANY else 1.0
+
+
+def _by_ratio(before: FloatArray, after: FloatArray, chosen: IntArray) -> IntArray:
+    order: IntArray = chosen[np.argsort(after[chosen] / before[chosen], kind="stable")]
+    return order
+
+
+def _middle(before: FloatArray, after: FloatArray) -> float:
+    """Return the median of after / before, ascending in it, a stack weighing as its ratio is certain."""
+    mass = np.cumsum(np.sqrt(before))
+    at = int(np.searchsorted(mass, mass[-1] / 2))
+    return float(after[at] / before[at])

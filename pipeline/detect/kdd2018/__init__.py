@@ -1,0 +1,1 @@
+"""The detector of the KDD 2018 paper."""

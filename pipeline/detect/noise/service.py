@@ -1,0 +1,48 @@
+"""What the subroutines of one service have in common in their noise, learnt once for a scan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from pipeline.detect.noise.shared_prior import fit_common_noise
+from pipeline.detect.short_term import ScanConfig, Windows, normalised
+from pipeline.model import SeriesMatrix
+
+
+def with_common_noise(
+    matrix: SeriesMatrix, windows: Windows, *, config: ScanConfig | None = None
+) -> SeriesMatrix:
+    """Return gCPU series together with what they know of each other's noise.
+
+    It is learnt from subroutines at all levels, the same ones in whatever order they come; a service with too
+    few of them comes back as it is, and so do service-level metrics, which have no noise in common.
+    """
+    config = config or ScanConfig()
+    if not matrix.kinds or matrix.kinds[0] == "service":
+        return matrix
+    past = matrix.samples[:, : windows.analysis].sum(axis=1)
+    # As many blocks as the noise is measured on: see pipeline.detect.noise.scale.
+    blocks = max(windows.analysis / max(windows.end - windows.analysis, 1), config.normalise.noise.min_blocks)
+    enough = past >= config.common_noise.min_samples * blocks
+    plain = np.array([kind == "subroutine" for kind in matrix.kinds], dtype=np.bool_)
+    usable = np.flatnonzero(plain & enough)
+    if len(usable) < config.common_noise.min_series:
+        return matrix
+    ranked = sorted(usable.tolist(), key=lambda row: (past[row], matrix.names[row]))
+    places = np.linspace(0, len(ranked) - 1, min(len(ranked), config.common_noise.most_series)).round()
+    rows = [ranked[int(place)] for place in places]
+    sample = replace(
+        matrix,
+        kinds=tuple(matrix.kinds[row] for row in rows),
+        names=tuple(matrix.names[row] for row in rows),
+        samples=matrix.samples[rows, : windows.end],
+        totals=matrix.totals[: windows.end],
+        dilution=None if matrix.dilution is None else matrix.dilution[: windows.end],
+        noise=None,
+    )
+    series = normalised(sample, windows, config)
+    return replace(
+        matrix, noise=fit_common_noise(series.scale, series.measured, series.freedom, config.common_noise)
+    )

@@ -1,0 +1,122 @@
+"""What the series of a service know of each other's noise.
+
+Two dozen blocks tell a series' variance to about a quarter, and a test among thousands of series has to
+allow for the unlucky ones: Student's t with 31 degrees of freedom asks for a third more than the normal
+distribution does. But the variances of one service's subroutines are alike where their levels are: most of
+it is sampling, and the rest comes from the same servers under the same load. How alike they are can be
+measured, by what they scatter beyond the error of their estimates. From that follows how many degrees of
+freedom the others are worth to each (Smyth, Stat. Appl. Genet. Mol. Biol. 3, 2004), and a series that is
+noisier than they can account for keeps its own (after Phipson et al., Ann. Appl. Stat. 10, 2016).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import optimize, special
+
+from pipeline.model import CommonNoise, FloatArray
+
+_NORMAL_QUARTILES = 1.349
+"""Distance of a normal distribution's quartiles, in standard deviations."""
+
+_QUARTILES_ERROR = 1.166
+"""Standard error of a deviation that is estimated from n quartiles, times √n, in deviations."""
+
+_MOST_FREEDOM = 1000.0
+"""Beyond, Student's t is the normal distribution."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommonNoiseConfig:
+    """Settings of the estimate."""
+
+    min_series: int = 100  # fewer do not tell how alike they are
+    most_series: int = 512  # that are looked at, spread over all levels: more add little
+    min_samples: float = 5.0  # in the longest block: below, a variance's estimate is no chi-squared
+    knot_series: int = 50  # for each knot of the trend of noise over level
+    outlying: float = 0.01  # series that the others say nothing of, by the F-test of their variances
+
+
+def fit_common_noise(
+    level: FloatArray, variance: FloatArray, freedom: FloatArray, config: CommonNoiseConfig | None = None
+) -> CommonNoise | None:
+    """Learn from the noise of many series what it is like at each level, and how alike it is.
+
+    Args:
+        level: (series,) above 0.
+        variance: (series,) estimates, see pipeline.detect.noise.scale.
+        freedom: (series,) degrees of freedom of those.
+        config: Settings.
+
+    Returns:
+        None if there are too few series, or they have nothing in common.
+    """
+    config = config or CommonNoiseConfig()
+    known = (level > 0) & (variance > 0)
+    level, variance, freedom = level[known], variance[known], freedom[known]
+    if len(level) < config.min_series:
+        return None
+    order = np.lexsort((variance, level))
+    own = float(np.median(freedom))
+    log_level, log_variance = np.log(level[order]), np.log(variance[order])
+    parts = np.array_split(np.arange(len(order)), max(1, len(order) // config.knot_series))
+    knots = np.array([log_level[0], *(np.median(log_level[part]) for part in parts)])
+    trend = np.array([np.median(log_variance[part]) for part in (parts[0], *parts)])
+    scatter = log_variance - np.interp(log_level, knots, trend)
+    # The scatter may be that much larger: what the others are worth is not to be overestimated.
+    spread = _spread(scatter) * (1 + _QUARTILES_ERROR / np.sqrt(len(scatter)))
+    worth = _freedom_of(float(spread**2 - special.polygamma(1, own / 2)))
+    if worth < 1:
+        return None
+    # The median of a quotient of variances is not quite 1.
+    return CommonNoise(knots, trend - np.log(_f_quantile(own, worth, 0.5)), worth)
+
+
+def moderated(
+    common: CommonNoise,
+    level: FloatArray,
+    variance: FloatArray,
+    freedom: FloatArray,
+    config: CommonNoiseConfig | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """Return variances and their degrees of freedom in the light of what other series of the service have.
+
+    Args:
+        common: Of the service.
+        level: (series,).
+        variance: (series,) each one's own estimate.
+        freedom: (series,) degrees of freedom of that.
+        config: Settings.
+    """
+    config = config or CommonNoiseConfig()
+    usable = level > 0
+    at = np.log(np.where(usable, level, 1.0))
+    expected = np.exp(np.interp(at, common.log_levels, common.log_variances))
+    total = freedom + common.freedom
+    likely = variance <= expected * _f_quantile(freedom, common.freedom, 1 - config.outlying)
+    # Below the levels that were looked at, nothing is known of the others.
+    usable &= likely & (at >= common.log_levels[0])
+    shared = (freedom * variance + common.freedom * expected) / total
+    return np.where(usable, shared, variance), np.where(usable, total, freedom)
+
+
+def _spread(values: FloatArray) -> float:
+    low, high = np.quantile(values, [0.25, 0.75])
+    return float(high - low) / _NORMAL_QUARTILES
+
+
+def _freedom_of(log_variance: float) -> float:
+    """Return the degrees of freedom of a chi-squared variable whose logarithm has a variance."""
+    if log_variance <= special.polygamma(1, _MOST_FREEDOM / 2):
+        return _MOST_FREEDOM
+    if log_variance >= special.polygamma(1, 0.25):
+        return 0.5
+    half = optimize.brentq(lambda x: float(special.polygamma(1, x)) - log_variance, 0.25, _MOST_FREEDOM / 2)
+    return 2.0 * float(half)
+
+
+def _f_quantile(numerator: FloatArray | float, denominator: float, probability: float) -> FloatArray:
+    quantile: FloatArray = special.fdtri(numerator, denominator, probability)
+    return quantile

@@ -1,0 +1,1 @@
+"""Every change point of one series, offline."""

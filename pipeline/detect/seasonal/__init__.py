@@ -1,0 +1,1 @@
+"""Seasons of series: daily, weekly, and their decomposition."""

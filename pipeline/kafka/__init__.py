@@ -1,0 +1,1 @@
+"""All that speaks to Kafka: connection, security, publisher, reader, topics, consumer groups."""

@@ -1,0 +1,96 @@
+"""Which log this is: the broker's address and its cluster id."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import TypeVar
+
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError
+
+from pipeline.errors import BrokerUnavailable, ConfigError
+from pipeline.kafka.connection import FAILURES, TIMEOUT_S, Broker, as_broker, denied, text_of, why_not
+
+_PAUSE_S = 0.2
+
+T = TypeVar("T")
+
+
+@contextlib.asynccontextmanager
+async def admin_client(
+    broker: Broker | str, *, timeout_s: float = TIMEOUT_S
+) -> AsyncIterator[AIOKafkaAdminClient]:
+    """Connect an administration client, and close it afterwards.
+
+    Raises:
+        BrokerUnavailable: nothing that speaks Kafka answered within ``timeout_s``, or it stopped answering.
+        ConfigError: the broker refuses us, or we cannot trust it.
+    """
+    broker = as_broker(broker)
+    client = AIOKafkaAdminClient(**broker.arguments(), request_timeout_ms=int(timeout_s * 1000))
+    with quiet_client():
+        try:
+            await _connect(client, broker, timeout_s)
+            yield client
+        except (KafkaError, OSError, TimeoutError) as error:
+            if lacks := denied(broker, error):
+                raise ConfigError(f"broker {broker}: {lacks}") from None
+            raise BrokerUnavailable(f"broker {broker}: {_reason(error)}") from None
+        finally:
+            with contextlib.suppress(KafkaError, OSError, TimeoutError):
+                await asyncio.wait_for(client.close(), timeout_s)
+
+
+async def cluster_id(broker: Broker | str, *, timeout_s: float = TIMEOUT_S) -> str:
+    """Return the broker's cluster id: the identity of the log, stored in every counted row.
+
+    Raises:
+        BrokerUnavailable: the broker did not answer, or has no cluster id.
+    """
+    async with admin_client(broker, timeout_s=timeout_s) as client:
+        found = (await patiently(client.describe_cluster)).get("cluster_id")
+    if not found:
+        raise BrokerUnavailable(f"broker {broker}: has no cluster id")
+    return str(found)
+
+
+async def patiently(call: Callable[[], Awaitable[T]]) -> T:
+    """Make a call of a client again while it may still succeed; at most as long as a command waits.
+
+    A client asks any broker that it knows, also one that has just gone.
+    """
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            return await call()
+        except KafkaError as error:
+            if not error.retriable or time.monotonic() > deadline:
+                raise
+        await asyncio.sleep(_PAUSE_S)
+
+
+@contextlib.contextmanager
+def quiet_client() -> Iterator[None]:
+    """Keep the client library from logging connection errors that are reported in one line anyway."""
+    logger = logging.getLogger("aiokafka")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+async def _connect(client: AIOKafkaAdminClient, broker: Broker, timeout_s: float) -> None:
+    try:
+        await asyncio.wait_for(client.start(), timeout_s)
+    except FAILURES as error:
+        raise await why_not(broker, error, timeout_s=timeout_s) from None
+
+
+def _reason(error: BaseException) -> str:
+    return "no answer in time" if isinstance(error, TimeoutError) else text_of(error)

@@ -1,0 +1,1 @@
+"""How much a service may send: limits, admission, cardinality."""

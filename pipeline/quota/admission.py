@@ -1,0 +1,291 @@
+"""What a service may bring within its quota; what lies beyond it is refused or folded, and counted.
+
+Every decision is a function of the log up to the message, of nothing else: not of how the log was cut into
+batches, of the time of day, or of which process reads it. So what is repeated after a crash is decided as
+it was before.
+
+    too many messages or stacks in a period     the message is refused
+    a service too many in a partition           its messages are refused, under the service ``(other)``
+    a name too many on a day                    it becomes ``(other)``; known names and totals are unharmed
+    a name too long                             it is cut, and ends in a hash of the whole
+    a profile whose id has come before          it is left out
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from pipeline.model import Annotation, MetricPoints, Profile, Record
+from pipeline.quota.cardinality import KnownNames
+from pipeline.quota.limits import DAY_S, PERIOD_S, Quotas
+from pipeline.replayed import ReplayedRecord
+from pipeline.stacks.labels import MAX_LABEL, OTHER, cut_name, element
+from pipeline.storage.interface import Store, Usage
+
+MAX_USAGE_DAYS = 2
+"""Days of a partition of which is kept at hand what was used, in every five minutes of every service."""
+
+_SERVICES = ""
+"""Stands in the place of a service where the names are those of services."""
+
+_IDS = "/ids"
+"""What is kept under a partition's name beside the names: the ids of its profiles."""
+
+_Place = tuple[str, int]  # topic, partition
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """What is left of a message beyond a quota: enough to count it."""
+
+    service: str
+    start: float
+    end: float
+    samples: int
+
+
+@dataclass(slots=True)
+class _Usages:
+    """What ``totals`` counted of a partition on a day; complete for the services that are loaded."""
+
+    loaded: set[str] = field(default_factory=set)
+    by_period: dict[tuple[str, float], Usage] = field(default_factory=dict)
+
+
+class Admission:
+    """Decides on messages in the order of their partitions."""
+
+    def __init__(self, store: Store, stream: str, quotas: Quotas, window_s: float) -> None:
+        self._store = store
+        self._stream = stream
+        self._quotas = quotas
+        self._window_s = window_s  # of totals, by whose windows the store tells what was used
+        self._names: dict[tuple[_Place, str], KnownNames] = {}  # a partition's names, and its ids
+        self._usage: dict[_Place, dict[float, _Usages]] = {}  # by day
+        self.limited: dict[str, Counter[str]] = {}
+        """What was refused or folded since somebody last looked, by service and kind."""
+
+    def forget(self, topic: str, partitions: Sequence[int]) -> None:
+        """Forget what is known of partitions: another process may have gone on with them."""
+        for partition in partitions:
+            for kind in ("", _IDS):
+                self._names.pop(((topic, partition), kind), None)
+            self._usage.pop((topic, partition), None)
+
+    def profiles(self, records: Sequence[Record]) -> list[Record]:
+        """Return profiles with the names that they may bring, Refused in the place of some; no copies.
+
+        The records must be those that ``totals`` does not cover yet. Until ``use`` is called with them,
+        the same call gives the same answer.
+        """
+        self._load_usage(records)
+        spent: dict[tuple[_Place, str, float], Usage] = {}
+        decided = []
+        for record in records:
+            profile: Profile = record.payload
+            payload: Profile | Refused
+            if self._repeats(record):
+                self._note(profile.service, "repeated_messages")
+                continue
+            if not self.knows(record):
+                payload = self._refused(profile, OTHER)
+            elif not self._spend(record, spent):
+                payload = self._refused(profile, profile.service)
+            else:
+                payload = self._named(record)
+                if profile.id:
+                    ids, day = self._known(record, _IDS), _day_of(profile.start)
+                    ids.note(profile.service, day, profile.id, record.offset)
+            decided.append(record if payload is profile else replace(record, payload=payload))
+        return decided
+
+    def metrics(self, records: Sequence[Record]) -> list[Record]:
+        """Return records of metric points, Refused in the place of those of one metric too many."""
+        decided = []
+        for record in records:
+            points: MetricPoints = record.payload
+            start, end = float(points.timestamps.min()), float(points.timestamps.max())
+            knows = self.knows(record)
+            service = points.service if knows else OTHER
+            if knows and self._admits(record, service, start, [points.metric])[0]:
+                decided.append(record)
+                continue
+            self._note(service, "refused_messages")
+            decided.append(replace(record, payload=Refused(service, start, end, len(points.values))))
+        return decided
+
+    def knows(self, record: Record) -> bool:
+        """Tell whether the service of a profile or of metric points is one that its partition takes."""
+        payload: Profile | MetricPoints = record.payload
+        start = payload.start if isinstance(payload, Profile) else float(payload.timestamps.min())
+        return self._admits(record, _SERVICES, start, [payload.service])[0]
+
+    def unsaved(self) -> Mapping[str, Sequence[Any]]:
+        """Return rows of ``names`` that have to be stored before anything that was decided is counted."""
+        parts = [names.unsaved() for names in self._names.values()]
+        return {column: [v for part in parts for v in part[column]] for column in parts[0]} if parts else {}
+
+    def saved(self) -> None:
+        """Note that those rows are in the store."""
+        for names in self._names.values():
+            names.saved()
+
+    def use(self, records: Sequence[Record]) -> None:
+        """Note that ``totals`` covers these records now."""
+        for record in records:
+            if isinstance(record.payload, Profile):
+                window = self._window(record.payload)
+                usages = self._usage[record.topic, record.partition][_day_of(window)]
+                key = (record.payload.service, window // PERIOD_S * PERIOD_S)
+                messages, stacks = usages.by_period.get(key, (0, 0))
+                usages.by_period[key] = (messages + 1, stacks + len(record.payload.counts))
+
+    def _admits(self, record: Record, service: str, moment: float, names: Sequence[str]) -> list[bool]:
+        known, day, reach = self._known(record), _day_of(moment), _reach(record)
+        if known.spelled(service, day, reach).issuperset(names):
+            return [True] * len(names)
+        most = self._quotas.partition.services if service == _SERVICES else self._quotas.of(service).names
+        return known.admit(
+            service, day, names, record.offset, reach, most=most, most_in_all=self._quotas.partition.names
+        )
+
+    def note_shortened(self, records: Sequence[Record], shortened: Sequence[int]) -> None:
+        """Note how many stacks of each profile among the records were not kept as they came."""
+        profiles = (record.payload for record in records if isinstance(record.payload, Profile))
+        for profile, stacks in zip(profiles, shortened, strict=True):
+            if stacks:
+                self._note(profile.service, "shortened_stacks", stacks)
+
+    def _known(self, record: Record, kind: str = "") -> KnownNames:
+        key = ((record.topic, record.partition), kind)
+        if key not in self._names:
+            log = f"{self._stream}/{record.topic}/{record.partition}{kind}"
+            self._names[key] = KnownNames(self._store, log)
+        return self._names[key]
+
+    def _repeats(self, record: Record) -> bool:
+        """Tell whether a profile is a copy of one that was admitted earlier in the log.
+
+        A replayed one is worked on after those of its batch, so that what it copies may also stand after it.
+        """
+        profile: Profile = record.payload
+        if not profile.id:
+            return False
+        seen = self._known(record, _IDS).first_seen(profile.service, _day_of(profile.start), profile.id)
+        return seen is not None and seen != record.offset and seen < _reach(record)
+
+    def _refused(self, profile: Profile, service: str) -> Refused:
+        samples = int(profile.counts.sum())
+        self._note(service, "refused_messages")
+        self._note(service, "refused_samples", samples)
+        return Refused(service, profile.start, profile.end, samples)
+
+    def _spend(self, record: Record, spent: dict[tuple[_Place, str, float], Usage]) -> bool:
+        """Count a profile against its service's quota of messages and stacks; False if that is used up."""
+        profile: Profile = record.payload
+        place, quota = (record.topic, record.partition), self._quotas.of(profile.service)
+        window = self._window(profile)
+        key = (place, profile.service, window // PERIOD_S * PERIOD_S)
+        if key not in spent:
+            spent[key] = self._usage[place][_day_of(window)].by_period.get(key[1:], (0, 0))
+        messages, stacks = spent[key][0] + 1, spent[key][1] + len(profile.counts)
+        if messages > quota.messages or stacks > quota.stacks:
+            return False
+        spent[key] = (messages, stacks)
+        return True
+
+    def _named(self, record: Record) -> Profile:
+        """Return a profile whose names are short enough and within the quota."""
+        profile = _cut(record.payload)
+        if profile is not record.payload:
+            self._note(profile.service, "cut_names")
+        labels = [*profile.frames, *(element(a.kind, a.value) for a in profile.annotations)]
+        known = self._known(record).spelled(profile.service, _day_of(profile.start), _reach(record))
+        if known.issuperset(labels):
+            return profile
+        unsure = _by_weight(profile, labels, known)
+        admitted = self._admits(record, profile.service, profile.start, unsure)
+        folded = {label for label, there in zip(unsure, admitted, strict=True) if not there}
+        if not folded:
+            return profile
+        self._note(profile.service, "folded_names", len(folded))
+        return replace(
+            profile,
+            frames=tuple(OTHER if name in folded else name for name in profile.frames),
+            annotations=tuple(
+                Annotation(a.frame, a.kind, OTHER) if element(a.kind, a.value) in folded else a
+                for a in profile.annotations
+            ),
+        )
+
+    def _load_usage(self, records: Sequence[Record]) -> None:
+        """Read what was counted of services on days of which nothing is known here yet."""
+        missing: dict[tuple[_Place, float], set[str]] = {}
+        for record in records:
+            place, day = (record.topic, record.partition), _day_of(self._window(record.payload))
+            known = self._usage.setdefault(place, {}).setdefault(day, _Usages())
+            if record.payload.service not in known.loaded:
+                missing.setdefault((place, day), set()).add(record.payload.service)
+        for ((topic, partition), day), services in missing.items():
+            found = self._store.usage(
+                self._stream, topic, partition, sorted(services), (day, day + DAY_S), PERIOD_S
+            )
+            known = self._usage[topic, partition][day]
+            known.by_period.update(found)
+            known.loaded |= services
+        needed = {_day_of(self._window(record.payload)) for record in records}
+        for days in self._usage.values():
+            for day in sorted(days.keys() - needed)[: max(len(days) - MAX_USAGE_DAYS, 0)]:
+                del days[day]  # it can be read again
+
+    def _window(self, profile: Profile) -> float:
+        """Return the start of the window that a profile is counted in."""
+        return (profile.start + profile.end) / 2 // self._window_s * self._window_s
+
+    def _note(self, service: str, what: str, amount: int = 1) -> None:
+        self.limited.setdefault(service, Counter())[what] += amount
+
+
+def _reach(record: Record) -> float:
+    """Return up to which offset names must have been admitted to be known to a record.
+
+    A batch's replayed messages are worked on after the others, so what those brought is known to them.
+    """
+    return math.inf if isinstance(record, ReplayedRecord) else record.offset
+
+
+def _day_of(moment: float) -> float:
+    return moment // DAY_S * DAY_S
+
+
+def _cut(profile: Profile) -> Profile:
+    """Return a profile whose names are no longer than a bound; the same object if they were not."""
+    if max(map(len, profile.frames), default=0) <= MAX_LABEL and all(
+        len(a.value) <= MAX_LABEL for a in profile.annotations
+    ):
+        return profile
+    return replace(
+        profile,
+        frames=tuple(map(cut_name, profile.frames)),
+        annotations=tuple(Annotation(a.frame, a.kind, cut_name(a.value)) for a in profile.annotations),
+    )
+
+
+def _by_weight(profile: Profile, labels: Sequence[str], known: set[str] | frozenset[str]) -> list[str]:
+    """Return the labels of samples that are not known, those of the most samples first."""
+    depth = np.diff(profile.stack_starts)
+    weights = np.bincount(
+        profile.stack_frames, np.repeat(profile.counts, depth), minlength=len(profile.frames)
+    ).tolist()
+    weights += [weights[a.frame] for a in profile.annotations]
+    heaviest: dict[str, float] = {}
+    for label, weight in zip(labels, weights, strict=True):
+        if weight and label not in known:  # what no sample holds leaves no trace
+            heaviest[label] = max(heaviest.get(label, 0.0), weight)
+    return sorted(heaviest, key=lambda label: (-heaviest[label], label))

@@ -1,0 +1,1 @@
+"""Dead letters: publishing, limits, replay."""

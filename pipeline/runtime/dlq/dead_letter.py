@@ -1,0 +1,181 @@
+"""Dead letters as they stand on their topic, and the receipts that say which of them were replayed.
+
+A receipt is a message of the same partition, with the header ``receipt``: ``claim`` before some letters are
+sent, ``sent`` once they are on their topics, ``refused`` if the broker will never take them. Receipts come
+after their letters and are therefore never deleted before them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import orjson
+
+from pipeline.clock import from_iso
+from pipeline.errors import ConfigError, InvalidMessage
+from pipeline.kafka.reader import Entry
+from pipeline.runtime.dlq.limit import printable, source_of
+from pipeline.topics import Topic
+
+RECEIPT = "receipt"
+CLAIM = b"claim"
+SENT = b"sent"
+REFUSED = b"refused"
+
+Place = tuple[int, int]
+"""Partition and offset of a letter."""
+
+Status = Literal["open", "claimed", "replayed", "refused"]
+"""Not replayed, claimed by a replay (that may have been killed), on its topic again, too large for that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A dead letter: where it stands, where it came from, and why. ``topic`` is the broker's name."""
+
+    place: Place
+    topic: str
+    origin: Place
+    reason: str
+    stage: str
+    time: float
+    key: bytes | None
+    size: int
+    truncated: bool
+    null: bool
+    replayed_from: str
+
+    @property
+    def service(self) -> str:
+        """The service that its key names."""
+        return source_of(self.key)
+
+    def obstacle(self, topics: Mapping[str, Topic]) -> str:
+        """Return why it cannot be replayed to one of the topics (by the broker's name); empty if it can."""
+        if self.truncated:
+            return "was too large to be kept whole"
+        if self.origin[1] < 0:
+            return "was made by a stage and is too large for its topic"
+        if self.null:
+            return "never had a value"
+        if self.topic not in topics:
+            return f"is of a topic that topics.yaml does not name: {self.topic}"
+        if self.size > topics[self.topic].max_message_bytes:
+            return f"has {self.size} bytes, more than {self.topic} takes"
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A letter that a replay was about to send: its number in the replay and the place that it goes to.
+
+    Its message, if it was sent, stands at ``since`` or later in that partition. ``topic`` is logical.
+    """
+
+    replay: str
+    number: int
+    topic: str
+    partition: int
+    since: int
+
+
+@dataclass
+class Receipts:
+    """What the receipts read so far say."""
+
+    claims: dict[Place, Claim] = field(default_factory=dict)
+    sent: set[Place] = field(default_factory=set)
+    refused: set[Place] = field(default_factory=set)
+
+    def status(self, place: Place) -> Status:
+        """Return what became of a letter."""
+        if place in self.sent:
+            return "replayed"
+        if place in self.refused:
+            return "refused"
+        return "claimed" if place in self.claims else "open"
+
+    def interrupted(self) -> dict[tuple[int, str], list[int]]:
+        """Return the letters that were claimed and never noted as sent.
+
+        By partition and replay: their offsets, in the order of their numbers.
+        """
+        found: dict[tuple[int, str], list[int]] = {}
+        for (partition, offset), claim in sorted(self.claims.items(), key=lambda item: item[1].number):
+            if self.status((partition, offset)) == "claimed":
+                found.setdefault((partition, claim.replay), []).append(offset)
+        return found
+
+    def add(self, entry: Entry) -> bool:
+        """Take in a message if it is a receipt; False if it is a letter.
+
+        Of several claims of a letter the first one holds.
+
+        Raises:
+            ConfigError: it is a receipt that says nothing: nobody can know what was replayed.
+        """
+        kind = dict(entry.headers).get(RECEIPT)
+        if kind is None:
+            return False
+        try:
+            raw = orjson.loads(entry.value or b"")
+            if kind == CLAIM:
+                self._claim(entry.partition, raw)
+            elif kind == SENT:
+                self.sent.update((entry.partition, int(offset)) for offset in raw["offsets"])
+            elif kind == REFUSED:
+                self.refused.update((entry.partition, int(offset)) for offset in raw["offsets"])
+            else:
+                raise ValueError("unknown kind")
+        except (ValueError, KeyError, TypeError):
+            raise ConfigError(
+                f"dead-letters partition {entry.partition} offset {entry.offset}: not a receipt of a replay"
+            ) from None
+        return True
+
+    def _claim(self, partition: int, raw: Mapping[str, Any]) -> None:
+        for offset, number, topic, target, since in raw["letters"]:
+            claim = Claim(str(raw["replay"]), int(number), str(topic), int(target), int(since))
+            self.claims.setdefault((partition, int(offset)), claim)
+
+
+def claim_value(replay: str, claims: Mapping[int, Claim]) -> bytes:
+    """Return a claim of letters, by offset."""
+    letters = [[offset, c.number, c.topic, c.partition, c.since] for offset, c in claims.items()]
+    return orjson.dumps({"replay": replay, "letters": letters})
+
+
+def outcome_value(replay: str, offsets: Iterable[int]) -> bytes:
+    """Return a receipt of letters that are on their topics, or were refused."""
+    return orjson.dumps({"replay": replay, "offsets": list(offsets)})
+
+
+def letter_of(entry: Entry) -> Letter:
+    """Read a dead letter; whatever a header lacks is left empty, for nothing may be hidden by a bad one."""
+    headers = {name: printable(value.decode(errors="replace")) for name, value in entry.headers}
+    try:
+        time = from_iso(headers.get("time", ""))
+    except InvalidMessage:
+        time = entry.timestamp
+    return Letter(
+        place=(entry.partition, entry.offset),
+        topic=headers.get("topic", ""),
+        origin=(_number(headers.get("partition")), _number(headers.get("offset"))),
+        reason=headers.get("reason", ""),
+        stage=headers.get("stage", ""),
+        time=time,
+        key=entry.key,
+        size=len(entry.value or b""),
+        truncated="truncated" in headers,
+        null="null" in headers,
+        replayed_from=headers.get("replayed-from", ""),
+    )
+
+
+def _number(text: str | None) -> int:
+    try:
+        return int(text or "")
+    except ValueError:
+        return -1

@@ -1,0 +1,343 @@
+"""Sends dead letters to their topics once more, each exactly once, however often it is killed.
+
+Before letters are sent, a claim on the dead-letters topic says which ones, under which replay and number,
+and from where on their topics they would be found; afterwards a receipt says that they are there. A replay
+first finishes what an earlier one has claimed without a receipt: it looks for what was sent, and sends the
+rest under the same numbers. The numbers travel along, rising within a partition, and aggregate counts two
+copies of one number once. So not even a copy that the client library makes, or one from a replay that had
+hung for minutes, is counted twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.errors import KafkaError
+
+from pipeline.errors import BrokerUnavailable, ConfigError
+from pipeline.kafka.connection import Broker
+from pipeline.kafka.decompression import guard_batches
+from pipeline.kafka.publisher import OVERHEAD_BYTES, MessagesRefused, Packet, Publisher, partition_of
+from pipeline.kafka.reader import Entry, read_topic
+from pipeline.runtime.dlq.dead_letter import (
+    CLAIM,
+    RECEIPT,
+    REFUSED,
+    SENT,
+    Claim,
+    Letter,
+    Place,
+    Receipts,
+    claim_value,
+    letter_of,
+    outcome_value,
+)
+from pipeline.runtime.dlq.publisher import REPLAY, REPLAYED_FROM, TOPIC
+from pipeline.topics import Topics
+
+GROUP = "smidgen-dlq-replay"
+"""A consumer group whose one member is the replay at work; it commits nothing."""
+
+MAX_LETTERS = 200
+MAX_BYTES = 8 * 1024**2
+"""Most letters, and about most bytes, that are claimed and sent together."""
+
+SESSION_S = 10.0
+JOIN_S = 60.0
+POLL_MS = 500
+SILENCE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Every letter that is kept, without its value, and what its receipts say."""
+
+    letters: tuple[Letter, ...]
+    receipts: Receipts
+    ends: Mapping[int, int]  # partition → offset after the last message read
+
+
+async def survey(broker: Broker, topics: Topics) -> Survey:
+    """Read the whole dead-letters topic.
+
+    Raises:
+        BrokerUnavailable: the broker does not answer.
+        ConfigError: the topic is missing, or a receipt cannot be read.
+    """
+    letters, receipts = [], Receipts()
+    ends: dict[int, int] = {}
+    async for entry in read_topic(broker, topics[TOPIC], from_start=True, follow=False):
+        ends[entry.partition] = entry.offset + 1
+        if not receipts.add(entry):
+            letters.append(letter_of(entry))
+    letters.sort(key=lambda letter: letter.place)
+    return Survey(tuple(letters), receipts, ends)
+
+
+@asynccontextmanager
+async def alone(broker: Broker, topics: Topics) -> AsyncIterator[None]:
+    """Be the only replay at work.
+
+    Raises:
+        ConfigError: another one is.
+        BrokerUnavailable: the broker does not answer.
+    """
+    topic = topics[TOPIC]
+    member = AIOKafkaConsumer(
+        topic.name,
+        **broker.arguments(),
+        group_id=GROUP,
+        enable_auto_commit=False,
+        session_timeout_ms=int(SESSION_S * 1000),
+        heartbeat_interval_ms=2000,
+        rebalance_timeout_ms=int(SESSION_S * 1000),
+        max_poll_interval_ms=24 * 3600 * 1000,  # it never polls: to be a member is all that it is for
+    )
+    try:
+        await asyncio.wait_for(member.start(), JOIN_S)
+        deadline = time.monotonic() + JOIN_S
+        while not member.assignment() and time.monotonic() < deadline:
+            await asyncio.sleep(0.1)
+        if len(member.assignment()) < len(member.partitions_for_topic(topic.name) or ()):
+            raise ConfigError(f"another replay is at work (a member of the consumer group {GROUP})")
+        yield
+    except (KafkaError, OSError, TimeoutError) as error:
+        raise BrokerUnavailable(f"broker {broker}: {error or 'no answer in time'}") from None
+    finally:
+        await member.stop()
+
+
+@dataclass
+class _Batch:
+    """Letters of one partition that are sent together."""
+
+    letters: list[Letter] = field(default_factory=list)
+    values: list[bytes] = field(default_factory=list)
+    size: int = 0
+
+    def add(self, letter: Letter, value: bytes) -> None:
+        self.letters.append(letter)
+        self.values.append(value)
+        self.size += len(value)
+
+    @property
+    def full(self) -> bool:
+        return len(self.letters) >= MAX_LETTERS or self.size >= MAX_BYTES
+
+
+class Replay:
+    """One run of ``smidgen dlq replay``: ``name`` is its identity, random so that nobody can foretell it.
+
+    ``progress`` is told of every batch how many letters are on their topics again.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        topics: Topics,
+        found: Survey,
+        *,
+        name: str,
+        idempotent: bool,
+        progress: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        self._broker = broker
+        self._topics = topics
+        self._logical = {topic.name: logical for logical, topic in topics.items()}
+        self._found = found
+        self._receipts = found.receipts
+        self._name = name
+        self._number = 0
+        self._read = dict(found.ends)
+        self._progress = progress
+        self._publisher = Publisher(broker, topics, idempotent=idempotent)
+        self._idempotent = idempotent
+
+    async def run(self, wanted: Sequence[Letter]) -> int:
+        """Finish an interrupted replay, send what was not sent yet of these letters, and return how many.
+
+        Raises:
+            BrokerUnavailable: the broker does not answer; a further run goes on from here.
+            ConfigError: another replay has claimed letters meanwhile.
+        """
+        guard_batches()
+        limit = self._topics[TOPIC].max_message_bytes + OVERHEAD_BYTES
+        self._consumer = AIOKafkaConsumer(
+            **self._broker.arguments(), enable_auto_commit=False, max_partition_fetch_bytes=limit
+        )
+        self._producer = AIOKafkaProducer(
+            **self._broker.arguments(), acks="all", enable_idempotence=self._idempotent
+        )
+        try:
+            await self._publisher.start()
+            await self._consumer.start()
+            await self._producer.start()
+            finished = await self._finish()
+            return finished + await self._send_new({letter.place for letter in wanted})
+        except (KafkaError, OSError) as error:
+            raise BrokerUnavailable(f"broker {self._broker}: {error}") from None
+        finally:
+            await self._consumer.stop()
+            await self._producer.stop()
+            await self._publisher.stop()
+
+    async def _finish(self) -> int:
+        """Bring to their topics what an earlier replay had claimed when it ended; return how many."""
+        left = self._receipts.interrupted()
+        values = await self._values({(p, offset) for (p, _), offsets in left.items() for offset in offsets})
+        sent = 0
+        for (partition, replay), offsets in left.items():
+            batch = _Batch()
+            for offset in offsets:
+                if (partition, offset) in values:  # else it has expired
+                    batch.add(*values[partition, offset])
+            there = await self._already_there(batch.letters)
+            sent += await self._send(partition, replay, batch, there)
+        return sent
+
+    async def _values(self, wanted: set[Place]) -> dict[Place, tuple[Letter, bytes]]:
+        """Read some letters with their values."""
+        if not wanted:
+            return {}
+        return {
+            (entry.partition, entry.offset): (letter_of(entry), entry.value or b"")
+            async for entry in read_topic(self._broker, self._topics[TOPIC], from_start=True, follow=False)
+            if (entry.partition, entry.offset) in wanted
+        }
+
+    async def _send_new(self, places: set[Place]) -> int:
+        wanted = {place for place in places if self._receipts.status(place) == "open"}
+        if not wanted:
+            return 0
+        batches: dict[int, _Batch] = {}
+        sent = 0
+        async for entry in read_topic(self._broker, self._topics[TOPIC], from_start=True, follow=False):
+            if (entry.partition, entry.offset) not in wanted:
+                continue
+            batch = batches.setdefault(entry.partition, _Batch())
+            batch.add(letter_of(entry), entry.value or b"")
+            if batch.full:
+                sent += await self._claim_and_send(entry.partition, batches.pop(entry.partition))
+        for partition, batch in batches.items():
+            sent += await self._claim_and_send(partition, batch)
+        return sent
+
+    async def _claim_and_send(self, partition: int, batch: _Batch) -> int:
+        made = await self._make_claims(batch.letters)
+        offset = await self._write(partition, CLAIM, claim_value(self._name, made))
+        await self._confirm(partition, offset, made)
+        return await self._send(partition, self._name, batch, set())
+
+    async def _send(self, partition: int, replay: str, batch: _Batch, there: set[Place]) -> int:
+        """Send and note one batch that is claimed; return how many letters it brought to their topics."""
+        left = [place for place in range(len(batch.letters)) if batch.letters[place].place not in there]
+        packets = [
+            self._packet(batch.letters[i], batch.values[i], self._receipts.claims[batch.letters[i].place])
+            for i in left
+        ]
+        refused: set[Place] = set()
+        try:
+            await self._publisher.publish_packets(packets, asyncio.Event())
+        except MessagesRefused as error:
+            refused = {batch.letters[left[number]].place for number in error.reasons}
+        done = {letter.place for letter in batch.letters} - refused
+        for kind, places, known in (
+            (SENT, done, self._receipts.sent),
+            (REFUSED, refused, self._receipts.refused),
+        ):
+            if places:
+                await self._write(partition, kind, outcome_value(replay, sorted(o for _, o in places)))
+                known.update(places)
+        self._progress(len(packets) - len(refused))
+        return len(packets) - len(refused)
+
+    async def _make_claims(self, letters: Sequence[Letter]) -> dict[int, Claim]:
+        places = []
+        for letter in letters:
+            logical = self._logical[letter.topic]
+            packet = Packet(logical, letter.key, b"", partition=letter.origin[0])
+            places.append(TopicPartition(letter.topic, partition_of(packet, self._topics[logical])))
+        ends = await self._consumer.end_offsets(sorted(set(places))) if places else {}
+        made = {}
+        for letter, place in zip(letters, places, strict=True):
+            claim = Claim(self._name, self._number, self._logical[letter.topic], place.partition, ends[place])
+            made[letter.place[1]] = claim
+            self._number += 1
+        return made
+
+    async def _confirm(self, partition: int, last: int, made: Mapping[int, Claim]) -> None:
+        """Read back to one's own claim: whoever stands first in the log has the letters.
+
+        Raises:
+            ConfigError: another replay has claimed some of them before.
+        """
+        place = TopicPartition(self._topics[TOPIC].name, partition)
+        since = self._read.get(partition, 0)
+        async for entry in self._span(place, since, last + 1):
+            self._receipts.add(entry)
+        self._read[partition] = last + 1
+        for offset, claim in made.items():
+            if self._receipts.claims.get((partition, offset)) != claim:
+                raise ConfigError("another replay is at work: it has claimed the same letters")
+
+    async def _already_there(self, letters: Sequence[Letter]) -> set[Place]:
+        """Return which of some claimed letters are on their topics although no receipt says so."""
+        wanted: dict[tuple[str, int], Place] = {}
+        since: dict[TopicPartition, int] = {}
+        for letter in letters:
+            claim = self._receipts.claims[letter.place]
+            wanted[claim.replay, claim.number] = letter.place
+            place = TopicPartition(self._topics[claim.topic].name, claim.partition)
+            since[place] = min(since.get(place, claim.since), claim.since)
+        found = set()
+        for place, first in since.items():
+            async for entry in self._span(place, first, None):
+                replay, _, number = (
+                    dict(entry.headers).get(REPLAY, b"").decode(errors="replace").partition("/")
+                )
+                if number.isdigit() and (replay, int(number)) in wanted:
+                    found.add(wanted[replay, int(number)])
+        return found
+
+    async def _span(self, place: TopicPartition, first: int, end: int | None) -> AsyncIterator[Entry]:
+        """Yield the messages of a partition from ``first`` (or the oldest) to before ``end`` (or the newest).
+
+        Raises:
+            BrokerUnavailable: nothing comes any more.
+        """
+        self._consumer.assign([place])
+        start = max(first, (await self._consumer.beginning_offsets([place]))[place])
+        self._consumer.seek(place, start)
+        heard = time.monotonic()
+        while end is None or await self._consumer.position(place) < end:
+            fetched = await self._consumer.getmany(place, timeout_ms=POLL_MS)
+            if fetched:
+                heard = time.monotonic()
+            elif time.monotonic() > heard + SILENCE_S:
+                raise BrokerUnavailable(f"broker {self._broker}: gives nothing of {place.topic} any more")
+            for m in fetched.get(place, ()):
+                headers = tuple((name, value or b"") for name, value in m.headers)
+                yield Entry(m.partition, m.offset, m.timestamp / 1000, m.key, m.value, headers)
+            newest = self._consumer.highwater(place)
+            if end is None and newest is not None:  # what the first fetch says; see runtime.reader
+                end = newest
+
+    def _packet(self, letter: Letter, value: bytes, claim: Claim) -> Packet:
+        partition, offset = letter.place
+        headers = (
+            (REPLAYED_FROM, f"{partition}/{offset}".encode()),
+            (REPLAY, f"{claim.replay}/{claim.number}".encode()),
+        )
+        return Packet(claim.topic, letter.key, value, headers, partition=letter.origin[0])
+
+    async def _write(self, partition: int, kind: bytes, value: bytes) -> int:
+        """Put a receipt on the dead-letters topic and return its offset."""
+        placed = await self._producer.send_and_wait(
+            self._topics[TOPIC].name, value, partition=partition, headers=[(RECEIPT, kind)]
+        )
+        return int(placed.offset)

@@ -1,0 +1,1 @@
+"""The Faust app, the one worker loop and its service."""

@@ -1,0 +1,191 @@
+"""Faust, configured: one app (one consumer group) a stage, and its streams tied to the worker loop.
+
+This is the only package that imports Faust. Why each setting is as it is was measured; see
+docs/operations.md.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, cast
+
+import faust
+from faust import streams
+from faust.app.base import BootStrategy
+from faust.auth import SASLCredentials, SSLCredentials
+from faust.transport.consumer import Consumer
+
+from pipeline.config import Settings
+from pipeline.errors import ConfigError
+from pipeline.kafka.connection import Broker
+from pipeline.kafka.decompression import guard_batches
+from pipeline.kafka.security import KafkaSecurity
+from pipeline.runtime.worker.backpressure import BoundedQueue, take_bounded
+from pipeline.runtime.worker.loop import StageLoop
+from pipeline.stages.base import Stage
+from pipeline.topics import Topics
+
+SESSION_TIMEOUT_S = 10.0
+"""After this silence a worker counts as dead and its partitions go to others."""
+
+REBALANCE_TIMEOUT_S = 120.0
+"""How long the group waits for a worker to finish the batch it is at before its partitions move."""
+
+MAX_POLL_INTERVAL_S = 1000.0
+COMMIT_INTERVAL_S = 2.0
+
+FETCH_BYTES = 1024**2
+"""Most that is fetched of a partition at once; the broker still gives a larger message, alone."""
+
+METADATA_AGE_MS = 10_000
+"""How old the consumer's knowledge of partition leaders gets.
+
+Where a partition has no committed offset, aiokafka asks its leader for the first one, and does not look for
+another leader when told that it is none any more: by its default a worker then stands still for 5 minutes.
+"""
+
+
+def group_name(stage: str) -> str:
+    """Return the consumer group of a stage."""
+    return f"smidgen-{stage}"
+
+
+class _ConsumerOnly(BootStrategy):
+    """Starts no producer (ours waits for confirmation, Faust's does not) and no web server."""
+
+    enable_kafka_producer = False
+    enable_web = False
+
+
+class StageApp(faust.App):
+    """A Faust app that writes nothing to disk and reads no environment."""
+
+    BootStrategy = _ConsumerOnly
+    logger = logging.getLogger("faust.app")  # what Faust says of itself is not Smidgen's own log
+    batch_bytes = 0  # set by create_app before anything is connected
+
+    async def on_first_start(self) -> None:
+        """Skip the data directory that Faust would create for tables."""
+
+    def FlowControlQueue(self, maxsize: int | None = None, *, clear_on_resume: bool = False) -> BoundedQueue:
+        """Make a stream's queue, bounded by bytes too."""
+        return BoundedQueue(
+            maxsize=maxsize,
+            max_bytes=self.batch_bytes,
+            flow_control=self.flow_control,
+            clear_on_resume=clear_on_resume,
+        )
+
+
+def create_app(settings: Settings, topics: Topics, stage: Stage) -> StageApp:
+    """Make the app of one stage; nothing is connected until it starts.
+
+    Raises:
+        ConfigError: the broker's address or security is wrong, or Faust lacks its compiled streams.
+    """
+    if getattr(streams, "_CStreamIterator", None) is None:
+        # The pure Python iterator acknowledges messages that it skips during a rebalance: they would be lost.
+        raise ConfigError("faust-streaming is installed without its compiled part (or NO_CYTHON is set)")
+    broker = Broker.of(settings)
+    guard_batches()
+    app = StageApp(
+        group_name(stage.name),
+        broker=";".join(f"kafka://{server}" for server in broker.servers),
+        broker_credentials=_credentials(broker.security),
+        env={},
+        autodiscover=False,
+        value_serializer="raw",  # Faust's own decoding errors would bypass the dead letters
+        key_serializer="raw",
+        processing_guarantee="at_least_once",
+        topic_allow_declare=False,
+        topic_disable_leader=True,
+        table_standby_replicas=0,  # and with that a plain round-robin assignor
+        store="memory://",
+        web_enabled=False,
+        stream_wait_empty=False,  # otherwise stopping hangs
+        stream_buffer_maxsize=max(64, 2 * settings.batch_size),
+        consumer_auto_offset_reset="earliest",
+        consumer_max_fetch_size=FETCH_BYTES,
+        consumer_metadata_max_age_ms=METADATA_AGE_MS,
+        broker_max_poll_interval=MAX_POLL_INTERVAL_S,
+        broker_session_timeout=SESSION_TIMEOUT_S,
+        broker_rebalance_timeout=REBALANCE_TIMEOUT_S,
+        broker_request_timeout=REBALANCE_TIMEOUT_S + 10.0,
+        broker_heartbeat_interval=2.0,
+        broker_commit_interval=COMMIT_INTERVAL_S,
+        broker_commit_every=settings.batch_size,
+    )
+    app.batch_bytes = settings.batch_bytes
+    return app
+
+
+def _credentials(security: KafkaSecurity) -> SASLCredentials | SSLCredentials | None:
+    """Return what Faust passes on to its client; it knows no plain connection but that without any."""
+    if security.logs_in:
+        return SASLCredentials(
+            username=security.username,
+            password=security.password,
+            ssl_context=security.context,
+            mechanism=security.mechanism,
+        )
+    return SSLCredentials(security.context) if security.encrypted else None
+
+
+class FaustMembership:
+    """What the consumer group gave to an app."""
+
+    def __init__(self, app: StageApp) -> None:
+        self._app = app
+
+    def generation(self) -> int:
+        """Return the number of the present assignment."""
+        return int(self._app.consumer_generation_id)
+
+    def partitions(self, topic: str) -> list[int]:
+        """Return the assigned partitions of a topic (broker's name), sorted."""
+        return sorted(tp.partition for tp in self._app.consumer.assignment() if tp.topic == topic)
+
+    def committed(self, topic: str) -> dict[int, int]:
+        """Return the offset at which each assigned partition goes on; none where nothing was committed."""
+        consumer = cast(Consumer, self._app.consumer)
+        offsets = {
+            tp.partition: consumer._committed_offset[tp] for tp in consumer.assignment() if tp.topic == topic
+        }
+        return {partition: offset for partition, offset in offsets.items() if offset is not None}
+
+    async def commit(self) -> object:
+        """Commit what is acknowledged."""
+        return await self._app.consumer.commit()
+
+
+def connect(app: StageApp, loop: StageLoop, settings: Settings, on_ready: Callable[[], None]) -> None:
+    """Tie the app's streams and its rebalances to a worker loop; ``on_ready`` is called when assigned."""
+    for topic in loop.input_topics:
+        _add_stream(app, loop, topic, settings)
+
+    async def revoked(*_args: Any, **_kwargs: Any) -> None:
+        await loop.pause()
+        await app.consumer.commit()  # what was just finished: the next owner need not do it again
+
+    async def assigned(*_args: Any, **_kwargs: Any) -> None:
+        loop.resume()
+        on_ready()
+
+    app.on_partitions_revoked.connect(revoked)
+    app.on_partitions_assigned.connect(assigned)
+
+
+def _add_stream(app: StageApp, loop: StageLoop, topic: str, settings: Settings) -> None:
+    async def worker(untyped: faust.StreamT[Any]) -> None:
+        stream = cast(streams.Stream[Any], untyped)
+        batches = take_bounded(
+            stream,
+            max_messages=settings.batch_size,
+            max_bytes=settings.batch_bytes,
+            within_s=settings.batch_wait_s,
+        )
+        await loop.run(topic, batches)
+
+    channel = app.topic(topic, value_serializer="raw", key_serializer="raw", internal=False)
+    app.agent(channel, name=f"{group_name(loop.stage.name)}.{topic}", concurrency=1)(worker)

@@ -1,0 +1,88 @@
+"""How far the consumers of a process are behind their partitions."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from faust.transport.consumer import Consumer
+
+from pipeline.kafka.connection import FAILURES, Broker
+from pipeline.kafka.identity import quiet_client
+
+if TYPE_CHECKING:
+    from pipeline.runtime.worker.app import StageApp
+
+Place = tuple[str, int]
+"""Topic (the broker's name) and partition."""
+
+INTERVAL_S = 15.0
+TIMEOUT_S = 10.0
+
+
+class LogEnds:
+    """Where partitions end, asked of the broker again and again.
+
+    A fetch tells it too, but while a stream is full nothing is fetched: just when the lag matters. It asks by
+    a client of its own, so that a broker that does not answer holds no consumer up.
+    """
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._ends: dict[Place, int] = {}
+        self._client: AIOKafkaConsumer | None = None
+
+    def end(self, place: Place) -> int | None:
+        """Return the offset after the last message, as told last; None if it was not told yet."""
+        return self._ends.get(place)
+
+    async def watch(self, apps: Sequence[StageApp]) -> None:
+        """Ask for the partitions that are assigned to some apps until cancelled."""
+        try:
+            while True:
+                await asyncio.sleep(INTERVAL_S)
+                places = {
+                    tp for app in apps if app.started for tp in cast(Consumer, app.consumer).assignment()
+                }
+                with quiet_client():
+                    try:
+                        await asyncio.wait_for(self._ask([TopicPartition(*tp) for tp in places]), TIMEOUT_S)
+                    except FAILURES:  # an outage is told by whoever cannot go on
+                        await self._close()
+        finally:
+            await self._close()
+
+    async def _ask(self, places: Sequence[TopicPartition]) -> None:
+        if not places:
+            return
+        if self._client is None:
+            client = AIOKafkaConsumer(**self._broker.arguments(), enable_auto_commit=False)
+            self._client = client
+            await client.start()
+        found = await self._client.end_offsets(places)
+        self._ends = {(place.topic, place.partition): end for place, end in found.items()}
+
+    async def _close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            with contextlib.suppress(*FAILURES):
+                await asyncio.wait_for(client.stop(), TIMEOUT_S)
+
+
+def lags(app: StageApp, ends: LogEnds) -> dict[Place, int | None]:
+    """Return how many messages of each assigned partition are not committed; None where it is not known.
+
+    It is known from the first fetch of a partition on. What was fetched and waits in memory is not done.
+    """
+    if not app.started:
+        return {}
+    consumer = cast(Consumer, app.consumer)
+    found: dict[Place, int | None] = {}
+    for tp in consumer.assignment():
+        place = (tp.topic, tp.partition)
+        told = [end for end in (consumer.highwater(tp), ends.end(place)) if end is not None]
+        found[place] = max(0, max(told) - (consumer._committed_offset[tp] or 0)) if told else None
+    return dict(sorted(found.items()))

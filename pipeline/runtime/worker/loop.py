@@ -1,0 +1,309 @@
+"""The one worker loop: take, decode, handle, publish, acknowledge.
+
+Nothing here knows Faust; ``runtime.app`` connects it. A message is acknowledged only after everything
+that follows from it is stored and published, in the order of its partition. Whatever goes wrong before
+that leaves it unacknowledged, so that it comes again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+from pipeline.errors import StoreUnavailable
+from pipeline.kafka.publisher import MessagesRefused, is_set_within
+from pipeline.model import Outgoing, Record
+from pipeline.runtime.dlq.limit import Limit, Refusals, TooManyDeadLetters, printable, source_of
+from pipeline.runtime.dlq.publisher import DeadLetters, Rejected
+from pipeline.runtime.worker.intake import Event, Intake, by_replay
+from pipeline.stages.base import Stage
+from pipeline.telemetry import Telemetry
+from pipeline.topics import SHARED_KEY, Topics
+
+logger = logging.getLogger(__name__)
+
+FIRST_RETRY_S = 0.2
+LAST_RETRY_S = 15.0
+TELL_S = 60.0
+COMMIT_S = 2.0
+"""How long a batch with dead letters waits for its commit."""
+
+T = TypeVar("T")
+
+
+class Membership(Protocol):
+    """What the consumer group gave to this process."""
+
+    def generation(self) -> int:
+        """Return the number of the present assignment."""
+
+    def partitions(self, topic: str) -> list[int]:
+        """Return the partitions of a topic (broker's name) that are assigned to this process."""
+
+    def committed(self, topic: str) -> Mapping[int, int]:
+        """Return the offset at which each of them goes on, of those of which something was committed."""
+
+    async def commit(self) -> object:
+        """Commit what is acknowledged."""
+
+
+class MessagePublisher(Protocol):
+    """Puts a stage's messages on their topics."""
+
+    def fits(self, message: Outgoing) -> bool:
+        """Tell whether the topic takes a message of this size."""
+
+    async def publish(self, messages: Sequence[Outgoing], give_up: asyncio.Event) -> bool:
+        """Publish and wait; False if it was given up.
+
+        Raises:
+            MessagesRefused: the broker will never take some of them; the others are published.
+        """
+
+
+class StageLoop:
+    """Drives one stage over the batches of its input topics, one batch at a time."""
+
+    def __init__(
+        self,
+        stage: Stage,
+        topics: Topics,
+        membership: Membership,
+        publisher: MessagePublisher,
+        dead_letters: DeadLetters,
+        telemetry: Telemetry,
+        *,
+        on_failure: Callable[[BaseException], None],
+        limit: Limit = Limit(),  # noqa: B008 - frozen
+        expected: Collection[str] = frozenset(),
+        first_retry_s: float = FIRST_RETRY_S,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.stage = stage
+        self._membership = membership
+        self._publisher = publisher
+        self._dead_letters = dead_letters
+        self._telemetry = telemetry
+        self._on_failure = on_failure
+        self._first_retry_s = first_retry_s
+        self._monotonic = monotonic
+        self._called: float | None = None
+        self._untold = 0
+        self._tell_from = -math.inf
+        self._inputs = {
+            topics[name].name: Intake(
+                name,
+                decode,
+                topics[name].max_message_bytes,
+                Refusals(limit.within() if name in SHARED_KEY else limit, monotonic, expected),
+            )
+            for name, decode in stage.inputs.items()
+        }
+        self._turn = asyncio.Lock()
+        self._give_up = asyncio.Event()
+        self._stopping = False
+
+    @property
+    def input_topics(self) -> tuple[str, ...]:
+        """The broker's names of the topics that the stage reads."""
+        return tuple(self._inputs)
+
+    @property
+    def call_s(self) -> float:
+        """How long the call of the stage that is under way has taken; 0 between calls."""
+        return 0.0 if self._called is None else self._monotonic() - self._called
+
+    @property
+    def bad_sources(self) -> Mapping[str, int]:
+        """How many sources of each input topic (logical name) send nothing usable."""
+        return {source.logical: source.refusals.bad for source in self._inputs.values()}
+
+    async def run(self, topic: str, batches: AsyncIterator[Sequence[Event]]) -> None:
+        """Work through the batches of one topic (broker's name) until cancelled.
+
+        An unexpected exception is reported to ``on_failure`` and nothing is acknowledged any more.
+        """
+        async for batch in batches:
+            async with self._turn:
+                if self._give_up.is_set():
+                    continue  # stopping or revoked: the batch comes again
+                try:
+                    await self._step(self._inputs[topic], batch)
+                except Exception as error:  # the one place: whatever it is, the process stops unacknowledged
+                    self._fail(topic, batch, error)
+
+    async def pause(self) -> None:
+        """Take no more batches, and wait until the present one is finished or given up.
+
+        Called when partitions are revoked: the group waits for this, so that no other process begins with
+        them while a batch of theirs is still being stored here.
+        """
+        self._give_up.set()
+        async with self._turn:
+            pass
+
+    def resume(self) -> None:
+        """Take batches again, unless the loop is stopping."""
+        if not self._stopping:
+            self._give_up.clear()
+
+    async def stop(self) -> None:
+        """Pause for good."""
+        self._stopping = True
+        await self.pause()
+
+    async def _step(self, source: Intake, batch: Sequence[Event]) -> None:
+        began = self._monotonic()
+        generation = self._membership.generation()
+        events = [event for event in batch if event.message.generation_id == generation]
+        if not events:
+            return
+        if source.generation != generation:
+            name = events[0].message.topic
+            source.begin(generation, self._membership.committed(name))
+            await self._in_thread(self.stage.assigned, source.logical, self._membership.partitions(name))
+        for partition, first, last in source.missing(events):
+            logger.error(
+                "%s: %s partition %d: offsets %d to %d were deleted before they were read",
+                self.stage.name,
+                source.logical,
+                partition,
+                first,
+                last,
+                extra={"stage": self.stage.name, "topic": source.logical, "partition": partition},
+            )
+        records, rejected = await self._in_thread(source.read, events)
+        if rejected and not await self._dead_letters.send(rejected, self._give_up):
+            return
+        if rejected:
+            self._tell(rejected)
+        whole = [found for record in records if (found := source.assembler.add(record)) is not None]
+        for group in by_replay(whole):
+            if not await self._handled(group):
+                return
+        if self._membership.generation() == generation:
+            source.acknowledge(events)
+            if rejected:
+                await self._commit()
+        self._telemetry.batch(events, whole, rejected, self._monotonic() - began)
+
+    async def _commit(self) -> None:
+        """Commit now, not within seconds: letters may be replayed, and what they tell of must not come again.
+
+        It would be counted, if it can be used by then, and its letter's replay as well.
+        """
+        commit = asyncio.ensure_future(self._membership.commit())
+        # If it takes longer it is left to go on: the next one comes within seconds.
+        done, _ = await asyncio.wait({commit}, timeout=COMMIT_S)
+        if done and not commit.cancelled() and (error := commit.exception()):
+            logger.warning("%s: committing: %s", self.stage.name, error, extra={"stage": self.stage.name})
+
+    def _tell(self, rejected: Sequence[Rejected]) -> None:
+        """Say once in a while that there are dead letters, and what the last one is."""
+        self._untold += len(rejected)
+        now = self._monotonic()
+        if now < self._tell_from:
+            return
+        last = rejected[-1]
+        extra: dict[str, Any] = {
+            "stage": self.stage.name,
+            "service": source_of(last.key),
+            "topic": last.topic,
+        }
+        extra |= {"partition": last.partition, "offset": last.offset, "dead_letters": self._untold}
+        text = "%s: %d dead letters; the last one: %s partition %d offset %d: %s"
+        place = (last.topic, last.partition, last.offset)
+        logger.warning(text, self.stage.name, self._untold, *place, printable(last.reason)[:300], extra=extra)
+        self._untold, self._tell_from = 0, now + TELL_S
+
+    async def _handled(self, records: Sequence[Record]) -> bool:
+        """Handle, publish, settle; False if it was given up."""
+        outgoing = await self._stored(self.stage.handle, records)
+        if outgoing is None:
+            return False
+        oversized = [message for message in outgoing if not self._publisher.fits(message)]
+        if oversized and not await self._dead_letters.send_oversized(oversized, self._give_up):
+            return False
+        fitting = [message for message in outgoing if self._publisher.fits(message)]
+        try:
+            if fitting and not await self._publisher.publish(fitting, self._give_up):
+                return False
+        except MessagesRefused as error:  # the topic takes less on this broker than topics.yaml says
+            refused = [fitting[place] for place in sorted(error.reasons)]
+            if not await self._dead_letters.send_oversized(refused, self._give_up):
+                return False
+            oversized += refused
+        self._telemetry.published(len(outgoing) - len(oversized), len(oversized))
+        return await self._stored(self._settled) is not None
+
+    def _settled(self) -> bool:
+        self.stage.settled()
+        return True
+
+    async def _stored(self, call: Callable[..., T], *arguments: Any) -> T | None:
+        """Make a call of the stage again and again while the store is unavailable; None if given up."""
+        delay_s = self._first_retry_s
+        while True:
+            try:
+                return await self._in_thread(call, *arguments)
+            except StoreUnavailable as error:
+                logger.warning(
+                    "%s: store unavailable, trying again: %s",
+                    self.stage.name,
+                    error,
+                    extra={"stage": self.stage.name},
+                )
+                self._telemetry.retried()
+            if await is_set_within(self._give_up, delay_s):
+                return None
+            delay_s = min(delay_s * 2, LAST_RETRY_S)
+
+    async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Call off the event loop; if this is cancelled, still wait for the thread before it passes on.
+
+        Otherwise a second call could run on the stage while the first still does.
+        """
+        self._called = self._monotonic()
+        call = asyncio.ensure_future(asyncio.to_thread(function, *arguments))
+        try:
+            return await asyncio.shield(call)
+        except asyncio.CancelledError:
+            await asyncio.wait({call})
+            raise
+        finally:
+            self._called = None
+
+    def _fail(self, topic: str, batch: Sequence[Event], error: Exception) -> None:
+        self._stopping = True
+        self._give_up.set()
+        name = self.stage.name
+        if isinstance(error, TooManyDeadLetters):  # foreseen: one line, no traceback
+            logger.error(
+                "%s: stopping, most of %s is bad: %s. Nothing of this batch is acknowledged; see "
+                "dead_letter_limit",
+                name,
+                topic,
+                error,
+                extra={"stage": name, "topic": topic},
+            )
+        else:
+            spans = _spans(batch)
+            text = ", ".join(f"partition {p} offsets {a} to {b}" for p, (a, b) in spans.items())
+            partition, (first, last) = next(iter(spans.items()))
+            place = {"partition": partition, "offset": first, "last_offset": last} if len(spans) == 1 else {}
+            extra = {"stage": name, "topic": topic, **place}
+            logger.error("%s: failed on %s %s", name, topic, text, exc_info=error, extra=extra)
+        self._on_failure(error)
+
+
+def _spans(batch: Sequence[Event]) -> dict[int, tuple[int, int]]:
+    """Return the first and the last offset of each partition in a batch."""
+    offsets: dict[int, list[int]] = defaultdict(list)
+    for event in batch:
+        offsets[event.message.partition].append(event.message.offset)
+    return {partition: (min(found), max(found)) for partition, found in sorted(offsets.items())}

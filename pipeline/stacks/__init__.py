@@ -1,0 +1,1 @@
+"""Stacks as arrays: one index, subtrees, overlap, differences, names of frames. Pure."""

@@ -1,0 +1,132 @@
+"""Which candidates of a scan are one regression, seen through the stacks they share.
+
+A regressed subroutine raises all its callers. How far the rise of A is explained by B is the share of A's
+rise that comes from stacks which hold B too, the fraction L/R of FBDetect §5.4.9 with B in the place of
+the changed subroutine. If B explains A, A adds nothing to be told; if both explain each other, they rise
+in the same stacks, and the one nearest the cause stands for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.model import BoolArray, FloatArray, StackMatrix
+from pipeline.stacks.index import Series, mean_depths, membership, share_changes
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedConfig:
+    """Settings of the grouping."""
+
+    bound: float = 0.7  # share of a rise from shared stacks that makes two candidates one
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Candidates with one cause, as indexes; ``explained`` says how far each member is by the largest."""
+
+    representative: int
+    members: tuple[int, ...]  # without the representative
+    explained: tuple[float, ...]  # parallel to members
+
+
+def explained_shares(holds: BoolArray, change: FloatArray) -> FloatArray:
+    """Return E: (series, series), E[a, b] the share of a's change from stacks which hold b too.
+
+    A row is 0 where a series did not change at all.
+    """
+    weighted = holds * change
+    own = weighted.sum(axis=1)
+    shares: FloatArray = np.divide(
+        weighted @ holds.T.astype(np.float64),
+        own[:, None],
+        out=np.zeros((len(holds), len(holds))),
+        # A change that cancels out leaves rounding, of which anything would be a multiple.
+        where=(np.abs(own) > 1e-12 * np.abs(weighted).sum(axis=1))[:, None],
+    )
+    return shares
+
+
+def alike_shares(holds: BoolArray, before: FloatArray, change: FloatArray) -> FloatArray:
+    """Return L: (series, series), L[a, b] how near a's change is to what it were had all of b changed alike.
+
+    What is called more often raises all that it calls in one proportion; what costs more does not. The
+    smaller of both changes is divided by the larger one; 0 where they have different signs.
+
+    Args:
+        holds: (series, stacks)
+        before: (stacks,) their shares of all samples before the change.
+        change: (stacks,) by how much these grew.
+    """
+    weighted = holds * before
+    level, own = weighted.sum(axis=1), (holds * change).sum(axis=1)
+    growth = np.divide(own, level, out=np.zeros(len(holds)), where=level > 0)
+    shares: FloatArray = likeness((weighted @ holds.T.astype(np.float64)) * growth[None, :], own[:, None])
+    return shares
+
+
+def shares_given(given: FloatArray, whole: FloatArray) -> FloatArray:
+    """Return how much of a change comes from a part of what changed, from 0 to 1.
+
+    What the rest lost takes nothing away: where a service does more, the share of all that stays falls.
+
+    Args:
+        given: Changes of parts, any shape.
+        whole: Changes of parts and rest together, of that shape or one that is broadcast to it.
+    """
+    size = np.abs(given)
+    rest = np.maximum((whole - given) * np.sign(given), 0.0)
+    shares: FloatArray = np.divide(size, size + rest, out=np.zeros(np.shape(size + rest)), where=size > 0)
+    return shares
+
+
+def likeness(one: FloatArray | float, other: FloatArray | float) -> FloatArray:
+    """Return the smaller of two changes divided by the larger one, 0 where their signs differ."""
+    small, large = np.fmin(np.abs(one), np.abs(other)), np.fmax(np.abs(one), np.abs(other))
+    same = (np.sign(one) == np.sign(other)) & (large > 0)
+    ratio: FloatArray = np.divide(small, large, out=np.zeros(np.shape(large)), where=same)
+    return ratio
+
+
+def group_by_stacks(
+    matrix: StackMatrix,
+    series: Sequence[Series],
+    deltas: FloatArray,
+    *,
+    preferred: BoolArray,
+    config: ExplainedConfig | None = None,
+) -> list[Group]:
+    """Group candidates whose rises come from the same stacks.
+
+    From the largest change down, each candidate joins the largest one that explains it. Of those that in
+    turn explain the largest one, the group's representative is one that a deployed change modified if there
+    is any (PotentialRootCauseFound of §5.4.7), and then the deepest.
+
+    Args:
+        matrix: Stack counts before and after the change.
+        series: The candidates' series.
+        deltas: (candidates,) their changes.
+        preferred: (candidates,) whether a change deployed just before modified the subroutine.
+        config: Settings.
+    """
+    config = config or ExplainedConfig()
+    explained = explained_shares(membership(matrix.stacks, series), share_changes(matrix))
+    depths = mean_depths(matrix.stacks, matrix.after, series)
+    leaders: dict[int, list[int]] = {}
+    for index in np.argsort(-np.abs(deltas), kind="stable").tolist():
+        shares = {leader: float(explained[index, leader]) for leader in leaders}
+        best = max(shares, key=lambda leader: shares[leader], default=None)
+        if best is not None and shares[best] >= config.bound:
+            leaders[best].append(index)
+        else:
+            leaders[index] = []
+    groups = []
+    for leader, followers in leaders.items():
+        equals = [leader, *(f for f in followers if explained[leader, f] >= config.bound)]
+        chosen = max(equals, key=lambda i: (bool(preferred[i]), float(depths[i])))
+        members = tuple(i for i in (leader, *followers) if i != chosen)
+        groups.append(Group(chosen, members, tuple(float(explained[m, leader]) for m in members)))
+    return groups

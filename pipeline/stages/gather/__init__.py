@@ -1,0 +1,1 @@
+"""The one place where stages read the store: plain frozen values come out."""

@@ -1,0 +1,87 @@
+"""Counts of a batch as rows of the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pipeline.gcpu.count import Cells, Counts
+from pipeline.model import Profile, Record
+from pipeline.quota.admission import Refused
+from pipeline.storage.interface import Table
+
+Columns = Mapping[str, Sequence[Any]]
+
+_USED = ("messages", "stacks", "refused_messages", "refused_samples")
+
+
+def _cell_columns(cells: Cells, index: Sequence[int], last: Mapping[int, int]) -> dict[str, Sequence[Any]]:
+    partitions = cells.partitions.tolist()
+    offsets = [last[partition] for partition in partitions]
+    return {
+        "service": [cells.services[i] for i in index],
+        "window": cells.windows[index].tolist() if len(index) else [],
+        "partition": [partitions[i] for i in index],
+        "last_offset": [offsets[i] for i in index],
+    }
+
+
+def _total_columns(
+    counts: Counts, records: Sequence[Record], last: Mapping[int, int], window_s: float
+) -> Columns:
+    """Return a row for every service, window and partition that a record speaks of, refused ones too."""
+    cells = counts.cells
+    places = zip(cells.services, cells.windows.tolist(), cells.partitions.tolist(), strict=True)
+    samples = dict(zip(places, counts.total_samples.tolist(), strict=True))
+    used: dict[tuple[str, float, int], list[int]] = {}
+    for record in records:
+        payload: Profile | Refused = record.payload
+        window = (payload.start + payload.end) / 2 // window_s * window_s
+        row = used.setdefault((payload.service, window, record.partition), [0] * len(_USED))
+        more = (0, 0, 1, payload.samples) if isinstance(payload, Refused) else (1, len(payload.counts), 0, 0)
+        row[:] = (have + added for have, added in zip(row, more, strict=True))
+    return {
+        "service": [service for service, _, _ in used],
+        "window": [window for _, window, _ in used],
+        "partition": [partition for _, _, partition in used],
+        "last_offset": [last[partition] for _, _, partition in used],
+        "samples": [samples.get(place, 0) for place in used],
+        **{name: [row[i] for row in used.values()] for i, name in enumerate(_USED)},
+    }
+
+
+def _gcpu_columns(
+    counts: Counts, _records: Sequence[Record], last: Mapping[int, int], _window_s: float
+) -> Columns:
+    series = counts.series_index.tolist()
+    return {
+        **_cell_columns(counts.cells, counts.series_cell.tolist(), last),
+        "kind": [counts.kinds[i] for i in series],
+        "subroutine": [counts.names[i] for i in series],
+        "samples": counts.series_samples.tolist(),
+    }
+
+
+def _stack_columns(
+    counts: Counts, _records: Sequence[Record], last: Mapping[int, int], _window_s: float
+) -> Columns:
+    stacks = counts.stack_index.tolist()
+    return {
+        **_cell_columns(counts.stack_cells, counts.stack_cell.tolist(), last),
+        "stack_id": counts.stack_ids[counts.stack_index].tolist(),
+        "frames": [counts.stacks[i] for i in stacks],
+        "width_s": [counts.stack_width_s] * len(stacks),
+        "samples": counts.stack_samples.tolist(),
+    }
+
+
+CountedColumns = Callable[[Counts, Sequence[Record], Mapping[int, int], float], Columns]
+"""Makes rows of the counts of the records that are no Refused, the records themselves, the last offset of
+each partition and the width of a window."""
+
+COUNTED_COLUMNS: Mapping[Table, CountedColumns] = {
+    "stacks": _stack_columns,
+    "gcpu": _gcpu_columns,
+    "totals": _total_columns,  # the last: it says what all of them cover
+}
+"""The tables of counts, in the order in which they are written."""

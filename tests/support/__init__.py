@@ -1,0 +1,1 @@
+"""What several suites share: builders, fleets, certificates, repositories, paths."""

@@ -1,0 +1,177 @@
+"""What git, ctags and source files say, read without trust: none of it fails, hangs or fills the memory.
+
+The lines that hung took time with the square or cube of their length; here they are long enough that the
+test's own time limit would end it.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from agents.changes.ctags import Mark, parse_marks
+from agents.changes.git import Repository
+from agents.changes.git_output import (
+    FileChange,
+    parse_commit,
+    parse_contents,
+    parse_files,
+    parse_sizes,
+    parse_tags,
+)
+from agents.changes.languages import HEADED, LANGUAGES, Language, language_of, scope_above
+from agents.changes.patch import parse_patch
+from agents.changes.sources import Version, module_of_source, touched_subroutines
+from agents.changes.subroutines import MAX_NAME, compare_python
+from tests.support.repositories import Work
+
+LONG = 300_000
+SHA = "a" * 40
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [" ", "a", "a ", "a::", "::a", "a :: ", "operator ", "@a(", "@a ", "<", "<a>", "(", "()", "a,(", "{", "=",
+     "=:", "\t", "export ", "const ", "async ", "pub ", "pub(a) ", "func (", "class ", "impl <", "for ",
+     "ABC ", "namespace ", "}//", "* ", "fun ", "fun a", "def ", "@a() "],
+    ids=repr,
+)  # fmt: skip
+@pytest.mark.parametrize("language", [*LANGUAGES, *HEADED], ids=lambda language: language.name)
+def test_lines_made_to_be_slow(language: Language, piece: str) -> None:
+    line = piece * (LONG // len(piece))
+    for text in (line, f"class {line}", f"  {line}(", f"{line}{{", f"export const {line}!", f"fn {line}"):
+        language.define(text)
+        scope_above([text, f"  {text}", "    x"], 3)
+
+
+def test_packages_made_to_be_slow() -> None:
+    for line in ("\n", " ", "package ", "package a\n", "package a ", "module ", "module \n", "namespace "):
+        for name in ("A.java", "a.go", "A.kt", "A.scala", "a.php", "A.cs"):
+            language = language_of(name)
+            assert language is not None
+            text = line * (LONG // len(line))
+            module_of_source(language, name, text, {"go.mod": text.encode()})
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        pytest.param(b"a = " + b"[" * 5000, id="deep"),
+        pytest.param(b"a = " + b"9" * 5000, id="digits"),
+        pytest.param(b".".join([b"a"] * 100_000) + b" = 1", id="dotted"),
+        pytest.param(b"package = [1]", id="list"),
+        pytest.param(b"package = 1", id="number"),
+        pytest.param(b"\xff\xfe", id="not UTF-8"),
+        pytest.param(b"# x\n" * 100_000 + b"[package]\nname = 'x'", id="large"),
+    ],
+)
+def test_a_manifest_that_is_none_names_no_crate(manifest: bytes) -> None:
+    language = language_of("a.rs")
+    assert language is not None
+    assert module_of_source(language, "src/a.rs", "", {"Cargo.toml": manifest}) == "a"
+    named = b"[package]\nname = 'my-crate'\n"
+    assert module_of_source(language, "src/a.rs", "", {"Cargo.toml": named}) == "my_crate::a"
+
+
+@pytest.mark.parametrize(
+    ("path", "module"),
+    [("src.rs", ""), ("lib.rs", ""), ("//etc/a.rs", "etc::a"), ("/a.rs", "a"), ("a/../b.rs", "a::..::b")],
+)
+def test_paths_that_no_one_would_choose(path: str, module: str) -> None:
+    language = language_of(path)
+    assert language is not None
+    assert module_of_source(language, path, "", {}) == module
+
+
+def test_no_time_is_spent_once_it_is_late() -> None:
+    patch = next(parse_patch(f"index {SHA}..{SHA}\n@@ -0,0 +1,2 @@\n+int f() {{\n+  x();\n".encode()))
+    language = language_of("a.c")
+    assert language is not None
+    empty = Version()
+    assert touched_subroutines(language, patch, empty, empty, "") == {"f"}
+    assert touched_subroutines(language, patch, empty, empty, "", is_late=lambda: True) == set()
+
+
+@pytest.mark.parametrize("parse", [True, False])
+def test_long_names_around_many_others_are_not_kept_with_each(parse: bool) -> None:
+    """The names alone would have been 2 GB: each of 20,000 with the 100,000 characters around it."""
+    body = "".join(f"  def f{number}(): pass\n" for number in range(20_000))
+    source = f"class {'A' * 100_000}:\n{body}".encode()
+    tracemalloc.start()
+    compared = compare_python(None, source, parse=parse)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert max(map(len, compared.modified)) == MAX_NAME
+    assert peak < 500 * 1024**2
+
+
+def test_a_tag_with_a_line_end_of_unicode_in_its_name(tmp_path: Path) -> None:
+    work = Work(tmp_path / "repo")
+    sha = work.commit()
+    for name in ("v1", "v\u20282", "v\x853"):
+        work.git("tag", name)
+    assert {tag.name for tag in Repository(work.path).tags("v*")} == {"v1", "v\u20282", "v\x853"}
+    assert {tag.sha for tag in Repository(work.path).tags("v*")} == {sha}
+
+
+@pytest.mark.parametrize("time", ["", "nonsense", "99999999999999999999"])
+def test_a_commit_that_no_git_made(tmp_path: Path, time: str) -> None:
+    work = Work(tmp_path / "repo")
+    work.commit(files={"a.py": "x = 1\n"})
+    tree = work.git("rev-parse", "HEAD^{tree}")
+    raw = f"tree {tree}\nauthor A <a> {time}\ncommitter A <a> {time}\n\nTitle\n\nBody\n"
+    command = ["git", "-C", str(work.path), "hash-object", "-t", "commit", "-w", "--stdin", "--literally"]
+    sha = subprocess.run(command, input=raw.encode(), capture_output=True, check=True).stdout.decode().strip()
+    assert Repository(work.path).commit(sha).title == "Title"
+
+
+def test_commits_that_break_off() -> None:
+    assert parse_commit(SHA, "").title == ""
+    assert parse_commit(SHA, "p q\0Ada <a>\0-5\0Title").parent == "p"
+    assert parse_commit(SHA, "\0\0" + "9" * 5000).time == 0.0
+    assert parse_commit(SHA, "\0\0²\0").time == 0.0
+
+
+def test_tags_that_break_off() -> None:
+    assert parse_tags("") == []
+    assert parse_tags("1\0commit\0" + SHA) == []
+    assert parse_tags(f"x\0commit\0{SHA}\0\0\0refs/tags/v1\n") == []
+    assert [tag.name for tag in parse_tags(f"7\0commit\0{SHA}\0\0\0refs/tags/v1\n")] == ["v1"]
+
+
+def test_lists_of_files_that_break_off() -> None:
+    whole = f":100644 100644 {SHA} {SHA} R090\0a\0b\0:100644 000000 {SHA} {'0' * 40} D\0c\0"
+    assert parse_files(whole) == [FileChange("a", "b", SHA, SHA), FileChange("c", "", SHA, "")]
+    for end in range(len(whole)):
+        assert len(parse_files(whole[:end])) <= 2
+    assert parse_files(":\0:1 2\0: : : : \0") == []
+
+
+def test_objects_that_go_between_two_looks() -> None:
+    assert list(parse_sizes(b"x blob 3\ny missing\nz tree 9\n")) == [3, None, None, None]
+    assert list(parse_contents(b"x blob 3\nabc\ny missing\nz blob 0\n\n")) == [b"abc", None, b""]
+    assert list(parse_contents(b"x blob " + b"9" * 5000 + b"\n")) == [None]
+
+
+def test_a_hunk_of_thousands_of_digits_is_none() -> None:
+    text = f"index {SHA}..{SHA}\n@@ -{'1' * 5000} +1 @@\n+x\n".encode()
+    assert [patch.hunks for patch in parse_patch(text)] == [[]]
+
+
+def test_marks_that_are_none() -> None:
+    out = b"\n".join(
+        [
+            b'{"_type": "tag", "path": "0.c", "name": "f", "line": 2, "end": "x", "kind": "function"}',
+            b'{"_type": "tag", "path": "0.c", "line": 1}',
+            b'{"_type": "tag", "path": "0.c", "name": "g", "line": "1"}',
+            b'{"_type": "tag", "path": "0.c", "name": "g", "line": 1, "scope": []}',
+            b'{"_type": "tag", "path": ["0.c"], "name": "g", "line": 1}',
+            b"[]",
+            b"1",
+            b"\xff",
+        ]
+    )
+    assert parse_marks(out, ["0.c"]) == [[Mark("f", "function", 2, None, "")]]

@@ -1,0 +1,398 @@
+"""``smidgen why``: a story in words, on the terminal and as a page, from files and from the store."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import pytest
+
+from pipeline.backtest.dataset import write_dataset
+from pipeline.backtest.funnel import STEPS
+from pipeline.cli import run
+from pipeline.codec.events import regression_event, regression_id, update_event
+from pipeline.codec.ledger import dropped_entries, entry_to_json, reported_entries
+from pipeline.lifecycle.changes import OpenRegression, Update
+from pipeline.model import (
+    Change,
+    DomainVerdict,
+    Dropped,
+    Judgement,
+    Record,
+    Regression,
+    Scan,
+    Suspect,
+)
+from pipeline.report.explain import explain, number
+from pipeline.stages.rootcause import RootcauseStage
+from pipeline.storage.interface import Store
+from pipeline.workloads import load_workloads
+from tests.contract.rows import gcpu, totals
+from tests.support.builders import build_candidate
+from tests.support.fleets import BASE, SLOWER, START, as_dataset, record
+
+TRAIL = (
+    Judgement("went_away", 0.9, 0.5, "significant, lasting and still there"),
+    Judgement("threshold", 0.09, 0.03),
+)
+FOUND = replace(build_candidate("cart.tax", before=0.10, after=0.16, change_time=START + 60), passed=TRAIL)
+LOST = replace(
+    build_candidate("search.find", before=0.20, after=0.21, change_time=START + 58), passed=TRAIL[:1]
+)
+SCAN = Scan(
+    service="shop",
+    workload="live",
+    start=START + 25,
+    analysis_start=START + 55,
+    analysis_end=START + 70,
+    end=START + 75,
+    series=9,
+    candidates=(FOUND,),
+    dropped=(Dropped(LOST, "threshold", 0.01, 0.03, "absolute change below the threshold"),),
+)  # fmt: skip
+CHANGE = Change("f67ada14f", "shop", START + 59, "Round <b>twice</b>", "Ada")
+REPORTED, DROPPED = (regression_id("shop", "live", candidate, SCAN.end) for candidate in (FOUND, LOST))
+REGRESSION = Regression(REPORTED, "shop", "live", FOUND, SCAN.end, (Suspect(CHANGE, 0.9, {}),))
+GONE = Update("resolved", OpenRegression(REPORTED, FOUND), "shop", "live", START + 120, START + 90, 0.101)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What a backtest leaves: data, ledger and events."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    write_dataset(as_dataset(record("shop", [(60, BASE), (40, SLOWER)])), tmp_path / "data")
+    ledger = [entry_to_json(entry) for entry in dropped_entries(SCAN)]
+    events = [regression_event(REGRESSION, SCAN), update_event(GONE)]
+    for name, rows in (("ledger", ledger), ("events", events)):
+        (tmp_path / f"{name}.jsonl").write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    return tmp_path
+
+
+FILES = ["--ledger", "ledger.jsonl", "--ledger", "events.jsonl"]
+
+
+# Words
+
+
+def test_a_dropped_candidate_is_explained_step_by_step() -> None:
+    (entry,) = dropped_entries(SCAN)
+    story = explain(entry)
+    assert story.headline == "search.find rose from 20 % to 21 % of the service's CPU"
+    assert story.outcome == "Step threshold dropped it: absolute change below the threshold."
+    assert [(step.name, step.passed) for step in story.steps] == [
+        ("change point", True),
+        ("went_away", True),
+        ("threshold", False),
+    ]
+    assert story.steps[1].answer == "significant, lasting and still there"
+    assert (
+        story.steps[2].numbers == "0.01 against 0.03 (size of the change, against the workload's threshold)"
+    )
+    facts = dict(story.facts)
+    assert facts["change"] == "+1 points (+5.0%) at 2023-11-14 22:14:18 UTC, short-term"
+    assert facts["scan"] == "live, up to 2023-11-14 22:14:35 UTC: history 30s, analysis 15s, extended 5s"
+
+
+def test_a_reported_one_has_its_suspects_and_what_followed() -> None:
+    (entry,) = reported_entries(SCAN)
+    story = explain(entry, event=regression_event(REGRESSION, SCAN), updates=[update_event(GONE)])
+    assert (story.reported, story.outcome) == (True, "It was reported.")
+    assert story.suspects == ("f67ada14f Round <b>twice</b> by Ada, score 0.90",)
+    assert story.later == ("resolved since 2023-11-14 22:14:50 UTC: 10.1 %, 2% of the change",)
+    assert all(step.passed for step in story.steps)
+
+
+DOMAINS = (
+    DomainVerdict("callers: cart.pay", "rose", 0.2, 0.26, 0.98, 0.5),
+    DomainVerdict("module: cart", "new", 0.0, 0.2, 1.0, 0.5),
+    DomainVerdict("class: cart.Tax", "shifted", 0.3, 0.301, 0.02, 0.5),
+)
+
+
+def test_a_cost_shift_is_explained_by_its_domains() -> None:
+    shifted = Dropped(replace(LOST, domains=DOMAINS), "cost_shift", 0.02, 0.5, "cost shift: class: cart.Tax")
+    (entry,) = dropped_entries(replace(SCAN, dropped=(shifted,)))
+    story = explain(entry)
+    assert story.outcome == "Step cost_shift dropped it: cost shift: class: cart.Tax."
+    assert story.domains == (
+        "class: cart.Tax (30 % → 30.1 %) did not rise with it: the cost came from within; "
+        "2% of the rise that a regression brings, against 50%",
+        "callers: cart.pay (20 % → 26 %) rose with it: the cost is new; "
+        "98% of the rise that a regression brings, against 50%",
+        "module: cart (0 % → 20 %) did not exist before: there was no cost in it to move",
+    )
+
+
+def test_of_many_domains_the_first_are_told() -> None:
+    many = tuple(replace(DOMAINS[0], domain=f"class: c{n}") for n in range(30)) + DOMAINS[2:]
+    (entry,) = reported_entries(replace(SCAN, candidates=(replace(FOUND, domains=many),)))
+    domains = explain(entry).domains
+    assert domains[0].startswith("class: cart.Tax")
+    assert (len(domains), domains[-1]) == (9, "and 23 more")
+
+
+@pytest.mark.parametrize(
+    ("alteration", "told"),
+    [
+        pytest.param({"grown": True}, "grown since", id="grown"),
+        pytest.param({"joined": 2}, "joined by j0, j1 since", id="joined"),
+        pytest.param({"grown": True, "joined": 9}, "grown, joined by j0, j1, j2 and 6 more since", id="both"),
+    ],
+)
+def test_an_update_says_what_it_is_about(alteration: dict[str, int], told: str) -> None:
+    update = replace(
+        GONE,
+        kind="updated",
+        grown=replace(FOUND, before=0.16, after=0.2) if alteration.get("grown") else None,
+        joined=tuple(replace(FOUND, metric=f"j{n}") for n in range(alteration.get("joined", 0))),
+    )
+    (entry,) = reported_entries(SCAN)
+    (later,) = explain(entry, updates=[update_event(update)]).later
+    assert later.startswith(told)
+
+
+def test_a_metric_has_its_own_unit_and_may_fall() -> None:
+    fall = replace(FOUND, metric_kind="service", metric="throughput", before=1500.0, after=1312.5)
+    (entry,) = reported_entries(replace(SCAN, candidates=(fall,)))
+    story = explain(entry)
+    assert story.headline == "throughput fell from 1500 to 1312.5"
+    assert dict(story.facts)["change"].startswith("-187.5 (-12.5%) at")
+
+
+def test_what_was_not_there_before_is_new() -> None:
+    (entry,) = reported_entries(replace(SCAN, candidates=(replace(FOUND, before=0.0),)))
+    assert "(new)" in dict(explain(entry).facts)["change"]
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_every_step_says_what_it_asks(name: str) -> None:
+    (entry,) = dropped_entries(replace(SCAN, dropped=(Dropped(LOST, name, 3.0, 2.0, "it was so"),)))
+    step = explain(entry).steps[-1]
+    assert step.asks.endswith(("?", ")"))
+    assert re.fullmatch(r"3 against 2 \(.+\)", step.numbers)
+
+
+def test_a_step_of_another_version_is_told_all_the_same() -> None:
+    lost = Dropped(LOST, "astrology", 3.0, 2.0, "Mercury")
+    (entry,) = dropped_entries(replace(SCAN, dropped=(lost,)))
+    step = explain(entry).steps[-1]
+    assert (step.asks, step.numbers, step.answer) == ("", "3 against 2", "Mercury")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "0"), (1e-9, "1e-09"), (0.5, "0.5"), (1234.5678, "1235"), (1e9, "1,000,000,000")],
+)
+def test_numbers_have_the_digits_that_one_compares(value: float, text: str) -> None:
+    assert number(value) == text
+
+
+# The command on files
+
+DOMAIN = {
+    **{"domain": "class: cart", "finding": "shifted", "before": 0.3, "after": 0.301},
+    **{"statistic": 0.02, "bound": 0.5},
+}
+
+
+def test_a_dropped_one_is_told_and_drawn(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["why", DROPPED[:6], "--ledger", "ledger.jsonl", "--data", "data"]) == 0
+    out = capsys.readouterr().out
+    assert "search.find rose from 20 % to 21 %" in out
+    assert "✗ threshold" in out
+    assert "▲ 2023-11-14 22:14:18 UTC" in out
+    assert "-o OUT.html draws letters, trend and season too" in out
+    assert "\x1b" not in out, "no colour where nobody sees it"
+
+
+def test_the_page_and_the_terminal_show_cost_domains(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = json.loads((folder / "ledger.jsonl").read_text())
+    domain = {**DOMAIN, "domain": "class: <i>cart</i>"}
+    (folder / "shift.jsonl").write_text(json.dumps({**line, "step": "cost_shift", "domains": [domain]}))
+    arguments = ["why", DROPPED, "--ledger", "shift.jsonl", "--data", "data"]
+    assert run(arguments) == 0
+    assert "domain   class: <i>cart</i> (30 % → 30.1 %) did not rise with it" in capsys.readouterr().out
+    assert run([*arguments, "-o", "why.html"]) == 0
+    text = (folder / "why.html").read_text(encoding="utf-8")
+    assert "class: &lt;i&gt;cart" in text
+    assert "did not rise with it: the cost came from within</td>" in text
+
+
+def test_a_reported_one_is_found_in_the_events(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["why", REPORTED, *FILES]) == 0
+    out = capsys.readouterr().out
+    assert "It was reported." in out
+    assert "resolved since" in out
+    assert "▲" not in out, "without data there is nothing to draw"
+
+
+def test_lines_are_listed_newest_first(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["why", *FILES]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert (first.split()[0], second.split()[0]) == (REPORTED[:12], DROPPED[:12])
+    assert first.endswith("cart.tax  10 % → 16 %  reported")
+    assert second.endswith("search.find  20 % → 21 %  threshold 0.01 against 0.03")
+
+
+@pytest.mark.parametrize(
+    ("flags", "wanted"),
+    [
+        (["--metric", "cart.tax"], 1),
+        (["--service", "shop"], 2),
+        (["--service", "other"], 0),
+        (["--since", "2023-11-14T22:14:36Z"], 0),
+        (["--since", "2023-11-14T22:14:35Z"], 2),
+        (["--since", "1d"], 0),
+        (["--limit", "1"], 1),
+    ],
+)
+def test_lines_are_chosen(
+    folder: Path, capsys: pytest.CaptureFixture[str], flags: list[str], wanted: int
+) -> None:
+    assert run(["why", "--json", *FILES, *flags]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == wanted
+
+
+def test_a_line_as_json_is_that_of_the_ledger(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["why", DROPPED, "--json", *FILES]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads((folder / "ledger.jsonl").read_text())
+
+
+def test_a_page_has_everything_and_needs_no_network(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["why", REPORTED[:8], *FILES, "--data", "data", "-o", "why.html"]) == 0
+    text = (folder / "why.html").read_text(encoding="utf-8")
+    bare = re.sub(r"<(script|style)\b.*?</\1>", "", text, flags=re.DOTALL)
+    shown = " ".join(html.unescape(re.sub(r"<[^>]+>", " ", bare)).split())
+    assert "cart.tax rose from 10 % to 16 % of the service's CPU" in shown
+    assert "Letters are those of SAX" in shown
+    assert "the green line is the trend after the change (Theil-Sen)" in shown
+    assert text.count('"color":"#2e7d32"') == 2
+    assert "new pattern" in shown
+    assert "Round <b>twice</b>" in shown
+    assert "<b>twice" not in text, "what comes from outside is escaped"
+    assert 'id="figure-series"' in text
+    assert "default-src 'none'" in text
+    assert not re.search(r'<(script|link|img|iframe)[^>]*\b(src|href)="?http', text)
+
+
+ERRORS = {
+    "unknown id": (["abcdef", *FILES], "no candidate 'abcdef'"),
+    "reported, but no events file": ([REPORTED, "--ledger", "ledger.jsonl"], "give the events file as well"),
+    "too short": (["abc", *FILES], "'abc' is no id: at least six digits"),
+    "no id": (["cart.tax", *FILES], "'cart.tax' is no id"),
+    "neither id nor service": ([], "give an ID, or --service"),
+    "id and service": ([REPORTED, "--service", "shop", *FILES], "give either ID, or --service"),
+    "data without a ledger": ([REPORTED, "--data", "data"], "--data needs --ledger"),
+    "page without an id": (["-o", "x.html", *FILES], "-o needs an ID"),
+    "no such ledger": ([REPORTED, "--ledger", "gone.jsonl"], "gone.jsonl: No such file"),
+    "no JSON": ([REPORTED, "--ledger", "broken.jsonl"], "broken.jsonl:2: not JSON"),
+    "no line": ([REPORTED, "--ledger", "other.jsonl"], "other.jsonl:1: candidate: should be an object"),
+    "no such data": ([REPORTED, *FILES, "--data", "gone"], "gone: No such file or directory"),
+    "since when": (["--since", "yesterday", *FILES], "--since: should be a duration such as 2d"),
+    "unwritable page": ([REPORTED, *FILES, "--data", "data", "-o", "no/such/why.html"], "No such file"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "expected"), ERRORS.values(), ids=ERRORS.keys())
+def test_a_mistake_is_one_line_and_exit_2(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], expected: str
+) -> None:
+    (folder / "broken.jsonl").write_text("\n{")
+    (folder / "other.jsonl").write_text('{"service": "shop"}')
+    assert run(["why", *arguments]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1, err
+    assert expected in err
+
+
+def test_digits_that_fit_several_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = json.loads((folder / "ledger.jsonl").read_text())
+    twin = {**line, "id": DROPPED[:8] + "0" * 24}
+    (folder / "twin.jsonl").write_text(json.dumps(twin))
+    assert run(["why", DROPPED[:8], *FILES, "--ledger", "twin.jsonl"]) == 2
+    assert "give more digits" in capsys.readouterr().err
+    assert run(["why", DROPPED[:20], *FILES, "--ledger", "twin.jsonl"]) == 0
+
+
+def test_an_unknown_workload_is_explained_but_not_drawn(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = json.loads((folder / "ledger.jsonl").read_text())
+    (folder / "own.jsonl").write_text(json.dumps({**line, "workload": "own"}))
+    assert run(["why", DROPPED, "--ledger", "own.jsonl", "--data", "data"]) == 0
+    captured = capsys.readouterr()
+    assert "search.find rose" in captured.out
+    assert captured.err == "series not drawn: workload 'own' is not known; name its file with --workloads\n"
+    assert run(["why", DROPPED, "--ledger", "own.jsonl", "--data", "data", "-o", "x.html"]) == 2
+
+
+# The command on the store
+
+
+@pytest.mark.e2e
+def test_the_ledger_in_the_store_is_told_and_drawn(
+    shared_store: Store, store_dsn: str, service_name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scan = replace(SCAN, service=service_name)
+    level = np.where(np.arange(100) < 60, 100, 160)
+    rows = [("cart.tax", START + second, int(count)) for second, count in enumerate(level)]
+    shared_store.insert("gcpu", gcpu(service_name, rows))
+    shared_store.insert("totals", totals(service_name, [(START + second, 1000) for second in range(100)]))
+    stage = RootcauseStage(store=shared_store, workloads=load_workloads(["live"]))
+    stage.handle([Record("unique", 0, 0, scan)])
+    reported, dropped = (regression_id(service_name, "live", c, SCAN.end) for c in (FOUND, LOST))
+    flags = ["--store", store_dsn]
+
+    assert run(["why", "--service", service_name, *flags]) == 0
+    assert {line.split()[0] for line in capsys.readouterr().out.splitlines()} == {reported[:12], dropped[:12]}
+    assert run(["why", reported[:12], "-o", str(tmp_path / "why.html"), *flags]) == 0
+    out = capsys.readouterr().out
+    assert "It was reported." in out
+    assert "▲ 2023-11-14 22:14:20 UTC" in out
+    assert 'id="figure-series"' in (tmp_path / "why.html").read_text(encoding="utf-8")
+    assert run(["why", dropped, *flags]) == 0
+    assert "Step threshold dropped it" in capsys.readouterr().out
+    assert run(["why", "0123456789", *flags]) == 2
+    assert "no candidate '0123456789'" in capsys.readouterr().err
+
+
+@pytest.mark.e2e
+def test_an_event_outlives_its_line_of_the_ledger(
+    shared_store: Store, store_dsn: str, service_name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also one from before there was a ledger, and the id of what followed."""
+    identity = regression_id(service_name, "live", FOUND, SCAN.end)
+    old = replace(REGRESSION, id=identity, service=service_name)
+    event = regression_event(old)
+    del event["data"]["passed"]
+    columns: dict[str, Any] = {
+        **{"id": identity, "service": service_name, "workload": "live", "metric_kind": "subroutine"},
+        **{"metric": "cart.tax", "time": FOUND.change_time, "detected_time": SCAN.end, "before": 0.1},
+        **{"after": 0.16, "delta": 0.06, "p_value": 0.0, "event": orjson.dumps(event).decode()},
+    }
+    shared_store.insert("regressions", {name: [value] for name, value in columns.items()})
+    gone = replace(GONE, service=service_name, regression=OpenRegression(identity, FOUND))
+    told = update_event(gone)
+    update: dict[str, Any] = {
+        **{"id": told["id"], "type": "resolved", "regression": identity, "service": service_name},
+        **{"workload": "live", "metric_kind": "subroutine", "metric": "cart.tax", "time": gone.time},
+        **{"before": 0.1, "after": 0.16, "level": 0.101, "share_remaining": 0.0},
+        "event": orjson.dumps(told).decode(),
+    }
+    shared_store.insert("updates", {name: [value] for name, value in update.items()})
+
+    for asked in (identity, told["id"]):
+        assert run(["why", asked, "--store", store_dsn]) == 0
+        out = capsys.readouterr().out
+        assert "cart.tax rose from 10 % to 16 %" in out
+        assert "history 30s, analysis 15s, extended 5s" in out
+        assert "resolved since" in out

@@ -1,0 +1,298 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from pipeline.dedup.across_scans import (
+    Likeness,
+    Nearest,
+    day_differences,
+    least_bound,
+    merge_alike,
+    pearson,
+    stack_overlaps,
+)
+from pipeline.dedup.causes import cause_similarities, causes_of
+from pipeline.dedup.links import Link
+from pipeline.dedup.releases import release_similarities
+from pipeline.dedup.rules import DEFAULT_RULES, Feature, MergeRule, PairwiseConfig
+from pipeline.model import FloatArray, StackMatrix
+from pipeline.stacks.index import Series, membership, share_changes
+from pipeline.stacks.subtree import lay_out
+
+TOTAL = 10_000.0
+
+
+def matrix(**rises: tuple[float, float]) -> StackMatrix:
+    """Stacks spelt as ``a_b_c``, with their samples before and after."""
+    stacks = tuple(tuple(name.split("_")) for name in rises)
+    before, after = (np.array([rise[side] for rise in rises.values()]) for side in (0, 1))
+    return StackMatrix(stacks, before, after, TOTAL, TOTAL)
+
+
+def subroutines(*names: str) -> list[Series]:
+    return [("subroutine", name) for name in names]
+
+
+def likeness(
+    stacks: StackMatrix,
+    series: Sequence[Series],
+    *,
+    changes: dict[str, tuple[str, ...]] | None = None,
+    deployed: Sequence[Sequence[str]] | None = None,
+    near: FloatArray | None = None,
+) -> Likeness:
+    changes, frames = changes or {}, lay_out(stacks)
+    causes = causes_of(frames, series, changes, deployed or [[*changes]] * len(series))
+    count = len(series)
+    return Likeness(
+        gcpu=np.array([kind != "service" for kind, _ in series]),
+        near=np.ones((count, count), dtype=np.bool_) if near is None else near.astype(np.bool_),
+        features=cause_similarities(frames, series, causes),
+        holds=membership(stacks.stacks, series),
+        change=share_changes(stacks),
+    )
+
+
+def groups(
+    found: Likeness, known: Sequence[Sequence[int]] = (), config: PairwiseConfig | None = None
+) -> list[set[int]]:
+    return [set(group) for group in merge_alike(found, known, config).groups]
+
+
+def test_callers_of_a_regressed_subroutine_are_one_though_they_share_no_stack() -> None:
+    stacks = matrix(main_a_x=(100, 200), main_b_x=(100, 250), main_c=(500, 500))
+    assert groups(likeness(stacks, subroutines("a", "b"))) == [{0, 1}]  # x itself is no candidate
+
+
+def test_the_regressed_subroutine_leads_its_callers_together() -> None:
+    stacks = matrix(main_a_x=(100, 200), main_b_x=(100, 250), main_c_y=(100, 300))
+    assert groups(likeness(stacks, subroutines("a", "x", "b", "c"))) == [{0, 1, 2}, {3}]
+
+
+def test_causes_of_their_own_stay_apart_under_a_common_caller() -> None:
+    stacks = matrix(main_a_x=(1000, 1200), main_a_y=(600, 800), main_a=(1400, 1400), main_z=(2000, 2000))
+    assert groups(likeness(stacks, subroutines("x", "y", "a"))) == [{0}, {1}, {2}]
+    uneven = matrix(main_a_x=(1000, 1400), main_a_y=(3000, 3400), main_z=(2000, 2000))
+    assert groups(likeness(uneven, subroutines("x", "y", "a"))) == [{0}, {1}, {2}]
+
+
+def test_a_caller_of_which_all_rises_alike_is_called_more_often() -> None:
+    stacks = matrix(main_a_x=(1000, 1200), main_a_y=(700, 850), main_a=(1300, 1550), main_z=(2000, 2000))
+    found = likeness(stacks, subroutines("x", "y", "a"))
+    assert groups(found) == [{0, 1, 2}]
+    assert {link.feature for link in merge_alike(found).links.values()} == {"caller"}
+
+
+def test_a_rare_caller_that_is_called_more_often_is_the_cause_of_what_it_calls() -> None:
+    stacks = matrix(main_a_x=(100, 200), main_a_y=(100, 200), main_z=(5000, 5000))
+    found = likeness(stacks, subroutines("x", "y", "a"))
+    assert groups(found) == [{0, 1, 2}]
+    assert {link.feature for link in merge_alike(found).links.values()} == {"caller"}
+
+
+def test_a_caller_joins_the_group_that_explains_most_of_its_rise() -> None:
+    stacks = matrix(main_a_x=(1000, 1900), main_a_y=(1000, 1200), main_z=(5000, 5000))
+    found = likeness(stacks, subroutines("a", "x", "y"))
+    assert groups(found) == [{0, 1}, {2}]
+
+
+def test_what_one_change_modified_is_one() -> None:
+    stacks = matrix(main_a_x=(100, 200), main_b_y=(100, 250), main_z=(5000, 5000))
+    assert groups(likeness(stacks, subroutines("x", "y"))) == [{0}, {1}]
+    found = likeness(stacks, subroutines("x", "y"), changes={"D1": ("x", "y"), "D2": ("x",)})
+    assert groups(found) == [{0, 1}]
+
+
+def test_what_one_change_modified_long_before_one_of_them_is_two() -> None:
+    stacks = matrix(main_a_x=(100, 200), main_b_y=(100, 250), main_z=(5000, 5000))
+    found = likeness(stacks, subroutines("x", "y"), changes={"D1": ("x", "y")}, deployed=[["D1"], []])
+    assert groups(found) == [{0}, {1}]
+
+
+def test_a_caller_is_no_reason_of_what_rises_in_other_callers_too() -> None:
+    stacks = matrix(main_a_b_x=(100, 200), main_a=(10, 100), main_c_x=(500, 1000), main_z=(5000, 5000))
+    found = likeness(stacks, subroutines("b", "a"))
+    assert found.features["caller"][0, 1] < 0.2
+    alone = matrix(main_a_b_x=(100, 200), main_a=(10, 100), main_c_x=(500, 500), main_z=(5000, 5000))
+    assert likeness(alone, subroutines("b", "a")).features["caller"][0, 1] == pytest.approx(1.0)
+
+
+def test_a_change_above_both_says_nothing() -> None:
+    stacks = matrix(main_a_x=(1000, 1200), main_a_y=(1000, 1250), main_z=(5000, 5000))
+    assert groups(likeness(stacks, subroutines("x", "y"), changes={"D1": ("main",)})) == [{0}, {1}]
+
+
+def test_far_apart_in_time_are_two() -> None:
+    stacks = matrix(main_a_x=(100, 200), main_b_x=(100, 250))
+    assert groups(likeness(stacks, subroutines("a", "b"), near=np.eye(2))) == [{0}, {1}]
+
+
+def test_known_groups_take_up_others_but_never_each_other() -> None:
+    stacks = matrix(main_a_x=(100, 200), main_b_x=(100, 250), main_c_x=(100, 250), main_d=(100, 250))
+    found = likeness(stacks, subroutines("a", "b", "c", "d"))
+    merged = merge_alike(found, known=[[0], [1]])
+    assert [set(group) for group in merged.groups] in ([{0, 2}, {1}, {3}], [{0}, {1, 2}, {3}])
+    assert 2 in merged.links
+    assert 3 not in merged.links
+
+
+def test_a_known_group_is_seen_as_the_union_of_its_regressions() -> None:
+    stacks = matrix(main_a_x=(1000, 1400), main_a_y=(1000, 1400), main_a=(4000, 4200))
+    found = likeness(stacks, subroutines("x", "y", "a"))
+    assert groups(found) == [{0}, {1}, {2}]  # neither of the two explains most of the caller's rise
+    assert groups(found, known=[[0, 1]]) == [{0, 1, 2}]
+
+
+def test_the_order_of_regressions_does_not_matter() -> None:
+    stacks = matrix(main_a_x=(100, 200), main_b_x=(100, 250), main_c_y=(100, 300), main_d=(100, 130))
+    names = ["a", "b", "c", "d", "x", "y"]
+    expected = {frozenset(names[i] for i in group) for group in groups(likeness(stacks, subroutines(*names)))}
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        order = [names[i] for i in rng.permutation(len(names))]
+        found = groups(likeness(stacks, subroutines(*order)))
+        assert {frozenset(order[i] for i in group) for group in found} == expected
+
+
+@pytest.mark.parametrize(
+    ("rule", "merged"),
+    [
+        pytest.param(MergeRule({"correlation": 0.9}), True, id="one feature over its bound"),
+        pytest.param(MergeRule({"correlation": 0.96}), False, id="below its bound"),
+        pytest.param(MergeRule({"correlation": 0.9, "metric_id": 0.5}), False, id="all must be"),
+        pytest.param(MergeRule({"correlation": 0.9, "metric_id": 0.3}), True, id="all are"),
+        pytest.param(MergeRule({"release": 0.9}), False, id="a feature that is not known"),
+        pytest.param(MergeRule({"correlation": 0.9}, between="gcpu"), False, id="not for these metrics"),
+        pytest.param(MergeRule({"correlation": 0.9}, between="mixed"), True, id="for one of each"),
+    ],
+)
+def test_users_write_the_rules(rule: MergeRule, merged: bool) -> None:
+    pair = np.array([[1.0, 0.95], [0.95, 1.0]])
+    found = Likeness(
+        gcpu=np.array([True, False]),
+        near=np.ones((2, 2), dtype=np.bool_),
+        features={"correlation": pair, "metric_id": np.array([[1.0, 0.4], [0.4, 1.0]])},
+        holds=np.zeros((2, 0), dtype=np.bool_),
+        change=np.zeros(0),
+    )
+    assert len(merge_alike(found, config=PairwiseConfig(rules=(rule,))).groups) == (1 if merged else 2)
+
+
+@pytest.mark.parametrize(
+    ("rules", "groups"),
+    [
+        pytest.param(DEFAULT_RULES, 1, id="by default most of a rise"),
+        pytest.param((MergeRule({"stacks": 0.9}),), 1, id="as much as it is"),
+        pytest.param((MergeRule({"stacks": 0.95}),), 2, id="more than it is"),
+        pytest.param((MergeRule({"stacks": 0.95}), MergeRule({"stacks": 0.5})), 1, id="any of the rules"),
+        pytest.param((MergeRule({"metric_id": 0.9}),), 2, id="no rule asks for it"),
+        pytest.param((), 2, id="no rule at all"),
+        pytest.param((MergeRule({"stacks": 0.5, "metric_id": 0.3}),), 1, id="beside another feature"),
+        pytest.param((MergeRule({"stacks": 0.95, "metric_id": 0.3}),), 2, id="not so much of both rises"),
+    ],
+)
+def test_overlap_of_stacks_is_a_rule_too(rules: tuple[MergeRule, ...], groups: int) -> None:
+    # Each rises by ten, nine of which are in a stack that holds both.
+    holds = np.array([[True, True, False], [True, False, True]])
+    change = np.array([9.0, 1.0, 1.0])
+    features: dict[Feature, FloatArray] = {
+        "metric_id": np.array([[1.0, 0.4], [0.4, 1.0]]),
+        "stacks": stack_overlaps(holds, change),
+    }
+    found = Likeness(np.array([True, True]), np.ones((2, 2), dtype=np.bool_), features, holds, change)
+    assert stack_overlaps(holds, change)[0, 1] == pytest.approx(0.9)
+    assert len(merge_alike(found, config=PairwiseConfig(rules=rules)).groups) == groups
+
+
+def metrics_alike(correlation: FloatArray, names: FloatArray) -> Likeness:
+    count = len(correlation)
+    return Likeness(
+        gcpu=np.zeros(count, dtype=np.bool_),
+        near=np.ones((count, count), dtype=np.bool_),
+        features={"correlation": correlation, "metric_id": names},
+        holds=np.zeros((count, 0), dtype=np.bool_),
+        change=np.zeros(0),
+    )
+
+
+def test_what_stays_apart_has_what_came_nearest_to_a_bound() -> None:
+    correlation = np.array(
+        [[1.0, 0.95, 0.6, 0.5], [0.95, 1.0, 0.2, 0.1], [0.6, 0.2, 1.0, 0.3], [0.5, 0.1, 0.3, 1.0]]
+    )
+    names = np.array([[1.0, 0.0, 0.9, 0.0], [0.0, 1.0, 0.0, 0.0], [0.9, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]])
+    rules = (MergeRule({"correlation": 0.9}), MergeRule({"correlation": 0.7, "metric_id": 0.5}))
+    merged = merge_alike(metrics_alike(correlation, names), config=PairwiseConfig(rules=rules))
+    assert merged.groups == ((0, 1), (2,), (3,))
+    assert merged.nearest == {
+        0: Nearest(2, Link("correlation", 0.6, 0.7)),
+        1: Nearest(2, Link("metric_id", 0.0, 0.5)),
+        2: Nearest(0, Link("correlation", 0.6, 0.7)),
+        3: Nearest(0, Link("correlation", 0.5, 0.9)),
+    }
+
+
+def test_what_joins_or_is_far_apart_came_near_to_nothing() -> None:
+    stacks = matrix(main_a_x=(100, 200), main_b_x=(100, 250))
+    assert merge_alike(likeness(stacks, subroutines("a", "b"))).nearest == {}
+    assert merge_alike(likeness(stacks, subroutines("a", "b"), near=np.eye(2))).nearest == {}
+
+
+def test_the_overlap_with_a_group_may_be_what_came_nearest() -> None:
+    stacks = matrix(main_a_x=(1000, 1400), main_a_y=(1000, 1400), main_a=(4000, 4200))
+    config = PairwiseConfig(rules=(MergeRule({"stacks": 0.7}),))
+    merged = merge_alike(likeness(stacks, subroutines("x", "y", "a")), config=config)
+    nearest = merged.nearest[2]
+    assert (nearest.link.feature, nearest.link.bound) == ("stacks", 0.7)
+    assert nearest.link.similarity == pytest.approx(0.4)
+    assert nearest.other in (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("rules", "gcpu", "bound"),
+    [
+        pytest.param(DEFAULT_RULES, True, 0.7, id="gCPU"),
+        pytest.param(DEFAULT_RULES, False, 0.9, id="a service-level metric"),
+        pytest.param((MergeRule({"correlation": 0.9, "metric_id": 0.4}),), True, 0.4, id="for any"),
+        pytest.param((), False, 0.7, id="without a rule"),
+    ],
+)
+def test_the_least_that_could_have_been_enough(
+    rules: tuple[MergeRule, ...], gcpu: bool, bound: float
+) -> None:
+    assert least_bound(PairwiseConfig(rules=rules), gcpu=gcpu) == bound
+
+
+def test_changes_of_one_release_that_regress_are_one_thing() -> None:
+    found = release_similarities([[(5.0, f"D{i}")] for i in range(8)], {5.0: 12})
+    assert found.min() >= 0.99
+
+
+def test_a_few_changes_of_a_large_release_regress_each_for_itself() -> None:
+    found = release_similarities([[(5.0, "D1")], [(5.0, "D2")], [(9.0, "D3")]], {5.0: 200, 9.0: 1})
+    assert found.max() < 0.99
+
+
+def test_one_change_is_no_release() -> None:
+    assert not release_similarities([[(5.0, "D1")], [(5.0, "D1")]], {5.0: 1}).any()
+
+
+def test_pearson_is_that_of_the_windows_both_know() -> None:
+    rng = np.random.default_rng(2)
+    values = rng.normal(size=(3, 50))
+    values[1] += values[0]
+    values[0, :5] = values[1, 10:13] = np.nan
+    both = ~np.isnan(values[0]) & ~np.isnan(values[1])
+    assert pearson(values)[0, 1] == pytest.approx(np.corrcoef(values[0, both], values[1, both])[0, 1])
+    assert pearson(np.ones((2, 9)))[0, 1] == 0.0
+    assert pearson(np.full((2, 9), np.nan))[0, 1] == 0.0
+
+
+def test_what_all_do_every_day_does_not_correlate() -> None:
+    rng = np.random.default_rng(3)
+    cycle = np.tile(np.sin(np.linspace(0, 2 * np.pi, 24, endpoint=False)), 3) * 10
+    values = cycle + rng.normal(size=(2, 72))
+    assert pearson(values)[0, 1] > 0.9
+    assert abs(pearson(day_differences(values, slice(24, 72), day=24))[0, 1]) < 0.4

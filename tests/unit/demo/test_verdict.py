@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from loadgen.demo.verdict import Deployment, judge
+from loadgen.target.history import CommitKind
+from pipeline.codec.events import regression_event
+from pipeline.model import Change, Regression, Suspect
+from tests.support.builders import build_candidate
+
+RANK = "shop.search.Index.rank"
+START = 1_700_000_000.0
+
+
+def deployment(sha: str, kind: CommitKind, at: float) -> Deployment:
+    return Deployment(sha=sha, title=f"Commit {sha}", kind=kind, time=START + at)
+
+
+DEPLOYED = [
+    deployment("first", "initial", 0),
+    deployment("harmless", "harmless", 30),
+    deployment("slow", "slow", 45),
+    deployment("refactor", "refactor", 60),
+]
+
+
+def event(metric: str = RANK, suspects: tuple[str, ...] = ("slow",), at: float = 46) -> dict[str, Any]:
+    regression = Regression(
+        id=f"{metric}@{at}",
+        service="shop",
+        workload="live",
+        candidate=build_candidate(metric, before=0.04, after=0.12, change_time=START + at),
+        detected_time=START + at + 10,
+        suspects=tuple(
+            Suspect(Change(id=sha, service="shop", time=START, title=sha), 1 / place, {})
+            for place, sha in enumerate(suspects, start=1)
+        ),
+    )
+    return regression_event(regression)
+
+
+def test_reported_once_with_the_right_cause_passes() -> None:
+    verdict = judge(DEPLOYED, [event(suspects=("slow", "harmless"))], RANK)
+
+    assert verdict.passed
+    assert [len(findings) for findings in verdict.findings] == [0, 0, 1, 0]
+    assert verdict.findings[2][0].suspect == "slow"
+
+
+@pytest.mark.parametrize(
+    ("events", "problem"),
+    [
+        pytest.param([], "was not reported", id="missed"),
+        pytest.param([event(), event()], "reported 2 times", id="the same event twice"),
+        pytest.param([event(), event(at=48)], "reported 2 times", id="two events of it"),
+        pytest.param([event("shop.search.Index.search")], "instead of shop.search", id="wrong subroutine"),
+        pytest.param([event(suspects=("harmless", "slow"))], "harmless was ranked first", id="wrong suspect"),
+        pytest.param([event(suspects=())], "no change was ranked first", id="no suspect"),
+        pytest.param(
+            [event(), event("shop.reviews.count_words", ("refactor",), 61)],
+            "which is refactor",
+            id="refactor",
+        ),
+        pytest.param(
+            [event(), event("shop.sales.report", (), 32)], "which is harmless", id="extra without a suspect"
+        ),
+        pytest.param(
+            [event(), event("shop.sales.report", (), -9)], "which is initial", id="extra before anything"
+        ),
+        pytest.param([event("shop.sales.report", ("refactor",), 61)], "was not reported", id="only another"),
+    ],
+)
+def test_anything_else_fails_and_says_why(events: list[dict[str, Any]], problem: str) -> None:
+    verdict = judge(DEPLOYED, events, RANK)
+
+    assert not verdict.passed
+    assert any(problem in text for text in verdict.problems), verdict.problems
+
+
+def test_every_event_stands_beside_a_deployment() -> None:
+    events = [
+        event(),
+        event("shop.sales.report", (), 32),
+        event("shop.reviews.count_words", ("refactor",), 61),
+    ]
+
+    verdict = judge(DEPLOYED, events, RANK)
+
+    assert sum(len(findings) for findings in verdict.findings) == len(events)
+
+
+def test_other_types_of_events_are_no_reports() -> None:
+    resolved = {**event(), "type": "smidgen.regression.resolved"}
+
+    assert judge(DEPLOYED, [event(), resolved], RANK).passed
+
+
+def test_dead_letters_fail_it() -> None:
+    verdict = judge(DEPLOYED, [event()], RANK, dead_letters=["profiles: not JSON"])
+
+    assert verdict.problems == ("1 messages became dead letters, the first by profiles: not JSON",)

@@ -1,0 +1,180 @@
+"""Leaving steps out: every step has a switch that works, and runs are paired with those of all steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from loadgen.bench.scan import WORKLOAD as SCAN_WORKLOAD
+from loadgen.bench.scan import draw_service
+from loadgen.evaluation.encode import score_to_json
+from loadgen.evaluation.reading import truth_from_json
+from loadgen.evaluation.runs import score_backtest
+from loadgen.evaluation.suite.ablation import SHOWN, ablation_jobs, parse_steps, worth_of_steps
+from loadgen.evaluation.suite.runs import Job, Run, run_fleet, run_job
+from loadgen.fleet.scenario import load_scenario
+from loadgen.fleet.simulate import simulate
+from pipeline.backtest import funnel
+from pipeline.backtest.dataset import Dataset
+from pipeline.backtest.flow import Flow
+from pipeline.backtest.run import run_backtest
+from pipeline.cli import run
+from pipeline.codec.scans import encode_progress
+from pipeline.config import Settings
+from pipeline.detect.short_term import ScanConfig, Windows, find_candidates
+from pipeline.errors import ConfigError
+from pipeline.model import Candidate, Progress, SeriesMatrix
+from pipeline.stages.ablation import DETECTOR_PARTS, FUNNEL_STEPS, NOTHING, STEPS, Without, scan_config
+from pipeline.storage.arrays import ArrayStore
+from pipeline.workloads import load_workloads
+from tests.unit.evaluation.test_suite import SCENARIO, WORKLOAD, suite_run
+
+JOBS = [Job("a", 1, ()), Job("a", 2, ())]
+
+
+def lacking(run: Run, *steps: str) -> Run:
+    """The run, as one without these steps."""
+    return {**run, "without": list(steps)}
+
+
+def seasonal_matrix() -> SeriesMatrix:
+    """Ten days of ten-minute windows with a daily cycle, weekends, and wandering noise; rare series too."""
+    rng = np.random.default_rng(4)
+    days = np.arange(1500) / 144
+    wave = 1 + 0.2 * np.sin(2 * np.pi * days) + 0.05 * ((days + 4.5) % 7 >= 5)
+    wander = 1 + 0.02 * rng.standard_normal((60, 1500)).cumsum(axis=1) / np.sqrt(1500)
+    shares = np.geomspace(1e-6, 1e-2, 60)[:, None]
+    samples = rng.poisson(40_000 * shares * wave * wander).astype(np.float64)
+    samples[::3, 1450:] += rng.poisson(40_000 * shares[::3] / 2, (20, 50))
+    names = tuple(f"s{i}" for i in range(60))
+    return SeriesMatrix(0.0, 600.0, ("subroutine",) * 60, names, samples, np.full(1500, 40_000.0))
+
+
+def test_steps_are_those_of_the_funnel() -> None:
+    assert FUNNEL_STEPS == funnel.STEPS
+    assert scan_config(NOTHING) == ScanConfig()
+
+
+OF_THE_SERVICE = ("composition", "common_noise")
+"""Parts that look at all series of a service; the stage adds them to the matrix."""
+
+
+@pytest.mark.parametrize("part", [part for part in DETECTOR_PARTS if part not in OF_THE_SERVICE])
+def test_a_part_of_the_detector_has_a_switch(part: str) -> None:
+    matrix, windows = seasonal_matrix(), Windows(1440, 1464, 1500)
+    whole, lacks = (
+        find_candidates(matrix, windows, config=scan_config(w)) for w in (NOTHING, frozenset({part}))
+    )
+    assert whole
+    assert whole != lacks
+
+
+def candidates_of_the_stage(dataset: Dataset, without: Without) -> tuple[Candidate, ...]:
+    """Return what ``detect`` finds in the one scan that the dataset has data for."""
+    settings = Settings()
+    flow = Flow(
+        ArrayStore(dataset),
+        (SCAN_WORKLOAD,),
+        settings=settings,
+        clock=lambda: dataset.end,
+        stages=("detect",),
+        without=without,
+    )
+    progress = Progress(
+        dataset.service,
+        "profiles",
+        0,
+        dataset.end + SCAN_WORKLOAD.wait_s,
+        dataset.end - SCAN_WORKLOAD.rerun_interval_s,
+    )
+    flow.send("windows", [encode_progress(progress)])
+    (scan,) = flow.scans("change-points")
+    return scan.candidates
+
+
+def test_what_a_service_has_in_common_has_a_switch() -> None:
+    dataset, _ = draw_service(1, 3000)
+    whole, *lacking_one = (
+        candidates_of_the_stage(dataset, frozenset(without)) for without in ((), *zip(OF_THE_SERVICE))
+    )
+    assert whole
+    assert all(lacks != whole for lacks in lacking_one)
+
+
+@pytest.mark.parametrize(
+    ("without", "dropped"),
+    [((), True), (FUNNEL_STEPS, False), (("composition", *FUNNEL_STEPS), False)],
+    ids=["nothing", "no step of the funnel", "nor composition"],
+)
+def test_a_run_without_a_step_drops_nothing_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, without: tuple[str, ...], dropped: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "brief.yaml").write_text(SCENARIO)
+    (tmp_path / "workload.yaml").write_text(WORKLOAD)
+    found = run_job(Job("brief.yaml", 3, ("workload.yaml",), without))
+    assert found["without"] == list(without)
+    steps = [step["remaining"] for step in found["score"]["funnel"]["steps"]]
+    assert (steps[-1] < steps[0]) == dropped
+
+
+def test_runs_of_one_fleet_share_what_was_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "brief.yaml").write_text(SCENARIO)
+    (tmp_path / "workload.yaml").write_text(WORKLOAD)
+    jobs = ablation_jobs(
+        [Job("brief.yaml", 3, ("workload.yaml",))], ("threshold", "composition", "som_dedup")
+    )
+    together = [found["score"] for found in run_fleet(jobs)]
+    assert together == [run_job(job)["score"] for job in jobs]
+    dataset = simulate(load_scenario("brief.yaml"), 3).dataset
+    workloads = load_workloads(["workload.yaml"])
+    truth = truth_from_json(dataset.truth)
+    for job, found in zip(jobs, together, strict=True):
+        alone = run_backtest(dataset, workloads, without=frozenset(job.without))
+        wanted = score_to_json(score_backtest(truth, alone, workloads))
+        assert found["funnel"] == wanted["funnel"]
+
+
+def test_every_job_runs_whole_and_without_each_step() -> None:
+    jobs = ablation_jobs(JOBS, ("threshold", "week_before"))
+    assert [(job.seed, job.without) for job in jobs] == [
+        (1, ()),
+        (2, ()),
+        (1, ("threshold",)),
+        (2, ("threshold",)),
+        (1, ("week_before",)),
+        (2, ("week_before",)),
+    ]
+    assert len(ablation_jobs(JOBS)) == 2 * (1 + len(STEPS))
+
+
+def test_worth_is_the_mean_of_paired_differences() -> None:
+    whole = [lacking(suite_run("a", seed, told=told)) for seed, told in ((1, 2), (2, 4))]
+    without = [
+        lacking(suite_run("a", seed, told=told, false=4), "threshold") for seed, told in ((1, 3), (2, 4))
+    ]
+    (found,) = worth_of_steps([*whole, *without])
+    by_name = dict(zip((figure.name for figure in SHOWN), found.differences, strict=True))
+    recall, precision = by_name["recall"], by_name["precision"]
+    assert recall is not None
+    assert precision is not None
+    assert recall.value == pytest.approx(0.125)
+    assert recall.seeds == 2
+    assert precision.value == pytest.approx((3 / 7 + 4 / 8) / 2 - 1)
+    assert (found.step, found.without["recall"]["hits"]) == ("threshold", 7)
+    assert found.to_json()["difference"]["recall"]["value"] == pytest.approx(0.125)
+
+
+@pytest.mark.parametrize("given", ["", " , ", "went_away,magic"])
+def test_unknown_steps_are_refused(given: str, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ConfigError, match="steps are went_away, "):
+        parse_steps(given)
+    assert run(["bench", "accuracy", "--without", given]) == 2
+    assert capfd.readouterr().err.count("\n") == 1
+
+
+def test_steps_are_read_in_order_and_once() -> None:
+    assert parse_steps("threshold, went_away,threshold") == ("threshold", "went_away")

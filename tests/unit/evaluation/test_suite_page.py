@@ -1,0 +1,83 @@
+"""The accuracy suite's record: shown again from its file, and as a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+import pytest
+from rich.table import Table
+
+from loadgen.evaluation.suite.ablation import worth_of_steps
+from loadgen.evaluation.suite.command import read_suite, suite_to_json
+from loadgen.evaluation.suite.page import accuracy_page, to_markdown
+from pipeline.cli import run
+from tests.support.paths import ROOT
+from tests.unit.evaluation.test_suite import suite_run
+
+DOCS = ROOT / "docs"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a record of three seeds, and what one of them comes to without a step."""
+    monkeypatch.chdir(tmp_path)
+    runs = [{**suite_run("a", seed, told=seed, false=1), "without": []} for seed in (1, 2, 3)]
+    lacking = {**suite_run("a", 1, told=1, false=4), "without": ["threshold"]}
+    whole = suite_to_json(runs, ["small"])
+    part = suite_to_json(runs[:1], ["small"])
+    part["ablation"] = [one.to_json() for one in worth_of_steps([runs[0], lacking])]
+    (tmp_path / "record.json").write_bytes(orjson.dumps(whole))
+    (tmp_path / "ablation.json").write_bytes(orjson.dumps(part))
+    return tmp_path
+
+
+def test_a_table_becomes_markdown() -> None:
+    table = Table("what", "share", title="All | of it")
+    table.add_row("a|b", "1 %\n(0–2)")
+    assert to_markdown(table).splitlines() == [
+        "## All | of it",
+        "",
+        "| what | share |",
+        "| --- | ---: |",
+        "| a\\|b | 1 %<br>(0–2) |",
+    ]
+
+
+def test_a_record_is_shown_again(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    arguments = ["bench", "accuracy", "--from", "record.json"]
+    assert run(arguments) == 0
+    shown = capfd.readouterr().out
+    assert "6 of 12" in shown  # recall: 1, 2 and 3 of 4
+    assert "without" not in shown
+    assert run([*arguments, "--json"]) == 0
+    assert orjson.loads(capfd.readouterr().out) == orjson.loads((folder / "record.json").read_bytes())
+    assert run([*arguments, "--against", "record.json"]) == 0
+    assert "No figure moved." in capfd.readouterr().out
+
+
+def test_what_steps_are_worth_comes_from_the_second_file(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["bench", "accuracy", "--from", "record.json", "--from", "ablation.json"]
+    assert run([*arguments, "--page", "page.md"]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert [line.split()[:2] for line in lines if line.startswith("threshold")][-1] == ["threshold", "20.0"]
+    page = (folder / "page.md").read_text()
+    assert "3 runs of `smidgen bench accuracy`, of 1 scenarios with 3 seeds each" in page
+    assert "| recall | 6 of 12 | 50.0 % |" in page
+    assert "From the first 1 seeds" in page
+    # One run: 1 of 2 events is right with every step, 1 of 5 without the threshold.
+    assert "| nothing | 50.0 % | 25.0 % |" in page
+    assert "| threshold | 20.0 %<br>-30.0 % | 25.0 %<br>as before |" in page
+
+
+def test_a_page_of_a_record_without_an_ablation_does_not_mention_one(folder: Path) -> None:
+    page = accuracy_page(read_suite(folder / "record.json"))
+    assert "ablation" not in page
+    assert "Without a step" not in page
+
+
+def test_the_page_in_docs_is_that_of_the_files() -> None:
+    page = accuracy_page(read_suite(DOCS / "accuracy.json"), read_suite(DOCS / "ablation.json"))
+    assert (DOCS / "accuracy.md").read_text() == page, "run `make record`"

@@ -1,0 +1,238 @@
+"""When a regression counts as gone, and when as grown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pipeline.detect.seasonal.daily import DAY_S
+from pipeline.lifecycle.changes import (
+    OpenRegression,
+    Return,
+    Update,
+    find_drop,
+    fixing_changes,
+    has_grown,
+    judge_returned,
+    reference_shift_s,
+    span_s,
+)
+from pipeline.model import FloatArray
+from tests.support.builders import build_candidate, build_change
+
+DAY = 144  # windows of ten minutes
+BEFORE, AFTER = 0.010, 0.011
+DELTA = AFTER - BEFORE
+
+
+def judged(
+    values: FloatArray, weights: FloatArray | None = None, expected: FloatArray | None = None
+) -> Return:
+    weights = np.ones(len(values)) if weights is None else weights
+    return judge_returned(values, weights, before=BEFORE, after=AFTER, expected=expected)
+
+
+def noisy(remaining: float, noise: float, *, seed: int = 1, windows: int = DAY) -> FloatArray:
+    """A span in which that share of the regression remains; ``noise`` of a window in regressions."""
+    return BEFORE + DELTA * (remaining + np.random.default_rng(seed).normal(0, noise, windows))
+
+
+def with_spike(values: FloatArray, size: float) -> FloatArray:
+    spiked = values.copy()
+    spiked[70] += size * DELTA
+    return spiked
+
+
+def in_turn(*parts: tuple[float, int]) -> FloatArray:
+    """Shares that remain, for so many windows each."""
+    return np.concatenate([noisy(remaining, 0.2, windows=windows) for remaining, windows in parts])
+
+
+ENDS = {
+    "back at the level before": (noisy(0.0, 0.3), True),
+    "below it": (noisy(-0.4, 0.3), True),
+    "far below it: something else happened": (noisy(-2.0, 0.3), False),
+    "gone altogether": (np.zeros(DAY), True),
+    "a regression as small as is ever found": (noisy(0.0, 0.8), True),
+    "too noisy to tell": (noisy(0.3, 2.0), False),
+    "still there": (noisy(1.0, 0.3), False),
+    "most of it still there": (noisy(0.7, 0.3), False),
+    "half of it": (noisy(0.5, 0.1), False),
+    "one odd window": (with_spike(noisy(0.0, 0.3), 30.0), True),
+    "back, but not yet for all of the span": (in_turn((1.0, 54), (0.0, 90)), False),
+    "back and there again": (in_turn((0.0, 100), (1.0, 44)), False),
+}
+
+
+@pytest.mark.parametrize(("values", "returned"), ENDS.values(), ids=ENDS.keys())
+def test_a_return_holds_throughout_and_beyond_doubt(values: FloatArray, returned: bool) -> None:
+    assert judged(values).returned is returned
+
+
+@pytest.mark.parametrize(("values", "returned"), ENDS.values(), ids=ENDS.keys())
+def test_a_fall_returns_by_rising(values: FloatArray, returned: bool) -> None:
+    mirrored = judge_returned(-values, np.ones(len(values)), before=-BEFORE, after=-AFTER)
+    assert mirrored.returned is returned
+    assert mirrored.level == pytest.approx(-judged(values).level)
+
+
+@pytest.mark.parametrize("factor", [1e-6, 1.0, 1e9])
+@pytest.mark.parametrize("weight", [1.0, 40_000.0])
+def test_units_and_weights_change_nothing(factor: float, weight: float) -> None:
+    values = noisy(0.1, 0.5)
+    scaled = judge_returned(
+        values * factor, np.full(DAY, weight), before=BEFORE * factor, after=AFTER * factor
+    )
+    assert scaled.returned is judged(values).returned is True
+    assert scaled.share_remaining == pytest.approx(judged(values).share_remaining)
+
+
+def test_no_data_is_no_return() -> None:
+    values, weights = noisy(0.0, 0.1), np.ones(DAY)
+    weights[10:] = 0.0
+    values[10:] = np.nan
+    assert judged(values, weights).reason == "too little data to tell"
+    gaps = np.ones(DAY)
+    gaps[20:60] = 0.0
+    values = np.where(gaps > 0, noisy(0.0, 0.1), np.nan)
+    found = judged(values, gaps)
+    assert found.returned
+    assert found.level == pytest.approx(BEFORE, rel=0.01)
+    assert judged(np.full(DAY, np.nan), np.zeros(DAY)).returned is False
+
+
+CYCLE = 3 * DELTA * np.sin(np.arange(DAY) * 2 * np.pi / DAY)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(("remaining", "returned"), [(0.0, True), (1.0, False)])
+def test_the_time_of_the_day_is_no_regression(seed: int, remaining: float, returned: bool) -> None:
+    expected = noisy(0.0, 0.3, seed=seed + 100) + CYCLE
+    values = noisy(remaining, 0.3, seed=seed) + CYCLE
+    assert judged(values, expected=expected).returned is returned
+    assert judged(values).returned is False, "without the course before, the cycle looks like noise"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_weekend_is_no_return(seed: int) -> None:
+    weekend = -1.5 * DELTA
+    values = noisy(1.0, 0.3, seed=seed) + weekend
+    assert judged(values).returned is True
+    assert judged(values, expected=noisy(0.0, 0.3, seed=seed + 100) + weekend).returned is False
+
+
+def test_a_lasting_regression_is_hardly_ever_called_gone() -> None:
+    rng = np.random.default_rng(5)
+    steady = BEFORE + DELTA * (1.0 + rng.normal(0, 0.9, (400, DAY)))
+    earlier = BEFORE + DELTA * rng.normal(0, 0.9, (400, DAY))
+    found = [judged(one, expected=other).returned for one, other in zip(steady, earlier, strict=True)]
+    assert sum(found) == 0
+
+
+# Drops
+
+
+def test_a_drop_is_found_where_it_is() -> None:
+    values = np.concatenate([noisy(1.0, 0.3, windows=300), noisy(0.0, 0.3, windows=200)])
+    index, drop = find_drop(values, np.ones(500), span=DAY)
+    assert abs(index - 300) <= 2
+    assert drop == pytest.approx(DELTA, rel=0.15)
+
+
+def test_a_slide_is_no_drop() -> None:
+    values = BEFORE + DELTA * np.linspace(1.0, 0.0, 10 * DAY)
+    assert find_drop(values, np.ones(len(values)), span=DAY)[1] < 0.2 * DELTA
+
+
+@pytest.mark.parametrize("windows", [0, 1, DAY // 2])
+def test_nothing_to_compare_is_no_drop(windows: int) -> None:
+    assert find_drop(np.full(windows, 0.01), np.ones(windows), span=DAY) == (0, 0.0)
+    assert find_drop(np.full(500, np.nan), np.zeros(500), span=DAY) == (0, 0.0)
+
+
+# Spans
+
+
+@pytest.mark.parametrize(
+    ("scan_h", "historical_d", "wanted_h"),
+    [
+        pytest.param(10, 10, 24, id="hours, in whole days"),
+        pytest.param(24, 10, 24, id="a day"),
+        pytest.param(30, 10, 48, id="a day and a bit"),
+        pytest.param(9 * 24, 16, 9 * 24, id="days"),
+        pytest.param(20 / 3600, 30 / 86400, 20 / 3600, id="seconds: no day to compare with"),
+    ],
+)
+def test_a_span_is_as_long_as_the_scan_looks_in_whole_days(
+    scan_h: float, historical_d: float, wanted_h: float
+) -> None:
+    assert span_s(scan_h * 3600, historical_d * DAY_S) == pytest.approx(wanted_h * 3600)
+
+
+@pytest.mark.parametrize(
+    ("end", "earliest", "wanted"),
+    [
+        pytest.param(3, -10, 7, id="the week before"),
+        pytest.param(9, -10, 14, id="two weeks before"),
+        pytest.param(3, -4, 3, id="only days before"),
+        pytest.param(3, -0.5, None, id="nothing before"),
+    ],
+)
+def test_the_reference_lies_before_the_regression(end: float, earliest: float, wanted: float | None) -> None:
+    found = reference_shift_s((end - 1) * DAY_S, end * DAY_S, 0.0, earliest * DAY_S)
+    assert found == (None if wanted is None else wanted * DAY_S)
+
+
+# Growth and fixes
+
+
+@pytest.mark.parametrize(
+    ("before", "told", "level", "grown"),
+    [
+        pytest.param(0.10, 0.20, 0.26, True, id="by more than half of what was told"),
+        pytest.param(0.10, 0.20, 0.25, True, id="by half of it"),
+        pytest.param(0.10, 0.20, 0.24, False, id="by less"),
+        pytest.param(0.10, 0.30, 0.36, False, id="by half of what it was first, not of what was told"),
+        pytest.param(0.10, 0.12, 0.13, False, id="by half, but not by the threshold"),
+        pytest.param(0.20, 0.10, 0.04, True, id="a fall that falls further"),
+        pytest.param(0.20, 0.10, 0.14, False, id="a fall that rises"),
+    ],
+)
+def test_what_has_grown(before: float, told: float, level: float, grown: bool) -> None:
+    candidate = build_candidate(before=told, after=level)
+    assert has_grown(candidate, before=before, told=told, absolute=0.015, relative=None) is grown
+
+
+def test_a_relative_threshold_is_of_the_level_told() -> None:
+    candidate = build_candidate(before=100.0, after=104.0)
+    assert has_grown(candidate, before=94.0, told=100.0, absolute=None, relative=0.04)
+    assert not has_grown(candidate, before=94.0, told=100.0, absolute=None, relative=0.05)
+
+
+def test_only_changes_of_its_subroutines_are_credited() -> None:
+    changes = tuple(
+        build_change(name, [subroutine], time=time)
+        for name, subroutine, time in (("a", "shop.f", 1.0), ("b", "shop.g", 2.0), ("c", "shop.f", 3.0))
+    )
+    assert [change.id for change in fixing_changes(changes, frozenset({"shop.f"}))] == ["c", "a"]
+    assert [change.id for change in fixing_changes(changes, frozenset({"shop.f"}), most=1)] == ["c"]
+
+
+def test_levels_of_a_group_are_told_each_by_itself() -> None:
+    caller = build_candidate("shop.caller", before=0.3, after=0.4)
+    open_one = OpenRegression("r", replace(build_candidate("shop.f"), group=(caller,)))
+    assert open_one.last_level(("subroutine", "shop.caller")) == 0.4
+    assert open_one.last_level(("endpoint", "shop.caller")) is None
+    told = replace(open_one, told={("subroutine", "shop.f"): 0.25})
+    assert (told.last_level(("subroutine", "shop.f")), told.last_level(("subroutine", "shop.caller"))) == (
+        0.25,
+        0.4,
+    )
+
+
+def test_what_remains_is_a_share_of_what_was_reported() -> None:
+    one = OpenRegression("r", build_candidate(before=0.1, after=0.2))
+    update = Update("resolved", one, "shop", "live", 2.0, 1.0, level=0.12)
+    assert update.share_remaining == pytest.approx(0.2)

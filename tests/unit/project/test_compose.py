@@ -1,0 +1,178 @@
+"""docker-compose.yml against the Compose specification and against the code that it starts.
+
+No container engine takes part; the schema comes from the installed package check-jsonschema.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from pipeline.cli import COMMANDS
+from pipeline.config import PREFIX, load_settings
+from pipeline.runtime.worker.health import health_address
+from pipeline.runtime.worker.service import CLOSE_S
+from pipeline.stages.factory import STAGES
+from tests.support.paths import ROOT
+
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+OWN = {name: service for name, service in SERVICES.items() if "build" in service}
+PINNED = re.compile(r"^[a-z0-9./-]+:\d+\.\d+\.\d+(\.\d+)?(-[a-z0-9.-]+)?$")
+
+
+def schema() -> dict[str, Any]:
+    package = metadata.distribution("check-jsonschema")
+    file = Path(str(package.locate_file("check_jsonschema/builtin_schemas/vendor/compose-spec.json")))
+    loaded: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return loaded
+
+
+def violations(compose: dict[str, Any]) -> list[str]:
+    validator = jsonschema.Draft7Validator(schema())
+    return [error.json_path for error in validator.iter_errors(compose)]
+
+
+def test_the_file_follows_the_compose_specification() -> None:
+    assert violations(COMPOSE) == []
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        pytest.param({"comand": ["worker"]}, id="misspelt key"),
+        pytest.param({"depends_on": {"kafka": {"condition": "healthy"}}}, id="unknown condition"),
+        pytest.param({"healthcheck": {"test": 5}}, id="wrong type"),
+    ],
+)
+def test_the_schema_sees_mistakes(mistake: dict[str, Any]) -> None:
+    broken = {**COMPOSE, "services": {**SERVICES, "kafka": {**SERVICES["kafka"], **mistake}}}
+    assert violations(broken)
+
+
+def test_every_stage_has_one_container_of_its_own() -> None:
+    commands = [service["command"] for name, service in OWN.items() if name != "init"]
+    assert commands == [["worker", stage] for stage in STAGES]
+    assert [name for name in OWN if name != "init"] == list(STAGES)
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_images_are_pinned(name: str) -> None:
+    assert PINNED.match(SERVICES[name]["image"])
+
+
+def test_images_of_the_dockerfile_are_pinned() -> None:
+    lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()
+    images = [line.split()[1] for line in lines if line.startswith("FROM")]
+    assert len(images) == 2
+    assert all(PINNED.match(image) for image in images)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_the_environment_is_one_that_settings_read(name: str) -> None:
+    environment = {key: _interpolated(value) for key, value in OWN[name]["environment"].items()}
+    known = {PREFIX + key.upper() for key in _settings_keys()}
+    assert set(environment) <= known
+    settings = load_settings({}, environ=environment)
+    assert settings.broker == "kafka:9092"
+    assert settings.store == "http://smidgen:smidgen@clickhouse:8123/smidgen"
+    assert settings.idempotent_producer
+
+
+def test_the_store_has_the_user_and_database_of_the_dsn() -> None:
+    environment = SERVICES["clickhouse"]["environment"]
+    user, password = environment["CLICKHOUSE_USER"], environment["CLICKHOUSE_PASSWORD"]
+    dsn = OWN["init"]["environment"]["SMIDGEN_STORE"]
+    assert dsn == f"http://{user}:{password}@clickhouse:8123/{environment['CLICKHOUSE_DB']}"
+
+
+def test_stages_start_after_topics_and_tables_and_those_after_healthy_engines() -> None:
+    assert OWN["init"]["depends_on"] == {
+        "kafka": {"condition": "service_healthy"},
+        "clickhouse": {"condition": "service_healthy"},
+    }
+    for stage in STAGES:
+        assert OWN[stage]["depends_on"] == {"init": {"condition": "service_completed_successfully"}}
+
+
+@pytest.mark.parametrize("name", [name for name in SERVICES if name != "init"])
+def test_what_keeps_running_has_a_healthcheck_and_comes_back(name: str) -> None:
+    assert SERVICES[name]["healthcheck"]["test"][0] == "CMD"
+    assert SERVICES[name]["restart"] == "unless-stopped"
+
+
+def test_data_outlives_containers() -> None:
+    mounted = {volume.split(":")[0] for service in SERVICES.values() for volume in service.get("volumes", [])}
+    assert mounted == set(COMPOSE["volumes"]) == {"kafka-data", "clickhouse-data"}
+
+
+def test_ports_are_open_on_this_machine_only() -> None:
+    ports = [port for service in SERVICES.values() for port in service.get("ports", [])]
+    assert ports
+    assert all(port.startswith("127.0.0.1:") for port in ports)
+
+
+def test_containers_run_commands_that_exist() -> None:
+    used = {OWN[stage]["command"][0] for stage in STAGES}
+    used |= set(re.findall(r"smidgen (\w+)", OWN["init"]["entrypoint"][-1]))
+    used |= {OWN[stage]["healthcheck"]["test"][2] for stage in STAGES}
+    assert used == {"worker", "topics", "store", "doctor"}
+    assert used <= set(COMMANDS)
+
+
+def test_a_stage_is_healthy_if_its_own_endpoint_says_so() -> None:
+    for stage in STAGES:
+        where = OWN[stage]["environment"]["SMIDGEN_HEALTH"]
+        assert health_address(where, None) == ("127.0.0.1", 9464), "no other container can ask it"
+        command = ["smidgen", "doctor", "--worker", f"http://{where}"]
+        assert OWN[stage]["healthcheck"]["test"] == ["CMD", *command]
+
+
+def test_a_container_has_longer_to_stop_than_a_worker_takes() -> None:
+    drain_s = load_settings({}, environ={}).drain_s
+    for stage in STAGES:
+        assert float(OWN[stage]["stop_grace_period"].removesuffix("s")) > drain_s + 4 * CLOSE_S
+
+
+def test_the_image_does_not_run_as_root_and_checks_hashes() -> None:
+    dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    final = dockerfile.rsplit("FROM ", 1)[1]
+    assert re.search(r"^USER smidgen$", final, re.MULTILINE)
+    assert "--constraints requirements.lock" in dockerfile
+
+
+def test_the_build_context_has_what_the_dockerfile_copies() -> None:
+    kept = {
+        line[1:]
+        for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+        if line[:1] == "!"
+    }
+    copied = set()
+    for line in (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines():
+        if line.startswith("COPY ") and "--from" not in line:
+            copied.update(line.split()[1:-1])
+    assert copied == kept
+    assert all((ROOT / name).exists() for name in copied)
+
+
+def _settings_keys() -> set[str]:
+    return {field.alias or name for name, field in type(load_settings({}, environ={})).model_fields.items()}
+
+
+def _interpolated(value: str) -> str:
+    """Apply ``${NAME:-default}`` as Compose does where NAME is not set."""
+    return re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", value)
+
+
+def test_the_image_checks_the_endpoint_that_it_opens() -> None:
+    final = (ROOT / "Dockerfile").read_text(encoding="utf-8").rsplit("FROM ", 1)[1]
+    found = re.search(r"SMIDGEN_HEALTH=(\S+)", final)
+    assert found
+    assert f'CMD ["smidgen", "doctor", "--worker", "http://{found[1]}"]' in final

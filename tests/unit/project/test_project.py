@@ -1,0 +1,142 @@
+"""The files around the code: what they promise has to be there."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from typing import Any
+
+import click
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from pipeline.cli import COMMANDS, smidgen
+from tests.support.paths import ROOT
+
+LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+DECLARED = [
+    *PROJECT["build-system"]["requires"],
+    *PROJECT["project"]["dependencies"],
+    *(line for extra in PROJECT["project"]["optional-dependencies"].values() for line in extra),
+]
+
+
+def locked() -> dict[str, list[Version]]:
+    """Return the versions of each package; there are several where no one suits all versions of Python."""
+    found: dict[str, list[Version]] = {}
+    for name, version in re.findall(r"^([A-Za-z0-9._-]+)==([^ \\]+)", LOCK, re.MULTILINE):
+        found.setdefault(canonicalize_name(name), []).append(Version(version))
+    return found
+
+
+@pytest.mark.parametrize("line", DECLARED)
+def test_every_dependency_is_locked_within_its_bounds(line: str) -> None:
+    requirement = Requirement(line)
+    versions = locked()[canonicalize_name(requirement.name)]
+    assert any(version in requirement.specifier for version in versions), "run: make lock"
+
+
+def test_every_locked_version_has_hashes() -> None:
+    entries = re.split(r"\n(?=\S)", "\n".join(line for line in LOCK.splitlines() if not line.startswith("#")))
+    assert len(entries) > len(DECLARED)
+    without = [entry.split()[0] for entry in entries if not re.search(r"--hash=sha256:[0-9a-f]{64}\b", entry)]
+    assert without == []
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        pytest.param(r"://", id="address"),
+        pytest.param(r"--(extra-)?index-url|--find-links|--trusted-host", id="option"),
+        pytest.param(r"(?m)^(?!#).*\s@\s", id="direct reference"),
+        pytest.param(r"\b[a-z0-9-]+\.(org|com|net|io|dev)\b", id="host name"),
+        pytest.param(r"(^|[\s=\"'])/\w+/", id="path"),
+    ],
+)
+def test_the_lock_names_no_index_host_or_path(pattern: str) -> None:
+    assert re.findall(pattern, LOCK) == []
+
+
+def targets() -> set[str]:
+    return set(re.findall(r"^([a-z]+):", MAKEFILE, re.MULTILINE))
+
+
+@pytest.mark.parametrize(
+    "target", ["help", "setup", "demo", "test", "lint", "format", "bench", "lock", "clean"]
+)
+def test_make_help_lists_every_target(target: str) -> None:
+    assert re.search(rf"^{target}:.*## \S", MAKEFILE, re.MULTILINE)
+
+
+def documented(command: str) -> set[tuple[str, ...]]:
+    """Return what follows ``command`` on the code lines of README.md, word by word."""
+    blocks = re.findall(r"^```\w*\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    code = [line for block in blocks for line in block.splitlines()] + re.findall(r"`([^`\n]+)`", README)
+    stripped = [line.strip().removeprefix("$ ").removeprefix(".venv/bin/") for line in code]
+    return {tuple(line.split("#")[0].split()[1:]) for line in stripped if line.split()[:1] == [command]}
+
+
+def test_the_readme_names_targets_that_exist() -> None:
+    used = {words[0] for words in documented("make") if words}
+    assert {"demo", "test"} <= used <= targets()
+
+
+@pytest.mark.parametrize("words", sorted(documented("smidgen")), ids=" ".join)
+def test_the_readme_names_commands_and_flags_that_exist(words: tuple[str, ...]) -> None:
+    command: click.Command = smidgen
+    context = click.Context(smidgen, info_name="smidgen", help_option_names=["-h", "--help"])
+    remaining = list(words)
+    while isinstance(command, click.Group) and remaining and not remaining[0].startswith("-"):
+        found = command.get_command(context, remaining.pop(0))
+        assert found, f"smidgen {' '.join(words)}"
+        command = found
+    flags = {flag for parameter in command.params for flag in parameter.opts + parameter.secondary_opts}
+    used = [word for word in remaining[: _own_words(remaining)] if word.startswith("--")]
+    assert {word.split("=")[0] for word in used} <= flags
+
+
+def test_the_readme_shows_the_commands_of_production() -> None:
+    used = {words[0] for words in documented("smidgen") if words}
+    assert {"worker", "agent", "events", "topics", "store"} <= used <= set(COMMANDS)
+
+
+def test_links_of_the_documents_lead_somewhere() -> None:
+    broken = []
+    for document in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")):
+        links = re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", document.read_text(encoding="utf-8"))
+        local = [link for link in links if "://" not in link]
+        broken += [(document.name, link) for link in local if not (document.parent / link).exists()]
+    assert broken == []
+
+
+def test_the_changelog_has_the_version() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"## [{PROJECT['project']['version']}]" in changelog
+
+
+def test_the_licence_is_the_one_declared() -> None:
+    licence = (ROOT / "LICENSE").read_text(encoding="utf-8")
+    assert PROJECT["project"]["license"] == "Apache-2.0"
+    assert "Apache License" in licence
+    assert "END OF TERMS AND CONDITIONS" in licence
+
+
+def test_no_module_outgrows_a_screenful_of_screens() -> None:
+    long = {
+        str(path.relative_to(ROOT)): lines
+        for folder in ("pipeline", "agents", "loadgen")
+        for path in (ROOT / folder).rglob("*.py")
+        if (lines := len(path.read_text(encoding="utf-8").splitlines())) > 400
+    }
+    assert long == {}
+
+
+def _own_words(words: list[str]) -> int:
+    """Count the words before ``--``, after which another program's command begins."""
+    return words.index("--") if "--" in words else len(words)

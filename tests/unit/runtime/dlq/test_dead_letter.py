@@ -1,0 +1,97 @@
+"""Dead letters as they are read, and what receipts say of them."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from pipeline.errors import ConfigError
+from pipeline.kafka.reader import Entry
+from pipeline.runtime.dlq.dead_letter import Claim, Receipts, claim_value, letter_of, outcome_value
+from pipeline.topics import load_topics
+
+TOPICS = {topic.name: topic for topic in load_topics().values()}
+HEADERS = {
+    **{"topic": "profiles", "partition": "3", "offset": "17", "reason": "host: missing"},
+    **{"stage": "aggregate", "time": "2026-01-31T12:00:00.000Z"},
+}
+
+
+def entry(headers: dict[str, str], value: bytes = b"{}", *, offset: int = 5, partition: int = 1) -> Entry:
+    pairs = tuple((name, text.encode()) for name, text in headers.items())
+    return Entry(partition, offset, 1_700_000_000.0, b"shop/h", value, pairs)
+
+
+def test_a_letter_says_where_it_came_from_and_why() -> None:
+    letter = letter_of(entry(HEADERS))
+    assert (letter.place, letter.topic, letter.origin) == ((1, 5), "profiles", (3, 17))
+    assert (letter.reason, letter.stage, letter.service) == ("host: missing", "aggregate", "shop")
+    assert letter.time == 1_769_860_800.0
+    assert letter.obstacle(TOPICS) == ""
+
+
+def test_headers_that_are_missing_or_nonsense_hide_nothing() -> None:
+    letter = letter_of(entry({"partition": "x", "time": "yesterday", "reason": "\x1b[2J\x07gone"}))
+    assert (letter.topic, letter.origin, letter.time) == ("", (-1, -1), 1_700_000_000.0)
+    assert letter.reason == "\ufffd[2J\ufffdgone"
+    assert letter.obstacle(TOPICS)
+
+
+@pytest.mark.parametrize(
+    ("headers", "value", "obstacle"),
+    [
+        ({"truncated": "99"}, b"x", "was too large to be kept whole"),
+        ({"offset": "-1", "partition": "-1"}, b"x", "was made by a stage"),
+        ({"null": "value"}, b"", "never had a value"),
+        ({"topic": "other"}, b"x", "topics.yaml does not name: other"),
+        ({"topic": "metrics"}, bytes(2 * 1024**2), "has 2097152 bytes, more than metrics takes"),
+    ],
+)
+def test_what_cannot_be_replayed(headers: dict[str, str], value: bytes, obstacle: str) -> None:
+    assert obstacle in letter_of(entry(HEADERS | headers, value)).obstacle(TOPICS)
+
+
+def claim(replay: str, *offsets: int, first: int = 0) -> Entry:
+    made = {offset: Claim(replay, first + i, "profiles", 2, 100) for i, offset in enumerate(offsets)}
+    return entry({"receipt": "claim"}, claim_value(replay, made), offset=1000)
+
+
+def outcome(kind: str, *offsets: int) -> Entry:
+    return entry({"receipt": kind}, outcome_value("r", offsets), offset=1001)
+
+
+def test_receipts_tell_what_became_of_each_letter() -> None:
+    receipts = Receipts()
+    assert not receipts.add(entry(HEADERS))
+    for one in (claim("r", 7, 5, 9), claim("r", 11, first=3), outcome("sent", 7), outcome("refused", 9)):
+        assert receipts.add(one)
+    status = {offset: receipts.status((1, offset)) for offset in (3, 5, 7, 9)}
+    assert status == {3: "open", 5: "claimed", 7: "replayed", 9: "refused"}
+    assert receipts.status((0, 7)) == "open", "a receipt speaks of its own partition"
+    assert receipts.interrupted() == {(1, "r"): [5, 11]}
+    assert receipts.claims[1, 5] == Claim("r", 1, "profiles", 2, 100)
+
+
+def test_of_two_claims_the_first_holds() -> None:
+    receipts = Receipts()
+    for one in (claim("first", 5), claim("second", 5, 6)):
+        receipts.add(one)
+    assert (receipts.claims[1, 5].replay, receipts.claims[1, 6].replay) == ("first", "second")
+    assert receipts.interrupted() == {(1, "first"): [5], (1, "second"): [6]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("sent", b"nonsense"),
+        ("sent", b"[]"),
+        ("sent", orjson.dumps({"offsets": ["x"]})),
+        ("claim", orjson.dumps({"replay": "r"})),
+        ("claim", orjson.dumps({"replay": "r", "letters": [[1, 2]]})),
+        ("maybe", orjson.dumps({"offsets": [1]})),
+        ("", b""),
+    ],
+)
+def test_a_receipt_that_cannot_be_read_is_no_letter_and_is_not_passed_over(kind: str, value: bytes) -> None:
+    with pytest.raises(ConfigError, match="dead-letters partition 1 offset 5: not a receipt of a replay"):
+        Receipts().add(entry({"receipt": kind}, value))

@@ -1,0 +1,126 @@
+"""The worker loop as partitions come and go, as it is stopped, and as it is cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from pipeline.model import Outgoing
+from tests.unit.runtime.faked_loop import Bench, drive, unavailable
+
+
+def test_messages_of_an_earlier_assignment_are_left_alone() -> None:
+    bench = Bench()
+    bench.membership.number = 2
+    drive(bench.run([bench.event(0, generation_id=1), bench.event(5, generation_id=2)]))
+    assert bench.log[1:] == ["handle [5]", "settled", "ack 0/5"]
+
+
+def test_assigned_is_told_anew_before_the_first_batch_of_every_assignment() -> None:
+    bench = Bench()
+
+    async def scenario() -> None:
+        await bench.run([bench.event(0)], [bench.event(1)])
+        bench.membership.number = 2
+        await bench.run([bench.event(0, generation_id=2)])
+
+    drive(scenario())
+    kinds = [line.split()[0] for line in bench.log if line.startswith(("assigned", "handle"))]
+    assert kinds == ["assigned", "handle", "handle", "assigned", "handle"]
+
+
+def test_a_batch_that_outlives_its_assignment_is_not_acknowledged() -> None:
+    bench = Bench()
+
+    def rebalance() -> None:
+        bench.membership.number = 2
+
+    bench.stage.outcomes = [rebalance]
+    drive(bench.run([bench.event(0)]))
+    assert bench.log[1:] == ["handle [0]", "settled"]
+
+
+def test_revocation_waits_for_the_batch_in_flight_and_lets_it_be_acknowledged() -> None:
+    bench = Bench()
+    release = threading.Event()
+    bench.stage.outcomes = [lambda: release.wait(5)]
+
+    async def scenario() -> None:
+        running = asyncio.ensure_future(bench.run([bench.event(0)], [bench.event(1)]))
+        while "handle [0]" not in bench.log:
+            await asyncio.sleep(0.001)
+        pausing = asyncio.ensure_future(bench.loop.pause())
+        await asyncio.sleep(0.02)
+        assert not pausing.done()
+        release.set()
+        await pausing
+        assert bench.log[-1] == "ack 0/0"
+        await running
+
+    drive(scenario())
+    assert "handle [1]" not in bench.log, "a batch of revoked partitions must not be handled"
+
+
+def test_after_a_revocation_it_goes_on() -> None:
+    bench = Bench()
+
+    async def scenario() -> None:
+        await bench.loop.pause()
+        await bench.run([bench.event(0)])
+        bench.loop.resume()
+        await bench.run([bench.event(0)])
+
+    drive(scenario())
+    assert bench.log.count("handle [0]") == 1
+
+
+@pytest.mark.parametrize("obstacle", ["store", "broker"])
+def test_stopping_gives_up_what_cannot_be_finished_unacknowledged(obstacle: str) -> None:
+    bench = Bench()
+    bench.stage.outgoing = [Outgoing("windows", "shop", b"{}")]
+    bench.publisher.blocked = obstacle == "broker"
+    bench.stage.outcomes = [unavailable] * 1000 if obstacle == "store" else []
+
+    async def scenario() -> None:
+        running = asyncio.ensure_future(bench.run([bench.event(0)]))
+        while "handle [0]" not in bench.log:
+            await asyncio.sleep(0.001)
+        await bench.loop.stop()
+        bench.loop.resume()  # a rebalance on the way out changes nothing
+        await running
+        await bench.run([bench.event(1)])
+
+    drive(scenario())
+    assert not [line for line in bench.log if line.startswith("ack")]
+    assert "settled" not in bench.log
+    assert "handle [1]" not in bench.log
+
+
+def test_cancelling_waits_for_the_thread_and_acknowledges_nothing() -> None:
+    bench = Bench()
+    release = threading.Event()
+    ended: list[bool] = []
+
+    def wait() -> None:
+        release.wait(5)
+        ended.append(True)
+
+    bench.stage.outcomes = [wait]
+
+    async def scenario() -> None:
+        running = asyncio.ensure_future(bench.run([bench.event(0)]))
+        while "handle [0]" not in bench.log:
+            await asyncio.sleep(0.001)
+        running.cancel()
+        await asyncio.sleep(0.02)
+        assert not running.done()
+        release.set()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    drive(scenario())
+    assert ended
+    assert not bench.failures
+    assert not [line for line in bench.log if line.startswith("ack")]

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from pipeline.model import StackMatrix
+from pipeline.stacks.index import Series, share_changes
+from pipeline.stacks.subtree import (
+    lay_out,
+    measure_rises,
+    rows_of,
+    stands_below,
+    sum_below,
+    sum_sets_below,
+)
+
+NAMES = ("a", "b", "c", "d", "e")
+SETS = (("b", "d"), ("e",), (), ("unknown",), ("b", "e", "unknown"))
+
+
+def random_stacks(seed: int, count: int = 40) -> StackMatrix:
+    rng = np.random.default_rng(seed)
+    found = {tuple(rng.choice(NAMES, size=rng.integers(1, 7)).tolist()) for _ in range(count)}
+    stacks = tuple(sorted(found))
+    before, after = rng.integers(0, 100, size=(2, len(stacks))).astype(float)
+    return StackMatrix(stacks, before, after, 5000.0, 4000.0)
+
+
+def subroutines(*names: str) -> list[Series]:
+    return [("subroutine", name) for name in names]
+
+
+def through(matrix: StackMatrix, series: str, wanted: Sequence[str]) -> float:
+    """The definition: stacks that hold any of some names at or below the first place of a series."""
+    rises = zip(matrix.stacks, share_changes(matrix).tolist(), strict=True)
+    return sum(
+        float(rise)
+        for stack, rise in rises
+        if series in stack and not set(wanted).isdisjoint(stack[stack.index(series) :])
+    )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_comes_through_one_name_or_any_of_a_set(seed: int) -> None:
+    matrix = random_stacks(seed)
+    frames, asked = lay_out(matrix), ("c", "a", "nobody", "c")
+    rows = rows_of(frames, subroutines(*asked))
+    one = sum_below(frames, rows).rise.toarray()
+    some = sum_sets_below(frames, rows, SETS).toarray()
+    for place, series in enumerate(asked):
+        for name in frames.names:
+            assert one[place, frames.names.index(name)] == pytest.approx(through(matrix, series, [name]))
+        for number, names in enumerate(SETS):
+            assert some[place, number] == pytest.approx(through(matrix, series, names))
+
+
+def test_a_set_of_nothing_and_no_stacks_at_all() -> None:
+    matrix = random_stacks(1)
+    frames = lay_out(matrix)
+    assert sum_sets_below(frames, rows_of(frames, subroutines("a")), []).shape == (1, 0)
+    empty = lay_out(StackMatrix((), np.zeros(0), np.zeros(0), 0.0, 0.0))
+    rises = measure_rises(empty, subroutines("a"))
+    assert rises.size.tolist() == [0.0]
+    assert rises.through(0)[0].tolist() == []
+    assert sum_sets_below(empty, rises.rows, SETS).toarray().tolist() == [[0.0] * len(SETS)]
+
+
+@pytest.mark.parametrize(
+    ("delta", "size"),
+    [
+        pytest.param(None, 0.02, id="the stacks alone"),
+        pytest.param(0.015, 0.015, id="the smaller of two that agree"),
+        pytest.param(0.03, 0.02, id="the smaller, the other way round"),
+        pytest.param(0.05, 0.05, id="the change point, if stacks show less than half"),
+        pytest.param(-0.01, 0.02, id="the stacks, if it fell by the change point"),
+    ],
+)
+def test_how_large_a_rise_is(delta: float | None, size: float) -> None:
+    matrix = StackMatrix((("a",), ("b",)), np.array([100.0, 900.0]), np.array([120.0, 880.0]), 1e3, 1e3)
+    given = None if delta is None else np.array([delta])
+    assert measure_rises(lay_out(matrix), subroutines("a"), given).size[0] == pytest.approx(size)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_stands_below_what(seed: int) -> None:
+    matrix = random_stacks(seed, count=8)
+    names = (*NAMES, "unknown")
+    for one in names:
+        found = stands_below(lay_out(matrix), ("subroutine", one), subroutines(*names))
+        assert found.tolist() == [
+            other != one
+            and any(other in stack and one in stack[stack.index(other) :] for stack in matrix.stacks)
+            for other in names
+        ]

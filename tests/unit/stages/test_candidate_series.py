@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipeline.model import Candidate, FloatArray, MetricKind, Scan, SeriesMatrix
+from pipeline.stages.gather.candidate_series import CandidateSeries
+from pipeline.storage.interface import Store
+from pipeline.workloads import Workload
+from tests.support.builders import build_candidate
+
+START = 1_700_000_000.0 // 86_400 * 86_400
+RESOLUTION_S = 1800.0
+HISTORY, ANALYSIS, END = 480, 528, 552  # ten days, a day, half a day
+CHANGE = 500
+PLACE = np.arange(END)
+TOTAL = 50_000.0
+
+
+def workload(direction: str = "up", series: str = "gcpu") -> Workload:
+    return Workload.model_validate(
+        {
+            "name": "half-hours",
+            "series": series,
+            "direction": direction,
+            "resolution": "30m",
+            "rerun_interval": "6h",
+            "historical": "10d",
+            "analysis": "1d",
+            "extended": "12h",
+            "threshold": {"relative": 0.05},
+        }
+    )
+
+
+class OneMatrix:
+    """A store that holds one service's series."""
+
+    def __init__(self, matrix: SeriesMatrix) -> None:
+        self._matrix = matrix
+        self.asked: list[tuple[Any, ...]] = []
+
+    def series(self, kind: str, service: str, start: float, end: float, resolution_s: float) -> SeriesMatrix:
+        self.asked.append((kind, service, start, end, resolution_s))
+        return self._matrix
+
+
+def counted(levels: dict[str, FloatArray], totals: FloatArray | None = None) -> SeriesMatrix:
+    totals = np.full(END, TOTAL) if totals is None else totals
+    rng = np.random.default_rng(3)
+    samples = [rng.binomial(totals.astype(np.int64), level) for level in levels.values()]
+    subroutine: MetricKind = "subroutine"
+    return SeriesMatrix(
+        START,
+        RESOLUTION_S,
+        (subroutine,) * len(levels),
+        tuple(levels),
+        np.array(samples, dtype=np.float64),
+        totals,
+    )
+
+
+def a_candidate(name: str, *, at: int = CHANGE, before: float = 0.1, after: float = 0.2) -> Candidate:
+    return build_candidate(name, before=before, after=after, change_time=START + at * RESOLUTION_S)
+
+
+def candidate_series(
+    matrix: SeriesMatrix, *candidates: Candidate, direction: str = "up"
+) -> tuple[CandidateSeries, OneMatrix]:
+    places = (0, HISTORY, ANALYSIS, END)
+    start, analysis, extended, end = (START + place * RESOLUTION_S for place in places)
+    scan = Scan("shop", "half-hours", start, analysis, extended, end, len(matrix.names), candidates)
+    store = OneMatrix(matrix)
+    held: Store = store  # type: ignore[assignment]  # nothing but series is asked for
+    return CandidateSeries(held, scan, workload(direction)), store
+
+
+STEP = np.where(PLACE >= CHANGE, 0.2, 0.1)
+GONE = np.where((PLACE >= CHANGE) & (PLACE < 515), 0.2, 0.1)
+WAVE = 0.1 * (1 + 0.5 * np.sin(2 * np.pi * PLACE / 48))
+
+
+def test_a_scan_is_read_once_and_as_a_whole() -> None:
+    series, store = candidate_series(counted({"a": STEP, "b": STEP}), a_candidate("a"), a_candidate("b"))
+    series.judge_went_away([a_candidate("a")])
+    series.judge_seasonality([a_candidate("b")])
+    assert store.asked == [("gcpu", "shop", START, START + END * RESOLUTION_S, RESOLUTION_S)]
+
+
+def test_each_candidate_is_judged_by_its_own_series_in_any_order() -> None:
+    candidates = [a_candidate("gone"), a_candidate("stays"), a_candidate("gone, too")]
+    matrix = counted({"stays": STEP, "other": STEP, "gone": GONE, "gone, too": GONE})
+    series, _ = candidate_series(matrix, *candidates)
+    for order in ([0, 1, 2], [2, 1, 0], [1], [0, 2]):
+        asked = [candidates[place] for place in order]
+        assert [v.passed for v in series.judge_went_away(asked)] == [c.metric == "stays" for c in asked]
+
+
+def test_a_fall_is_judged_where_a_fall_is_worse() -> None:
+    fallen = a_candidate("stays", before=0.2, after=0.1)
+    gone = a_candidate("gone", before=0.2, after=0.1)
+    series, _ = candidate_series(
+        counted({"stays": 0.3 - STEP, "gone": 0.3 - GONE}), fallen, gone, direction="down"
+    )
+    assert [verdict.passed for verdict in series.judge_went_away([fallen, gone])] == [True, False]
+
+
+def test_what_comes_back_every_day_is_seasonal() -> None:
+    morning = a_candidate("wave", at=CHANGE + 10)
+    step = a_candidate("step")
+    series, _ = candidate_series(counted({"wave": WAVE, "step": STEP}), morning, step)
+    assert [verdict.passed for verdict in series.judge_seasonality([morning, step])] == [False, True]
+
+
+@pytest.mark.parametrize("step", ["judge_went_away", "judge_seasonality"])
+def test_what_the_store_no_longer_holds_is_dropped_with_a_reason(step: str) -> None:
+    series, _ = candidate_series(counted({"a": STEP}), a_candidate("a"), a_candidate("vanished"))
+    kept, gone = getattr(series, step)([a_candidate("a"), a_candidate("vanished")])
+    assert (kept.passed, gone.passed) == (True, False)
+    assert "no longer holds" in gone.reason
+
+
+@pytest.mark.parametrize("step", ["judge_went_away", "judge_seasonality"])
+def test_nothing_to_judge(step: str) -> None:
+    series, _ = candidate_series(counted({"a": STEP}))
+    assert getattr(series, step)([]) == []
+
+
+def test_series_of_one_name_and_two_kinds_are_two() -> None:
+    matrix = counted({"work": GONE, "other": STEP})
+    both = SeriesMatrix(
+        START, RESOLUTION_S, ("endpoint", "subroutine"), ("work", "work"), matrix.samples, matrix.totals
+    )
+    series, _ = candidate_series(both, a_candidate("work"))
+    assert series.recent(a_candidate("work", at=END)) == pytest.approx(0.2, abs=0.005)
+
+
+def test_recent_is_the_level_over_an_analysis_window_before_the_change() -> None:
+    levels = np.where(PLACE >= CHANGE - 48, 0.15, 0.1)
+    levels[CHANGE:] = 0.3
+    series, _ = candidate_series(counted({"a": levels}), a_candidate("a"))
+    assert series.recent(a_candidate("a")) == pytest.approx(0.15, abs=0.002)
+    assert series.recent(a_candidate("a", at=CHANGE - 24)) == pytest.approx(0.125, abs=0.002)
+
+
+def test_recent_takes_the_daily_cycle_out() -> None:
+    series, _ = candidate_series(counted({"a": WAVE}), a_candidate("a"))
+    for at in (CHANGE, CHANGE + 12, CHANGE + 24):
+        assert series.recent(a_candidate("a", at=at)) == pytest.approx(0.1, rel=0.03)
+
+
+def test_recent_without_data_is_the_level_before() -> None:
+    totals = np.where((PLACE >= CHANGE - 60) & (PLACE < CHANGE), 0.0, TOTAL)
+    series, _ = candidate_series(counted({"a": STEP}, totals), a_candidate("a"))
+    assert series.recent(a_candidate("a", before=0.123)) == 0.123
+    assert series.recent(a_candidate("vanished", before=0.123)) == 0.123
+    assert series.recent(a_candidate("a", at=0, before=0.123)) == 0.123
+
+
+@pytest.mark.parametrize(
+    ("levels", "expected"),
+    [
+        pytest.param(0.1 + 0.1 * np.clip((PLACE - 400) / 150, 0, 1), True, id="a ramp since then"),
+        pytest.param(STEP, False, id="a step at the candidate's change"),
+    ],
+)
+def test_growth_since_an_earlier_regression(levels: FloatArray, expected: bool) -> None:
+    series, _ = candidate_series(counted({"a": levels}), a_candidate("a"))
+    assert series.is_gradual(a_candidate("a"), START + 400 * RESOLUTION_S) is expected
+    assert series.is_gradual(a_candidate("vanished"), START) is False
+    long_ago, first = (series.is_gradual(a_candidate("a"), time) for time in (START - 30 * 86_400.0, START))
+    assert long_ago is first
+
+
+def test_a_change_of_the_whole_is_taken_out_of_a_series() -> None:
+    # An improvement of 30 % elsewhere raises all shares; the candidate's own level is what it was.
+    raised = {f"s{row}": np.where(PLACE >= CHANGE - 100, 0.004 / 0.7, 0.004) for row in range(150)}
+    series, _ = candidate_series(counted(raised), a_candidate("s3"))
+    assert series.recent(a_candidate("s3")) == pytest.approx(0.004, rel=0.1)
+    assert series.recent(a_candidate("s3", at=CHANGE - 200)) == pytest.approx(0.004, rel=0.1)
