@@ -31,7 +31,7 @@ from pipeline.model import Change, MetricPoints, Outgoing, Profile, Progress, Re
 from pipeline.quota.admission import Admission, Refused
 from pipeline.quota.limits import Quotas
 from pipeline.replayed import is_of_topic, log_of, number_of
-from pipeline.stages.base import Decoder
+from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.counted_rows import COUNTED_COLUMNS, Columns, CountedColumns
 from pipeline.storage.interface import Store, Table
 
@@ -63,7 +63,7 @@ class _Overtaken(Exception):
         self.partitions = partitions
 
 
-class AggregateStage:
+class AggregateStage(Stage):
     """Counts stack samples, stores metric points and changes, and publishes progress on ``windows``."""
 
     name = "aggregate"
@@ -88,7 +88,6 @@ class AggregateStage:
         self._admission = Admission(store, stream, quotas or Quotas(), window_s)
         self._reported = clock()
         self.limited: Counter[str] = Counter()
-        """What was refused, folded, cut or shortened in this process so far, by kind."""
         self.inputs: Mapping[str, Decoder] = {
             "profiles": lambda value: inputs.decode_profile(value, now=clock()),
             "metrics": lambda value: inputs.decode_metric_points(value, now=clock()),
@@ -128,9 +127,6 @@ class AggregateStage:
                 self._count(part)
         self._report()
         return _progress([r for r in batch if self._admission.knows(r)], self._clock())
-
-    def settled(self) -> None:
-        """Nothing to do: what counts is in the store."""
 
     def _save_names(self) -> None:
         rows = self._admission.unsaved()

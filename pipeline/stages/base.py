@@ -1,9 +1,11 @@
-"""What a stage is: a plain object that turns a batch into messages, with no Faust in it."""
+"""The base of every stage: a plain object that turns a batch into messages, with no Faust in it."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Any
 
 from pipeline.model import Outgoing, Record
 
@@ -11,21 +13,26 @@ Decoder = Callable[[bytes | None], Any]
 """Turns a message's value into a payload; raises InvalidMessage."""
 
 
-class Stage(Protocol):
+class Stage(ABC):
     """One step of the flow. Methods block and are never called concurrently on one stage.
 
     The caller repeats ``handle`` with the same batch while it raises StoreUnavailable, publishes what it
     returns, calls ``settled`` once all of it is on the topics, and only then acknowledges the batch. So a
     batch may come again, whole or in part, after any failure: duplicates are normal and change nothing.
+
+    A stage that keeps nothing in memory across batches writes ``handle`` alone.
     """
 
     name: str
     inputs: Mapping[str, Decoder]
     """Logical input topics and how their values are decoded."""
+    limited: Mapping[str, int] = MappingProxyType({})
+    """How much was refused, folded, cut or shortened here so far, by names of telemetry.LIMITED."""
 
-    def assigned(self, topic: str, partitions: Sequence[int]) -> None:
+    def assigned(self, topic: str, partitions: Sequence[int]) -> None:  # noqa: B027 - a default, not a hole
         """Forget what is known of these partitions: this process owns them anew."""
 
+    @abstractmethod
     def handle(self, batch: Sequence[Record]) -> list[Outgoing]:
         """Process a batch of one topic and return the messages to publish, in order.
 
@@ -33,7 +40,7 @@ class Stage(Protocol):
             StoreUnavailable: nothing was decided; the same call is to be repeated.
         """
 
-    def settled(self) -> None:
+    def settled(self) -> None:  # noqa: B027 - likewise
         """Learn that every message of the last ``handle`` is on its topic.
 
         Raises:

@@ -25,7 +25,7 @@ from pipeline.stacks.index import mean_depths, membership
 from pipeline.stacks.overlap import likeness
 from pipeline.stacks.subtree import Frames, lay_out, stands_below
 from pipeline.stages.ablation import NOTHING, Without
-from pipeline.stages.base import Decoder
+from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.cost_domains import judge_cost_shifts
 from pipeline.stages.gather.evidence import (
     EARLY_WINDOWS,
@@ -56,7 +56,7 @@ _SOME = 0.1
 _NO_STACKS = StackMatrix((), np.zeros(0), np.zeros(0), 0.0, 0.0)
 
 
-class DedupStage:
+class DedupStage(Stage):
     """Merges what one cause made rise, within a scan and across scans."""
 
     name = "dedup"
@@ -67,9 +67,6 @@ class DedupStage:
         self._without = without
         self.inputs: Mapping[str, Decoder] = {"filtered": decode_scan}
 
-    def assigned(self, topic: str, partitions: Sequence[int]) -> None:
-        """Nothing to forget: what matters across scans is in the store."""
-
     def handle(self, batch: Sequence[Record]) -> list[Outgoing]:
         """Deduplicate each scan, in order."""
         outgoing = []
@@ -77,9 +74,6 @@ class DedupStage:
             scan = self._dedup(record.payload)
             outgoing += [Outgoing("unique", scan.service, encode_scan(part)) for part in split_scan(scan)]
         return outgoing
-
-    def settled(self) -> None:
-        """Nothing to do: memory was written before publishing."""
 
     def _dedup(self, scan: Scan) -> Scan:
         workload = self._workloads.get(scan.workload)

@@ -22,7 +22,7 @@ from pipeline.detect.share_normalisation import with_dilution
 from pipeline.detect.short_term import ScanConfig, Windows, find_candidates
 from pipeline.model import Candidate, Detector, Outgoing, Progress, Record, Scan, SeriesMatrix
 from pipeline.stages.ablation import NOTHING, Without, scan_config
-from pipeline.stages.base import Decoder
+from pipeline.stages.base import Decoder, Stage
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 
@@ -53,7 +53,7 @@ class _Service:
     scanned: dict[str, float] = field(default_factory=dict)  # workload → end of its last scan
 
 
-class DetectStage:
+class DetectStage(Stage):
     """Keeps watermarks, scans when they pass a boundary, and publishes scans with their candidates."""
 
     name = "detect"

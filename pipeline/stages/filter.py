@@ -13,7 +13,7 @@ from pipeline.filters.threshold import judge_significance, judge_threshold
 from pipeline.filters.verdict import Verdict, divide
 from pipeline.model import Candidate, Dropped, Outgoing, Record, Scan
 from pipeline.stages.ablation import NOTHING, Without
-from pipeline.stages.base import Decoder
+from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.candidate_series import CandidateSeries
 from pipeline.stages.gather.history import Memory, recall, remember
 from pipeline.storage.interface import Store
@@ -29,7 +29,7 @@ _SHORT_TERM_ONLY = ("went_away", "seasonality")
 """The long-term path takes the season out first, and looks at lasting trends by itself (FBDetect §5.4.5)."""
 
 
-class FilterStage:
+class FilterStage(Stage):
     """Runs the filters of each scan in the paper's order and passes on what survives."""
 
     name = "filter"
@@ -40,9 +40,6 @@ class FilterStage:
         self._workloads = {workload.name: workload for workload in workloads}
         self.inputs: Mapping[str, Decoder] = {"change-points": decode_scan}
 
-    def assigned(self, topic: str, partitions: Sequence[int]) -> None:
-        """Nothing to forget: what matters across scans is in the store."""
-
     def handle(self, batch: Sequence[Record]) -> list[Outgoing]:
         """Filter each scan, in order."""
         outgoing = []
@@ -50,9 +47,6 @@ class FilterStage:
             scan = self._filter(record.payload)
             outgoing += [Outgoing("filtered", scan.service, encode_scan(part)) for part in split_scan(scan)]
         return outgoing
-
-    def settled(self) -> None:
-        """Nothing to do: memory was written before publishing."""
 
     def _filter(self, scan: Scan) -> Scan:
         workload = self._workloads.get(scan.workload)

@@ -14,7 +14,7 @@ from pipeline.codec.scans import decode_scan
 from pipeline.model import Outgoing, Record, Regression, Scan
 from pipeline.rootcause.gates import Gates
 from pipeline.rootcause.ranking import RankingConfig
-from pipeline.stages.base import Decoder
+from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.lifecycle import Follower, update_columns
 from pipeline.stages.gather.suspects import Findings, SuspectFinder
 from pipeline.storage.interface import Store
@@ -26,7 +26,7 @@ LEDGER_ROWS = 10_000
 """Most rows of the ledger in one insert: a scan of a large service drops hundreds of thousands."""
 
 
-class RootcauseStage:
+class RootcauseStage(Stage):
     """Finds the changes that may have caused each regression, reports it, and follows it from then on."""
 
     name = "rootcause"
@@ -45,18 +45,12 @@ class RootcauseStage:
         self._workloads = {workload.name: workload for workload in workloads}
         self.inputs: Mapping[str, Decoder] = {"unique": decode_scan}
 
-    def assigned(self, topic: str, partitions: Sequence[int]) -> None:
-        """Nothing to forget: what was reported is in the store."""
-
     def handle(self, batch: Sequence[Record]) -> list[Outgoing]:
         """Report every candidate that is left of each scan, and what has become of earlier regressions."""
         events = [(scan.service, event) for scan in _scans(batch) for event in self._judge(scan)]
         self._note(_scans(batch))
         content_type = (("content-type", b"application/cloudevents+json"),)
         return [Outgoing("regressions", service, event, content_type) for service, event in events]
-
-    def settled(self) -> None:
-        """Nothing to do: what is reported is kept before it is published, and a repeat replaces it."""
 
     def _judge(self, scan: Scan) -> list[bytes]:
         """Return a scan's events. They are kept at once: the next scan of the batch asks for them."""

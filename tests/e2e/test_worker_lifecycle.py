@@ -24,7 +24,7 @@ from pipeline.kafka.identity import cluster_id
 from pipeline.model import Outgoing, Record
 from pipeline.runtime.worker import app
 from pipeline.runtime.worker.service import Service
-from pipeline.stages.base import Decoder
+from pipeline.stages.base import Decoder, Stage
 from pipeline.storage.interface import Store
 from pipeline.topics import Topics
 from tests.e2e.worker_process import (
@@ -111,7 +111,7 @@ def text(value: bytes | None) -> str:
 
 
 @dataclass
-class Relay:
+class Relay(Stage):
     """Passes text from one topic to another and does what ``act`` says with each batch."""
 
     name: str
@@ -120,18 +120,12 @@ class Relay:
     act: Callable[[Sequence[Record]], None] = lambda _: None
     seen: list[str] = field(default_factory=list)
 
-    def assigned(self, topic: str, partitions: Sequence[int]) -> None:
-        pass
-
     def handle(self, batch: Sequence[Record]) -> list[Outgoing]:
         self.act(batch)
         self.seen += [record.payload for record in batch]
         if self.output is None:
             return []
         return [Outgoing(self.output, record.payload, record.payload.encode()) for record in batch]
-
-    def settled(self) -> None:
-        pass
 
 
 def serve(broker: str, *stages: Relay) -> int:

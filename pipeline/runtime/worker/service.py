@@ -152,7 +152,7 @@ class Service:
         self, stage: Stage, settings: Settings, topics: Topics, clock: Clock, expected: Collection[str]
     ) -> _Running:
         app = create_app(settings, topics, stage)
-        telemetry = Telemetry(stage.name, lambda: getattr(stage, "limited", {}))
+        telemetry = Telemetry(stage.name, lambda: stage.limited)
         loop = StageLoop(
             stage,
             topics,

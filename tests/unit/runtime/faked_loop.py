@@ -14,7 +14,7 @@ from pipeline.model import Outgoing, Record
 from pipeline.runtime.dlq.limit import Limit
 from pipeline.runtime.dlq.publisher import DeadLetters
 from pipeline.runtime.worker.loop import StageLoop
-from pipeline.stages.base import Decoder
+from pipeline.stages.base import Decoder, Stage
 from pipeline.telemetry import Telemetry
 from pipeline.topics import Topics, load_topics
 
@@ -49,7 +49,7 @@ class FakeEvent:
 
 
 @dataclass
-class FakeStage:
+class FakeStage(Stage):
     """Writes down what happens to it; ``outcomes`` says what each call of handle does."""
 
     log: list[str]
