@@ -7,6 +7,7 @@ READY := $(VENV)/.ready
 FUZZ_S ?= 60
 FUZZ_SEED ?= 0
 TEST_PROCESSES ?= 4
+RECORDS := loadgen/evaluation/records
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test fuzz lint format bench record schemas lock clean
@@ -39,9 +40,9 @@ format: $(READY) ## Format the code and fix what can be fixed by itself
 bench: $(READY) ## Measure speed on this machine (BENCH="NAME --json" chooses)
 	@$(BIN)/smidgen bench $(BENCH)
 
-record: $(READY) ## Rewrite docs/accuracy.md from docs/accuracy.json and docs/ablation.json
-	@$(BIN)/smidgen bench accuracy --from docs/accuracy.json --from docs/ablation.json --page docs/accuracy.md \
-	  --json > /dev/null
+record: $(READY) ## Rewrite docs/accuracy.md from the results in loadgen/evaluation/records
+	@$(BIN)/smidgen bench accuracy --from $(RECORDS)/accuracy.json.gz --from $(RECORDS)/ablation.json.gz \
+	  --page docs/accuracy.md --json > /dev/null
 
 schemas: $(READY) ## Rewrite docs/asyncapi.yaml and docs/schemas from the code
 	@$(BIN)/smidgen topics schemas --output docs

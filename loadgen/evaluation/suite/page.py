@@ -13,10 +13,12 @@ _INTRODUCTION = """\
 # Accuracy on simulated fleets
 
 {runs} runs of `smidgen bench accuracy`, of {scenarios} scenarios with {seeds} seeds each: simulated,
-backtested and scored at the defaults. They stand one by one in [accuracy.json](accuracy.json){ablated}.
+backtested and scored at the defaults. They stand one by one in `loadgen/evaluation/records/`: all runs in
+`accuracy.json.gz`{ablated}.
 
 [scoring.md](scoring.md) says what each figure is, [simulator.md](simulator.md) what happens in a scenario.
-`make record` writes this page again from the files; `smidgen bench accuracy --help` shows how these are made.
+`make record` writes this page again from these files; `smidgen bench accuracy --from FILE` shows one of them,
+and `smidgen bench accuracy --help` says how they are made.
 
 An interval of a mean is Student's over seeds, one of a share Wilson's. "–" is a figure that a scenario cannot
 have, such as the recall of one in which nothing regresses."""
@@ -35,7 +37,7 @@ def accuracy_page(result: Mapping[str, Any], ablated: Mapping[str, Any] | None =
     """
     runs = result["runs"]
     introduction = _INTRODUCTION.format(
-        ablated=" and, without each step,\n[ablation.json](ablation.json)" if ablated else "",
+        ablated=", those without each step in `ablation.json.gz`" if ablated else "",
         runs=len(runs),
         scenarios=len({run["scenario"] for run in runs}),
         seeds=_seeds(runs),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import orjson
@@ -16,6 +17,7 @@ from tests.support.paths import ROOT
 from tests.unit.evaluation.test_suite import suite_run
 
 DOCS = ROOT / "docs"
+RECORDS = ROOT / "loadgen" / "evaluation" / "records"
 
 
 @pytest.fixture
@@ -56,6 +58,30 @@ def test_a_record_is_shown_again(folder: Path, capfd: pytest.CaptureFixture[str]
     assert "No figure moved." in capfd.readouterr().out
 
 
+def test_a_compressed_record_is_shown_like_a_plain_one(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "record.json.gz").write_bytes(gzip.compress((folder / "record.json").read_bytes()))
+    assert run(["bench", "accuracy", "--from", "record.json.gz", "--json"]) == 0
+    assert orjson.loads(capfd.readouterr().out) == orjson.loads((folder / "record.json").read_bytes())
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b"{}", id="not compressed"),
+        pytest.param(gzip.compress(b"{}" * 99)[:-9], id="cut off"),
+        pytest.param(gzip.compress(b"{}")[:10] + b"\xff" * 20, id="damaged"),
+    ],
+)
+def test_a_broken_compressed_record_is_bad_input(
+    folder: Path, capfd: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    (folder / "broken.json.gz").write_bytes(content)
+    assert run(["bench", "accuracy", "--from", "broken.json.gz"]) == 2
+    assert "broken.json.gz: " in capfd.readouterr().err
+
+
 def test_what_steps_are_worth_comes_from_the_second_file(
     folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -79,5 +105,5 @@ def test_a_page_of_a_record_without_an_ablation_does_not_mention_one(folder: Pat
 
 
 def test_the_page_in_docs_is_that_of_the_files() -> None:
-    page = accuracy_page(read_suite(DOCS / "accuracy.json"), read_suite(DOCS / "ablation.json"))
+    page = accuracy_page(read_suite(RECORDS / "accuracy.json.gz"), read_suite(RECORDS / "ablation.json.gz"))
     assert (DOCS / "accuracy.md").read_text() == page, "run `make record`"
