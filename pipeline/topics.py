@@ -1,10 +1,11 @@
-"""The topics: what topics.yaml says, checked at start."""
+"""Topics and the flow of the stages through them, as topics.yaml declares them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -14,22 +15,8 @@ from pipeline.validation import StrictModel, read_yaml, validate
 
 DEFAULT_PATH = Path(__file__).with_name("topics.yaml")
 
-REQUIRED = (
-    "profiles",
-    "metrics",
-    "changes",
-    "windows",
-    "change-points",
-    "filtered",
-    "unique",
-    "regressions",
-    "feedback",
-    "dead-letters",
-)
-"""Logical names of the topics that the flow needs."""
-
-SHARED_KEY = ("windows", "change-points", "filtered", "unique", "regressions")
-"""Topics keyed by service that must have equally many partitions, so that one service stays in order."""
+OUTSIDE = "outside"
+"""Who writes or reads a topic and is no stage: agents, CI, subscribers, people."""
 
 
 def _retention_s(value: object) -> float:
@@ -37,7 +24,10 @@ def _retention_s(value: object) -> float:
 
 
 class Topic(StrictModel):
-    """One topic. ``retention_s`` is -1 for a topic that is kept forever."""
+    """One topic. ``retention_s`` is -1 for a topic that is kept forever.
+
+    ``writers`` and ``readers`` are stages, or OUTSIDE.
+    """
 
     name: str = Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")
     key: str
@@ -45,6 +35,13 @@ class Topic(StrictModel):
     retention_s: Annotated[float, BeforeValidator(_retention_s)] = Field(alias="retention")
     cleanup: Literal["delete", "compact"] = "delete"
     max_message_bytes: Annotated[int, BeforeValidator(parse_size_bytes)] = Field(alias="max_message")
+    writers: tuple[str, ...] = ()
+    readers: tuple[str, ...] = ()
+
+    @property
+    def internal(self) -> bool:
+        """Whether stages alone write it."""
+        return bool(self.writers) and OUTSIDE not in self.writers
 
     def broker_config(self) -> dict[str, str]:
         """Return the settings that Kafka stores for this topic."""
@@ -57,7 +54,7 @@ class Topic(StrictModel):
 
 
 class Topics(Mapping[str, Topic]):
-    """Every topic by its logical name."""
+    """Every topic by its logical name, and the flow of the stages through them."""
 
     def __init__(self, topics: Mapping[str, Topic]) -> None:
         self._topics = dict(topics)
@@ -71,28 +68,75 @@ class Topics(Mapping[str, Topic]):
     def __len__(self) -> int:
         return len(self._topics)
 
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """The stages, in the order of the flow."""
+        readers = (reader for topic in self.values() for reader in topic.readers)
+        return tuple(dict.fromkeys(reader for reader in readers if reader != OUTSIDE))
 
-def load_topics(path: Path = DEFAULT_PATH) -> Topics:
-    """Read and check a topics file.
+    @property
+    def shared_key(self) -> tuple[str, ...]:
+        """The topics with equally many partitions: so what stages say of a service stays in order."""
+        return tuple(name for name, topic in self.items() if topic.internal and topic.key == "service")
+
+    def inputs(self, stage: str) -> tuple[str, ...]:
+        """Return the topics that a stage reads."""
+        return tuple(name for name, topic in self.items() if stage in topic.readers)
+
+
+def group_name(stage: str) -> str:
+    """Return the consumer group of a stage."""
+    return f"smidgen-{stage}"
+
+
+def load_topics(path: Path | None = None) -> Topics:
+    """Read and check a topics file, the packaged one unless given.
 
     Raises:
         ConfigError: the file and the key that is missing, unknown or wrong.
     """
-    raw = read_yaml(path)
-    if not isinstance(raw, dict):
-        raise ConfigError(f"{path}: should be a mapping of topics")
+    packaged = _packaged(DEFAULT_PATH)
+    return packaged if path in (None, DEFAULT_PATH) else _copy(path, packaged)
+
+
+@cache
+def _packaged(path: Path) -> Topics:
+    raw = _read(path)
+    topics = Topics({name: validate(Topic, raw[name], f"{path}: {name}") for name in raw})
+    _check_together(topics, topics.shared_key, path)
+    return topics
+
+
+def _copy(path: Path, packaged: Topics) -> Topics:
+    """Read an operator's file: the topics of the packaged one, and its writers and readers."""
+    raw = _read(path)
     for name in raw:
-        if name not in REQUIRED:
-            raise ConfigError(f"{path}: {name}: unknown topic; known topics are {', '.join(REQUIRED)}")
-    missing = [name for name in REQUIRED if name not in raw]
+        if name not in packaged:
+            raise ConfigError(f"{path}: {name}: unknown topic; known topics are {', '.join(packaged)}")
+    missing = [name for name in packaged if name not in raw]
     if missing:
         raise ConfigError(f"{path}: {missing[0]}: missing topic")
-    topics = {name: validate(Topic, raw[name], f"{path}: {name}") for name in REQUIRED}
-    _check_together(topics, path)
+    topics = {}
+    for name, known in packaged.items():
+        found = validate(Topic, raw[name], f"{path}: {name}")
+        for side in ("writers", "readers"):
+            if side in found.model_fields_set and getattr(found, side) != getattr(known, side):
+                raise ConfigError(
+                    f"{path}: {name}.{side}: cannot be changed: {', '.join(getattr(known, side)) or 'none'}"
+                )
+        topics[name] = found.model_copy(update={"writers": known.writers, "readers": known.readers})
+    _check_together(topics, packaged.shared_key, path)
     return Topics(topics)
 
 
-def _check_together(topics: Mapping[str, Topic], path: Path) -> None:
+def _read(path: Path) -> dict[str, Any]:
+    raw = read_yaml(path)
+    if not isinstance(raw, dict):
+        raise ConfigError(f"{path}: should be a mapping of topics")
+    return raw
+
+
+def _check_together(topics: Mapping[str, Topic], shared_key: Sequence[str], path: Path) -> None:
     names: dict[str, str] = {}
     for logical, topic in topics.items():
         if topic.name in names:
@@ -100,10 +144,11 @@ def _check_together(topics: Mapping[str, Topic], path: Path) -> None:
                 f"{path}: {logical}.name: {topic.name!r} is also the name of {names[topic.name]}"
             )
         names[topic.name] = logical
-    wanted = topics[SHARED_KEY[0]].partitions
-    for logical in SHARED_KEY[1:]:
+    first, *others = shared_key
+    wanted = topics[first].partitions
+    for logical in others:
         if topics[logical].partitions != wanted:
             raise ConfigError(
-                f"{path}: {logical}.partitions: should be {wanted}, as many as {SHARED_KEY[0]} has, "
+                f"{path}: {logical}.partitions: should be {wanted}, as many as {first} has, "
                 "because they share a key"
             )

@@ -17,10 +17,11 @@ import numpy as np
 from loadgen.bench.faults.brokers import BrokerKind
 from loadgen.bench.faults.check import Differences, compare
 from loadgen.bench.faults.load import Shape, build_load
-from loadgen.bench.faults.rig import STAGES, Rig, Setup
+from loadgen.bench.faults.rig import Rig, Setup
 from loadgen.bench.trend import Trend, trend
 from pipeline.errors import ConfigError
 from pipeline.model import FloatArray
+from pipeline.stages.factory import STAGES
 from pipeline.stages.gather.suspects import HISTORY_S
 
 WINDOW_EVERY_S = 2.0

@@ -23,10 +23,9 @@ from loadgen.target.repository import Revision, make_repository
 from pipeline.clock import Clock
 from pipeline.codec.scans import encode_scan
 from pipeline.errors import SmidgenError
-from pipeline.topics import DEFAULT_PATH, load_topics
+from pipeline.topics import load_topics
 from pipeline.workloads import load_workloads
 
-STAGES = ("aggregate", "detect", "filter", "dedup", "rootcause")
 WORKLOAD = "live"
 
 BASELINE_S = 30.0
@@ -84,7 +83,7 @@ class Demo:
         self._on_event = on_event
         self._driver = LoadDriver(seed)
         self._processes = Processes(folder)
-        self._topics = load_topics(DEFAULT_PATH)
+        self._topics = load_topics()
         self._workload = load_workloads([WORKLOAD])[0]
         self._broker = ""
         self._store = ""
@@ -125,7 +124,9 @@ class Demo:
         await self._processes.run("topics", smidgen("topics", "apply", "--broker", self._broker))
         await self._processes.run("migrate", smidgen("store", "migrate", "--store", self._store))
         status.step = "starting the five stages"
-        workers = [await self._processes.start(name, smidgen(*self._worker(name))) for name in STAGES]
+        workers = [
+            await self._processes.start(name, smidgen(*self._worker(name))) for name in self._topics.stages
+        ]
         for worker in workers:
             await self._line(worker, "ready: ")
             status.stages[worker.name] = True

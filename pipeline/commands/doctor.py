@@ -27,20 +27,10 @@ from pipeline.kafka.admin import check_topics
 from pipeline.kafka.connection import Broker
 from pipeline.kafka.groups import GroupFacts, TopicFacts, group_facts, topic_facts
 from pipeline.kafka.identity import cluster_id
-from pipeline.runtime.worker.app import group_name
 from pipeline.storage.inspection import StoreFacts, inspect_store
-from pipeline.topics import Topics, load_topics
+from pipeline.topics import Topics, group_name, load_topics
 from pipeline.units import format_duration
 from pipeline.workloads import load_workloads
-
-INPUTS = {
-    "aggregate": ("profiles", "metrics", "changes"),
-    "detect": ("windows",),
-    "filter": ("change-points",),
-    "dedup": ("filtered",),
-    "rootcause": ("unique",),
-}
-"""What each stage reads; a stage itself needs a store to be asked."""
 
 MAX_SKEW_S = 5.0
 MAX_AHEAD_S = 60.0
@@ -151,8 +141,9 @@ def _topics(broker: Broker, topics: Topics) -> list[Finding]:
 
 
 def _lag(broker: Broker, topics: Topics, max_lag: int) -> list[Finding]:
-    found = asyncio.run(group_facts(broker, topics, {group_name(s): INPUTS[s] for s in INPUTS}))
-    return [_behind(stage, found[group_name(stage)], max_lag) for stage in INPUTS]
+    groups = {group_name(stage): topics.inputs(stage) for stage in topics.stages}
+    found = asyncio.run(group_facts(broker, topics, groups))
+    return [_behind(stage, found[group_name(stage)], max_lag) for stage in topics.stages]
 
 
 def _behind(stage: str, facts: GroupFacts, max_lag: int) -> Finding:

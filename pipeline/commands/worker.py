@@ -17,7 +17,6 @@ from pipeline.kafka.admin import require_topics
 from pipeline.kafka.connection import Broker
 from pipeline.kafka.identity import cluster_id
 from pipeline.kafka.rights import require_groups
-from pipeline.runtime.worker.app import group_name
 from pipeline.runtime.worker.checks import BrokerCheck, StoreCheck
 from pipeline.runtime.worker.health import Check, health_address
 from pipeline.runtime.worker.service import Service
@@ -26,7 +25,7 @@ from pipeline.stages.factory import STAGES, build_stage
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
 from pipeline.telemetry import RepeatFilter
-from pipeline.topics import Topics, load_topics
+from pipeline.topics import Topics, group_name, load_topics
 from pipeline.units import format_duration
 from pipeline.workloads import Workload, load_workloads
 

@@ -8,9 +8,9 @@ import pytest
 
 from loadgen.bench.faults.catalogue import Fault
 from loadgen.bench.faults.proxies import StoreFault
-from loadgen.bench.faults.rig import STAGES
 from loadgen.bench.faults.run import Options, run_fault
 from loadgen.bench.faults.strikes import Context, kill_stage
+from pipeline.stages.factory import STAGES
 
 pytestmark = [pytest.mark.e2e, pytest.mark.kafka]
 

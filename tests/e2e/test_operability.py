@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from pipeline.cli import run
-from pipeline.commands.doctor import INPUTS
 from pipeline.config import Settings
 from pipeline.embedded.stack import EmbeddedStore
 from pipeline.stages.factory import STAGES, build_stage
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import Store
+from pipeline.topics import load_topics
 from pipeline.workloads import load_workloads
 from tests.e2e.worker_process import (
     BrokerUrl,
@@ -252,7 +252,7 @@ def test_doctor_knows_what_each_stage_reads() -> None:
             stream="s",
             clock=time.time,
         )
-        assert tuple(stage.inputs) == INPUTS[name]
+        assert tuple(stage.inputs) == load_topics().inputs(name)
 
 
 def test_health_is_refused_to_other_machines_without_a_token(capfd: pytest.CaptureFixture[str]) -> None:

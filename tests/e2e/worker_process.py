@@ -25,9 +25,8 @@ from pipeline.embedded.broker import EmbeddedBroker
 from pipeline.kafka.admin import apply_topics
 from pipeline.kafka.reader import Entry, read_topic
 from pipeline.model import Profile
-from pipeline.runtime.worker.app import group_name
 from pipeline.storage.interface import Store
-from pipeline.topics import load_topics
+from pipeline.topics import group_name, load_topics
 from tests.support.builders import build_profile
 
 TOPICS = load_topics()

@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from pipeline.errors import ConfigError
-from pipeline.topics import DEFAULT_PATH, REQUIRED, SHARED_KEY, load_topics
+from pipeline.stages.factory import STAGES
+from pipeline.topics import DEFAULT_PATH, load_topics
 from tests.support.paths import ROOT
 
 Edit = Callable[[dict[str, Any]], object]
@@ -24,9 +25,12 @@ def write(tmp_path: Path, edit: Edit) -> Path:
 
 def test_the_shipped_file_declares_every_topic_of_the_flow() -> None:
     topics = load_topics()
-    assert tuple(topics) == REQUIRED
-    assert len(topics) == len(REQUIRED)
-    assert {topics[name].partitions for name in SHARED_KEY} == {topics["windows"].partitions}
+    flow = ("profiles", "metrics", "changes", "windows", "change-points", "filtered", "unique", "regressions")
+    assert tuple(topics) == (*flow, "feedback", "dead-letters")
+    assert len(topics) == 10
+    assert topics.stages == STAGES
+    assert topics.shared_key == ("windows", "change-points", "filtered", "unique", "regressions")
+    assert {topics[name].partitions for name in topics.shared_key} == {topics["windows"].partitions}
 
 
 def test_the_package_carries_the_file_of_the_project() -> None:
@@ -56,6 +60,14 @@ def test_broker_settings(name: str, config: dict[str, str]) -> None:
 def test_names_on_the_broker_may_differ(tmp_path: Path) -> None:
     path = write(tmp_path, lambda raw: raw["profiles"].update(name="prod.profiles"))
     assert load_topics(path)["profiles"].name == "prod.profiles"
+
+
+def test_a_copy_from_before_the_flow_stood_in_the_file_is_read(tmp_path: Path) -> None:
+    def strip(raw: dict[str, Any]) -> None:
+        for topic in raw.values():
+            del topic["writers"], topic["readers"]
+
+    assert load_topics(write(tmp_path, strip)) == load_topics()
 
 
 @pytest.mark.parametrize(
@@ -113,6 +125,11 @@ def test_names_on_the_broker_may_differ(tmp_path: Path) -> None:
             lambda raw: raw["filtered"].update(partitions=7),
             "filtered.partitions: should be 6, as many as windows has",
             id="unequal partitions of a shared key",
+        ),
+        pytest.param(
+            lambda raw: raw["filtered"].update(readers=["rootcause"]),
+            "filtered.readers: cannot be changed: dedup",
+            id="another flow",
         ),
     ],
 )

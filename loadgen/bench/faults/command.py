@@ -78,8 +78,8 @@ def faults(
     """
     from loadgen.bench.faults.catalogue import CATALOGUE
     from loadgen.bench.faults.former_version import FORMER
-    from loadgen.bench.faults.rig import STAGES
     from loadgen.bench.faults.run import Options, run_fault
+    from pipeline.stages.factory import STAGES
 
     if listing:
         for name, fault in CATALOGUE.items():

@@ -21,16 +21,16 @@ from loadgen.bench.faults.brokers import Broker, BrokerKind, make_broker
 from loadgen.bench.faults.feeder import Feeder
 from loadgen.bench.faults.load import STACK_WINDOW_S, WINDOW_S, Load, workload_file
 from loadgen.bench.faults.proxies import StoreProxy
-from loadgen.bench.faults.watch import INPUTS, View, Watcher
+from loadgen.bench.faults.watch import View, Watcher
 from loadgen.bench.faults.workers import Supervisor
 from pipeline.config import Settings
 from pipeline.embedded.stack import EmbeddedStore
 from pipeline.errors import SmidgenError
+from pipeline.stages.factory import STAGES
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
 from pipeline.topics import load_topics
 
-STAGES = ("aggregate", "detect", "filter", "dedup", "rootcause")
 CODE = Path(pipeline.__file__).parents[1]
 """The folder that the running version is imported from."""
 
@@ -66,7 +66,8 @@ class Rig:
         self.load = load
         self._seconds = seconds
         self._running = ExitStack()
-        self._looked = View(0.0, {}, {})
+        self.topics = load_topics()
+        self._looked = View(0.0, self.topics)
 
     def __enter__(self) -> Self:
         try:
@@ -84,7 +85,6 @@ class Rig:
     def _start(self) -> None:
         enter = self._running.enter_context
         self.folder = Path(enter(tempfile.TemporaryDirectory(prefix="smidgen-faults-")))
-        self.topics = load_topics()
         self.broker: Broker = enter(make_broker(self.setup.broker, proxied=self.setup.proxied))
         self._smidgen("topics", "apply", "--broker", self.broker.url)
         self._data = self.setup.data or self.folder / "data"
@@ -161,7 +161,7 @@ class Rig:
         view, before = self.watcher.view, self._looked
         self._looked = view
         sent = self.feeder.delivery.published.messages if self.feeder.delivery else 0
-        seen = sum(end for (topic, _), end in view.ends.items() if topic in INPUTS["aggregate"])
+        seen = sum(end for (topic, _), end in view.ends.items() if topic in self.topics.inputs("aggregate"))
         if not sent or seen < sent or not view.covers(view):
             return False
         # Twice: what a stage has just published may not have been seen yet when its offset was.

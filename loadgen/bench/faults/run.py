@@ -19,10 +19,11 @@ from loadgen.bench.faults.disk import SmallDisk
 from loadgen.bench.faults.flood import Flood
 from loadgen.bench.faults.former_version import FORMER, former_version
 from loadgen.bench.faults.load import build_load
-from loadgen.bench.faults.rig import CODE, STAGES, Rig, Setup
+from loadgen.bench.faults.rig import CODE, Rig, Setup
 from loadgen.bench.faults.strikes import Context
 from pipeline.clock import Clock, system_clock
 from pipeline.errors import ConfigError, SmidgenError
+from pipeline.stages.factory import STAGES
 
 _RETRY = "store unavailable, trying again"
 

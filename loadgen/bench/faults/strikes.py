@@ -12,7 +12,8 @@ import numpy as np
 
 from loadgen.bench.faults.disk import SmallDisk
 from loadgen.bench.faults.proxies import StoreFault
-from loadgen.bench.faults.rig import CODE, STAGES, Rig
+from loadgen.bench.faults.rig import CODE, Rig
+from pipeline.stages.factory import STAGES
 
 FROZEN_S = 16.0
 """Longer than the session timeout of a worker, 10 s: its partitions go to others while it stands still."""

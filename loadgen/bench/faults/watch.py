@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
 
@@ -14,18 +14,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
-from pipeline.topics import Topics
-
-INPUTS: Mapping[str, tuple[str, ...]] = {
-    "aggregate": ("profiles", "metrics", "changes"),
-    "detect": ("windows",),
-    "filter": ("change-points",),
-    "dedup": ("filtered",),
-    "rootcause": ("unique",),
-}
-"""What each stage reads, in the order of the flow."""
-
-WATCHED = (*(topic for topics in INPUTS.values() for topic in topics), "regressions", "dead-letters")
+from pipeline.topics import Topics, group_name
 
 _LOOK_S = 0.5
 _ANSWER_S = 5.0
@@ -36,26 +25,25 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True)
 class View:
-    """What was seen at one moment: offsets after the last message, and committed ones, by stage."""
+    """What was seen at one moment: offsets after the last message, and committed ones."""
 
     at: float
-    ends: Mapping[Place, int]
-    committed: Mapping[Place, int]
+    topics: Topics
+    ends: Mapping[Place, int] = field(default_factory=dict)
+    committed: Mapping[Place, int] = field(default_factory=dict)
 
     def lag(self, stage: str) -> int:
         """Return how many messages a stage has not committed."""
+        inputs = self.topics.inputs(stage)
         return sum(
-            end - self.committed.get(place, 0)
-            for place, end in self.ends.items()
-            if place[0] in INPUTS[stage]
+            end - self.committed.get(place, 0) for place, end in self.ends.items() if place[0] in inputs
         )
 
     def covers(self, earlier: View) -> bool:
         """Tell whether every stage is done with all that was on its topics at an earlier moment."""
+        inputs = {topic for stage in self.topics.stages for topic in self.topics.inputs(stage)}
         return all(
-            self.committed.get(place, 0) >= end
-            for place, end in earlier.ends.items()
-            if any(place[0] in topics for topics in INPUTS.values())
+            self.committed.get(place, 0) >= end for place, end in earlier.ends.items() if place[0] in inputs
         )
 
 
@@ -68,7 +56,8 @@ class Watcher:
     def __init__(self, broker: str, topics: Topics) -> None:
         self._broker = broker
         self._topics = topics
-        self._logical = {topics[name].name: name for name in WATCHED}
+        self._watched = tuple(name for name, topic in topics.items() if topic.readers)
+        self._logical = {topics[name].name: name for name in self._watched}
         self._ends: dict[Place, int] = {}
         self._committed: dict[Place, int] = {}
         self.events: list[bytes] = []
@@ -77,7 +66,7 @@ class Watcher:
         self._marks: list[View] = []
         self.refused: set[bytes] = set()
         """Where the dead letters came from, each place once."""
-        self.view = View(time.monotonic(), {}, {})
+        self.view = View(time.monotonic(), topics)
         self.trouble = ""
         """Why it last could not look."""
         self._stop = threading.Event()
@@ -115,7 +104,7 @@ class Watcher:
             await asyncio.wait_for(admin.start(), _ANSWER_S)
             places = [
                 TopicPartition(topic.name, partition)
-                for topic in (self._topics[name] for name in WATCHED)
+                for topic in (self._topics[name] for name in self._watched)
                 for partition in range(topic.partitions)
             ]
             consumer.assign(places)
@@ -132,15 +121,15 @@ class Watcher:
 
     async def _look(self, consumer: AIOKafkaConsumer, admin: AIOKafkaAdminClient) -> None:
         # Offsets before ends: were it the other way round, what came between would look done.
-        for stage, inputs in INPUTS.items():
+        for stage in self._topics.stages:
             # Each by its name: asked for all of a group, the embedded broker gives no answer that is one.
             asked = [
                 TopicPartition(self._topics[name].name, partition)
-                for name in inputs
+                for name in self._topics.inputs(stage)
                 for partition in range(self._topics[name].partitions)
             ]
             found = await asyncio.wait_for(
-                admin.list_consumer_group_offsets(f"smidgen-{stage}", partitions=asked), 2 * _ANSWER_S
+                admin.list_consumer_group_offsets(group_name(stage), partitions=asked), 2 * _ANSWER_S
             )
             for place, offset in found.items():
                 if offset.offset >= 0:
@@ -152,7 +141,7 @@ class Watcher:
                 self._ends[logical, place.partition] = messages[-1].offset + 1
                 for message in messages:
                     self._note(logical, message.value or b"", tuple(message.headers))
-        self.view = View(time.monotonic(), dict(self._ends), dict(self._committed))
+        self.view = View(time.monotonic(), self._topics, dict(self._ends), dict(self._committed))
         for mark in list(self._marks):
             if self.view.covers(mark):
                 self.recoveries.append(self.view.at - mark.at)

@@ -1,4 +1,4 @@
-"""Which messages are on which topic, who sends them and who reads them."""
+"""Messages of each topic."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ from pipeline.codec.schema import events, inputs, scans
 JSON = "application/json"
 CLOUD_EVENT = "application/cloudevents+json"
 BYTES = "application/octet-stream"
-
-OUTSIDE = "outside"
-"""Who sends or reads that is no stage: agents, CI, subscribers, people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +24,10 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """What a topic holds. ``senders`` and ``readers`` are stages, or OUTSIDE."""
+    """What a topic holds; topics.yaml says who writes and reads it."""
 
     title: str
     description: str
-    senders: tuple[str, ...]
-    readers: tuple[str, ...]
     messages: tuple[Message, ...]
 
 
@@ -50,59 +45,41 @@ CHANNELS: Mapping[str, Channel] = {
     "profiles": Channel(
         "Stack samples",
         "A host's stack samples of one interval, aggregated and dictionary-encoded.",
-        (OUTSIDE,),
-        ("aggregate",),
         (PROFILE,),
     ),
     "metrics": Channel(
         "Service-level metrics",
         "Points of any service-level metric, such as throughput, and of set-up metrics that only explain.",
-        (OUTSIDE,),
-        ("aggregate",),
         (METRIC_POINTS,),
     ),
-    "changes": Channel(
-        "Deployed changes", "A deployed code or config change.", (OUTSIDE,), ("aggregate",), (CHANGE,)
-    ),
+    "changes": Channel("Deployed changes", "A deployed code or config change.", (CHANGE,)),
     "windows": Channel(
         "Progress",
         "Event time up to which a partition of a service is aggregated.",
-        ("aggregate",),
-        ("detect",),
         (PROGRESS,),
     ),
-    "change-points": Channel(
-        "Scans with change points", "One scan of one service.", ("detect",), ("filter",), (SCAN,)
-    ),
+    "change-points": Channel("Scans with change points", "One scan of one service.", (SCAN,)),
     "filtered": Channel(
         "Scans without false alarms",
         "The same scan after the filters; what they dropped is in it.",
-        ("filter",),
-        ("dedup",),
         (SCAN,),
     ),
     "unique": Channel(
         "Scans with one candidate a cause",
         "The same scan after deduplication; what was merged or dropped is in it.",
-        ("dedup",),
-        ("rootcause",),
         (SCAN,),
     ),
     "regressions": Channel(
         "Regressions",
         "CloudEvents 1.0: a regression is detected, updated, resolved. A replay repeats the ids.",
-        ("rootcause",),
-        (OUTSIDE,),
         (DETECTED, UPDATED, RESOLVED),
     ),
     "feedback": Channel(
-        "Feedback", "A person's verdict on an event. Reserved: no message is defined yet.", (), (), ()
+        "Feedback", "A person's verdict on an event. Reserved: no message is defined yet.", ()
     ),
     "dead-letters": Channel(
         "Dead letters",
         "Messages that can never be used: original key and bytes; the origin and the reason as headers.",
-        ("aggregate", "detect", "filter", "dedup", "rootcause"),
-        (OUTSIDE,),
         (DEAD_LETTER,),
     ),
 }

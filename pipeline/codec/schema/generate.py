@@ -11,8 +11,8 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
 from pipeline import __version__
-from pipeline.codec.schema.catalogue import BYTES, CHANNELS, OUTSIDE, Channel, Message
-from pipeline.topics import Topic, Topics
+from pipeline.codec.schema.catalogue import BYTES, CHANNELS, Channel, Message
+from pipeline.topics import OUTSIDE, Topic, Topics, group_name
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -55,9 +55,7 @@ def asyncapi_document(topics: Topics) -> dict[str, Any]:
         "defaultContentType": "application/json",
         "channels": {name: _channel(topics[name], channel) for name, channel in CHANNELS.items()},
         "operations": {
-            operation: body
-            for name, channel in CHANNELS.items()
-            for operation, body in _operations(name, channel)
+            operation: body for name in CHANNELS for operation, body in _operations(name, topics[name])
         },
         "components": {"messages": {message.name: _message(message) for message in _messages()}},
     }
@@ -100,9 +98,9 @@ def _channel(topic: Topic, channel: Channel) -> dict[str, Any]:
     }
 
 
-def _operations(name: str, channel: Channel) -> Iterable[tuple[str, dict[str, Any]]]:
+def _operations(name: str, topic: Topic) -> Iterable[tuple[str, dict[str, Any]]]:
     """Yield what Smidgen does with a topic: what comes from outside it receives, what it makes it sends."""
-    for action, stages in (("send", channel.senders), ("receive", channel.readers)):
+    for action, stages in (("send", topic.writers), ("receive", topic.readers)):
         for stage in stages:
             if stage != OUTSIDE:
                 body: dict[str, Any] = {"action": action, "channel": {"$ref": f"#/channels/{name}"}}
@@ -112,7 +110,7 @@ def _operations(name: str, channel: Channel) -> Iterable[tuple[str, dict[str, An
 
 
 def _consumer(stage: str) -> dict[str, Any]:
-    return {"groupId": {"type": "string", "const": f"smidgen-{stage}"}, "bindingVersion": _BINDING}
+    return {"groupId": {"type": "string", "const": group_name(stage)}, "bindingVersion": _BINDING}
 
 
 def _message(message: Message) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from pipeline.kafka.security import KafkaSecurity
 from pipeline.runtime.worker.backpressure import BoundedQueue, take_bounded
 from pipeline.runtime.worker.loop import StageLoop
 from pipeline.stages.base import Stage
-from pipeline.topics import Topics
+from pipeline.topics import Topics, group_name
 
 SESSION_TIMEOUT_S = 10.0
 """After this silence a worker counts as dead and its partitions go to others."""
@@ -44,11 +44,6 @@ METADATA_AGE_MS = 10_000
 Where a partition has no committed offset, aiokafka asks its leader for the first one, and does not look for
 another leader when told that it is none any more: by its default a worker then stands still for 5 minutes.
 """
-
-
-def group_name(stage: str) -> str:
-    """Return the consumer group of a stage."""
-    return f"smidgen-{stage}"
 
 
 class _ConsumerOnly(BootStrategy):

@@ -23,7 +23,7 @@ from pipeline.runtime.dlq.publisher import DeadLetters, Rejected
 from pipeline.runtime.worker.intake import Event, Intake, by_replay
 from pipeline.stages.base import Stage
 from pipeline.telemetry import Telemetry
-from pipeline.topics import SHARED_KEY, Topics
+from pipeline.topics import Topics
 
 logger = logging.getLogger(__name__)
 
@@ -100,7 +100,7 @@ class StageLoop:
                 name,
                 decode,
                 topics[name].max_message_bytes,
-                Refusals(limit.within() if name in SHARED_KEY else limit, monotonic, expected),
+                Refusals(limit.within() if topics[name].internal else limit, monotonic, expected),
             )
             for name, decode in stage.inputs.items()
         }

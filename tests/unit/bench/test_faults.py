@@ -38,6 +38,7 @@ from pipeline.errors import InvalidMessage
 from pipeline.model import Profile, Record
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.storage.arrays import ArrayStore
+from pipeline.topics import load_topics
 from pipeline.workloads import load_workloads
 
 
@@ -172,9 +173,10 @@ def test_malformed_messages_are_taken_by_no_decoder() -> None:
 
 
 def test_a_view_covers_what_was_there_before() -> None:
-    earlier = View(0.0, {("profiles", 0): 5, ("regressions", 0): 9}, {})
-    assert not View(1.0, {}, {("profiles", 0): 4}).covers(earlier)
-    assert View(1.0, {}, {("profiles", 0): 5}).covers(earlier)
+    topics = load_topics()
+    earlier = View(0.0, topics, {("profiles", 0): 5, ("regressions", 0): 9})
+    assert not View(1.0, topics, {}, {("profiles", 0): 4}).covers(earlier)
+    assert View(1.0, topics, {}, {("profiles", 0): 5}).covers(earlier)
     assert earlier.lag("aggregate") == 5
     assert replace(earlier, committed={("profiles", 0): 3}).lag("aggregate") == 2
 

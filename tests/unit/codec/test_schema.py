@@ -15,14 +15,12 @@ import yaml
 
 from pipeline.cli import run
 from pipeline.clock import system_clock
-from pipeline.codec.schema.catalogue import CHANNELS, OUTSIDE
 from pipeline.codec.schema.generate import asyncapi_document, generated_files, message_schemas
 from pipeline.config import load_settings
 from pipeline.runtime.dlq.publisher import DeadLetters, Rejected
-from pipeline.runtime.worker.app import group_name
 from pipeline.stages.factory import STAGES, build_stage
 from pipeline.storage.arrays import ArrayStore
-from pipeline.topics import REQUIRED, load_topics
+from pipeline.topics import OUTSIDE, group_name, load_topics
 from tests.support.paths import ROOT
 from tests.unit.runtime.test_messages import Collector
 
@@ -158,7 +156,7 @@ def test_the_document_is_sound_asyncapi() -> None:
 
 def test_every_topic_is_described_with_its_settings() -> None:
     channels = asyncapi_document(TOPICS)["channels"]
-    assert tuple(channels) == REQUIRED
+    assert tuple(channels) == tuple(TOPICS)
     for name, channel in channels.items():
         binding = channel["bindings"]["kafka"]
         assert (channel["address"], binding["partitions"]) == (TOPICS[name].name, TOPICS[name].partitions)
@@ -173,9 +171,9 @@ def test_stages_are_said_to_read_what_they_read() -> None:
         built = build_stage(
             stage, settings=settings, workloads=(), store=store, stream="test", clock=system_clock
         )
-        assert [name for name, channel in CHANNELS.items() if stage in channel.readers] == list(built.inputs)
-    for channel in CHANNELS.values():
-        assert {*channel.senders, *channel.readers} <= {*STAGES, OUTSIDE}
+        assert TOPICS.inputs(stage) == tuple(built.inputs)
+    for topic in TOPICS.values():
+        assert {*topic.writers, *topic.readers} <= {*STAGES, OUTSIDE}
 
 
 def test_a_reader_is_said_to_be_of_its_stages_group() -> None:
