@@ -11,8 +11,8 @@ from agents.formats.collapsed import Stack
 from agents.naming import NamedFrame, name_stack
 from pipeline.codec.inputs import MAX_COUNT, encode_profile
 from pipeline.errors import InvalidMessage
+from pipeline.frames import cut_name
 from pipeline.model import Annotation, Profile
-from pipeline.stacks.labels import cut_name
 
 
 @dataclass(frozen=True, slots=True)

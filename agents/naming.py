@@ -14,8 +14,8 @@ from functools import lru_cache
 from urllib.parse import unquote
 
 from agents.annotate import ANNOTATION_FILE
+from pipeline.frames import MODULE
 from pipeline.model import AnnotationKind
-from pipeline.stacks.labels import MODULE
 
 _KINDS: tuple[AnnotationKind, ...] = ("endpoint", "metadata")
 _ANONYMOUS = re.compile(r"<[^<>]+>")

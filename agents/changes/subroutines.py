@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pipeline.stacks.labels import MODULE
+from pipeline.frames import MODULE
 
 Scopes = Mapping[str, tuple[str, ...]]
 """Qualified name → own code; several pieces where a name is defined more than once."""

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pipeline.stacks.labels import MODULE
+from pipeline.frames import MODULE
 
 _CONVERSIONS = ("bool", "int", "float", "str")
 _SPELLINGS = ("lower", "upper", "casefold", "strip")

@@ -12,11 +12,11 @@ from scipy.sparse import csr_matrix
 from loadgen.fleet.names import LIBRARIES, endpoint_names, methods
 from loadgen.fleet.scenario import GraphSpec
 from loadgen.fleet.streams import Streams
+from pipeline.frames import series_of
 from pipeline.model import FloatArray, MetricKind
-from pipeline.stacks.labels import series_of
 
 Stack = tuple[str, ...]
-"""Elements from the root to the leaf, annotations included; see pipeline.stacks.labels."""
+"""Elements from the root to the leaf, annotations included; see pipeline.frames."""
 
 ROOT: Stack = ("server.main.serve", "server.http.Server.dispatch")
 

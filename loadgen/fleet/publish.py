@@ -17,8 +17,8 @@ from loadgen.fleet.simulate import Fleet
 from loadgen.fleet.streams import Streams
 from pipeline.codec.inputs import encode_change, encode_metric_points, encode_profile
 from pipeline.config import Settings
+from pipeline.frames import series_of
 from pipeline.model import Annotation, AnnotationKind, IntArray, MetricPoints, Outgoing, Profile
-from pipeline.stacks.labels import series_of
 from pipeline.topics import Topics
 
 _IN_FLIGHT = 200

@@ -39,7 +39,7 @@ class Dataset:
     names: tuple[str, ...]  # (series,)
     samples: FloatArray  # (series, windows) counts
     totals: FloatArray  # (windows,) all samples of the service; 0 = no data
-    stacks: tuple[tuple[str, ...], ...]  # root first, with annotations as in pipeline.stacks.labels
+    stacks: tuple[tuple[str, ...], ...]  # root first, with annotations as in pipeline.frames
     stack_samples: FloatArray  # (stacks, stack windows)
     metrics: tuple[MetricPoints, ...]
     changes: tuple[Change, ...]

@@ -21,7 +21,7 @@ MAX_ELEMENTS = 2**23
 
 MAX_FRAME = 16 * 2**20
 """Longest name of a frame, in characters: only the message bounds it. Long ones are cut when they are counted
-(``pipeline.stacks.labels.cut_name``), so that one broken symbol does not cost a host's whole interval."""
+(``pipeline.frames.cut_name``), so that one broken symbol does not cost a host's whole interval."""
 
 MAX_FRAME_ANNOTATIONS = 16
 """Most annotations of one frame; each is an element of every stack with that frame."""

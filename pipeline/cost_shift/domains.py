@@ -15,9 +15,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from pipeline.frames import element, series_of
 from pipeline.model import BoolArray, Change
-from pipeline.stacks.index import Series, StackIndex
-from pipeline.stacks.labels import element, series_of
+from pipeline.stacks import Series, StackIndex
 
 REGEX = "re:"
 """What a pattern begins with that is a regular expression and no glob."""
@@ -54,27 +54,22 @@ class LabelGroup:
     labels: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Naming:
-    """What the labels' names say: whose members they are, and which of them are no subroutines."""
-
-    members: Mapping[tuple[str, str], Sequence[str]]  # kind of owner and its name → labels
-    annotations: BoolArray  # (labels,)
+Members = Mapping[tuple[str, str], Sequence[str]]
+"""Every class, module and prefix of annotations, by kind and name, with the labels that are its members."""
 
 
-def read_names(index: StackIndex) -> Naming:
+def find_members(index: StackIndex) -> Members:
     """Return every class, module and prefix of endpoints or metadata with its members."""
     members: dict[tuple[str, str], list[str]] = {}
     for label in index.names:
         for owner in _owners(label):
             members.setdefault(owner, []).append(label)
-    annotations = np.array([series_of(label)[0] != "subroutine" for label in index.names], dtype=np.bool_)
-    return Naming(members, annotations)
+    return members
 
 
 def find_domains(
     index: StackIndex,
-    naming: Naming,
+    members: Members,
     series: Series,
     *,
     changes: Sequence[Change] = (),
@@ -84,16 +79,16 @@ def find_domains(
 
     Args:
         index: The stacks.
-        naming: What ``read_names`` says of their labels.
+        members: Of their classes, modules and prefixes, from ``find_members``.
         series: The candidate.
         changes: Changes deployed just before; each that modified the candidate makes a domain.
         groups: Domains of the user's; each that holds the candidate makes one.
     """
     label = element(*series)
-    callers = _callers(index, naming, label)
+    callers = _callers(index, label)
     found = [Domain(named("callers", callers), index.holding(callers))] if callers else []
     for kind, name in _owners(label):
-        found.append(Domain(f"{kind}: {name}", index.holding(naming.members.get((kind, name), ()))))
+        found.append(Domain(f"{kind}: {name}", index.holding(members.get((kind, name), ()))))
     found += [
         Domain(f"change: {change.id}", index.holding(change.subroutines))
         for change in changes
@@ -183,15 +178,15 @@ def _closing(name: str) -> int:
     return 0
 
 
-def _callers(index: StackIndex, naming: Naming, label: str) -> list[str]:
+def _callers(index: StackIndex, label: str) -> list[str]:
     """Return the direct callers of a label by name; annotations and its own recursion are passed over."""
-    places = index.places(label)
+    places = index.positions(label)
     if not len(places):
         return []
-    passed_over = naming.annotations.copy()
+    passed_over = ~index.subroutine
     passed_over[index.labels[label]] = True
-    first = index.starts[index.stack_of[places]]
+    first = index.starts[index.stack[places]]
     above = places - 1
-    while len(again := np.flatnonzero((above >= first) & passed_over[index.flat[above]])):
+    while len(again := np.flatnonzero((above >= first) & passed_over[index.label[above]])):
         above[again] -= 1
-    return sorted(index.names[number] for number in np.unique(index.flat[above[above >= first]]).tolist())
+    return sorted(index.names[number] for number in np.unique(index.label[above[above >= first]]).tolist())

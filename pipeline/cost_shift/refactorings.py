@@ -74,16 +74,16 @@ def find_alike(around: Surroundings, config: FormsConfig | None = None) -> Alike
     """
     index = around.index
     new, vanished = _new_and_vanished(around, config or FormsConfig())
-    changed = (new | vanished)[index.flat]
+    changed = (new | vanished)[index.label]
     lengths = np.diff(index.starts)
     begin = np.repeat(index.starts[:-1], lengths)
-    place = np.arange(len(index.flat)) - begin
+    place = np.arange(len(index.label)) - begin
 
     rng = np.random.default_rng(_SEED)
     deepest = int(lengths.max(initial=0))
     sign, *numbers = rng.integers(2**64, size=len(index.names) + 1, dtype=np.uint64)
     of_place, mark = rng.integers(2**64, size=(2, deepest + 1), dtype=np.uint64) | np.uint64(1)
-    label = np.array(numbers, dtype=np.uint64)[index.flat]
+    label = np.array(numbers, dtype=np.uint64)[index.label]
 
     whole = _sums(label * of_place[place], index.starts)
     same_places = _sums(np.where(changed, sign, label) * of_place[place], index.starts)
@@ -99,8 +99,8 @@ def find_alike(around: Surroundings, config: FormsConfig | None = None) -> Alike
     return Alike(
         same_places=_numbered(same_places),
         same_rest=_numbered(same_rest),
-        standing=_numbered(same_places[index.stack_of] + mark[place]),
-        beside=_numbered(whole[index.stack_of] + (sign - label) * of_place[place]),
+        standing=_numbered(same_places[index.stack] + mark[place]),
+        beside=_numbered(whole[index.stack] + (sign - label) * of_place[place]),
         whole=both[: len(whole)],
         without=both[len(whole) :],
         vanished=vanished,
@@ -117,10 +117,10 @@ def find_old_forms(around: Surroundings, alike: Alike, label: str) -> OldForms:
         label: The candidate, as stacks hold it.
     """
     index = around.index
-    places = index.places(label)
+    places = index.positions(label)
     own = index.holding([label])
     stood = _elements_like(alike.standing, places)
-    stood = stood[alike.vanished[index.flat[stood]] & ~own[index.stack_of[stood]]]
+    stood = stood[alike.vanished[index.label[stood]] & ~own[index.stack[stood]]]
     renamed = None
     if len(stood):
         renamed = Domain(_told("renamed from", around, stood), _matching(alike.same_places, own), gone=True)
@@ -133,7 +133,7 @@ def find_old_forms(around: Surroundings, alike: Alike, label: str) -> OldForms:
             _told("extracted from", around, index.starts[1:][others] - 1), alike.with_heirs(inner)
         )
     siblings = _elements_like(alike.beside, places)
-    moved, choices = _most_lost(around, alike, siblings[~own[index.stack_of[siblings]]], own)
+    moved, choices = _most_lost(around, alike, siblings[~own[index.stack[siblings]]], own)
     return OldForms(renamed, _each(around, stood, own), extracted, moved, choices)
 
 
@@ -141,9 +141,9 @@ def _each(around: Surroundings, places: IntArray, own: BoolArray) -> tuple[Domai
     """Return a domain for each label at some places: the stacks that hold it there, and the own ones."""
     index = around.index
     domains = []
-    for number in np.unique(index.flat[places]).tolist():
+    for number in np.unique(index.label[places]).tolist():
         rows = own.copy()
-        rows[index.stack_of[places[index.flat[places] == number]]] = True
+        rows[index.stack[places[index.label[places] == number]]] = True
         domains.append(Domain(f"renamed from: {index.names[number]}", rows, gone=True))
     return tuple(domains)
 
@@ -162,18 +162,18 @@ def _most_lost(
     by_places = np.bincount(alike.same_places, weights=change)
     lost = np.concatenate([by_places, np.bincount(alike.same_rest, weights=change)])
     kin = np.where(alike.fresh, alike.same_places, alike.same_rest + len(by_places))
-    pairs = np.unique(np.stack([index.flat[places], kin[index.stack_of[places]]]), axis=1)  # each once
+    pairs = np.unique(np.stack([index.label[places], kin[index.stack[places]]]), axis=1)  # each once
     labels, position = np.unique(pairs[0], return_inverse=True)
     best = int(labels[np.argmax(np.bincount(position, weights=lost[pairs[1]]))])
     rows = np.zeros(index.stacks, dtype=np.bool_)
-    rows[index.stack_of[places[index.flat[places] == best]]] = True
+    rows[index.stack[places[index.label[places] == best]]] = True
     return Domain(f"moved from: {index.names[best]}", alike.with_heirs(rows) | own), len(labels)
 
 
 def _new_and_vanished(around: Surroundings, config: FormsConfig) -> tuple[BoolArray, BoolArray]:
     """Return which labels won or lost most of their cost, beyond chance: (labels,) each."""
     index = around.index
-    before, after = index.by_label(np.stack([around.before[0] * around.common[0], around.after[0]]))
+    before, after = index.sums(np.stack([around.before[0] * around.common[0], around.after[0]]))
     sampled: FloatArray = np.sqrt(
         around.dispersion * (before / around.samples_before[0] + after / around.samples_after[0])
     )
@@ -181,7 +181,7 @@ def _new_and_vanished(around: Surroundings, config: FormsConfig) -> tuple[BoolAr
     least, most = before, before
     if len(around.before) > 1:
         # What was there for some hours only, a spike that ended, has not vanished.
-        day_before = index.by_label(np.stack([around.before[1], around.after[1]])).max(axis=0)
+        day_before = index.sums(np.stack([around.before[1], around.after[1]])).max(axis=0)
         least, most = np.minimum(before, day_before), np.maximum(before, day_before)
     new = (most < config.most * after) & (after - before > bound)
     vanished = (after < config.most * least) & (before - after > bound)
@@ -203,7 +203,7 @@ def _matching(numbers: IntArray, rows: BoolArray) -> BoolArray:
 
 
 def _told(kind: str, around: Surroundings, places: IntArray) -> str:
-    numbers = np.unique(around.index.flat[places]).tolist()
+    numbers = np.unique(around.index.label[places]).tolist()
     return named(kind, [around.index.names[number] for number in numbers])
 
 

@@ -19,10 +19,12 @@ from pipeline.cost_shift.daily_noise import (
     usual_noise,
 )
 from pipeline.model import BoolArray, FloatArray, IntArray, StackMatrix
-from pipeline.stacks.index import StackIndex, index_stacks
+from pipeline.stacks import StackIndex, index_stacks
 
 _MANY = 100
 """Stacks from which on their median says what happened to all: of fewer, one change may be the majority."""
+
+Stack = tuple[str, ...]
 
 _ENOUGH = 30.0
 """Samples before from which on a stack's ratio has a meaningful median."""
@@ -36,8 +38,7 @@ class Surroundings:
     regression of 4 % lowers all others by 4 % (``detect.composition``). It is 1 where too few stacks are.
     """
 
-    stacks: tuple[tuple[str, ...], ...]
-    index: StackIndex
+    index: StackIndex  # of the stacks of all rows
     before: FloatArray  # (1 + days, stacks)
     after: FloatArray  # (1 + days, stacks)
     samples_before: FloatArray  # (1 + days,)
@@ -65,7 +66,7 @@ class Surroundings:
 
 
 def surroundings(
-    matrix: StackMatrix,
+    index: StackIndex,
     days: Sequence[StackMatrix] = (),
     near: StackMatrix | None = None,
     earlier: Sequence[StackMatrix] = (),
@@ -73,18 +74,17 @@ def surroundings(
     """Join the stacks around a change with those of earlier days.
 
     Args:
-        matrix: Stacks before and after the change.
+        index: Of the stacks before and after the change.
         days: The same of earlier days, at the same hours, the nearest first; those without samples on either
             side are left out.
-        near: Stacks in shorter spans before and after the change, within those of ``matrix``.
-        earlier: Stacks in spans as long as those of ``matrix`` that follow each other, all before the change:
+        near: Stacks in shorter spans before and after the change, within those of the index.
+        earlier: Stacks in spans as long as those of the index that follow each other, all before the change:
             of a service too young for days to be compared, they say by how much it moves by itself.
     """
-    known = [matrix, *(day for day in days if day.total_before and day.total_after)]
+    known = [index.matrix, *(day for day in days if day.total_before and day.total_after)]
     if near is not None and not (near.total_before and near.total_after):
         near = None
-    rows: dict[tuple[str, ...], int] = {}
-    places = [[rows.setdefault(stack, len(rows)) for stack in each.stacks] for each in known]
+    rows, places = _joined(known)
     before, after = np.zeros((2, len(known), len(rows)))
     for day, (each, place) in enumerate(zip(known, places, strict=True)):
         before[day, place] = each.before / max(each.total_before, 1.0)
@@ -97,15 +97,14 @@ def surroundings(
         for b, a, n in zip(before, after, samples_before, strict=True)
     ]
     common = np.array([_common(b, a, order) for b, a, order in zip(before, after, ordered, strict=True)])
-    index = index_stacks(tuple(rows))
+    whole = _extended(index, tuple(rows))
     expected = before * common[:, None]
     dispersion = max(
         sampling_dispersion(expected, after, samples_before, samples_after),
-        moving_dispersion([_by_label(each) for each in (matrix, *earlier)]) if earlier else 1.0,
+        moving_dispersion(_movements(index, earlier)) if earlier else 1.0,
     )
     return Surroundings(
-        stacks=tuple(rows),
-        index=index,
+        index=whole,
         before=before,
         after=after,
         samples_before=samples_before,
@@ -113,21 +112,45 @@ def surroundings(
         common=common,
         by_ratio=ordered[0],
         dispersion=dispersion,
-        usual=usual_noise(
-            index.by_label(expected), index.by_label(after), samples_before, samples_after, dispersion
-        ),
+        usual=usual_noise(whole.sums(expected), whole.sums(after), samples_before, samples_after, dispersion),
         near=_near_shares(rows, near),
         near_samples=np.array([near.total_before, near.total_after]) if near else None,
     )
 
 
-def _by_label(matrix: StackMatrix) -> Movement:
-    counts = index_stacks(matrix.stacks).by_label(np.stack([matrix.before, matrix.after]))
-    before, after = counts
-    return Movement(before, after, matrix.total_before, matrix.total_after)
+def _joined(matrices: Sequence[StackMatrix]) -> tuple[dict[Stack, int], list[list[int]]]:
+    """Return all stacks of matrices, those of the first one first, and where each one's stand among them."""
+    rows: dict[Stack, int] = {}
+    places = [[rows.setdefault(stack, len(rows)) for stack in matrix.stacks] for matrix in matrices]
+    return rows, places
 
 
-def _near_shares(rows: Mapping[tuple[str, ...], int], near: StackMatrix | None) -> FloatArray | None:
+def _extended(index: StackIndex, stacks: tuple[Stack, ...]) -> StackIndex:
+    """Return the index of more stacks, of which those of a known index are the first."""
+    if len(stacks) == index.stacks:
+        return index
+    padding = (0, len(stacks) - index.stacks)
+    matrix = index.matrix
+    before, after = np.pad(matrix.before, padding), np.pad(matrix.after, padding)
+    return index_stacks(StackMatrix(stacks, before, after, matrix.total_before, matrix.total_after), index)
+
+
+def _movements(index: StackIndex, earlier: Sequence[StackMatrix]) -> list[Movement]:
+    """Return what labels did around the change, and from span to span before it."""
+    matrices = [index.matrix, *earlier]
+    rows, places = _joined(matrices)
+    counts = np.zeros((2, len(matrices), len(rows)))
+    for number, (matrix, place) in enumerate(zip(matrices, places, strict=True)):
+        counts[0, number, place], counts[1, number, place] = matrix.before, matrix.after
+    whole = _extended(index, tuple(rows))
+    before, after = whole.sums(counts[0]), whole.sums(counts[1])
+    return [
+        Movement(before[number], after[number], matrix.total_before, matrix.total_after)
+        for number, matrix in enumerate(matrices)
+    ]
+
+
+def _near_shares(rows: Mapping[Stack, int], near: StackMatrix | None) -> FloatArray | None:
     if near is None:
         return None
     shares = np.zeros((2, len(rows)))

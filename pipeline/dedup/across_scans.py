@@ -29,7 +29,7 @@ import numpy as np
 from pipeline.dedup.links import Link
 from pipeline.dedup.rules import Between, Feature, MergeRule, PairwiseConfig
 from pipeline.model import BoolArray, FloatArray, IntArray
-from pipeline.stacks.overlap import explained_shares
+from pipeline.stacks import explained_shares
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,19 @@ import numpy as np
 from scipy.sparse import coo_array
 
 from pipeline.dedup.rules import Feature, PairwiseConfig
+from pipeline.frames import element, series_of
 from pipeline.model import FloatArray, IntArray
-from pipeline.stacks.index import Series, membership
-from pipeline.stacks.labels import element, series_of
-from pipeline.stacks.overlap import alike_shares, explained_shares, shares_given
-from pipeline.stacks.subtree import Frames, measure_rises, rows_of, sum_sets_below
+from pipeline.stacks import (
+    Series,
+    StackIndex,
+    alike_shares,
+    explained_shares,
+    measure_rises,
+    membership,
+    rows_of,
+    shares_given,
+    sum_sets_below,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +36,7 @@ class Causes:
 
 
 def causes_of(
-    frames: Frames,
+    frames: StackIndex,
     series: Sequence[Series],
     modified: Mapping[str, Sequence[str]],
     deployed: Sequence[Collection[str]],
@@ -37,7 +45,7 @@ def causes_of(
     """Return what may have made each series rise.
 
     Args:
-        frames: Stack counts before and after, from ``lay_out``.
+        frames: Stack counts before and after, from ``index_stacks``.
         series: (n,) of gCPU, or others, of which nothing is found.
         modified: The subroutines that each change modified, by its id.
         deployed: (n,) ids of the changes deployed just before each began to rise: of all that were deployed
@@ -64,7 +72,7 @@ def causes_of(
 
 
 def cause_similarities(
-    frames: Frames,
+    frames: StackIndex,
     series: Sequence[Series],
     causes: Sequence[Causes],
     config: PairwiseConfig | None = None,
@@ -72,14 +80,14 @@ def cause_similarities(
     """Return what stacks say of whether regressions have one cause: ``cause`` and ``caller``.
 
     Args:
-        frames: Stack counts before and after, from ``lay_out``.
+        frames: Stack counts before and after, from ``index_stacks``.
         series: (n,)
         causes: (n,) from ``causes_of``.
         config: Settings.
     """
     config = config or PairwiseConfig()
     matrix = frames.matrix
-    holds, change = membership(matrix.stacks, series), frames.rise
+    holds, change = membership(frames, series), frames.rise
     level = holds @ (matrix.after / max(matrix.total_after, 1.0))
     explained = np.minimum(explained_shares(holds, change), 1.0)
     alike = alike_shares(holds, matrix.before / max(matrix.total_before, 1.0), change)
@@ -96,7 +104,7 @@ def cause_similarities(
 
 def _with_all_behind(
     callers: FloatArray,
-    frames: Frames,
+    frames: StackIndex,
     series: Sequence[Series],
     causes: Sequence[Causes],
     config: PairwiseConfig,

@@ -15,8 +15,7 @@ import numpy as np
 from scipy import stats
 
 from pipeline.model import BoolArray, StackMatrix
-from pipeline.stacks.index import Series, membership
-from pipeline.stacks.subtree import Frames, measure_rises, rows_of
+from pipeline.stacks import Series, StackIndex, measure_rises, membership, rows_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,7 @@ class Explained:
 
 
 def explain_by_known(
-    frames: Frames,
+    frames: StackIndex,
     series: Series,
     known: Sequence[Series],
     *,
@@ -43,7 +42,7 @@ def explain_by_known(
     A rise of z standard errors of which a share s comes through something else has (1 - s) z left.
 
     Args:
-        frames: Stack counts before and after the change, from ``lay_out``.
+        frames: Stack counts before and after the change, from ``index_stacks``.
         series: What rose.
         known: What is known to have risen. It explains what comes through it, at or below the series, if it
             goes on rising between the same two spans.
@@ -71,7 +70,7 @@ def explain_by_known(
             return None
         if share >= most:
             continue
-        own_stacks, below = membership(frames.matrix.stacks, [series, known[place]])
+        own_stacks, below = membership(frames, [series, known[place]])
         if _goes_on(frames.matrix, own_stacks & below, np.sign(size), significance):
             return Explained(place, min(share, 1.0), bound)
     return None

@@ -25,11 +25,18 @@ import numpy as np
 
 from pipeline.dedup.links import Link
 from pipeline.dedup.releases import ReleaseConfig, sure_of_one_thing
+from pipeline.frames import element
 from pipeline.model import BoolArray, Change, FloatArray, IntArray
-from pipeline.stacks.index import Series, mean_depths
-from pipeline.stacks.labels import element
-from pipeline.stacks.overlap import Group, likeness, shares_given
-from pipeline.stacks.subtree import Frames, Rises, measure_rises
+from pipeline.stacks import (
+    Group,
+    Rises,
+    Series,
+    StackIndex,
+    likeness,
+    mean_depths,
+    measure_rises,
+    shares_given,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +70,7 @@ class _Sources(Rises):
 
 
 def group_by_cause(
-    frames: Frames,
+    frames: StackIndex,
     series: Sequence[Series],
     before: FloatArray,
     after: FloatArray,
@@ -78,7 +85,7 @@ def group_by_cause(
     share of a member's rise that comes through what the representative rises through, from 0 to 1.
 
     Args:
-        frames: Stack counts before the first and after the last change point, from ``lay_out``.
+        frames: Stack counts before the first and after the last change point, from ``index_stacks``.
         series: (candidates,)
         before: (candidates,) gCPU.
         after: (candidates,) gCPU.
@@ -99,7 +106,7 @@ def group_by_cause(
             parts.join(one, other, Link("caller", share, config.explained))
     _join_by_changes(parts, [*frames.names], own_names, rises, delta, changes, config)
     _join_sums(parts, frames, rises, delta, config)
-    depths = mean_depths(frames.matrix.stacks, frames.matrix.after, series)
+    depths = mean_depths(frames, series)
     modified = np.array(
         [
             any(name in change.subroutines for change in own)
@@ -114,7 +121,7 @@ def group_by_cause(
 
 
 def _explain(
-    frames: Frames, series: Sequence[Series], before: FloatArray, after: FloatArray, config: CauseConfig
+    frames: StackIndex, series: Sequence[Series], before: FloatArray, after: FloatArray, config: CauseConfig
 ) -> _Sources:
     rises = measure_rises(frames, series, after - before)
     explaining, source = [], rises.rows.copy()
@@ -125,8 +132,8 @@ def _explain(
             continue
         most = (rise / size >= config.explained) | (names == own)
         explaining.append(names[most])
-        span = slice(rises.below.mass.indptr[i], rises.below.mass.indptr[i + 1])
-        mass, depth = rises.below.mass.data[span], rises.below.depth.data[span]
+        span = slice(rises.below.weight.indptr[i], rises.below.weight.indptr[i + 1])
+        mass, depth = rises.below.weight.data[span], rises.below.depth.data[span]
         source[i] = _best(names[most], rise[most] * np.sign(size), mass[most], depth[most])
     return _Sources(rises.size, rises.rows, rises.below, np.maximum(before, after), tuple(explaining), source)
 
@@ -151,7 +158,9 @@ def _below_links(rises: _Sources) -> Iterator[tuple[int, int, float]]:
         yield i, other, min(_through(rises, i, source), own)
 
 
-def _caller_links(frames: Frames, rises: _Sources, config: CauseConfig) -> Iterator[tuple[int, int, float]]:
+def _caller_links(
+    frames: StackIndex, rises: _Sources, config: CauseConfig
+) -> Iterator[tuple[int, int, float]]:
     """Yield candidates and a caller of theirs that is its own source and is called more often.
 
     That must be the reason of what gives most of the candidate's rise too, which may have other callers. The
@@ -184,7 +193,7 @@ def _caller_links(frames: Frames, rises: _Sources, config: CauseConfig) -> Itera
 
 
 def _culprits(
-    frames: Frames, own_names: Sequence[str], rises: _Sources, changes: Sequence[Sequence[Change]]
+    frames: StackIndex, own_names: Sequence[str], rises: _Sources, changes: Sequence[Sequence[Change]]
 ) -> list[frozenset[str]]:
     """Return the changes that modified what most of each candidate's rise goes through, by id."""
     found = []
@@ -245,7 +254,7 @@ def _join_by_changes(
 
 
 def _join_sums(
-    parts: _Parts, frames: Frames, rises: _Sources, delta: FloatArray, config: CauseConfig
+    parts: _Parts, frames: StackIndex, rises: _Sources, delta: FloatArray, config: CauseConfig
 ) -> None:
     """Join each group whose largest rise is the sum of others to the one that gives most of it."""
     leaders = _leaders(parts, delta)
@@ -259,7 +268,7 @@ def _join_sums(
             parts.join(leader, most, Link("sum", min(share, 1.0), config.explained))
 
 
-def _given_by_others(parts: _Parts, frames: Frames, rises: _Sources, leader: int) -> dict[int, float]:
+def _given_by_others(parts: _Parts, frames: StackIndex, rises: _Sources, leader: int) -> dict[int, float]:
     """Return how much of a rise comes through the sources of other groups, each stack by the deepest."""
     part_of = np.full(len(frames.names), -1)
     sources = rises.source >= 0

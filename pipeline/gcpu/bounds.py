@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.frames import DEEP, OTHER
 from pipeline.model import BoolArray, IntArray
-from pipeline.stacks.labels import DEEP, OTHER
 
 
 @dataclass(frozen=True, slots=True)

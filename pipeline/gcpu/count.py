@@ -17,9 +17,9 @@ import xxhash
 from numpy.typing import NDArray
 from scipy import sparse
 
+from pipeline.frames import frame_elements, series_of
 from pipeline.gcpu.bounds import STACK_BOUNDS, Ragged, StackBounds, bounded_stacks
 from pipeline.model import FloatArray, IntArray, MetricKind, Profile
-from pipeline.stacks.labels import frame_elements, series_of
 
 UIntArray = NDArray[np.uint64]
 

@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.frames import MAX_LABEL, OTHER, cut_name, element
 from pipeline.model import Annotation, MetricPoints, Profile, Record
 from pipeline.quota.cardinality import KnownNames
 from pipeline.quota.limits import DAY_S, PERIOD_S, Quotas
 from pipeline.replayed import ReplayedRecord
-from pipeline.stacks.labels import MAX_LABEL, OTHER, cut_name, element
 from pipeline.storage.interface import Store, Usage
 
 MAX_USAGE_DAYS = 2

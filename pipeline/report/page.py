@@ -18,6 +18,7 @@ from plotly.offline import get_plotlyjs
 from pipeline.clock import to_iso
 from pipeline.codec import fields
 from pipeline.errors import InvalidMessage
+from pipeline.frames import element
 from pipeline.model import SeriesMatrix, StackMatrix
 from pipeline.report.explain import FINDINGS, in_order
 from pipeline.report.figures import icicle_figure, series_figure
@@ -33,8 +34,7 @@ from pipeline.report.parts import (
     waste_of,
 )
 from pipeline.report.windows import Line, ScanWindows, line_of
-from pipeline.stacks.difference import ELLIPSIS
-from pipeline.stacks.labels import element
+from pipeline.stacks import ELLIPSIS
 
 _SHIFTS = 12
 _NEW = 1000.0  # a rise to more than a thousand times is from practically nothing

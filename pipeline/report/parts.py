@@ -11,7 +11,7 @@ from pipeline.codec.domains import domain_from_json
 from pipeline.codec.inputs import change_from_json
 from pipeline.errors import InvalidMessage
 from pipeline.model import DomainVerdict, StackChange, Suspect
-from pipeline.stacks.difference import ELLIPSIS
+from pipeline.stacks import ELLIPSIS
 
 FACTORS = {
     "attribution": "share of the regression from stacks that hold a subroutine which it modifies",

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.frames import MODULE
 from pipeline.model import BoolArray, FloatArray, IntArray, StackMatrix
-from pipeline.stacks.index import holding_any, share_changes
-from pipeline.stacks.labels import MODULE, series_of
+from pipeline.stacks import StackIndex
 
 _MEDIAN_CHI2 = 0.4549
 """Median of chi-squared with one degree of freedom."""
@@ -51,86 +51,71 @@ NO_PART = Attribution(fraction=0.0, error=0.0, nearness=0.0, rank=1, chance=1.0)
 """Of a change that modifies nothing that runs, whatever the stacks show."""
 
 
-def attributed_fraction(
-    matrix: StackMatrix, regressed: BoolArray, subroutines: Collection[str]
-) -> float | None:
-    """Return L/R: the fraction of a regression from stacks that hold a modified subroutine.
+@dataclass(frozen=True, slots=True, eq=False)
+class CallDistances:
+    """How near each stack's end its subroutines stand: what attributing many changes asks again and again.
 
-    R is the rise of the regressed series; L the rise of those of its stacks that also hold one of
-    ``subroutines``. In the paper's Table 4 a change of A and E explains 80 % of B's regression.
-
-    Args:
-        matrix: Stack counts before and after the change point.
-        regressed: (stacks,) which stacks hold the regressed series.
-        subroutines: Names that the change modified.
-
-    Returns:
-        The fraction, above 1 where other stacks fell, negative where the change's stacks fell; None where
-        the stacks show no rise that could be attributed.
+    Of a subroutine that recurs in a stack the last element counts. Entries are ordered by label, then stack.
     """
-    rise = share_changes(matrix)
-    whole = float(rise[regressed].sum())
-    if whole <= 0:
-        return None
-    touched = holding_any(matrix.stacks, set(subroutines))
-    return float(rise[regressed & touched].sum()) / whole
 
-
-class StackIndex:
-    """Which subroutine stands where in which stack: what attributing many changes asks again and again."""
-
-    def __init__(self, matrix: StackMatrix) -> None:
-        self.matrix = matrix
-        self.rise: FloatArray = share_changes(matrix)
-        self.labels: dict[str, int] = {}
-        places: dict[tuple[int, int], int] = {}  # (label, stack) → frames below the deepest such frame
-        for column, stack in enumerate(matrix.stacks):
-            below = 0
-            for label in reversed(stack):
-                if series_of(label)[0] == "subroutine":
-                    row = self.labels.setdefault(label, len(self.labels))
-                    places.setdefault((row, column), below)
-                    below += 1
-        keys = np.array(list(places), dtype=np.int64).reshape(len(places), 2)
-        order = np.lexsort((keys[:, 1], keys[:, 0]))
-        self.rows: IntArray = keys[order, 0]
-        self.columns: IntArray = keys[order, 1]
-        self.near: FloatArray = 1.0 / (1.0 + np.array(list(places.values()), dtype=np.float64)[order])
-        self._first = np.searchsorted(self.rows, np.arange(len(self.labels) + 1))
-        self._owners = frozenset(label.rpartition(".")[0] for label in self.labels)
+    index: StackIndex
+    label: IntArray  # (entries,)
+    stack: IntArray  # (entries,)
+    nearness: FloatArray  # (entries,) 1 / (1 + subroutines below it in the stack)
+    owners: frozenset[str]  # modules and classes of the subroutines
 
     def nearest(self, subroutines: Collection[str]) -> FloatArray:
         """Return how near each stack's end a frame of ``subroutines`` stands, 0 without: (stacks,)."""
-        found = np.zeros(len(self.matrix.stacks))
-        for name in subroutines:
-            row = self.labels.get(name)
-            if row is not None:
-                part = slice(self._first[row], self._first[row + 1])
-                np.maximum.at(found, self.columns[part], self.near[part])
-        return found
+        nearest = np.zeros(self.index.stacks)
+        for name in self._known(subroutines):
+            number = self.index.labels[name]
+            entries = slice(*np.searchsorted(self.label, [number, number + 1]).tolist())
+            np.maximum.at(nearest, self.stack[entries], self.nearness[entries])
+        return nearest
 
     def known(self, subroutines: Collection[str]) -> int:
         """Return how many of ``subroutines`` occur in any stack."""
-        return sum(name in self.labels for name in set(subroutines))
+        return len(self._known(subroutines))
 
     def are_definitions(self, subroutines: Collection[str]) -> bool:
         """Tell whether all of ``subroutines`` are bodies of modules and classes that no stack holds.
 
         They ran at import. What reads a constant or an attribute that they define, stacks do not tell.
         """
-        return all(
-            name not in self.labels and (name in self._owners or name.rpartition(".")[2] == MODULE)
-            for name in subroutines
+        return not self._known(subroutines) and all(
+            name in self.owners or name.rpartition(".")[2] == MODULE for name in subroutines
         )
 
     def nearness_of_all(self, regressed: BoolArray) -> FloatArray:
-        """Return the rise of regressed stacks, each divided by its distance, by label: (labels,)."""
-        weights = np.where(regressed[self.columns], self.rise[self.columns] * self.near, 0.0)
-        return np.bincount(self.rows, weights, minlength=len(self.labels)).astype(np.float64, copy=False)
+        """Return the rise of regressed stacks, each divided by its distance: (subroutines,)."""
+        rise = np.where(regressed[self.stack], self.index.rise[self.stack] * self.nearness, 0.0)
+        sums = np.bincount(self.label, rise, minlength=len(self.index.names))
+        return sums[self.index.subroutine].astype(np.float64, copy=False)
+
+    def _known(self, subroutines: Collection[str]) -> set[str]:
+        labels = self.index.labels
+        return {name for name in subroutines if name in labels and self.index.subroutine[labels[name]]}
+
+
+def call_distances(index: StackIndex) -> CallDistances:
+    """Measure how near each stack's end its subroutines stand; annotations are no calls."""
+    is_subroutine = index.subroutine[index.label]
+    passed = np.concatenate([[0], np.cumsum(is_subroutine)])
+    last = index.by_label[(index.last & is_subroutine)[index.by_label]]
+    stack = index.stack[last]
+    below = passed[index.starts[stack + 1]] - passed[last + 1]
+    names = (name for name, named in zip(index.names, index.subroutine.tolist(), strict=True) if named)
+    return CallDistances(
+        index=index,
+        label=index.label[last],
+        stack=stack,
+        nearness=1.0 / (1.0 + below),
+        owners=frozenset(name.rpartition(".")[0] for name in names),
+    )
 
 
 def attribute(
-    index: StackIndex,
+    distances: CallDistances,
     regressed: BoolArray,
     changes: Sequence[Collection[str]],
     config: AttributionConfig | None = None,
@@ -142,7 +127,7 @@ def attribute(
     among them do not move).
 
     Args:
-        index: Of the stack counts before and after the change point.
+        distances: Of the subroutines in the stacks before and after the change point.
         regressed: (stacks,) which stacks hold the regressed series.
         changes: The subroutines that each change modified.
         config: Settings.
@@ -151,26 +136,28 @@ def attribute(
         One for each change; None where the stacks show no rise beyond noise that could be attributed.
     """
     config = config or AttributionConfig()
+    index = distances.index
     variance = _variances(index.matrix) * _dispersion(index, ~regressed, config)
     whole, spread = float(index.rise[regressed].sum()), float(variance[regressed].sum())
     if whole <= config.errors * spread**0.5 or whole <= 0:
         return None
-    background = np.sort(index.nearness_of_all(regressed) / whole)
-    found = []
+    background = np.sort(distances.nearness_of_all(regressed) / whole)
+    attributions = []
     for subroutines in changes:
-        nearest = index.nearest(subroutines)
+        nearest = distances.nearest(subroutines)
         touched = regressed & (nearest > 0)
         part, noise = float(index.rise[touched].sum()), float(variance[touched].sum())
         rest = whole - part
         # The delta method on L/(L + rest), whose two sums share no stack.
         error = (rest**2 * noise + part**2 * (spread - noise)) ** 0.5 / whole**2
-        near = float((index.rise * nearest)[touched].sum()) / whole
-        told = part > config.errors * noise**0.5 and near > 0
-        above = len(background) - int(np.searchsorted(background, near * (1 - 1e-9)))
+        nearness = float((index.rise * nearest)[touched].sum()) / whole
+        significant = part > config.errors * noise**0.5 and nearness > 0
+        above = len(background) - int(np.searchsorted(background, nearness * (1 - 1e-9)))
         rank = max(above, 1)
-        chance = _chance(rank / (len(background) + 1), index.known(subroutines)) if told else 1.0
-        found.append(Attribution(part / whole, error, near, rank, chance))
-    return tuple(found)
+        known = distances.known(subroutines)
+        chance = _chance(rank / (len(background) + 1), known) if significant else 1.0
+        attributions.append(Attribution(part / whole, error, nearness, rank, chance))
+    return tuple(attributions)
 
 
 def _chance(of_one: float, subroutines: int) -> float:

@@ -1,4 +1,4 @@
-"""What stacks say about series: which hold which, how each share changed, how deep a series stands."""
+"""The index of stacks: their elements as numbers, which stacks hold a label, by how much each rose."""
 
 from __future__ import annotations
 
@@ -7,98 +7,135 @@ from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
+from scipy.sparse import csr_array
 
+from pipeline.frames import element, series_of
 from pipeline.model import BoolArray, FloatArray, IntArray, MetricKind, StackMatrix
-from pipeline.stacks.labels import element
 
 Series = tuple[MetricKind, str]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StackIndex:
-    """Stacks as numbers, and the way back from a label to the stacks that hold it.
+    """The elements of all stacks one after the other, root first, as numbers of their labels.
 
-    Labels are numbered in the order in which they are met. ``flat[starts[i]:starts[i + 1]]`` are the labels
-    of stack i, root first. ``standing[label_starts[k]:label_starts[k + 1]]`` are the places in ``flat``
-    where label k stands, in ascending order.
+    Labels are numbered in the order of the alphabet, so that nothing hangs on the order of stacks.
+    ``label[starts[i]:starts[i + 1]]`` are the labels of stack i. ``by_label[label_starts[k]:label_starts[k +
+    1]]`` are the positions of label k in ``label``, ascending.
     """
 
-    names: tuple[str, ...]  # (labels,)
-    labels: Mapping[str, int]
-    flat: IntArray  # (elements of all stacks,)
+    matrix: StackMatrix  # of the stacks
+    names: tuple[str, ...]  # (labels,) ascending
+    labels: Mapping[str, int]  # name → number
+    subroutine: BoolArray  # (labels,) whether it names a subroutine; an annotation does not
+    label: IntArray  # (elements,)
+    stack: IntArray  # (elements,) the stack that an element belongs to
     starts: IntArray  # (stacks + 1,)
-    stack_of: IntArray  # (elements,) the stack that an element is of
-    standing: IntArray  # (elements,)
+    by_label: IntArray  # (elements,)
     label_starts: IntArray  # (labels + 1,)
+    first: BoolArray  # (elements,) whether it is the first of its label in its stack
+    last: BoolArray  # (elements,) whether it is the last of its label in its stack
+    incidence: csr_array  # (labels, stacks) 1 where a stack holds a label, however often
+    rise: FloatArray  # (stacks,) by how much each stack's share of all samples grew
+    weight: FloatArray  # (stacks,) its share before and after together
 
     @property
     def stacks(self) -> int:
         """How many stacks there are."""
         return len(self.starts) - 1
 
-    def by_label(self, values: FloatArray) -> FloatArray:
+    @property
+    def deepest(self) -> int:
+        """How many elements the longest stack has."""
+        return int(np.diff(self.starts).max(initial=0))
+
+    def sums(self, values: FloatArray) -> FloatArray:
         """Return the sums over the stacks that hold each label: (rows, labels) from (rows, stacks).
 
         As gCPU does, they count a stack once for a label, however often it recurs there.
         """
-        width = max(self.stacks, 1)
-        label, stack = np.divmod(np.unique(self.flat * width + self.stack_of), width)
-        found = [np.bincount(label, weights=row[stack], minlength=len(self.names)) for row in values]
-        return np.array(found, dtype=np.float64).reshape(len(values), len(self.names))
+        return np.ascontiguousarray((self.incidence @ values.T).T)
 
-    def places(self, label: str) -> IntArray:
-        """Return where a label stands, as indexes into ``flat``; empty for one that no stack holds."""
+    def positions(self, label: str) -> IntArray:
+        """Return where a label stands among all elements; empty for one that no stack holds."""
         number = self.labels.get(label)
         if number is None:
             return np.empty(0, dtype=np.int64)
-        return self.standing[self.label_starts[number] : self.label_starts[number + 1]]
+        return self.by_label[self.label_starts[number] : self.label_starts[number + 1]]
 
     def holding(self, labels: Iterable[str]) -> BoolArray:
         """Return which stacks hold at least one of the labels: (stacks,)."""
         holds = np.zeros(self.stacks, dtype=np.bool_)
         for label in labels:
-            holds[self.stack_of[self.places(label)]] = True
+            holds[self.stack[self.positions(label)]] = True
         return holds
 
 
-def index_stacks(stacks: Sequence[Sequence[str]]) -> StackIndex:
-    """Index stacks by their labels, in time proportional to their elements."""
-    labels: dict[str, int] = {}
-    lengths = np.fromiter(map(len, stacks), dtype=np.int64, count=len(stacks))
-    flat = np.fromiter(
-        (labels.setdefault(label, len(labels)) for label in chain.from_iterable(stacks)),
-        dtype=np.int64,
-        count=int(lengths.sum()),
-    )
+def index_stacks(matrix: StackMatrix, known: StackIndex | None = None) -> StackIndex:
+    """Index stacks by their labels, in time proportional to their elements.
+
+    Args:
+        matrix: Stack counts before and after.
+        known: The index of a matrix whose stacks are the first of these: they are not laid out again.
+    """
+    label, lengths, names = _elements(matrix.stacks, known)
+    stack = np.repeat(np.arange(len(lengths)), lengths)
+    by_label = np.argsort(label, kind="stable")
+    label_starts = _starts(np.bincount(label, minlength=len(names)))
+    first, last = np.ones((2, len(label)), dtype=np.bool_)
+    # Equal labels of one stack follow each other here.
+    again = (np.diff(label[by_label]) == 0) & (np.diff(stack[by_label]) == 0)
+    first[by_label[1:][again]] = False
+    last[by_label[:-1][again]] = False
+    holders = by_label[first[by_label]]
+    rows = _starts(np.bincount(label[holders], minlength=len(names)))
+    shares = _shares(matrix)
     return StackIndex(
-        names=tuple(labels),
-        labels=labels,
-        flat=flat,
-        starts=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-        stack_of=np.repeat(np.arange(len(stacks)), lengths),
-        standing=np.argsort(flat, kind="stable"),
-        label_starts=np.concatenate([[0], np.cumsum(np.bincount(flat, minlength=len(labels)))]).astype(
-            np.int64
-        ),
+        matrix=matrix,
+        names=names,
+        labels={name: number for number, name in enumerate(names)},
+        subroutine=np.array([series_of(name)[0] == "subroutine" for name in names], dtype=np.bool_),
+        label=label,
+        stack=stack,
+        starts=_starts(lengths),
+        by_label=by_label,
+        label_starts=label_starts,
+        first=first,
+        last=last,
+        incidence=csr_array((np.ones(len(holders)), stack[holders], rows), shape=(len(names), len(lengths))),
+        rise=share_changes(matrix),
+        weight=shares[0] + shares[1],
     )
 
 
-def membership(stacks: Sequence[Sequence[str]], series: Sequence[Series]) -> BoolArray:
+def rows_of(index: StackIndex, series: Sequence[Series]) -> IntArray:
+    """Return the number of each series' label, -1 where no stack holds it: (series,)."""
+    return np.array([index.labels.get(element(*key), -1) for key in series], dtype=np.int64)
+
+
+def membership(index: StackIndex, series: Sequence[Series]) -> BoolArray:
     """Return which stacks hold which series: (series, stacks)."""
-    holds = np.zeros((len(series), len(stacks)), dtype=np.bool_)
-    if len(series) == 1:  # one series is found faster than an index is made
-        name = element(*series[0])
-        holds[0] = [name in stack for stack in stacks]
-        return holds
-    index = index_stacks(stacks)
-    for row, (kind, name) in enumerate(series):
-        holds[row, index.stack_of[index.places(element(kind, name))]] = True
+    holds = np.zeros((len(series), index.stacks), dtype=np.bool_)
+    for row, key in enumerate(series):
+        holds[row, index.stack[index.positions(element(*key))]] = True
     return holds
 
 
-def holding_any(stacks: Sequence[Sequence[str]], labels: set[str]) -> BoolArray:
-    """Return which stacks hold at least one of the labels: (stacks,)."""
-    return np.array([not labels.isdisjoint(stack) for stack in stacks], dtype=np.bool_)
+def mean_depths(index: StackIndex, series: Sequence[Series]) -> FloatArray:
+    """Return how deep each series stands on average after the change, from 0 at the root: (series,).
+
+    Of a series that recurs in a stack the deepest counts. 0 where it stands nowhere.
+    """
+    depths = np.zeros(len(series))
+    for row, key in enumerate(series):
+        positions = index.positions(element(*key))
+        positions = positions[index.last[positions]]
+        stacks = index.stack[positions]
+        weights = index.matrix.after[stacks]
+        whole = float(weights.sum())
+        if whole > 0:
+            depths[row] = float(weights @ (positions - index.starts[stacks])) / whole
+    return depths
 
 
 def share_changes(matrix: StackMatrix) -> FloatArray:
@@ -108,13 +145,34 @@ def share_changes(matrix: StackMatrix) -> FloatArray:
     return matrix.after / matrix.total_after - matrix.before / matrix.total_before
 
 
-def mean_depths(stacks: Sequence[Sequence[str]], weights: FloatArray, series: Sequence[Series]) -> FloatArray:
-    """Return how deep each series stands on average, from 0 at the root: (series,); 0 where it never does."""
-    labels = {element(kind, name): row for row, (kind, name) in enumerate(series)}
-    depth, mass = np.zeros(len(series)), np.zeros(len(series))
-    for stack, weight in zip(stacks, weights.tolist(), strict=True):
-        last_at = {label: place for place, label in enumerate(stack) if label in labels}
-        for label, place in last_at.items():
-            depth[labels[label]] += weight * place
-            mass[labels[label]] += weight
-    return np.divide(depth, mass, out=np.zeros(len(series)), where=mass > 0)
+def _elements(
+    stacks: Sequence[Sequence[str]], known: StackIndex | None
+) -> tuple[IntArray, IntArray, tuple[str, ...]]:
+    """Return the label of each element, how many elements each stack has, and the names of labels."""
+    numbers: dict[str, int] = dict(known.labels) if known else {}
+    more = stacks[known.stacks :] if known else stacks
+    lengths = np.fromiter(map(len, more), dtype=np.int64, count=len(more))
+    met = np.fromiter(
+        (numbers.setdefault(name, len(numbers)) for name in chain.from_iterable(more)),
+        dtype=np.int64,
+        count=int(lengths.sum()),
+    )
+    if known:
+        lengths = np.concatenate([np.diff(known.starts), lengths])
+        met = np.concatenate([known.label, met])
+    names = tuple(sorted(numbers))
+    place = np.empty(len(names), dtype=np.int64)
+    place[np.fromiter(map(numbers.__getitem__, names), dtype=np.int64, count=len(names))] = np.arange(
+        len(names)
+    )
+    return place[met], lengths, names
+
+
+def _shares(matrix: StackMatrix) -> list[FloatArray]:
+    """Return each stack's share of all samples before and after; 0 where a span has none."""
+    sides = ((matrix.before, matrix.total_before), (matrix.after, matrix.total_after))
+    return [side / total if total else np.zeros(len(matrix.stacks)) for side, total in sides]
+
+
+def _starts(lengths: IntArray) -> IntArray:
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)

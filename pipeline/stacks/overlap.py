@@ -8,20 +8,11 @@ in the same stacks, and the one nearest the cause stands for them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.model import BoolArray, FloatArray, StackMatrix
-from pipeline.stacks.index import Series, mean_depths, membership, share_changes
-
-
-@dataclass(frozen=True, slots=True)
-class ExplainedConfig:
-    """Settings of the grouping."""
-
-    bound: float = 0.7  # share of a rise from shared stacks that makes two candidates one
+from pipeline.model import BoolArray, FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,44 +80,3 @@ def likeness(one: FloatArray | float, other: FloatArray | float) -> FloatArray:
     same = (np.sign(one) == np.sign(other)) & (large > 0)
     ratio: FloatArray = np.divide(small, large, out=np.zeros(np.shape(large)), where=same)
     return ratio
-
-
-def group_by_stacks(
-    matrix: StackMatrix,
-    series: Sequence[Series],
-    deltas: FloatArray,
-    *,
-    preferred: BoolArray,
-    config: ExplainedConfig | None = None,
-) -> list[Group]:
-    """Group candidates whose rises come from the same stacks.
-
-    From the largest change down, each candidate joins the largest one that explains it. Of those that in
-    turn explain the largest one, the group's representative is one that a deployed change modified if there
-    is any (PotentialRootCauseFound of §5.4.7), and then the deepest.
-
-    Args:
-        matrix: Stack counts before and after the change.
-        series: The candidates' series.
-        deltas: (candidates,) their changes.
-        preferred: (candidates,) whether a change deployed just before modified the subroutine.
-        config: Settings.
-    """
-    config = config or ExplainedConfig()
-    explained = explained_shares(membership(matrix.stacks, series), share_changes(matrix))
-    depths = mean_depths(matrix.stacks, matrix.after, series)
-    leaders: dict[int, list[int]] = {}
-    for index in np.argsort(-np.abs(deltas), kind="stable").tolist():
-        shares = {leader: float(explained[index, leader]) for leader in leaders}
-        best = max(shares, key=lambda leader: shares[leader], default=None)
-        if best is not None and shares[best] >= config.bound:
-            leaders[best].append(index)
-        else:
-            leaders[index] = []
-    groups = []
-    for leader, followers in leaders.items():
-        equals = [leader, *(f for f in followers if explained[leader, f] >= config.bound)]
-        chosen = max(equals, key=lambda i: (bool(preferred[i]), float(depths[i])))
-        members = tuple(i for i in (leader, *followers) if i != chosen)
-        groups.append(Group(chosen, members, tuple(float(explained[m, leader]) for m in members)))
-    return groups

@@ -21,9 +21,7 @@ from pipeline.detect.seasonal.daily import DAY_S
 from pipeline.filters.threshold import BY_CHANCE
 from pipeline.filters.verdict import Verdict, divide
 from pipeline.model import Candidate, Change, Dropped, Joined, Judgement, Outgoing, Record, Scan, StackMatrix
-from pipeline.stacks.index import mean_depths, membership
-from pipeline.stacks.overlap import likeness
-from pipeline.stacks.subtree import Frames, lay_out, stands_below
+from pipeline.stacks import StackIndex, index_stacks, likeness, mean_depths, membership, stands_below
 from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.cost_domains import judge_cost_shifts
@@ -122,14 +120,14 @@ class DedupStage(Stage):
     ) -> None:
         gcpu = any(candidate.metric_kind != "service" for candidate in cluster)
         matrix = stacks_around(self._store, scan, cluster, workload) if gcpu else _NO_STACKS
-        frames = lay_out(matrix)
+        frames = index_stacks(matrix)
         groups: Sequence[Candidate] = cluster
         if "som_dedup" not in self._without:
             groups, merged = group_candidates(self._store, scan, cluster, frames, workload)
             outcome.dropped += merged
         real: Sequence[Candidate] = groups
         if "cost_shift" not in self._without:
-            judged = judge_cost_shifts(self._store, scan, cluster, groups, matrix, workload)
+            judged = judge_cost_shifts(self._store, scan, cluster, groups, frames, workload)
             real, shifted = divide("cost_shift", judged)
             outcome.dropped += shifted
         # What passes is judged against each of them by itself, which is the decision that it carries along.
@@ -150,7 +148,7 @@ class DedupStage(Stage):
         workload: Workload,
         passed: Sequence[tuple[Candidate, Verdict]],
         known: ToldBefore,
-        frames: Frames,
+        frames: StackIndex,
         outcome: Outcome,
     ) -> None:
         """Let new groups join those that earlier scans passed on, or each other; the others are told."""
@@ -185,8 +183,7 @@ class DedupStage(Stage):
             for place in group[len(places) :]:
                 _join_earlier(everything[place], merged.links[place], leader, outcome)
         modified = np.array([_is_modified(c, own) for c, own in zip(everything, changes, strict=True)])
-        stacks = frames.matrix
-        depths = mean_depths(stacks.stacks, stacks.after, [(c.metric_kind, c.metric) for c in everything])
+        depths = mean_depths(frames, [(c.metric_kind, c.metric) for c in everything])
         sizes = np.abs([c.delta for c in everything])
         for group in merged.groups[len(told) :]:
             # A workload that asks for another way to group a scan's candidates does not get this one.
@@ -224,7 +221,7 @@ class DedupStage(Stage):
         return [Part(place, member, own) for (place, member), own in zip(found, changes, strict=True)]
 
     def _judge_slow(
-        self, frames: Frames, candidate: Candidate, known: Sequence[Memory], workload: Workload
+        self, frames: StackIndex, candidate: Candidate, known: Sequence[Memory], workload: Workload
     ) -> Verdict:
         """Drop a slow rise that comes from the stacks of all known regressions in sight together.
 
@@ -236,7 +233,7 @@ class DedupStage(Stage):
             return Verdict(True, 0.0, bound)
         series = [(c.metric_kind, c.metric) for c in (candidate, *near)]
         matrix, change = frames.matrix, frames.rise
-        holds = membership(matrix.stacks, series)
+        holds = membership(frames, series)
         common = holds[0] & holds[1:]
         size = float(change[holds[0]].sum())
         rise = common @ change
@@ -259,7 +256,7 @@ class DedupStage(Stage):
 
 
 def _in_reach(
-    known: Sequence[Memory], real: Sequence[Candidate], frames: Frames, workload: Workload
+    known: Sequence[Memory], real: Sequence[Candidate], frames: StackIndex, workload: Workload
 ) -> list[Memory]:
     """Return the known regressions that new ones may be part of: by time, or as they rise through them."""
     labels = set(frames.names)
@@ -272,7 +269,7 @@ def _in_reach(
 
 
 def _explained(
-    scan: Scan, candidate: Candidate, known: ToldBefore, frames: Frames, workload: Workload
+    scan: Scan, candidate: Candidate, known: ToldBefore, frames: StackIndex, workload: Workload
 ) -> tuple[Memory, Link] | None:
     """Return the known regression without which a step is no change point, and how they are linked."""
     if candidate.kind == "long_term" or candidate.metric_kind == "service":

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.frames import OTHER
 from pipeline.kafka.identity import cluster_id
-from pipeline.stacks.labels import OTHER
 from pipeline.storage.interface import Store
 from tests.e2e.worker_process import (
     SPAN_S,

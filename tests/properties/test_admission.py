@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import StoreUnavailable
+from pipeline.frames import OTHER
 from pipeline.model import MetricPoints, Profile, Record
 from pipeline.quota.limits import DAY_S, PartitionQuota, Quota, Quotas
 from pipeline.replayed import ReplayedRecord
-from pipeline.stacks.labels import OTHER
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import Table

@@ -7,11 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.cost_shift.decision import judge_cost_shift
-from pipeline.cost_shift.domains import find_domains, read_names
+from pipeline.cost_shift.domains import find_domains, find_members
 from pipeline.cost_shift.refactorings import find_alike, find_old_forms
 from pipeline.cost_shift.stack_history import surroundings
 from pipeline.filters.verdict import Verdict
 from pipeline.model import StackMatrix
+from pipeline.stacks import index_stacks
 
 Stack = tuple[str, ...]
 
@@ -30,11 +31,11 @@ def matrix(rows: dict[Stack, tuple[int, int]]) -> StackMatrix:
 
 
 def verdict(found: StackMatrix, label: str) -> Verdict:
-    around = surroundings(found)
+    around = surroundings(index_stacks(found))
     return judge_cost_shift(
         around,
         around.index.holding([label]),
-        find_domains(around.index, read_names(around.index), ("subroutine", label)),
+        find_domains(around.index, find_members(around.index), ("subroutine", label)),
         find_old_forms(around, find_alike(around), label),
     )[0]
 

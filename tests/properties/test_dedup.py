@@ -14,9 +14,7 @@ from pipeline.dedup.baselines.som_dedup import group_by_som
 from pipeline.dedup.features import name_vectors, spectra
 from pipeline.dedup.within_scan import group_by_cause
 from pipeline.model import Change, FloatArray, StackMatrix
-from pipeline.stacks.index import Series, membership
-from pipeline.stacks.overlap import Group
-from pipeline.stacks.subtree import lay_out, rows_of, sum_below
+from pipeline.stacks import Group, Series, index_stacks, membership, rows_of, sum_below
 from tests.support.builders import build_change, build_stacks
 
 NAMES = "abcdefgh"
@@ -46,14 +44,14 @@ def parts(groups: Sequence[Group], names: Sequence[str]) -> Parts:
 
 def by_cause(matrix: StackMatrix, names: Sequence[str], changes: Sequence[Change]) -> Sequence[Group]:
     series: list[Series] = [("subroutine", name) for name in names]
-    holds = membership(matrix.stacks, series)
+    holds = membership(index_stacks(matrix), series)
     before, after = holds @ matrix.before / matrix.total_before, holds @ matrix.after / matrix.total_after
-    return group_by_cause(lay_out(matrix), series, before, after, [changes] * len(names))
+    return group_by_cause(index_stacks(matrix), series, before, after, [changes] * len(names))
 
 
 def by_exclusive(matrix: StackMatrix, names: Sequence[str]) -> Sequence[Group]:
     return group_by_exclusive_stacks(
-        matrix, [("subroutine", name) for name in names], np.zeros(len(names)), config=None
+        index_stacks(matrix), [("subroutine", name) for name in names], np.zeros(len(names)), config=None
     )
 
 
@@ -87,7 +85,7 @@ def test_what_one_change_modified_and_all_rise_through_is_one_cause(
 @given(STACKS)
 @settings(max_examples=60)
 def test_sums_below_agree_with_the_definition(matrix: StackMatrix) -> None:
-    frames = lay_out(matrix)
+    frames = index_stacks(matrix)
     series: list[Series] = [("subroutine", name) for name in NAMES]
     found = sum_below(frames, rows_of(frames, series)).rise.toarray()
     for row, name in enumerate(NAMES):

@@ -18,8 +18,8 @@ from loadgen.fleet.simulate import simulate
 from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.run import run_backtest
 from pipeline.codec.inputs import decode_profile, encode_profile
+from pipeline.frames import frame_elements
 from pipeline.model import MetricKind, Outgoing, Profile
-from pipeline.stacks.labels import frame_elements
 from pipeline.workloads import Workload
 
 WINDOW_S = 300.0

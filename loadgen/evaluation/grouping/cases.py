@@ -19,7 +19,7 @@ from pipeline.config import Settings
 from pipeline.detect.seasonal.daily import DAY_S
 from pipeline.model import BoolArray, Candidate, Change, FloatArray, Scan, StackMatrix
 from pipeline.rootcause.ranking import candidate_changes
-from pipeline.stacks.index import membership
+from pipeline.stacks import index_stacks, membership
 from pipeline.stages.gather.evidence import cluster_by_time, stacks_around
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import Store
@@ -101,7 +101,7 @@ def _cases(store: Store, scan: Scan, workload: Workload, changes: Sequence[Chang
 
 def _only_held(matrix: StackMatrix, candidates: Sequence[Candidate]) -> StackMatrix:
     held: BoolArray = np.any(
-        membership(matrix.stacks, [(c.metric_kind, c.metric) for c in candidates]), axis=0
+        membership(index_stacks(matrix), [(c.metric_kind, c.metric) for c in candidates]), axis=0
     )
     return StackMatrix(
         tuple(stack for stack, holds in zip(matrix.stacks, held.tolist(), strict=True) if holds),

@@ -24,9 +24,7 @@ from pipeline.dedup.baselines.exclusive_stacks import ExclusiveConfig, group_by_
 from pipeline.dedup.baselines.som_dedup import group_by_som, potential_causes
 from pipeline.dedup.within_scan import group_by_cause
 from pipeline.model import BoolArray, FloatArray
-from pipeline.stacks.index import Series
-from pipeline.stacks.overlap import Group, group_by_stacks
-from pipeline.stacks.subtree import lay_out
+from pipeline.stacks import Group, Series, index_stacks
 from pipeline.workloads import load_workloads
 
 PRESETS = ("small", "cascade", "cost-shift", "medium", "steps")
@@ -65,12 +63,6 @@ class Measured:
         }
 
 
-def by_stacks(case: Case) -> Sequence[Group]:
-    """Group by the share of a rise from common stacks."""
-    delta = np.array([candidate.delta for candidate in case.candidates])
-    return group_by_stacks(case.stacks, _series(case), delta, preferred=np.asarray(_causes(case).any(axis=1)))
-
-
 def by_som(case: Case) -> Sequence[Group]:
     """Group as SOMDedup does (FBDetect §5.4.7)."""
     names = [f"{candidate.metric_kind}.{candidate.metric}" for candidate in case.candidates]
@@ -80,16 +72,15 @@ def by_som(case: Case) -> Sequence[Group]:
 def by_exclusive_stacks(case: Case) -> Sequence[Group]:
     """Group as KDD 2018 §2.3 does."""
     config = ExclusiveConfig(bucket_s=_BUCKET_S)
-    return group_by_exclusive_stacks(case.stacks, _series(case), _times(case), config=config)
+    return group_by_exclusive_stacks(index_stacks(case.stacks), _series(case), _times(case), config=config)
 
 
 def by_cause(case: Case) -> Sequence[Group]:
     """Group by what can have caused the rises."""
-    return group_by_cause(lay_out(case.stacks), _series(case), *_levels(case), case.changes)
+    return group_by_cause(index_stacks(case.stacks), _series(case), *_levels(case), case.changes)
 
 
 GROUPINGS: Mapping[str, Grouping] = {
-    "stacks": by_stacks,
     "som": by_som,
     "kdd2018": by_exclusive_stacks,
     "causes": by_cause,
@@ -131,8 +122,8 @@ def measure_grouping(
 def grouping(seeds: int, first_seed: int, presets: str, as_json: bool) -> None:
     """Measure how well candidates of a scan are grouped by cause, on simulated fleets.
 
-    Detection and filters run as in a backtest; what they pass on is grouped by each of stacks (shared
-    stacks), som (FBDetect's SOMDedup), kdd2018 (exclusive stacks) and causes (what can have caused it).
+    Detection and filters run as in a backtest; what they pass on is grouped by each of som (FBDetect's
+    SOMDedup), kdd2018 (exclusive stacks) and causes (what can have caused it).
     Precision: of pairs in one group, how many one row of the truth explains. Recall: of pairs with the same
     row behind them in one scan, how many are in one group. A pair with a candidate that no row explains
     counts for neither.

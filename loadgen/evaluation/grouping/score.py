@@ -12,7 +12,7 @@ from loadgen.evaluation.matching import explain_cost
 from loadgen.evaluation.model import Event, TruthRow
 from loadgen.evaluation.rates import Rate
 from pipeline.model import Candidate, Scan
-from pipeline.stacks.overlap import Group
+from pipeline.stacks import Group
 
 Rows = Mapping[str, float]
 """Ids of the truth rows that explain a candidate, each with how badly."""

@@ -16,9 +16,8 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from pipeline.model import BoolArray, FloatArray, IntArray, StackMatrix
-from pipeline.stacks.index import Series, membership, share_changes
-from pipeline.stacks.overlap import Group, explained_shares
+from pipeline.model import BoolArray, FloatArray, IntArray
+from pipeline.stacks import Group, Series, StackIndex, explained_shares, membership
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +32,7 @@ class ExclusiveConfig:
 
 
 def group_by_exclusive_stacks(
-    matrix: StackMatrix,
+    index: StackIndex,
     series: Sequence[Series],
     change_times: FloatArray,
     *,
@@ -48,14 +47,13 @@ def group_by_exclusive_stacks(
     it takes many to cover it all, and of equal sets the smallest is taken.
 
     Args:
-        matrix: Stack counts before and after the change.
+        index: Of the stacks before and after the change.
         series: (candidates,)
         change_times: (candidates,) epoch seconds.
         config: Settings.
     """
     config = config or ExclusiveConfig()
-    holds = membership(matrix.stacks, series)
-    rise = share_changes(matrix)
+    holds, matrix, rise = membership(index, series), index.matrix, index.rise
     mass = matrix.after / matrix.total_after if matrix.total_after else np.zeros(len(matrix.stacks))
     explained = explained_shares(holds, rise)
     groups = []

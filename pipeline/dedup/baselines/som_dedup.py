@@ -11,7 +11,7 @@ from pipeline.dedup.baselines.importance import ImportanceConfig, importance_sco
 from pipeline.dedup.baselines.som import SomConfig, cluster_items
 from pipeline.dedup.features import BLOCKS, FeatureConfig, candidate_features
 from pipeline.model import BoolArray, Change, FloatArray
-from pipeline.stacks.overlap import Group
+from pipeline.stacks import Group
 
 
 @dataclass(frozen=True, slots=True)

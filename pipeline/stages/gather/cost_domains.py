@@ -10,13 +10,13 @@ from importlib.metadata import entry_points
 
 from pipeline.cost_shift.daily_noise import MIN_DAYS
 from pipeline.cost_shift.decision import CostShiftConfig, judge_cost_shift
-from pipeline.cost_shift.domains import Domain, LabelGroup, find_domains, match_labels, read_names
+from pipeline.cost_shift.domains import Domain, LabelGroup, find_domains, find_members, match_labels
 from pipeline.cost_shift.refactorings import Alike, find_alike, find_old_forms
 from pipeline.cost_shift.stack_history import Surroundings, surroundings
 from pipeline.filters.verdict import Verdict
-from pipeline.model import Candidate, Change, DomainVerdict, Scan, StackMatrix
-from pipeline.stacks.index import Series
-from pipeline.stacks.labels import element
+from pipeline.frames import element
+from pipeline.model import Candidate, Change, DomainVerdict, Scan
+from pipeline.stacks import Series, StackIndex
 from pipeline.stages.gather.evidence import (
     changes_before_each,
     stacks_around,
@@ -50,7 +50,7 @@ def judge_cost_shifts(
     scan: Scan,
     cluster: Sequence[Candidate],
     groups: Sequence[Candidate],
-    matrix: StackMatrix,
+    index: StackIndex,
     workload: Workload,
     *,
     plugins: Plugins | None = None,
@@ -63,7 +63,7 @@ def judge_cost_shifts(
         scan: The scan that found them.
         cluster: All candidates whose change points are near each other: they say which days are earlier.
         groups: Their representatives.
-        matrix: Stacks around the cluster's change points.
+        index: Of the stacks around the cluster's change points.
         workload: How it was scanned, and domains that its owner defined.
         plugins: Instead of those that are installed.
         config: Settings of the check.
@@ -71,17 +71,17 @@ def judge_cost_shifts(
     Raises:
         StoreUnavailable: nothing was decided.
     """
-    if not matrix.stacks:  # service-level metrics, or a workload without stacks
+    if not index.stacks:  # service-level metrics, or a workload without stacks
         return [(group, Verdict(True, 0.0, 0.0)) for group in groups]
     plugins = load_plugins() if plugins is None else plugins
     days = stacks_on_earlier_days(store, scan, cluster, workload)
     around = surroundings(
-        matrix,
+        index,
         days,
         stacks_around(store, _cut_short(scan, cluster), cluster, workload),
         stacks_just_before(store, scan, cluster, workload) if len(days) < MIN_DAYS else (),
     )
-    naming, alike = read_names(around.index), find_alike(around)
+    members, alike = find_members(around.index), find_alike(around)
     defined = [
         LabelGroup(f"defined: {setting.name}", match_labels(around.index, setting.subroutines))
         for setting in workload.cost_domains
@@ -92,10 +92,10 @@ def judge_cost_shifts(
         series: Series = (group.metric_kind, group.metric)
         domains = find_domains(
             around.index,
-            naming,
+            members,
             series,
             changes=_modifying(group, deployed),
-            groups=[*defined, *_plugged_in(plugins, series, around.stacks)],
+            groups=[*defined, *_plugged_in(plugins, series, around.index.matrix.stacks)],
         )
         verdict, told = _judge(around, alike, element(*series), domains, config)
         judged.append((replace(group, domains=told), verdict))

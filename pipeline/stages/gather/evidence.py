@@ -9,7 +9,7 @@ from pipeline.codec.inputs import change_from_json
 from pipeline.detect.seasonal.daily import DAY_S
 from pipeline.model import Candidate, Change, Scan, SeriesMatrix, StackMatrix
 from pipeline.rootcause.ranking import candidate_changes
-from pipeline.stacks.index import Series
+from pipeline.stacks import Series
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 

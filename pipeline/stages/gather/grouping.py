@@ -14,9 +14,7 @@ from pipeline.dedup.links import Link, tell_joined
 from pipeline.dedup.within_scan import group_by_cause
 from pipeline.detect.expected import values_and_weights
 from pipeline.model import Candidate, Change, Dropped, FloatArray, Judgement, Scan
-from pipeline.stacks.index import Series
-from pipeline.stacks.overlap import Group
-from pipeline.stacks.subtree import Frames
+from pipeline.stacks import Group, Series, StackIndex
 from pipeline.stages.gather.evidence import EARLY_WINDOWS, changes_before_each, rows_of_series
 from pipeline.stages.gather.similarity import likeness_of
 from pipeline.storage.interface import Store
@@ -32,7 +30,7 @@ class _Linked:
 
 
 def group_candidates(
-    store: Store, scan: Scan, cluster: Sequence[Candidate], frames: Frames, workload: Workload
+    store: Store, scan: Scan, cluster: Sequence[Candidate], frames: StackIndex, workload: Workload
 ) -> tuple[list[Candidate], list[Dropped]]:
     """Return one candidate a group, with its members inside, and the ledger's lines for the members.
 
@@ -42,7 +40,7 @@ def group_candidates(
         store: Where series and changes are.
         scan: The present scan.
         cluster: Candidates whose change points are near each other.
-        frames: Stacks around them, from ``lay_out``; without any for service-level metrics.
+        frames: Stacks around them, from ``index_stacks``; without any for service-level metrics.
         workload: Of the scan.
     """
     if workload.series == "service":
@@ -51,7 +49,7 @@ def group_candidates(
         found = _by_map(store, scan, cluster, workload)
     elif workload.grouping == "kdd2018":
         times = np.array([candidate.change_time for candidate in cluster])
-        exclusive = group_by_exclusive_stacks(frames.matrix, _series(cluster), times)
+        exclusive = group_by_exclusive_stacks(frames, _series(cluster), times)
         found = [_linked(group, "stacks") for group in exclusive]
     else:
         found = _by_cause(store, scan, cluster, frames, workload)
@@ -70,7 +68,7 @@ def group_candidates(
 
 
 def _by_cause(
-    store: Store, scan: Scan, cluster: Sequence[Candidate], frames: Frames, workload: Workload
+    store: Store, scan: Scan, cluster: Sequence[Candidate], frames: StackIndex, workload: Workload
 ) -> list[_Linked]:
     changes = changes_before_each(store, scan, cluster, workload, tolerance=EARLY_WINDOWS)
     before, after = _levels(cluster)
@@ -94,7 +92,7 @@ def _by_map(store: Store, scan: Scan, cluster: Sequence[Candidate], workload: Wo
 
 
 def _by_correlation(
-    store: Store, scan: Scan, cluster: Sequence[Candidate], frames: Frames, workload: Workload
+    store: Store, scan: Scan, cluster: Sequence[Candidate], frames: StackIndex, workload: Workload
 ) -> list[_Linked]:
     """Group service-level metrics by how they move together; what moved most stands for a group."""
     changes: list[tuple[Change, ...]] = [()] * len(cluster)

@@ -8,9 +8,9 @@ import numpy as np
 
 from pipeline.dedup.causes import Causes
 from pipeline.detect.expected import values_and_weights
+from pipeline.frames import element
 from pipeline.model import BoolArray, Candidate, Scan
-from pipeline.stacks.index import Series
-from pipeline.stacks.labels import element
+from pipeline.stacks import Series
 from pipeline.stages.gather.evidence import TOLERANCE_WINDOWS, rows_of_series
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload

@@ -14,10 +14,9 @@ from pipeline.dedup.releases import release_similarities
 from pipeline.dedup.rules import Feature, MergeRule, PairwiseConfig
 from pipeline.detect.expected import values_and_weights
 from pipeline.detect.seasonal.daily import DAY_S
+from pipeline.frames import element
 from pipeline.model import BoolArray, Candidate, Change, FloatArray, Scan
-from pipeline.stacks.index import membership
-from pipeline.stacks.labels import element
-from pipeline.stacks.subtree import Frames
+from pipeline.stacks import StackIndex, membership
 from pipeline.stages.gather.evidence import rows_of_series
 from pipeline.stages.gather.onset_order import begun_later
 from pipeline.storage.interface import SeriesSource, Store
@@ -52,7 +51,7 @@ def likeness_of(
     store: Store,
     scan: Scan,
     candidates: Sequence[Candidate],
-    frames: Frames,
+    frames: StackIndex,
     changes: Sequence[Sequence[Change]],
     workload: Workload,
     config: PairwiseConfig,
@@ -66,7 +65,7 @@ def likeness_of(
         store: Where series are.
         scan: The present scan.
         candidates: (n,) of this and of earlier scans.
-        frames: Stacks before the first of them and after the last one, from ``lay_out``.
+        frames: Stacks before the first of them and after the last one, from ``index_stacks``.
         changes: (n,) the changes deployed just before each.
         workload: Of the scan.
         config: The rules.
@@ -78,7 +77,7 @@ def likeness_of(
     every = {change.id: change for some in changes for change in some}
     features: dict[Feature, FloatArray] = {}
     near = _near(candidates, workload)
-    holds, change = membership(frames.matrix.stacks, series), frames.rise
+    holds, change = membership(frames, series), frames.rise
     if gcpu.any():
         every |= {change.id: change for part in parts for change in part.changes}
         modified = {change.id: change.subroutines for change in every.values()}
@@ -218,7 +217,7 @@ def _behind_members(
 
 
 def _releases(
-    frames: Frames,
+    frames: StackIndex,
     candidates: Sequence[Candidate],
     causes: Sequence[Causes],
     changes: Sequence[Sequence[Change]],

@@ -9,8 +9,9 @@ import numpy as np
 
 from pipeline.codec.inputs import change_from_json
 from pipeline.detect.seasonal.daily import DAY_S
+from pipeline.frames import element
 from pipeline.model import BoolArray, Candidate, Change, FloatArray, Scan, SeriesMatrix, StackChange, Suspect
-from pipeline.rootcause.attribution import NO_PART, Attribution, StackIndex, attribute
+from pipeline.rootcause.attribution import NO_PART, Attribution, CallDistances, attribute, call_distances
 from pipeline.rootcause.change_kind import modifies_no_code
 from pipeline.rootcause.correlation import (
     SERVERS,
@@ -29,8 +30,7 @@ from pipeline.rootcause.ranking import (
     rank_suspects,
 )
 from pipeline.rootcause.text import ChangeTexts, chances, regression_words
-from pipeline.stacks.difference import stack_difference
-from pipeline.stacks.index import membership
+from pipeline.stacks import StackIndex, index_stacks, stack_difference
 from pipeline.stages.gather.change_words import ChangeWords
 from pipeline.stages.gather.evidence import TOLERANCE_WINDOWS, cluster_by_time, rows_of_series, stacks_around
 from pipeline.storage.interface import Store
@@ -99,14 +99,15 @@ class SuspectFinder:
         place_of = {(c.metric_kind, c.metric, c.kind): i for i, c in enumerate(scan.candidates)}
         gap_s = TOLERANCE_WINDOWS * workload.resolution_s
         for cluster in cluster_by_time(scan.candidates, gap_s):
-            index = None
+            distances = None
             if workload.series != "service":
-                index = StackIndex(stacks_around(self._store, scan, cluster, workload))
+                matrix = stacks_around(self._store, scan, cluster, workload)
+                distances = call_distances(index_stacks(matrix))
             for candidate in cluster:
                 place = place_of[candidate.metric_kind, candidate.metric, candidate.kind]
-                regressed = _holding(index, candidate)
-                stacks = stack_difference(index.matrix, regressed) if index else ()
-                yield place, context.evidence(candidate, index, regressed, texts), stacks
+                regressed = _holding(distances, candidate)
+                stacks = stack_difference(distances.index.matrix, regressed) if distances else ()
+                yield place, context.evidence(candidate, distances, regressed, texts), stacks
 
 
 class _Context:
@@ -126,7 +127,7 @@ class _Context:
         self._rows = rows_of_series(self._series) if self._series else {}
 
     def evidence(
-        self, candidate: Candidate, index: StackIndex | None, regressed: BoolArray, texts: ChangeTexts
+        self, candidate: Candidate, distances: CallDistances | None, regressed: BoolArray, texts: ChangeTexts
     ) -> Evidence | None:
         """Return the evidence about one candidate; None where no change comes into question."""
         workload, scan = self._workload, self._scan
@@ -138,7 +139,9 @@ class _Context:
         if not changes or self._series is None or self._setup is None:
             return None
         words = regression_words(
-            candidate.metric, candidate.metric_kind, _risen_frames(index, regressed) if index else {}
+            candidate.metric,
+            candidate.metric_kind,
+            _risen_frames(distances.index, regressed) if distances else {},
         )
         similarity = texts.similarities(words)
         places = [self._place[change.id] for change in changes]
@@ -147,7 +150,7 @@ class _Context:
         return Evidence(
             changes=changes,
             deployments=self._deployments(candidate, values, weights, changes, (earliest, latest)),
-            attributions=self._attributions(index, regressed, changes),
+            attributions=self._attributions(distances, regressed, changes),
             similarity=similarity[places],
             similarity_chance=chances(similarity)[places],
             correlation=self._correlations(candidate, values, weights, self._setup, changes),
@@ -185,14 +188,14 @@ class _Context:
         )
 
     def _attributions(
-        self, index: StackIndex | None, regressed: BoolArray, changes: Sequence[Change]
+        self, distances: CallDistances | None, regressed: BoolArray, changes: Sequence[Change]
     ) -> tuple[Attribution | None, ...]:
         affected = affected_subroutines(changes, self.history, self._gates, lookback_s=HISTORY_S)
-        known = attribute(index, regressed, affected) if index is not None else None
+        known = attribute(distances, regressed, affected) if distances else None
         found: list[Attribution | None] = []
         for place, change in enumerate(changes):
             one = None
-            if index is not None and known is not None and not index.are_definitions(affected[place]):
+            if distances and known is not None and not distances.are_definitions(affected[place]):
                 one = known[place]
             found.append(NO_PART if one is None and modifies_no_code(change) else one)
         return tuple(found)
@@ -223,12 +226,11 @@ class _Context:
         return strongest
 
 
-def _holding(index: StackIndex | None, candidate: Candidate) -> BoolArray:
+def _holding(distances: CallDistances | None, candidate: Candidate) -> BoolArray:
     """Return which stacks hold a candidate's series: (stacks,)."""
-    if index is None:
+    if distances is None:
         return np.zeros(0, dtype=np.bool_)
-    held: BoolArray = membership(index.matrix.stacks, [(candidate.metric_kind, candidate.metric)])[0]
-    return held
+    return distances.index.holding([element(candidate.metric_kind, candidate.metric)])
 
 
 def _values(matrix: SeriesMatrix, row: int | None) -> tuple[FloatArray, FloatArray]:
@@ -248,5 +250,5 @@ def _risen_frames(index: StackIndex, regressed: BoolArray) -> dict[str, float]:
     whole = float(rise.sum())
     if whole <= 0:
         return {}
-    shares = np.bincount(index.rows, rise[index.columns], minlength=len(index.labels)) / whole
-    return {label: float(shares[row]) for label, row in index.labels.items() if shares[row] > 0}
+    shares = np.where(index.subroutine, index.sums(rise) / whole, 0.0)
+    return {index.names[number]: float(shares[number]) for number in np.flatnonzero(shares > 0).tolist()}

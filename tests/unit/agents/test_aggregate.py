@@ -7,8 +7,8 @@ import pytest
 from agents.aggregate import Source, build_profile, encode_within
 from pipeline.codec.inputs import MAX_COUNT, decode_profile
 from pipeline.errors import InvalidMessage
+from pipeline.frames import MAX_LABEL
 from pipeline.model import Annotation, Profile
-from pipeline.stacks.labels import MAX_LABEL
 
 SOURCE = Source("shop", "h1", "v1", {"zone": "a"})
 

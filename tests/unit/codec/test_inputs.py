@@ -76,7 +76,7 @@ def test_a_profile_is_flattened() -> None:
 
 
 def test_a_broken_symbol_does_not_cost_an_interval() -> None:
-    # It is cut where it is counted, see pipeline.stacks.labels.
+    # It is cut where it is counted, see pipeline.frames.
     name = "x" * 1_000_000
     assert decode_profile(encode_profile(build_profile({f"main;{name}": 5}))).frames[1] == name
 

@@ -6,6 +6,7 @@ import pytest
 from pipeline.cost_shift.daily_noise import Movement, moving_dispersion
 from pipeline.cost_shift.stack_history import surroundings
 from pipeline.model import StackMatrix
+from pipeline.stacks import index_stacks
 
 SAMPLES = 9000
 LABELS = 60
@@ -65,5 +66,6 @@ def test_spans_before_the_change_say_by_how_much_a_young_service_moves() -> None
         return StackMatrix(names, one.before, one.after, one.total_before, one.total_after)
 
     change = stacks(1, 4.0)
-    assert surroundings(change).dispersion == 1.0  # too few stacks to tell by themselves
-    assert surroundings(change, earlier=[stacks(2, 4.0)]).dispersion == pytest.approx(4.0, rel=0.5)
+    index = index_stacks(change)
+    assert surroundings(index).dispersion == 1.0  # too few stacks to tell by themselves
+    assert surroundings(index, earlier=[stacks(2, 4.0)]).dispersion == pytest.approx(4.0, rel=0.5)

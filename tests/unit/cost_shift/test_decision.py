@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from pipeline.cost_shift.decision import judge_cost_shift
-from pipeline.cost_shift.domains import Domain, LabelGroup, find_domains, read_names
+from pipeline.cost_shift.domains import Domain, LabelGroup, find_domains, find_members
 from pipeline.cost_shift.refactorings import OldForms, find_alike, find_old_forms
 from pipeline.cost_shift.stack_history import Surroundings, surroundings
 from pipeline.filters.verdict import Verdict
 from pipeline.model import DomainVerdict, StackMatrix
+from pipeline.stacks import index_stacks
 from tests.support.builders import build_stacks
 
 SAMPLES = 20_000
@@ -26,7 +27,9 @@ def judge(
 ) -> tuple[Verdict, dict[str, DomainVerdict]]:
     """Judge a subroutine by all its domains; verdicts by the kind of the domain."""
     alike = find_alike(around)
-    domains = find_domains(around.index, read_names(around.index), ("subroutine", label), groups=groups or [])
+    domains = find_domains(
+        around.index, find_members(around.index), ("subroutine", label), groups=groups or []
+    )
     verdict, told = judge_cost_shift(
         around,
         around.index.holding([label]),
@@ -37,7 +40,7 @@ def judge(
 
 
 def shifted(matrix: StackMatrix, label: str) -> bool:
-    return not judge(surroundings(matrix), label)[0].passed
+    return not judge(surroundings(index_stacks(matrix)), label)[0].passed
 
 
 @pytest.mark.parametrize(
@@ -94,7 +97,10 @@ def test_cost_shift(rows: dict[str, tuple[float, float]], label: str, expected: 
 def test_figure_1b_cost_moves_between_two_subroutines() -> None:
     # FBDetect Figure 1(b): one subroutine's cost rises because another's, of the same caller, falls.
     verdict, told = judge(
-        surroundings(scaled({"main->c->a": (1.0, 0.0), "main->c->b": (1.0, 2.0), "main->c": (1, 1)})), "b"
+        surroundings(
+            index_stacks(scaled({"main->c->a": (1.0, 0.0), "main->c->b": (1.0, 2.0), "main->c": (1, 1)}))
+        ),
+        "b",
     )
     assert not verdict.passed
     assert verdict.reason.startswith("cost shift: ")
@@ -107,14 +113,14 @@ def test_figure_1b_cost_moves_between_two_subroutines() -> None:
 def test_a_domain_too_large_for_a_tiny_regression_is_not_judged() -> None:
     # 0.05 % of the samples, in a domain that holds half of them: its noise hides the answer.
     matrix = scaled({"main->page": (50, 50), "main->page->tiny": (0.0, 0.05)})
-    verdict, told = judge(surroundings(matrix), "tiny")
+    verdict, told = judge(surroundings(index_stacks(matrix)), "tiny")
     assert verdict.passed
     assert told["callers"].finding == "too large"
 
 
 def test_a_domain_that_did_not_exist_before_is_new() -> None:
     matrix = scaled({"main->page": (20, 13), "main->page->Row.draw": (0, 4), "main->page->Row.fit": (0, 3)})
-    verdict, told = judge(surroundings(matrix), "Row.draw", forms=False)
+    verdict, told = judge(surroundings(index_stacks(matrix)), "Row.draw", forms=False)
     assert told["class"].finding == "new"
     assert told["callers"].finding == "shifted"
     assert not verdict.passed
@@ -123,7 +129,7 @@ def test_a_domain_that_did_not_exist_before_is_new() -> None:
 def test_a_domain_of_the_users_own_counts() -> None:
     rows = {"main->page->x": (6.0, 11.0), "main->other->y": (9.0, 4.0)}
     group = LabelGroup("defined: drawing", frozenset({"x", "y"}))
-    around = surroundings(scaled(rows))
+    around = surroundings(index_stacks(scaled(rows)))
     assert judge(around, "x")[0].passed
     verdict, told = judge(around, "x", groups=[group])
     assert not verdict.passed
@@ -131,7 +137,7 @@ def test_a_domain_of_the_users_own_counts() -> None:
 
 
 def test_what_is_alone_has_no_domain() -> None:
-    verdict, told = judge(surroundings(build_stacks({"main": (1, 1)})), "main")
+    verdict, told = judge(surroundings(index_stacks(build_stacks({"main": (1, 1)}))), "main")
     assert verdict == Verdict(True, 1.0, 0.1)
     assert told == {}
 
@@ -167,7 +173,7 @@ def week(rest: tuple[float, float], earlier: list[tuple[float, float]], samples:
         after = np.array([piece, page[1], 1 - page[1] - piece]) * samples
         return StackMatrix(stacks, before, after, samples, samples)
 
-    return surroundings(matrix(0.03, rest), [matrix(0.0, pair) for pair in earlier])
+    return surroundings(index_stacks(matrix(0.03, rest)), [matrix(0.0, pair) for pair in earlier])
 
 
 STEADY = [(0.120, 0.1203), (0.120, 0.1198), (0.121, 0.1209), (0.119, 0.119), (0.12, 0.1202), (0.12, 0.1197)]
@@ -224,10 +230,13 @@ def test_the_rest_has_to_fall_when_the_candidate_rises(near: tuple[float, float]
         after = np.array([0.03, page[1], 0.97 - page[1]]) * 1e6
         return StackMatrix(stacks, before, after, 1e6, 1e6)
 
-    assert judge(surroundings(matrix((0.12, 0.09)), near=matrix(near)), "piece")[0].passed is passed
+    assert (
+        judge(surroundings(index_stacks(matrix((0.12, 0.09))), near=matrix(near)), "piece")[0].passed
+        is passed
+    )
 
 
 def test_spans_nearer_the_change_without_samples_say_nothing() -> None:
     matrix = scaled({"main->page": (20, 12), "main->page->page_rows": (0, 8)})
     empty = StackMatrix((), np.zeros(0), np.zeros(0), 0.0, 0.0)
-    assert not judge(surroundings(matrix, near=empty), "page_rows")[0].passed
+    assert not judge(surroundings(index_stacks(matrix), near=empty), "page_rows")[0].passed

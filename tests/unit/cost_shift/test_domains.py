@@ -7,12 +7,12 @@ from pipeline.cost_shift.domains import (
     LabelGroup,
     compile_pattern,
     find_domains,
+    find_members,
     match_labels,
-    read_names,
 )
 from pipeline.model import Change
-from pipeline.stacks.index import Series, index_stacks, membership
-from tests.support.builders import build_change
+from pipeline.stacks import Series, index_stacks
+from tests.support.builders import build_change, build_stacks
 
 
 def domains_of(
@@ -23,8 +23,8 @@ def domains_of(
     groups: tuple[LabelGroup, ...] = (),
 ) -> dict[str, list[int]]:
     """Domains by name, as the numbers of their stacks."""
-    index = index_stacks([stack.split("->") for stack in stacks])
-    found = find_domains(index, read_names(index), series, changes=changes, groups=groups)
+    index = index_stacks(build_stacks(dict.fromkeys(stacks, (1.0, 1.0))))
+    found = find_domains(index, find_members(index), series, changes=changes, groups=groups)
     return {domain.name: np.flatnonzero(domain.rows).tolist() for domain in found}
 
 
@@ -157,33 +157,9 @@ def test_a_group_that_holds_the_candidate_is_a_domain() -> None:
 )
 def test_patterns(patterns: list[str], expected: set[str]) -> None:
     labels = ["main", "endpoint=/cart/add", "shop.cart.add", "shop.cart.sum", "shop.list.add"]
-    assert match_labels(index_stacks([labels]), patterns) == expected
+    assert match_labels(index_stacks(build_stacks({"->".join(labels): (1.0, 1.0)})), patterns) == expected
 
 
 def test_a_wrong_regular_expression_is_named() -> None:
     with pytest.raises(ValueError, match=r"'re:\(' is no regular expression"):
         compile_pattern("re:(")
-
-
-def test_an_index_finds_what_membership_finds() -> None:
-    rng = np.random.default_rng(3)
-    stacks = [tuple(f"f{n}" for n in rng.integers(0, 12, rng.integers(1, 8))) for _ in range(60)]
-    series: list[Series] = [("subroutine", f"f{n}") for n in range(13)]
-    index = index_stacks(stacks)
-    held = membership(stacks, series)
-    for row, (_, name) in zip(held, series, strict=True):
-        assert row.tolist() == [name in stack for stack in stacks]
-        assert index.holding([name]).tolist() == row.tolist()
-        assert {index.names[n] for n in index.flat[index.places(name)].tolist()} <= {name}
-        assert membership(stacks, [("subroutine", name)])[0].tolist() == row.tolist()
-    weights = rng.random((2, len(stacks)))
-    sums = index.by_label(weights)
-    for name, number in index.labels.items():
-        assert sums[:, number] == pytest.approx(weights[:, index.holding([name])].sum(axis=1))
-
-
-def test_an_index_of_nothing() -> None:
-    index = index_stacks([])
-    assert (index.stacks, index.names) == (0, ())
-    assert index.holding(["a"]).tolist() == []
-    assert index.by_label(np.zeros((2, 0))).shape == (2, 0)

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from pipeline.cost_shift.decision import judge_cost_shift
-from pipeline.cost_shift.domains import Domain, find_domains, read_names
+from pipeline.cost_shift.domains import Domain, find_domains, find_members
 from pipeline.cost_shift.refactorings import find_alike, find_old_forms
 from pipeline.cost_shift.stack_history import Surroundings, surroundings
 from pipeline.model import DomainVerdict, FloatArray, StackMatrix
+from pipeline.stacks import index_stacks
 from tests.support.builders import build_stacks
 
 Stack = tuple[str, ...]
@@ -116,12 +117,12 @@ def sampled(rng: np.random.Generator, before: Costs, after: Costs, samples: floa
 def around_change(rng: np.random.Generator, after: Costs, before: Costs | None = None) -> Surroundings:
     usual = base()
     days = [sampled(rng, usual, usual) for _ in range(5)]
-    return surroundings(sampled(rng, before or usual, after), days)
+    return surroundings(index_stacks(sampled(rng, before or usual, after)), days)
 
 
 def judge(around: Surroundings, label: str) -> tuple[bool, dict[str, DomainVerdict]]:
     alike = find_alike(around)
-    domains = find_domains(around.index, read_names(around.index), ("subroutine", label))
+    domains = find_domains(around.index, find_members(around.index), ("subroutine", label))
     verdict, told = judge_cost_shift(
         around,
         around.index.holding([label]),
@@ -223,20 +224,24 @@ def test_what_inlining_leaves_is_no_candidate_and_so_no_shift() -> None:
 )
 def test_stacks_that_are_alike(before: str, after: str, label: str, kind: str, stacks: list[str]) -> None:
     rows = {"main->idle": (50_000.0, 50_000.0), before: (5_000.0, 0.0), after: (0.0, 5_000.0)}
-    around = surroundings(build_stacks(rows))
+    around = surroundings(index_stacks(build_stacks(rows)))
     forms = find_old_forms(around, find_alike(around), label)
     domain = {"renamed": forms.renamed, "extracted": forms.extracted, "moved": forms.moved}[kind]
-    held = [] if domain is None else ["->".join(around.stacks[row]) for row in np.flatnonzero(domain.rows)]
+    held = (
+        []
+        if domain is None
+        else ["->".join(around.index.matrix.stacks[row]) for row in np.flatnonzero(domain.rows)]
+    )
     assert sorted(held) == sorted(stacks)
 
 
 def test_a_label_that_vanished_from_the_candidates_own_stacks_is_none_of_its_old_forms() -> None:
     rows = {"m->idle": (5e4, 5e4), "m->x->y": (5e3, 0.0), "m->n->y": (0.0, 5e3), "m->y->n": (0.0, 5e3)}
-    around = surroundings(build_stacks(rows))
+    around = surroundings(index_stacks(build_stacks(rows)))
     assert find_old_forms(around, find_alike(around), "y").one_to_one == ()
     assert judge(around, "y")[0]
 
 
 def test_recursion_is_one_subroutine() -> None:
     rows = {"main->idle": (9e4, 9e4), "main->f->f": (5e3, 0.0), "main->g->g": (0.0, 5e3)}
-    assert not judge(surroundings(build_stacks(rows)), "g")[0]
+    assert not judge(surroundings(index_stacks(build_stacks(rows))), "g")[0]

@@ -19,8 +19,7 @@ from pipeline.dedup.links import Link
 from pipeline.dedup.releases import release_similarities
 from pipeline.dedup.rules import DEFAULT_RULES, Feature, MergeRule, PairwiseConfig
 from pipeline.model import FloatArray, StackMatrix
-from pipeline.stacks.index import Series, membership, share_changes
-from pipeline.stacks.subtree import lay_out
+from pipeline.stacks import Series, index_stacks, membership, share_changes
 
 TOTAL = 10_000.0
 
@@ -44,14 +43,14 @@ def likeness(
     deployed: Sequence[Sequence[str]] | None = None,
     near: FloatArray | None = None,
 ) -> Likeness:
-    changes, frames = changes or {}, lay_out(stacks)
+    changes, frames = changes or {}, index_stacks(stacks)
     causes = causes_of(frames, series, changes, deployed or [[*changes]] * len(series))
     count = len(series)
     return Likeness(
         gcpu=np.array([kind != "service" for kind, _ in series]),
         near=np.ones((count, count), dtype=np.bool_) if near is None else near.astype(np.bool_),
         features=cause_similarities(frames, series, causes),
-        holds=membership(stacks.stacks, series),
+        holds=membership(frames, series),
         change=share_changes(stacks),
     )
 

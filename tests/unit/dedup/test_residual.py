@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pipeline.dedup.residual import explain_by_known
-from pipeline.stacks.subtree import lay_out
+from pipeline.stacks import index_stacks
 from tests.support.builders import build_stacks
 
 CHANCE = 1e-5  # 4.26 standard errors
@@ -21,7 +21,7 @@ def explain(
 ) -> tuple[str, float] | None:
     """Return what of the known explains a rise of so many standard errors, and the share."""
     found = explain_by_known(
-        lay_out(build_stacks(rows, TOTAL)),
+        index_stacks(build_stacks(rows, TOTAL)),
         ("subroutine", series),
         [("subroutine", name) for name in known],
         p_value=float(stats.norm.sf(z)),

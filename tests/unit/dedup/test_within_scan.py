@@ -7,10 +7,9 @@ import pytest
 
 from pipeline.dedup.links import Link
 from pipeline.dedup.within_scan import CauseConfig, CauseGroup, group_by_cause
+from pipeline.frames import element
 from pipeline.model import Change, StackMatrix
-from pipeline.stacks.index import Series, membership
-from pipeline.stacks.labels import element
-from pipeline.stacks.subtree import lay_out, rows_of, sum_below
+from pipeline.stacks import Series, index_stacks, membership, rows_of, sum_below
 from tests.support.builders import build_change, build_stacks
 
 Stacks = Mapping[str, tuple[float, float]]
@@ -26,10 +25,10 @@ def grouped(
 ) -> list[CauseGroup]:
     matrix = stacks if isinstance(stacks, StackMatrix) else build_stacks({**stacks, **REST}, total=10_000)
     series: list[Series] = [("subroutine", name) for name in names]
-    holds = membership(matrix.stacks, series)
+    holds = membership(index_stacks(matrix), series)
     before, after = holds @ matrix.before / matrix.total_before, holds @ matrix.after / matrix.total_after
     deployed = [tuple(changes)] * len(names)
-    return group_by_cause(lay_out(matrix), series, before, after, deployed, config=config)
+    return group_by_cause(index_stacks(matrix), series, before, after, deployed, config=config)
 
 
 def sets(groups: Sequence[CauseGroup], names: Sequence[str]) -> set[frozenset[str]]:
@@ -247,14 +246,14 @@ def test_a_rise_that_the_stacks_do_not_show_is_compared_with_the_change_point() 
     )
     series: list[Series] = [("subroutine", name) for name in ("h", "k")]
     before, after = np.array([0.10, 0.01]), np.array([0.11, 0.02])
-    (group,) = group_by_cause(lay_out(stacks), series, before, after, [(), ()])
+    (group,) = group_by_cause(index_stacks(stacks), series, before, after, [(), ()])
     assert {group.representative, *group.members} == {0, 1}
 
 
 def test_sums_below_count_each_stack_once() -> None:
     stacks = build_stacks({"a->b->a->c": (0, 3), "b->a": (0, 5), "endpoint=/x->b": (1, 0)}, total=10)
     series: list[Series] = [("subroutine", "a"), ("endpoint", "/x"), ("subroutine", "gone")]
-    frames = lay_out(stacks)
+    frames = index_stacks(stacks)
     found = sum_below(frames, rows_of(frames, series))
     rises = [
         {frames.names[column]: round(10 * value) for column, value in _entries(found.rise, row)}

@@ -15,7 +15,7 @@ from loadgen.evaluation.grouping.score import GroupingScore, score_grouping
 from loadgen.evaluation.rates import Rate
 from pipeline.cli import run
 from pipeline.model import Scan
-from pipeline.stacks.overlap import Group
+from pipeline.stacks import Group
 from tests.support.builders import build_candidate, build_stacks
 from tests.unit.evaluation.test_scoring import START, row
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pipeline.frames import DEEP, MAX_LABEL, OTHER, cut_name
 from pipeline.gcpu.bounds import StackBounds
 from pipeline.gcpu.count import Counts, count_samples
 from pipeline.model import Profile
-from pipeline.stacks.labels import DEEP, MAX_LABEL, OTHER, cut_name
 from tests.support.builders import build_profile
 
 

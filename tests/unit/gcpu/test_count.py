@@ -2,14 +2,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-import numpy as np
 import pytest
 
+from pipeline.frames import element, frame_elements, series_of
 from pipeline.gcpu.count import Counts, count_samples
 from pipeline.model import Annotation, MetricKind, Profile
-from pipeline.stacks.index import mean_depths, membership, share_changes
-from pipeline.stacks.labels import element, frame_elements, series_of
-from tests.support.builders import build_profile, build_stacks
+from tests.support.builders import build_profile
 
 START = 1_700_000_000.0
 
@@ -128,22 +126,3 @@ def test_a_frame_may_carry_several_annotations() -> None:
         Annotation(0, "metadata", "m"),
     ]
     assert frame_elements(["f"], annotations) == [("metadata=m", "endpoint=/x", "f")]
-
-
-def test_membership_depth_and_changes_of_stacks() -> None:
-    matrix = build_stacks({"a->b->c": (10, 30), "a->c": (10, 10), "d": (80, 60)})
-    series: list[tuple[MetricKind, str]] = [("subroutine", "c"), ("subroutine", "d"), ("subroutine", "gone")]
-    assert membership(matrix.stacks, series).tolist() == [
-        [True, True, False],
-        [False, False, True],
-        [False] * 3,
-    ]
-    assert share_changes(matrix) == pytest.approx([0.2, 0.0, -0.2])
-    depths = mean_depths(matrix.stacks, matrix.after, series)
-    assert depths == pytest.approx([(30 * 2 + 10 * 1) / 40, 0.0, 0.0])
-
-
-def test_share_changes_without_samples_on_one_side_are_zero() -> None:
-    matrix = build_stacks({"a": (0, 5)})
-    assert share_changes(matrix).tolist() == [0.0]
-    assert np.isfinite(share_changes(matrix)).all()

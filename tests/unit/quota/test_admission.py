@@ -10,11 +10,11 @@ import pytest
 
 from pipeline.config import Settings
 from pipeline.errors import ConfigError
+from pipeline.frames import OTHER
 from pipeline.gcpu.count import Counts, count_samples
 from pipeline.model import Profile, Record
 from pipeline.quota.cardinality import KnownNames, NameSet, hash_name
 from pipeline.quota.limits import DAY_S, PartitionQuota, Quota, Quotas, read_quotas
-from pipeline.stacks.labels import OTHER
 from pipeline.stages.aggregate import REPORT_S, AggregateStage
 from pipeline.stages.factory import build_stage
 from pipeline.storage.arrays import ArrayStore

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipeline.rootcause.attribution import Attribution, StackIndex, attribute, attributed_fraction
+from pipeline.rootcause.attribution import Attribution, attribute, call_distances
 from pipeline.rootcause.onset import Deployments
 from pipeline.rootcause.ranking import (
     FEATURES,
@@ -17,7 +17,7 @@ from pipeline.rootcause.ranking import (
     rank_suspects,
     weights_of,
 )
-from pipeline.stacks.index import membership
+from pipeline.stacks import index_stacks, membership
 from tests.support.builders import build_change, build_stacks
 
 # FBDetect Table 4: gCPU of the stack samples that hold B, before and after, in hundredths of the service.
@@ -29,7 +29,7 @@ SHARES = {
     "G->B->D": (0.00, 0.01),
 }
 TABLE_4 = build_stacks(SHARES, total=1.0)
-OF_B = membership(TABLE_4.stacks, [("subroutine", "B")])[0]
+OF_B = membership(index_stacks(TABLE_4), [("subroutine", "B")])[0]
 SAMPLES = 1_000_000
 COUNTED = build_stacks(
     {name: (before * SAMPLES, after * SAMPLES) for name, (before, after) in SHARES.items()}, total=SAMPLES
@@ -38,8 +38,7 @@ T = 1_700_000_000.0
 
 
 def test_table_4_attributes_80_percent_to_the_change_of_a_and_e() -> None:
-    assert attributed_fraction(TABLE_4, OF_B, ["A", "E"]) == pytest.approx(0.80)
-    found = attribute(StackIndex(COUNTED), OF_B, [["A", "E"]])
+    found = attribute(call_distances(index_stacks(COUNTED)), OF_B, [["A", "E"]])
     assert found is not None
     assert found[0].fraction == pytest.approx(0.80)
     assert found[0].error < 0.02, "a million samples leave little doubt"
@@ -58,25 +57,23 @@ def test_table_4_attributes_80_percent_to_the_change_of_a_and_e() -> None:
     ],
 )
 def test_attribution(subroutines: list[str], fraction: float, nearness: float) -> None:
-    assert attributed_fraction(TABLE_4, OF_B, subroutines) == pytest.approx(fraction)
-    found = attribute(StackIndex(COUNTED), OF_B, [subroutines])
+    found = attribute(call_distances(index_stacks(COUNTED)), OF_B, [subroutines])
     assert found is not None
     assert found[0].fraction == pytest.approx(fraction)
     assert found[0].nearness == pytest.approx(nearness)
 
 
 def test_attribution_needs_a_rise() -> None:
-    flat = build_stacks({"A->B": (1, 1), "C": (9, 9)})
-    assert attributed_fraction(flat, membership(flat.stacks, [("subroutine", "B")])[0], ["A"]) is None
-    assert attributed_fraction(build_stacks({"B": (0, 1)}), OF_B[:1], ["B"]) is None
     few = build_stacks({"A->B": (10, 14), "C": (90, 86)})
-    assert attribute(StackIndex(few), np.array([True, False]), [["A"]]) is None, "four samples are noise"
+    assert attribute(call_distances(index_stacks(few)), np.array([True, False]), [["A"]]) is None, (
+        "four samples are noise"
+    )
 
 
 def test_attribution_that_is_noise_counts_for_nothing() -> None:
     rows = {"A->B": (1000, 2000), "N->B": (1000, 1030), "other": (98_000, 96_970)}
     matrix = build_stacks(rows)
-    found = attribute(StackIndex(matrix), np.array([True, True, False]), [["A"], ["N"]])
+    found = attribute(call_distances(index_stacks(matrix)), np.array([True, True, False]), [["A"], ["N"]])
     assert found is not None
     assert found[0].counted > 0.9
     assert found[1].fraction > 0, "the samples rose a little"
@@ -90,15 +87,15 @@ def test_over_dispersion_makes_noise_of_what_sampling_alone_would_not() -> None:
         before, after = 1000 * rng.lognormal(0, 0.3, size=2)
         rows[f"x{number}"] = (float(before), float(after))
     matrix = build_stacks(rows, total=1e6)
-    assert attribute(StackIndex(matrix), np.arange(61) == 0, [["A"]]) is None
+    assert attribute(call_distances(index_stacks(matrix)), np.arange(61) == 0, [["A"]]) is None
     calm = build_stacks({name: (1000, 1200 if name == "A->B" else 1000) for name in rows}, total=1e6)
-    assert attribute(StackIndex(calm), np.arange(61) == 0, [["A"]]) is not None
+    assert attribute(call_distances(index_stacks(calm)), np.arange(61) == 0, [["A"]]) is not None
 
 
 def test_the_shrinking_of_all_other_shares_is_no_noise() -> None:
     rows = {"A->B": (1000.0, 51_000.0), **{f"x{i}": (10_000.0, 10_000.0) for i in range(10)}}
     matrix = build_stacks(rows)  # each other share falls from 9.9 % to 6.6 %
-    found = attribute(StackIndex(matrix), np.arange(11) == 0, [["A"]])
+    found = attribute(call_distances(index_stacks(matrix)), np.arange(11) == 0, [["A"]])
     assert found is not None
     assert found[0].counted == pytest.approx(1.0)
 
@@ -106,7 +103,9 @@ def test_the_shrinking_of_all_other_shares_is_no_noise() -> None:
 def test_the_nearest_subroutine_is_the_least_likely_by_chance() -> None:
     rows = {"main->handle->work->loop": (100, 1100), "main->idle": (9900, 8900)}
     found = attribute(
-        StackIndex(build_stacks(rows)), np.array([True, False]), [["loop"], ["work"], ["handle"], ["main"]]
+        call_distances(index_stacks(build_stacks(rows))),
+        np.array([True, False]),
+        [["loop"], ["work"], ["handle"], ["main"]],
     )
     assert found is not None
     chances = [one.chance for one in found]
@@ -117,7 +116,7 @@ def test_the_nearest_subroutine_is_the_least_likely_by_chance() -> None:
 
 def test_a_change_of_many_subroutines_is_near_by_chance() -> None:
     rows = {"main->work": (100, 1100), **{f"main->other{i}": (100.0, 100.0) for i in range(50)}}
-    index, regressed = StackIndex(build_stacks(rows)), np.arange(51) == 0
+    index, regressed = call_distances(index_stacks(build_stacks(rows))), np.arange(51) == 0
     one, many = attribute(index, regressed, [["work"], ["work", *(f"other{i}" for i in range(30))]]) or ()
     assert one.nearness == many.nearness
     assert one.chance < 0.05 < many.chance
@@ -125,7 +124,7 @@ def test_a_change_of_many_subroutines_is_near_by_chance() -> None:
 
 def test_subroutines_that_occur_in_no_stack_do_not_dilute_those_that_do() -> None:
     rows = {"main->work": (100, 1100), **{f"main->other{i}": (100.0, 100.0) for i in range(50)}}
-    index, regressed = StackIndex(build_stacks(rows)), np.arange(51) == 0
+    index, regressed = call_distances(index_stacks(build_stacks(rows))), np.arange(51) == 0
     tests = [f"tests.test_work.test_{i}" for i in range(300)]
     alone, tested, only_tests = attribute(index, regressed, [["work"], ["work", *tests], tests]) or ()
     assert tested == alone
@@ -149,7 +148,7 @@ def test_bodies_that_ran_at_import_say_nothing_of_who_reads_what_they_define(
     subroutines: list[str], expected: bool
 ) -> None:
     rows = {"main->shop.cart.total": (1.0, 2.0), "main->shop.start.<module>": (1.0, 1.0)}
-    assert StackIndex(build_stacks(rows)).are_definitions(subroutines) is expected
+    assert call_distances(index_stacks(build_stacks(rows))).are_definitions(subroutines) is expected
 
 
 def test_only_changes_deployed_just_before_are_candidates() -> None:

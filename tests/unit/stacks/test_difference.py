@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.model import BoolArray, StackChange, StackMatrix
-from pipeline.stacks.difference import ELLIPSIS, StackDifferenceConfig, stack_difference
-from pipeline.stacks.index import membership
+from pipeline.stacks import ELLIPSIS, StackDifferenceConfig, index_stacks, membership, stack_difference
 from tests.support.builders import build_stacks
 
 TOTAL = 10_000.0
@@ -23,7 +22,7 @@ def difference(
 ) -> list[tuple[str, float]]:
     """Return lines as text and change in points, the service holding TOTAL samples on either side."""
     matrix = build_stacks(rows, TOTAL)
-    held = membership(matrix.stacks, [("subroutine", series)])[0]
+    held = membership(index_stacks(matrix), [("subroutine", series)])[0]
     lines = stack_difference(matrix, held, most=most)
     return [(" ".join(line.stack), round((line.after - line.before) * 100, 2)) for line in lines]
 
@@ -102,7 +101,7 @@ def test_a_long_stack_is_cut_in_the_middle_and_keeps_what_regressed() -> None:
     matrix = build_stacks(
         {"->".join([*above, "f", *below]): (100, 400), "->".join([*above, "f"]): (50, 50)}, TOTAL
     )
-    held = membership(matrix.stacks, [("subroutine", "f")])[0]
+    held = membership(index_stacks(matrix), [("subroutine", "f")])[0]
     (line,) = stack_difference(matrix, held, config=StackDifferenceConfig(depth=12))
     assert line.stack == (
         *("caller0", "caller1", ELLIPSIS, "caller197", "caller198", "caller199"),
@@ -143,7 +142,7 @@ def matrices(draw: st.DrawFn) -> tuple[StackMatrix, BoolArray]:
     rest = draw(st.integers(1, 10_000))
     stacks = tuple(("main", *tail) for tail in tails)
     matrix = StackMatrix(stacks, before, after, float(before.sum() + rest), float(after.sum() + rest))
-    return matrix, membership(stacks, [("subroutine", "f")])[0]
+    return matrix, membership(index_stacks(matrix), [("subroutine", "f")])[0]
 
 
 @given(matrices())

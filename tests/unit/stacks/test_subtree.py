@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from pipeline.model import StackMatrix
-from pipeline.stacks.index import Series, share_changes
-from pipeline.stacks.subtree import (
-    lay_out,
+from pipeline.stacks import (
+    Series,
+    index_stacks,
     measure_rises,
     rows_of,
+    share_changes,
     stands_below,
     sum_below,
     sum_sets_below,
@@ -45,7 +46,7 @@ def through(matrix: StackMatrix, series: str, wanted: Sequence[str]) -> float:
 @pytest.mark.parametrize("seed", range(5))
 def test_what_comes_through_one_name_or_any_of_a_set(seed: int) -> None:
     matrix = random_stacks(seed)
-    frames, asked = lay_out(matrix), ("c", "a", "nobody", "c")
+    frames, asked = index_stacks(matrix), ("c", "a", "nobody", "c")
     rows = rows_of(frames, subroutines(*asked))
     one = sum_below(frames, rows).rise.toarray()
     some = sum_sets_below(frames, rows, SETS).toarray()
@@ -58,9 +59,9 @@ def test_what_comes_through_one_name_or_any_of_a_set(seed: int) -> None:
 
 def test_a_set_of_nothing_and_no_stacks_at_all() -> None:
     matrix = random_stacks(1)
-    frames = lay_out(matrix)
+    frames = index_stacks(matrix)
     assert sum_sets_below(frames, rows_of(frames, subroutines("a")), []).shape == (1, 0)
-    empty = lay_out(StackMatrix((), np.zeros(0), np.zeros(0), 0.0, 0.0))
+    empty = index_stacks(StackMatrix((), np.zeros(0), np.zeros(0), 0.0, 0.0))
     rises = measure_rises(empty, subroutines("a"))
     assert rises.size.tolist() == [0.0]
     assert rises.through(0)[0].tolist() == []
@@ -80,7 +81,7 @@ def test_a_set_of_nothing_and_no_stacks_at_all() -> None:
 def test_how_large_a_rise_is(delta: float | None, size: float) -> None:
     matrix = StackMatrix((("a",), ("b",)), np.array([100.0, 900.0]), np.array([120.0, 880.0]), 1e3, 1e3)
     given = None if delta is None else np.array([delta])
-    assert measure_rises(lay_out(matrix), subroutines("a"), given).size[0] == pytest.approx(size)
+    assert measure_rises(index_stacks(matrix), subroutines("a"), given).size[0] == pytest.approx(size)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -88,7 +89,7 @@ def test_what_stands_below_what(seed: int) -> None:
     matrix = random_stacks(seed, count=8)
     names = (*NAMES, "unknown")
     for one in names:
-        found = stands_below(lay_out(matrix), ("subroutine", one), subroutines(*names))
+        found = stands_below(index_stacks(matrix), ("subroutine", one), subroutines(*names))
         assert found.tolist() == [
             other != one
             and any(other in stack and one in stack[stack.index(other) :] for stack in matrix.stacks)

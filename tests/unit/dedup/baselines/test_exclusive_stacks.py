@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pipeline.dedup.baselines.exclusive_stacks import ExclusiveConfig, buckets, group_by_exclusive_stacks
-from pipeline.stacks.index import Series, membership
+from pipeline.stacks import Series, index_stacks, membership
 from tests.support.builders import build_stacks
 
 MINUTE = 60.0
@@ -20,7 +20,9 @@ def named(
 ) -> dict[str, set[str]]:
     series: list[Series] = [("subroutine", name) for name in names]
     times = MINUTE * np.array(minutes or [0.0] * len(names))
-    groups = group_by_exclusive_stacks(build_stacks(stacks, total=1000), series, times, config=config)
+    groups = group_by_exclusive_stacks(
+        index_stacks(build_stacks(stacks, total=1000)), series, times, config=config
+    )
     return {names[g.representative]: {names[m] for m in g.members} for g in groups}
 
 
@@ -96,5 +98,5 @@ def test_coverage_and_size_are_balanced() -> None:
 def test_buckets_hold_each_candidate_once() -> None:
     matrix = build_stacks({"a->b": (1, 1), "b->c": (1, 1), "d": (1, 1)})
     series: list[Series] = [("subroutine", name) for name in "abcd"]
-    found = buckets(membership(matrix.stacks, series), np.zeros(4), 600.0)
+    found = buckets(membership(index_stacks(matrix), series), np.zeros(4), 600.0)
     assert [one.tolist() for one in found] == [[0, 1, 2], [3]]
