@@ -6,7 +6,7 @@ import logging
 import math
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -19,8 +19,8 @@ from agents.buffer import Buffer
 from agents.changes.history import change_message
 from agents.formats.collapsed import parse_collapsed
 from agents.importing import profile_key
-from agents.kernels.pyspy import PySpy, find_py_spy
-from agents.process import ExistingProcess, StartedCommand, Target
+from agents.kernels import AUTO, Sampling, make_kernel
+from agents.process import ExistingProcess, SampledProcess, StartedCommand
 from agents.publisher import Delivery, Publisher
 from agents.sampler import Interval, Sampler
 from pipeline.clock import Clock
@@ -58,6 +58,7 @@ class Plan:
     subprocesses: bool
     idle: bool
     buffer_bytes: int
+    kernel: str = AUTO
     change: Change | None = None  # published at start
 
 
@@ -77,47 +78,47 @@ def run_agent(plan: Plan, settings: Settings, topics: Topics, *, clock: Clock) -
         ConfigError: no such process or command, or the broker refuses us.
         SamplerError: the process cannot be sampled.
     """
-    binary = find_py_spy()
-    check_broker(settings)
-    with _StopSignals() as signals:
-        if not plan.command:
-            target = ExistingProcess(plan.pid or 0)
-            _sample(plan, target, binary, settings, topics, clock, signals)
-            return 0
-        command = StartedCommand(plan.command)
-        try:
-            _sample(plan, command, binary, settings, topics, clock, signals)
-            code = 0 if signals.received else command.exit_code()
-        finally:
-            command.stop()
-    if code:
-        log.error("%s failed with exit code %d", plan.command[0], code)
-    return 1 if code else 0
-
-
-def _sample(
-    plan: Plan,
-    target: Target,
-    binary: str,
-    settings: Settings,
-    topics: Topics,
-    clock: Clock,
-    signals: _StopSignals,
-) -> None:
     with tempfile.TemporaryDirectory(prefix="smidgen-agent-") as folder:
-        kernel = PySpy(
-            binary=binary,
-            folder=Path(folder),
-            clock=clock,
-            rate_hz=plan.rate_hz,
-            longest_s=math.ceil(2 * plan.interval_s) + ORPHAN_S,
-            native=plan.native,
-            idle=plan.idle,
-            subprocesses=plan.subprocesses,
-        )
-        sampler = Sampler(kernel, target, interval_s=plan.interval_s, clock=clock)
-        signals.stop(sampler)
-        _publish_intervals(plan, sampler, settings, topics)
+        kernel = make_kernel(plan.kernel, _sampling(plan, Path(folder), clock))
+        check_broker(settings)
+        with _StopSignals() as signals:
+
+            def sample(process: SampledProcess) -> None:
+                sampler = Sampler(kernel, process, interval_s=plan.interval_s, clock=clock)
+                signals.stop(sampler)
+                _publish_intervals(plan, sampler, settings, topics)
+
+            if not plan.command:
+                sample(ExistingProcess(plan.pid or 0))
+                return 0
+            return _sample_command(plan.command, sample, signals)
+
+
+def _sampling(plan: Plan, folder: Path, clock: Clock) -> Sampling:
+    return Sampling(
+        folder=folder,
+        clock=clock,
+        rate_hz=plan.rate_hz,
+        longest_s=math.ceil(2 * plan.interval_s) + ORPHAN_S,
+        native=plan.native,
+        idle=plan.idle,
+        subprocesses=plan.subprocesses,
+    )
+
+
+def _sample_command(
+    words: tuple[str, ...], sample: Callable[[SampledProcess], None], signals: _StopSignals
+) -> int:
+    """Start a command, sample it to its end and return the agent's exit code."""
+    command = StartedCommand(words)
+    try:
+        sample(command)
+        code = 0 if signals.received else command.exit_code()
+    finally:
+        command.stop()
+    if code:
+        log.error("%s failed with exit code %d", words[0], code)
+    return 1 if code else 0
 
 
 def _publish_intervals(plan: Plan, sampler: Sampler, settings: Settings, topics: Topics) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import signal
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,13 +11,14 @@ from typing import Protocol
 
 from pipeline.config import environment_of_others
 from pipeline.errors import ConfigError
+from pipeline.processes import end
 
 _PR_SET_PTRACER = 0x59616D61
 STOP_S = 10.0
 """How long a command may take to end after SIGTERM."""
 
 
-class Target(Protocol):
+class SampledProcess(Protocol):
     """A process to sample."""
 
     pid: int
@@ -88,13 +88,7 @@ class StartedCommand:
 
     def stop(self) -> None:
         """End it with SIGTERM, and with SIGKILL if it has not ended within STOP_S."""
-        if self.alive():
-            self._process.send_signal(signal.SIGTERM)
-            try:
-                self._process.wait(STOP_S)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+        end(self._process, STOP_S)
 
 
 def _let_trace(agent_pid: int) -> Callable[[], None]:

@@ -1,6 +1,6 @@
-"""Samples a process interval after interval without a gap between them.
+"""Sampling of a process interval after interval, without a gap between them.
 
-A sampler such as py-spy writes its stacks when it ends, so every interval needs a run of its own. Just
+A kernel writes its stacks when a run of it ends, so every interval needs a run of its own. Just
 before an interval is over the next run is started, and as soon as that one samples, the one before is told
 to end: the process is sampled throughout, and the moment of handing over is the true end of one interval
 and start of the next. Runs are started so that this moment falls on a multiple of the interval.
@@ -13,10 +13,9 @@ import math
 import queue
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
-from agents.kernels.pyspy import Run, SamplerError
-from agents.process import Target
+from agents.kernels import Kernel, Run, SamplerError
+from agents.process import SampledProcess
 from pipeline.clock import Clock
 
 log = logging.getLogger(__name__)
@@ -38,13 +37,6 @@ SHORTEST_SHARE = 0.25
 """An interval that would begin this little before a boundary lasts until the one after it."""
 
 
-class Kernel(Protocol):
-    """What starts runs of a sampler."""
-
-    def start(self, pid: int, wake: Callable[[], None]) -> Run:
-        """Start a run on a process and call ``wake``, from any thread, whenever its state changes."""
-
-
 @dataclass(frozen=True, slots=True)
 class Interval:
     """Collapsed stacks sampled from ``start`` to ``end``, in epoch seconds."""
@@ -57,9 +49,9 @@ class Interval:
 class Sampler:
     """Yields intervals until the process ends or ``stop`` is called."""
 
-    def __init__(self, kernel: Kernel, target: Target, *, interval_s: float, clock: Clock) -> None:
+    def __init__(self, kernel: Kernel, process: SampledProcess, *, interval_s: float, clock: Clock) -> None:
         self._kernel = kernel
-        self._target = target
+        self._process = process
         self._interval_s = interval_s
         self._clock = clock
         self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
@@ -92,28 +84,28 @@ class Sampler:
 
     def _first_run(self) -> Run | None:
         """Start the first run, repeatedly while the process is still starting; None if there is no more."""
-        deadline = self._clock() + (START_S if self._target.starting else ATTACH_S)
+        deadline = self._clock() + (START_S if self._process.starting else ATTACH_S)
         while True:
             run = self._start(lambda: self.stopping)
-            if run.is_ready:
+            if run.ready:
                 return run
-            if self.stopping or (self._target.starting and not self._target.alive()):
+            if self.stopping or (self._process.starting and not self._process.alive()):
                 return None
-            if self._clock() >= deadline or not self._target.alive():
-                raise SamplerError(f"cannot sample process {self._target.pid}: {run.complaint()}")
+            if self._clock() >= deadline or not self._process.alive():
+                raise SamplerError(f"cannot sample process {self._process.pid}: {run.complaint()}")
             self._pause()
 
     def _resume(self, ended: Run) -> Run | None:
         """Take up sampling again if the last run ended though the process lives."""
         for _ in range(MAX_FAILURES):
             self._pause()  # a process that is just ending still looks alive for a moment
-            if self.stopping or not self._target.alive():
+            if self.stopping or not self._process.alive():
                 return None
             log.warning("sampling was interrupted (%s), starting again", ended.complaint())
             ended = self._start(lambda: self.stopping)
-            if ended.is_ready:
+            if ended.ready:
                 return ended
-        raise SamplerError(f"cannot sample process {self._target.pid} any more: {ended.complaint()}")
+        raise SamplerError(f"cannot sample process {self._process.pid} any more: {ended.complaint()}")
 
     def _hand_over(self, current: Run) -> Run | None:
         """Wait for the interval's end; return the run that took over, None if sampling ended."""
@@ -124,7 +116,7 @@ class Sampler:
         boundary = self._boundary(current.ready)
         while not self._wait(over, boundary - self._lead_s):
             following = self._start(over)
-            if following.is_ready:
+            if following.ready:
                 return following
             if not over():
                 log.warning("an interval was extended: %s", following.complaint())
@@ -134,9 +126,9 @@ class Sampler:
     def _start(self, over: Callable[[], bool]) -> Run:
         """Start a run and wait until it samples; one that does not, in time or before ``over``, is ended."""
         asked = self._clock()
-        run = self._kernel.start(self._target.pid, lambda: self._wakes.put(None))
-        self._wait(lambda: run.is_ready or run.exited is not None or over(), asked + START_S)
-        if run.is_ready:
+        run = self._kernel.start(self._process.pid, lambda: self._wakes.put(None))
+        self._wait(lambda: run.ready > 0 or run.exited is not None or over(), asked + START_S)
+        if run.ready:
             self._lead_s = min(max(run.ready - asked, 0.0), self._interval_s / 2)
         else:
             run.kill()
@@ -146,7 +138,7 @@ class Sampler:
     def _finish(self, run: Run) -> None:
         run.stop()
         if not self._wait(lambda: run.exited is not None, self._clock() + STOP_S):
-            log.warning("py-spy did not end in time: an interval is lost")
+            log.warning("the kernel did not end in time: an interval is lost")
             run.kill()
 
     def _boundary(self, moment: float) -> float:

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from hypothesis import settings
 
-from loadgen.kafka.cluster import KafkaCluster, prepared_jars
+from loadgen.kafka.cluster import ClusterSettings, KafkaCluster, prepared_jars
 from loadgen.kafka.jars import Jars
 from pipeline.embedded.stack import EmbeddedStack
 from pipeline.errors import SmidgenError
@@ -84,10 +84,10 @@ def kafka_jars(request: pytest.FixtureRequest) -> Jars:
 
 @pytest.fixture
 def kafka_cluster(kafka_jars: Jars) -> Iterator[Callable[..., KafkaCluster]]:
-    """Starts clusters of Apache Kafka with the arguments of ``KafkaCluster``; they end with the test."""
+    """Starts clusters of Apache Kafka with the arguments of ``ClusterSettings``; they end with the test."""
     with ExitStack() as running:
         yield lambda brokers=1, **settings: running.enter_context(
-            KafkaCluster(brokers, jars=kafka_jars, **settings)
+            KafkaCluster(brokers, ClusterSettings(jars=kafka_jars, **settings))
         )
 
 

@@ -22,9 +22,10 @@ from agents.changes.git_output import (
     parse_sizes,
     parse_tags,
 )
+from agents.changes.git_program import GitError, git_failure, run_git
 from agents.changes.languages import attributes_file, driver_options
 from agents.changes.patch import FilePatch, parse_patch
-from agents.changes.process import GitError, Output, run_git
+from pipeline.processes import Output
 
 MAX_LISTING_BYTES = 128 * 1024**2
 """Longest list of files: some hundred thousand with long paths."""
@@ -186,8 +187,8 @@ class Repository:
 
     def _git(self, *arguments: str, stdin: bytes = b"") -> str:
         output = self._read(arguments, stdin=stdin)
-        if output.error:
-            raise GitError(f"--repo: {self._path}: {output.error}")
+        if failure := git_failure(output):
+            raise GitError(f"--repo: {self._path}: {failure}")
         if output.cut:
             raise GitError(f"--repo: {self._path}: git {arguments[0]} {output.cut}")
         return output.data.decode("utf-8", errors="replace")
@@ -218,8 +219,8 @@ def _sides(commit: Commit) -> tuple[str, ...]:
 
 
 def _why_cut(output: Output) -> str:
-    if output.error:
-        return f"git failed: {output.error}"
+    if failure := git_failure(output):
+        return f"git failed: {failure}"
     return f"the diff {output.cut}" if output.cut else ""
 
 

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import click
 
-from agents import agent as running
 from agents import importing
+from agents.agent import DEFAULT_HZ, Plan, run_agent, with_change
 from agents.aggregate import Source
 from agents.broker import check_address, publish_once, quiet_client
 from agents.changes.git import Repository
 from agents.changes.history import read_change
+from agents.kernels import AUTO, kernel_names
 from agents.options import (
     agent_settings,
     checked_by,
@@ -51,11 +52,11 @@ def agent() -> None:
 @agent.command(context_settings={"allow_interspersed_args": False}, epilog=_RUN_EXAMPLES)
 @service_option
 @click.option("--pid", type=click.IntRange(min=1), help="Process to sample; or give a command after --.")
-@click.option("--kernel", type=click.Choice(["auto", "py-spy"]), default="auto", show_default=True)
+@click.option("--kernel", type=click.Choice(kernel_names()), default=AUTO, show_default=True)
 @click.option(
     "--hz",
     type=click.IntRange(1, 1000),
-    default=running.DEFAULT_HZ,
+    default=DEFAULT_HZ,
     show_default=True,
     help="Samples a second and thread.",
 )
@@ -122,7 +123,7 @@ def run(
     quiet_client(settings)
     check_address(settings.broker)
     topics = load_topics(settings.topics)
-    plan = running.Plan(
+    plan = Plan(
         source=Source(service, host or socket.gethostname(), release, labels),
         pid=pid,
         command=command,
@@ -132,14 +133,15 @@ def run(
         subprocesses=subprocesses,
         idle=idle,
         buffer_bytes=buffer_bytes,
+        kernel=kernel,
     )
     if repository:
         repo = Repository(repository)
         head = read_change(
             repo, repo.commit("HEAD"), service=service, time=system_clock(), source_roots=source_roots
         )
-        plan = running.with_change(plan, head)
-    return running.run_agent(plan, settings, topics, clock=system_clock)
+        plan = with_change(plan, head)
+    return run_agent(plan, settings, topics, clock=system_clock)
 
 
 @agent.command("import", epilog=_IMPORT_EXAMPLES)

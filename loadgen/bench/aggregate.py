@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +17,7 @@ from pipeline.codec.inputs import encode_profile
 from pipeline.embedded.stack import EmbeddedStack
 from pipeline.errors import SmidgenError
 from pipeline.model import Record
+from pipeline.processes import Child, run_bounded
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
@@ -107,8 +107,9 @@ def _worker(stack: EmbeddedStack, store: Store) -> dict[str, float]:
         deadline = time.perf_counter() + DEADLINE_S
         while (counted := _counted(store)) < MESSAGES * SAMPLES:
             now = time.perf_counter()
-            if process.poll() is not None or now > deadline:
-                raise SmidgenError(f"bench: the worker counted {counted:.0f} samples and stopped")
+            if not process.running or now > deadline:
+                words = process.last_words()
+                raise SmidgenError(f"bench: the worker counted {counted:.0f} samples and stopped: {words}")
             if counted and not first_at:
                 first_at, first = now, counted
             time.sleep(0.05)
@@ -123,22 +124,17 @@ def _counted(store: Store) -> float:
 
 
 @contextmanager
-def _running(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen([sys.executable, "-m", "pipeline", *arguments])
+def _running(*arguments: str) -> Iterator[Child]:
+    child = Child([sys.executable, "-m", "pipeline", *arguments])
     try:
-        yield process
+        child.drain()
+        yield child
     finally:
-        process.terminate()
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        child.stop(20.0)
 
 
 def _smidgen(*arguments: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "pipeline", *arguments], capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise SmidgenError(f"bench: smidgen {arguments[0]} failed: {done.stderr.strip()}")
+    command = [sys.executable, "-m", "pipeline", *arguments]
+    output = run_bounded(command, max_bytes=1 << 20, timeout_s=DEADLINE_S)
+    if output.code:
+        raise SmidgenError(f"bench: smidgen {arguments[0]} failed: {output.errors}")

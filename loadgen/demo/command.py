@@ -16,7 +16,7 @@ from rich.console import Console
 from loadgen.demo.display import LiveDisplay, PlainDisplay, show_outcome
 from loadgen.demo.run import Demo, Outcome
 from loadgen.demo.status import Status
-from loadgen.demo.tasks import Crew
+from loadgen.demo.tasks import BackgroundTasks
 from pipeline.clock import system_clock
 from pipeline.errors import ConfigError, SmidgenError
 
@@ -76,9 +76,9 @@ async def _run(console: Console, folder: Path, out: Path, plain: bool, seed: int
 
 
 async def _shown(display: LiveDisplay | PlainDisplay, play: Demo) -> Outcome:
-    crew = Crew()
-    crew.add(display.run())
-    return await crew.lead(play.run())
+    background = BackgroundTasks()
+    background.add(display.run())
+    return await background.lead(play.run())
 
 
 async def _until_signal(work: Coroutine[Any, Any, Outcome], on_signal: Callable[[], None]) -> Outcome | None:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loadgen.demo.driver import LoadDriver, ServiceFailed, wait_until_healthy
-from loadgen.demo.processes import Process, Processes, smidgen
 from loadgen.demo.verdict import Deployment
 from loadgen.target.repository import Revision, check_out
 from pipeline.clock import Clock
+from pipeline.processes import Group, Process, smidgen_command
 
 SERVICE = "shop"
 HZ = 199
@@ -36,7 +36,7 @@ class Deployer:
     """Keeps exactly one release of the shop in service, with an agent that samples it."""
 
     def __init__(
-        self, processes: Processes, repository: Path, driver: LoadDriver, broker: str, clock: Clock
+        self, processes: Group, repository: Path, driver: LoadDriver, broker: str, clock: Clock
     ) -> None:
         self._processes = processes
         self._repository = repository
@@ -58,7 +58,7 @@ class Deployer:
         service = await self._processes.start(
             f"shop-{revision.short}",
             [sys.executable, "-m", "shop", "--port", str(port)],
-            cwd=self._repository,
+            folder=self._repository,
         )
         await self._answers(base, revision)
         agent = await self._start_agent(service.pid, revision)
@@ -67,7 +67,9 @@ class Deployer:
     async def take_over(self, release: Release) -> Deployment:
         """Announce a prepared revision, move the traffic over without a gap, and retire its predecessor."""
         revision = release.revision
-        await self._processes.run("changes", smidgen("changes", *self._change(revision), *self._connection))
+        await self._processes.run(
+            "changes", smidgen_command("changes", *self._change(revision), *self._connection)
+        )
         previous, self._current = self._current, release
         await self._driver.switch(release.base)
         deployment = Deployment(
@@ -89,7 +91,7 @@ class Deployer:
 
     async def _start_agent(self, pid: int, revision: Revision) -> Process:
         sampling = ("--pid", str(pid), "--hz", str(HZ), "--interval", "1s", "--release", revision.sha)
-        command = smidgen("agent", "run", "--service", SERVICE, *sampling, *self._connection)
+        command = smidgen_command("agent", "run", "--service", SERVICE, *sampling, *self._connection)
         return await self._processes.start(f"agent-{revision.short}", command)
 
     def _change(self, revision: Revision) -> tuple[str, ...]:

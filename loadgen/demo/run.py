@@ -13,16 +13,16 @@ import orjson
 
 from loadgen.demo.deploy import Deployer
 from loadgen.demo.driver import LoadDriver
-from loadgen.demo.processes import ChildFailed, Process, Processes, smidgen, tail_of
 from loadgen.demo.status import Status
 from loadgen.demo.subscriber import Subscriber
-from loadgen.demo.tasks import Crew
+from loadgen.demo.tasks import BackgroundTasks
 from loadgen.demo.verdict import Verdict, judge
 from loadgen.target.history import SLOW_SUBROUTINE
 from loadgen.target.repository import Revision, make_repository
 from pipeline.clock import Clock
 from pipeline.codec.scans import encode_scan
 from pipeline.errors import SmidgenError
+from pipeline.processes import ChildFailed, Group, Process, smidgen_command, tail_of
 from pipeline.topics import load_topics
 from pipeline.workloads import load_workloads
 
@@ -82,7 +82,7 @@ class Demo:
         self._clock = clock
         self._on_event = on_event
         self._driver = LoadDriver(seed)
-        self._processes = Processes(folder)
+        self._processes = Group(folder)
         self._topics = load_topics()
         self._workload = load_workloads([WORKLOAD])[0]
         self._broker = ""
@@ -95,21 +95,21 @@ class Demo:
             SmidgenError: something broke, so that nothing can be said about the pipeline.
         """
         try:
-            crew = Crew()
-            return await crew.lead(self._script(crew))
+            background = BackgroundTasks()
+            return await background.lead(self._script(background))
         finally:
             await self._processes.stop_all()
             self._keep_findings()
 
-    async def _script(self, crew: Crew) -> Outcome:
-        crew.add(self._processes.watch())
-        crew.add(self._refresh())
+    async def _script(self, background: BackgroundTasks) -> Outcome:
+        background.add(self._processes.watch())
+        background.add(self._refresh())
         repository = self._folder / "shop"
         revisions = await asyncio.to_thread(make_repository, repository, self._clock())
         await self._start_pipeline()
         subscriber = Subscriber(self._broker, self._topics, self._status, self._on_event)
-        crew.add(subscriber.run())
-        crew.add(self._driver.run())
+        background.add(subscriber.run())
+        background.add(self._driver.run())
         await self._deploy_all(revisions, repository)
         await self._settle(subscriber)
         return await self._conclude()
@@ -117,15 +117,16 @@ class Demo:
     async def _start_pipeline(self) -> None:
         status = self._status
         status.step = "starting the broker and the store"
-        embedded = await self._processes.start("embedded", smidgen("embedded"))
+        embedded = await self._processes.start("embedded", smidgen_command("embedded"))
         addresses = json.loads(await self._line(embedded, "{"))
         self._broker, self._store = addresses["broker"], addresses["store"]
         status.step = "making topics and tables"
-        await self._processes.run("topics", smidgen("topics", "apply", "--broker", self._broker))
-        await self._processes.run("migrate", smidgen("store", "migrate", "--store", self._store))
+        await self._processes.run("topics", smidgen_command("topics", "apply", "--broker", self._broker))
+        await self._processes.run("migrate", smidgen_command("store", "migrate", "--store", self._store))
         status.step = "starting the five stages"
         workers = [
-            await self._processes.start(name, smidgen(*self._worker(name))) for name in self._topics.stages
+            await self._processes.start(name, smidgen_command(*self._worker(name)))
+            for name in self._topics.stages
         ]
         for worker in workers:
             await self._line(worker, "ready: ")
@@ -184,7 +185,7 @@ class Demo:
             path = (self._out / (f"report-{number + 1}.html" if number else "report.html")).resolve()
             target = ("-o", str(path), "--store", self._store)
             await self._processes.run(
-                "report", smidgen("report", event["id"], *target, "--workloads", WORKLOAD)
+                "report", smidgen_command("report", event["id"], *target, "--workloads", WORKLOAD)
             )
             reports.append(path)
         verdict = judge(status.deployments, status.events, SLOW_SUBROUTINE, status.dead_letters)

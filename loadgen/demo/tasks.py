@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-class Crew:
+class BackgroundTasks:
     """Background tasks that are to run until the script is through."""
 
     def __init__(self) -> None:

@@ -7,25 +7,25 @@ import contextlib
 import os
 import shutil
 import signal
-import subprocess
 import tempfile
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from loadgen.kafka.jars import Jars, kafka_jars, locked
 from loadgen.kafka.probe import free_ports, known_brokers
-from pipeline.embedded.child import Child
 from pipeline.errors import BrokerUnavailable
+from pipeline.processes import Child
 
 _START_TIMEOUT_S = 180.0
 _POLL_S = 0.1
 _ATTEMPTS = 3  # a free port can be taken by someone else before the broker listens on it
 _STOP_TIMEOUT_S = 60.0
+_FORMAT_TIMEOUT_S = 60.0
 
 _INTERNAL, _CONTROLLER, _CLIENT = "INTERNAL", "CONTROLLER", "CLIENT"
 
@@ -40,6 +40,26 @@ class ScramUser:
     name: str
     password: str
     mechanism: str = "SCRAM-SHA-256"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """How the brokers of a cluster are set up.
+
+    ``security_protocol`` is that of the listener that ``url`` names: PLAINTEXT, SSL, SASL_PLAINTEXT or
+    SASL_SSL; ``listener_properties`` are its settings, without the prefix ``listener.name.client.``. Brokers
+    talk to each other over a listener of their own, always in plain text. ``properties`` are further settings
+    of every broker, and win over the ones made here. ``scram`` are users to create.
+    """
+
+    security_protocol: str = "PLAINTEXT"
+    listener_properties: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
+    scram: Sequence[ScramUser] = ()
+    heap: str = "256m"  # of Java, for each broker
+    jvm: Sequence[str] = ()  # further options of Java
+    host: str = "127.0.0.1"  # a loopback address or name
+    jars: Jars | None = None  # what to run; default is what pom.xml names, fetched if need be
 
 
 @dataclass(slots=True)
@@ -70,42 +90,19 @@ class KafkaCluster:
 
     Args:
         brokers: how many; each is broker and controller at once.
-        security_protocol: of the listener that ``url`` names: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
-            Brokers talk to each other over a listener of their own, always in plain text.
-        listener_properties: settings of that listener, without the prefix ``listener.name.client.``.
-        properties: further settings of every broker; they win over the ones made here.
-        scram: users to create; for SASL with SCRAM.
-        heap: the Java heap of each broker.
-        jvm: further options of Java.
-        host: a loopback address or name.
-        jars: what to run; default is what ``pom.xml`` names, fetched if need be.
+        settings: how they are set up.
 
     Raises:
         ConfigError: Java or Maven is missing, or Kafka cannot be fetched.
         BrokerUnavailable: a broker did not start; says why.
     """
 
-    def __init__(
-        self,
-        brokers: int = 1,
-        *,
-        security_protocol: str = "PLAINTEXT",
-        listener_properties: Mapping[str, str] | None = None,
-        properties: Mapping[str, str] | None = None,
-        scram: Sequence[ScramUser] = (),
-        heap: str = "256m",
-        jvm: Sequence[str] = (),
-        host: str = "127.0.0.1",
-        jars: Jars | None = None,
-    ) -> None:
+    def __init__(self, brokers: int = 1, settings: ClusterSettings | None = None) -> None:
         self._count = brokers
-        self._protocol = security_protocol
-        self._listener_properties = dict(listener_properties or {})
-        self._extra = dict(properties or {})
-        self._scram = tuple(scram)
-        self._jvm = (*_JVM, f"-Xmx{heap}", *jvm)
-        self._host = host
-        self._jars = jars
+        self._settings = settings or ClusterSettings()
+        self._protocol = self._settings.security_protocol
+        self._host = self._settings.host
+        self._jars = self._settings.jars
         self._nodes: list[_Broker] = []
         self._folder: Path | None = None
 
@@ -162,17 +159,15 @@ class KafkaCluster:
         """End one broker with SIGKILL, suspended or not."""
         node = self._nodes[index]
         if node.running and node.child is not None:
-            os.kill(node.child.pid, signal.SIGKILL)
+            node.child.send(signal.SIGKILL)
         self._collect(node)
 
     def shut_down(self, index: int) -> None:
         """End one broker in order: it hands its partitions over first."""
         node = self._nodes[index]
         if node.running and node.child is not None:
-            os.kill(node.child.pid, signal.SIGTERM)
-            deadline = time.monotonic() + _STOP_TIMEOUT_S
-            while node.running and time.monotonic() < deadline:
-                time.sleep(_POLL_S)
+            node.child.send(signal.SIGTERM)
+            node.child.wait(_STOP_TIMEOUT_S)
         self.kill(index)
 
     def pause(self, index: int) -> None:
@@ -256,7 +251,7 @@ class KafkaCluster:
         deadline = time.monotonic() + _START_TIMEOUT_S
         while not enough(known_brokers(self._host, node.ports[_INTERNAL])):
             if not node.running:
-                self._tell_end(index)
+                self._raise_end(index)
             if time.monotonic() > deadline:
                 raise BrokerUnavailable(f"{failure} after {_START_TIMEOUT_S:g} s")
             time.sleep(_POLL_S)
@@ -292,29 +287,31 @@ class KafkaCluster:
         }
         if secured:
             prefix = f"listener.name.{_CLIENT.lower()}."
-            made |= {prefix + key: value for key, value in self._listener_properties.items()}
-        return made | self._extra
+            made |= {prefix + key: value for key, value in self._settings.listener_properties.items()}
+        return made | dict(self._settings.properties)
 
     def _format(self) -> None:
         cluster = _cluster_id()
         users = [
             part
-            for user in self._scram
+            for user in self._settings.scram
             for part in ("--add-scram", f"{user.mechanism}=[name={user.name},password={user.password}]")
         ]
-        running = []
+        tools = []
         for node in self._nodes:
             config = os.fspath(node.folder / "server.properties")
             tool = ["kafka.tools.StorageTool", "format", "--cluster-id", cluster, "--config", config, *users]
-            command = [*self._java(), *tool]
-            running.append(
-                subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-            )
-        outputs = [process.communicate()[0] for process in running]
-        for process, output in zip(running, outputs, strict=True):
-            if process.returncode != 0:
-                reason = _reason(output) or "it said nothing"
+            tools.append(Child([*self._java(), *tool]))
+        try:
+            for child in tools:
+                child.drain()
+            failed = [child for child in tools if child.wait(_FORMAT_TIMEOUT_S) != 0]
+            if failed:
+                reason = _reason(failed[0].output()) or "it said nothing"
                 raise BrokerUnavailable(f"Kafka's storage cannot be formatted: {reason}")
+        finally:
+            for child in tools:
+                child.stop()
 
     def _launch(self, index: int) -> None:
         node = self._nodes[index]
@@ -326,7 +323,8 @@ class KafkaCluster:
 
     def _java(self, log: Path | None = None) -> list[str]:
         assert self._jars is not None, "not started"
-        command = [self._jars.java, *self._jvm, *_archive_options(self._jars)]
+        jvm = (*_JVM, f"-Xmx{self._settings.heap}", *self._settings.jvm)
+        command = [self._jars.java, *jvm, *_archive_options(self._jars)]
         level = "-Dorg.slf4j.simpleLogger.defaultLogLevel=" + ("warn" if log is None else "info")
         command += [level, "-Dorg.slf4j.simpleLogger.showDateTime=true"]
         command += ["-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS"]
@@ -340,7 +338,7 @@ class KafkaCluster:
         node.child = None
         node.paused = False
 
-    def _tell_end(self, index: int) -> None:
+    def _raise_end(self, index: int) -> None:
         node = self._nodes[index]
         words = _reason(self.log(index)) or (node.child.last_words() if node.child else "")
         cause = _PortTaken() if "Address already in use" in self.log(index) else None
@@ -372,7 +370,8 @@ def prepared_jars(cache: Path | None = None) -> Jars:
         if not jars.archive.exists():
             # Java writes the archive when it ends in order; it counts once it is complete.
             partial = jars.archive.with_suffix(".partial")
-            with KafkaCluster(jars=jars, jvm=[f"-XX:ArchiveClassesAtExit={partial}"]) as training:
+            settings = ClusterSettings(jars=jars, jvm=[f"-XX:ArchiveClassesAtExit={partial}"])
+            with KafkaCluster(settings=settings) as training:
                 training.shut_down(0)
             if partial.exists():
                 partial.rename(jars.archive)
@@ -395,6 +394,6 @@ def _cluster_id() -> str:
 def _reason(log: str) -> str:
     """Return the line of a log that says what went wrong, or the last one."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
-    told = [line for line in lines if "Exception" in line and not line.startswith("at ")]
-    told += [line for line in lines if " ERROR " in line or " FATAL " in line]
-    return (told or lines or [""])[0 if told else -1]
+    reasons = [line for line in lines if "Exception" in line and not line.startswith("at ")]
+    reasons += [line for line in lines if " ERROR " in line or " FATAL " in line]
+    return (reasons or lines or [""])[0 if reasons else -1]

@@ -7,17 +7,18 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.errors import ConfigError
+from pipeline.processes import run_bounded
 
 POM = Path(__file__).with_name("pom.xml")
 
 _FETCH_TIMEOUT_S = 900.0
+_MOST_BYTES = 16 * 1024**2  # of what Maven prints
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +92,12 @@ def _fetch(folder: Path) -> None:
     pom = shutil.copy(POM, partial)  # Maven may write next to it
     command = ["mvn", "--quiet", "--batch-mode", "--file", os.fspath(pom)]
     command += ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={partial}"]
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_FETCH_TIMEOUT_S, stdin=subprocess.DEVNULL
-        )
-    except subprocess.TimeoutExpired:
-        raise ConfigError(f"Maven did not fetch Apache Kafka within {_FETCH_TIMEOUT_S:g} s") from None
-    if done.returncode != 0:
-        raise ConfigError(f"Maven could not fetch Apache Kafka: {_first_error(done.stdout + done.stderr)}")
+    output = run_bounded(command, max_bytes=_MOST_BYTES, timeout_s=_FETCH_TIMEOUT_S)
+    if output.cut:
+        raise ConfigError(f"Maven did not fetch Apache Kafka within {_FETCH_TIMEOUT_S:g} s")
+    if output.code != 0:
+        reason = _first_error(output.data.decode(errors="replace") + output.errors)
+        raise ConfigError(f"Maven could not fetch Apache Kafka: {reason}")
     partial.rename(folder)
 
 

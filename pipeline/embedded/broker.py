@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import socket
 import struct
-import time
 import uuid
 from types import TracebackType
 from typing import Self
 
-from pipeline.embedded.child import Child
 from pipeline.errors import BrokerUnavailable, ConfigError
 from pipeline.extras import require_embedded
+from pipeline.processes import Child
 
 _START_TIMEOUT_S = 30.0
-_POLL_S = 0.02
 _ATTEMPTS = 3  # a free port can be taken by someone else before the broker listens on it
 _API_VERSIONS = struct.pack(">hhih", 18, 0, 1, -1)  # api key, version, correlation id, no client id
 
@@ -24,13 +23,15 @@ class EmbeddedBroker:
 
     Each start is a new log with a cluster id of its own: nothing is kept on disk, and every record stays
     in memory until the end, so it serves local runs of a few GB. It refuses idempotent producers.
+    Clients are sent to ``advertised_port`` of loopback, where a proxy may stand; 0 is the broker's own.
 
     Raises:
         ConfigError: the extra ``embedded`` is not installed, or has no broker for this platform.
         BrokerUnavailable: the broker did not start.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, advertised_port: int = 0) -> None:
+        self._advertised_port = advertised_port
         self._child: Child | None = None
         self.url = ""
         """``127.0.0.1:PORT`` while it runs."""
@@ -50,9 +51,9 @@ class EmbeddedBroker:
         binary = _find_binary()
         for attempt in range(1, _ATTEMPTS + 1):
             port = _free_port()
-            self._child = Child(_command(binary, port))
+            self._child = Child(_command(binary, port, self._advertised_port or port))
             self._child.drain()
-            if self._answers(port):
+            if self._child.wait_ready(functools.partial(_speaks_kafka, port), _START_TIMEOUT_S):
                 self.url = f"127.0.0.1:{port}"
                 return
             words = self._child.last_words()
@@ -75,20 +76,12 @@ class EmbeddedBroker:
     ) -> None:
         self.stop()
 
-    def _answers(self, port: int) -> bool:
-        deadline = time.monotonic() + _START_TIMEOUT_S
-        while self.running and time.monotonic() < deadline:
-            if _speaks_kafka(port):
-                return True
-            time.sleep(_POLL_S)
-        return False
 
-
-def _command(binary: str, port: int) -> list[str]:
-    url = f"tcp://127.0.0.1:{port}"
+def _command(binary: str, port: int, advertised_port: int) -> list[str]:
     return [
         *(binary, "broker", "--cluster-id", str(uuid.uuid4())),
-        *("--listener-url", url, "--advertised-listener-url", url),
+        *("--listener-url", f"tcp://127.0.0.1:{port}"),
+        *("--advertised-listener-url", f"tcp://127.0.0.1:{advertised_port}"),
         *("--storage-engine", "memory://tansu/"),
     ]
 

@@ -12,9 +12,9 @@ from types import TracebackType
 from typing import Self
 
 from pipeline.embedded.broker import EmbeddedBroker
-from pipeline.embedded.child import Child
 from pipeline.errors import ConfigError
 from pipeline.extras import require_embedded
+from pipeline.processes import Child
 from pipeline.storage.connect import open_store
 
 

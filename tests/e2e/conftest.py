@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from loadgen.kafka.cluster import KafkaCluster, ScramUser
+from loadgen.kafka.cluster import ClusterSettings, KafkaCluster, ScramUser
 from loadgen.kafka.jars import Jars
 from pipeline.kafka.admin import apply_topics
 from tests.e2e.secured_kafka import LOGINS, RIGHTS, SECRET, USERS, documented_rights, grant, keystore
@@ -30,13 +30,14 @@ def secured(kafka_jars: Jars, authority: Authority) -> Iterator[KafkaCluster]:
         ScramUser(f"smidgen-{user}", SECRET, f"SCRAM-SHA-{bits}") for user in USERS for bits in ("256", "512")
     ]
     listener = {**keystore(authority, "broker"), **LOGINS}
-    with KafkaCluster(
+    settings = ClusterSettings(
         security_protocol="SASL_SSL",
         listener_properties=listener,
         properties=RIGHTS,
         scram=users,
         jars=kafka_jars,
-    ) as cluster:
+    )
+    with KafkaCluster(settings=settings) as cluster:
         asyncio.run(apply_topics(cluster.plain_url, TOPICS))
         asyncio.run(grant(cluster.plain_url, documented_rights()))
         yield cluster

@@ -20,10 +20,10 @@ import pytest
 
 from loadgen.kafka.cluster import KafkaCluster, ScramUser
 from pipeline.config import load_settings
-from pipeline.embedded.child import Child
 from pipeline.kafka.admin import apply_topics
 from pipeline.kafka.connection import Broker
 from pipeline.kafka.reader import Entry, read_topic
+from pipeline.processes import Child
 from pipeline.storage.connect import open_store
 from tests.e2e.test_security_store import serve
 from tests.e2e.worker_process import TOPICS, build_load, publish, publish_load, stored_samples, wait_until

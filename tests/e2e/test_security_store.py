@@ -16,8 +16,8 @@ import pytest
 
 from pipeline.cli import run
 from pipeline.config import load_settings
-from pipeline.embedded.child import Child
 from pipeline.errors import ConfigError, StoreUnavailable
+from pipeline.processes import Child
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import RowTable, Store
 from tests.contract.rows import MINUTE, STREAM, T0, change, gcpu, metrics, stacks, total_samples

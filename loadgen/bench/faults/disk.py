@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
-import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from pipeline.errors import ConfigError
+from pipeline.processes import Output, run_bounded
 
 SIZE_MB = 400
 _CHUNK = b"\0" * (1 << 20)
@@ -28,19 +29,19 @@ class SmallDisk:
         self.path = Path(self._folder.name)
         command = ["mount", "-t", "tmpfs", "-o", f"size={SIZE_MB}m", "tmpfs", os.fspath(self.path)]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            output = _run(command)
         except FileNotFoundError:
             self._folder.cleanup()
             raise ConfigError("there is no mount here") from None
-        if done.returncode:
+        if output.code:
             self._folder.cleanup()
-            raise ConfigError(f"a small file system cannot be mounted here: {done.stderr.strip()}")
+            raise ConfigError(f"a small file system cannot be mounted here: {output.errors}")
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        subprocess.run(["umount", "-l", os.fspath(self.path)], capture_output=True, check=False)
+        _run(["umount", "-l", os.fspath(self.path)])
         self._folder.cleanup()
 
     @property
@@ -66,3 +67,7 @@ class SmallDisk:
             if error.errno != errno.ENOSPC:
                 raise
             return False
+
+
+def _run(command: Sequence[str]) -> Output:
+    return run_bounded(command, max_bytes=1 << 16, timeout_s=30.0)

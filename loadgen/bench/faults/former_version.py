@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import tarfile
 import tempfile
 from collections.abc import Iterator
@@ -12,6 +11,10 @@ from pathlib import Path
 
 from loadgen.bench.faults.rig import CODE
 from pipeline.errors import ConfigError
+from pipeline.processes import run_bounded
+
+_MOST_BYTES = 64 * 1024**2
+_TIMEOUT_S = 60.0
 
 FORMER = "f88e459"
 """The last commit before agents had message ids and stages had probes, unless another one is named."""
@@ -26,13 +29,13 @@ def former_version(revision: str) -> Iterator[Path]:
     """
     command = ["git", "-C", str(CODE), "archive", revision, "pipeline", "agents", "topics.yaml"]
     try:
-        done = subprocess.run(command, capture_output=True, check=False)
+        output = run_bounded(command, max_bytes=_MOST_BYTES, timeout_s=_TIMEOUT_S)
     except FileNotFoundError:
         raise ConfigError("git is not installed") from None
-    if done.returncode:
-        reason = done.stderr.decode(errors="replace").strip().splitlines()
-        raise ConfigError(f"no version {revision} here: {reason[-1] if reason else 'git says nothing'}")
+    if output.code:
+        reason = output.cut or output.errors.rpartition("\n")[2] or "git says nothing"
+        raise ConfigError(f"no version {revision} here: {reason}")
     with tempfile.TemporaryDirectory(prefix="smidgen-former-") as folder:
-        with tarfile.open(fileobj=BytesIO(done.stdout)) as archive:
+        with tarfile.open(fileobj=BytesIO(output.data)) as archive:
             archive.extractall(folder, filter="data")
         yield Path(folder)

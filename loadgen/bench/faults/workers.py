@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -15,15 +12,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from pipeline.embedded import tether
+from pipeline.processes import Child, smidgen_environment
 
 _TICK_S = 0.1
 _FIRST_PAUSE_S = 0.5
 _LAST_PAUSE_S = 5.0
 _STEADY_S = 20.0  # one that ran for so long is started again at once
 STOP_S = 30.0
-
-_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 _SHIFTED = """
 import sys, time
@@ -44,7 +39,7 @@ class Worker:
     code: Path
     clock_ahead_s: float = 0.0
     wanted: bool = True
-    process: subprocess.Popen[bytes] | None = None
+    process: Child | None = None
     started: float = 0.0
     failures: int = 0
     next_start: float = 0.0
@@ -55,7 +50,7 @@ class Worker:
     @property
     def pid(self) -> int:
         """The present process id; 0 while it does not run."""
-        return self.process.pid if self.process and self.process.poll() is None else 0
+        return self.process.pid if self.process and self.process.running else 0
 
     def command(self) -> list[str]:
         """Return the command line."""
@@ -124,23 +119,15 @@ class Supervisor:
             worker.wanted = False
             worker.expected_end = True
             process = worker.process
-        if process is None:
-            return 0
-        with contextlib.suppress(ProcessLookupError):
-            process.send_signal(signal.SIGTERM)
-        try:
-            return process.wait(STOP_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            return process.wait()
+        return process.stop(STOP_S) if process else 0
 
     def _send(self, name: str, number: signal.Signals) -> bool:
         with self._lock:
             worker = self.workers[name]
-            if not worker.pid:
+            if worker.process is None or not worker.process.running:
                 return False
             worker.expected_end = worker.expected_end or number == signal.SIGKILL
-            worker.process.send_signal(number)  # type: ignore[union-attr]
+            worker.process.send(number)
             return True
 
     def _supervise(self) -> None:
@@ -153,7 +140,7 @@ class Supervisor:
 
     def _look_after(self, worker: Worker) -> None:
         now = time.monotonic()
-        if worker.process is not None and (code := worker.process.poll()) is not None:
+        if worker.process is not None and (code := worker.process.returncode) is not None:
             if not worker.expected_end:
                 worker.exits.append(code)
                 worker.failures = 1 if now - worker.started > _STEADY_S else worker.failures + 1
@@ -163,30 +150,19 @@ class Supervisor:
             self._start(worker)
 
     def _start(self, worker: Worker) -> None:
-        with (self._logs / f"{worker.name}.log").open("ab") as log:
-            log.write(f"{_BANNER}\n".encode())
-            log.flush()
-            worker.process = subprocess.Popen(
-                [sys.executable, "-I", "-S", tether.__file__, str(os.getpid()), *worker.command()],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd=worker.code,  # the first place that Python looks for the package
-                env=_environment(),
-                start_new_session=True,
-            )
+        path = self._logs / f"{worker.name}.log"
+        with path.open("a") as log:
+            log.write(f"{_BANNER}\n")
+        # The folder is the first place where Python looks for the package.
+        worker.process = Child(
+            worker.command(), log=path, folder=worker.code, environment=smidgen_environment("PYTHON")
+        )
         worker.started = time.monotonic()
 
     def _end(self, worker: Worker) -> None:
         if worker.process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                worker.process.kill()
-            worker.process.wait()
+            worker.process.send(signal.SIGKILL)
+            worker.process.stop()
 
 
 _BANNER = "===== started ====="
-
-
-def _environment() -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SMIDGEN_", "PYTHON"))}
-    return kept | _ENVIRONMENT | {"PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from agents.kernels.pyspy import PySpy, SamplerError
-from agents.process import ExistingProcess, StartedCommand, Target
+from agents.kernels import SamplerError, Sampling
+from agents.kernels.pyspy import PySpy
+from agents.process import ExistingProcess, SampledProcess, StartedCommand
 from agents.sampler import Interval, Sampler
 from pipeline.errors import ConfigError
 
@@ -58,8 +59,8 @@ def stand_in(folder: Path, *behaviours: str) -> str:
     return str(program)
 
 
-def make_sampler(folder: Path, binary: str, target: Target, interval_s: float = 0.5) -> Sampler:
-    kernel = PySpy(binary=binary, folder=folder, clock=time.time, rate_hz=101, longest_s=60)
+def make_sampler(folder: Path, binary: str, target: SampledProcess, interval_s: float = 0.5) -> Sampler:
+    kernel = PySpy(Sampling(folder, time.time, rate_hz=101, longest_s=60), binary)
     return Sampler(kernel, target, interval_s=interval_s, clock=time.time)
 
 
@@ -70,7 +71,7 @@ def target() -> Iterator[ExistingProcess]:
         process.kill()
 
 
-def test_intervals_follow_one_another_and_end_at_multiples(tmp_path: Path, target: Target) -> None:
+def test_intervals_follow_one_another_and_end_at_multiples(tmp_path: Path, target: SampledProcess) -> None:
     sampler = make_sampler(tmp_path, stand_in(tmp_path, WELL), target, interval_s=1.0)
     intervals = list(islice(sampler.intervals(), 3))
     assert [interval.data for interval in intervals] == [b"main;run%d 3\n" % turn for turn in range(3)]
@@ -81,7 +82,7 @@ def test_intervals_follow_one_another_and_end_at_multiples(tmp_path: Path, targe
         assert 0.2 < interval.end - interval.start < 1.6
 
 
-def test_stopping_yields_what_was_sampled(tmp_path: Path, target: Target) -> None:
+def test_stopping_yields_what_was_sampled(tmp_path: Path, target: SampledProcess) -> None:
     sampler = make_sampler(tmp_path, stand_in(tmp_path, WELL), target)
     running = sampler.intervals()
     first = next(running)
@@ -93,7 +94,7 @@ def test_stopping_yields_what_was_sampled(tmp_path: Path, target: Target) -> Non
 
 
 def test_a_run_that_fails_prolongs_the_interval(
-    tmp_path: Path, target: Target, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, target: SampledProcess, caplog: pytest.LogCaptureFixture
 ) -> None:
     running = make_sampler(tmp_path, stand_in(tmp_path, WELL, FAILS, WELL), target).intervals()
     first, second = islice(running, 2)
@@ -102,7 +103,7 @@ def test_a_run_that_fails_prolongs_the_interval(
     assert "extended: Failed to find python version" in caplog.text
 
 
-def test_a_run_that_ends_by_itself_is_replaced(tmp_path: Path, target: Target) -> None:
+def test_a_run_that_ends_by_itself_is_replaced(tmp_path: Path, target: SampledProcess) -> None:
     ends = 'print("Sampling process", flush=True)\nfinish()\n'
     running = make_sampler(tmp_path, stand_in(tmp_path, ends, WELL), target).intervals()
     assert [interval.data for interval in islice(running, 2)] == [b"main;run0 3\n", b"main;run1 3\n"]
@@ -119,7 +120,7 @@ def test_a_run_that_ends_by_itself_is_replaced(tmp_path: Path, target: Target) -
     ],
 )
 def test_a_process_that_cannot_be_sampled(
-    tmp_path: Path, target: Target, behaviours: tuple[str, ...], reason: str
+    tmp_path: Path, target: SampledProcess, behaviours: tuple[str, ...], reason: str
 ) -> None:
     sampler = make_sampler(tmp_path, stand_in(tmp_path, *behaviours), target)
     with pytest.raises(SamplerError, match=reason):
@@ -142,7 +143,7 @@ def test_a_command_that_is_over_before_it_was_sampled_is_no_error(tmp_path: Path
     assert command.exit_code() == 7
 
 
-def test_nothing_is_left_behind_by_a_consumer_that_goes_away(tmp_path: Path, target: Target) -> None:
+def test_nothing_is_left_behind_by_a_consumer_that_goes_away(tmp_path: Path, target: SampledProcess) -> None:
     running = make_sampler(tmp_path, stand_in(tmp_path, WELL), target).intervals()
     assert isinstance(next(running), Interval)
     running.close()  # type: ignore[attr-defined]  # intervals is a generator

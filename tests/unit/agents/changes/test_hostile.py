@@ -14,9 +14,9 @@ from agents.changes import history
 from agents.changes.bounds import FILES_BYTES, fit
 from agents.changes.ctags import find_ctags
 from agents.changes.git import MAX_FILE_BYTES, GitError, Repository
+from agents.changes.git_program import run_git
 from agents.changes.history import change_message, read_change
 from agents.changes.patch import CUT, MAX_CONTENT_BYTES, FilePatch, Hunk, Line, content_of, parse_patch
-from agents.changes.process import run_git
 from pipeline.model import Change
 from tests.support.repositories import Work
 

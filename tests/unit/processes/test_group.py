@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 
 import pytest
 
-from loadgen.demo.processes import ChildFailed, Process, Processes, tail_of
-from loadgen.demo.tasks import Crew
+from loadgen.demo.tasks import BackgroundTasks
+from pipeline.processes import ChildFailed, Group, Process, tail_of
 
 PYTHON = sys.executable
 SLEEP = "import time; print('up', flush=True); time.sleep(60)"
@@ -45,7 +45,7 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 
 def test_a_child_that_ends_by_itself_is_named_with_its_last_words(tmp_path: Path) -> None:
     async def script() -> None:
-        processes = Processes(tmp_path)
+        processes = Group(tmp_path)
         await processes.start("worker", [PYTHON, "-c", "print('disk is full'); raise SystemExit(3)"])
         with pytest.raises(ChildFailed, match=r"worker ended with code 3; .*\ndisk is full"):
             await asyncio.wait_for(processes.watch(), 20)
@@ -56,7 +56,7 @@ def test_a_child_that_ends_by_itself_is_named_with_its_last_words(tmp_path: Path
 
 def test_a_child_that_is_killed_is_named_with_the_signal(tmp_path: Path) -> None:
     async def script() -> None:
-        processes = Processes(tmp_path)
+        processes = Group(tmp_path)
         process = await processes.start("worker", [PYTHON, "-c", SLEEP])
         await up(process)
         os.kill(process.pid, signal.SIGKILL)
@@ -75,7 +75,7 @@ def test_stopping_all_leaves_nothing_behind(tmp_path: Path) -> None:
     )
 
     async def script() -> None:
-        processes = Processes(tmp_path)
+        processes = Group(tmp_path)
         started = [await processes.start("one", [PYTHON, "-c", SLEEP])]
         started.append(await processes.start("parent", [PYTHON, "-c", parent]))
         for process in started:
@@ -91,7 +91,7 @@ def test_stopping_all_leaves_nothing_behind(tmp_path: Path) -> None:
 
 def test_a_child_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     async def script() -> None:
-        process = await Processes(tmp_path).start("stubborn", [PYTHON, "-c", STUBBORN])
+        process = await Group(tmp_path).start("stubborn", [PYTHON, "-c", STUBBORN])
         await up(process)
         await process.stop(timeout_s=0.2)
         assert process.returncode == -signal.SIGKILL
@@ -101,7 +101,7 @@ def test_a_child_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
 
 def test_a_command_that_fails_or_hangs_raises(tmp_path: Path) -> None:
     async def script() -> None:
-        processes = Processes(tmp_path)
+        processes = Group(tmp_path)
         with pytest.raises(ChildFailed, match="migrate ended with code 2"):
             await processes.run("migrate", [PYTHON, "-c", "raise SystemExit(2)"])
         with pytest.raises(ChildFailed, match=r"topics took longer than 0\.3 s"):
@@ -117,7 +117,7 @@ def test_settings_of_smidgen_do_not_reach_children(tmp_path: Path, monkeypatch: 
 
     async def script() -> None:
         shown = "import os; print([name for name in os.environ if name.startswith('SMIDGEN_')])"
-        await Processes(tmp_path).run("show", [PYTHON, "-c", shown])
+        await Group(tmp_path).run("show", [PYTHON, "-c", shown])
         assert tail_of(tmp_path / "logs" / "show.log") == "[]"
 
     run(script())
@@ -136,16 +136,16 @@ def test_a_background_failure_ends_the_script() -> None:
             ended.append("script")
 
     async def script() -> None:
-        crew = Crew()
-        crew.add(fail())
+        background = BackgroundTasks()
+        background.add(fail())
         with pytest.raises(ChildFailed, match="detect ended"):
-            await crew.lead(forever())
+            await background.lead(forever())
 
     run(script())
     assert ended == ["script"]
 
 
-def test_the_crew_ends_with_the_script() -> None:
+def test_the_background_ends_with_the_script() -> None:
     ended = []
 
     async def forever() -> None:
@@ -159,9 +159,9 @@ def test_the_crew_ends_with_the_script() -> None:
         return 42
 
     async def script() -> None:
-        crew = Crew()
-        crew.add(forever())
-        assert await crew.lead(answer()) == 42
+        background = BackgroundTasks()
+        background.add(forever())
+        assert await background.lead(answer()) == 42
 
     run(script())
     assert ended == ["background"]

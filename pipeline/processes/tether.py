@@ -1,4 +1,4 @@
-"""Run a program that ends with the process that started it, even if that one is killed with SIGKILL.
+"""A program that ends with the process that started it, even if that one is killed with SIGKILL.
 
 Used as a script, ``python tether.py PARENT_PID PROGRAM ARGUMENT...``: it asks the kernel for a SIGTERM when
 its parent thread ends, then becomes the program, so pid and pipes stay the same. Doing this after exec is

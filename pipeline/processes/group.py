@@ -1,27 +1,23 @@
-"""The demo's child processes: each logs to a file of its own, and none outlives the demo."""
+"""A group of child processes under an event loop: each logs to a file of its own, and none outlives it."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
 import signal
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from pipeline.embedded import tether
 from pipeline.errors import SmidgenError
+from pipeline.processes.child import Child
+from pipeline.processes.smidgen import smidgen_environment
 
-STOP_S = 30.0
-"""How long a process may take to end after SIGTERM."""
+GROUP_STOP_S = 30.0
+"""How long a process of a group may take to end after SIGTERM."""
 
 _TICK_S = 0.1
+_POLL_S = 0.02
 _SHOWN_LINES = 12
-
-SINGLE_THREADED = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-"""Two cores are shared by all: a stage's linear algebra must not start threads for each of them."""
 
 
 class ChildFailed(SmidgenError):
@@ -29,41 +25,38 @@ class ChildFailed(SmidgenError):
 
 
 class Process:
-    """One running child."""
+    """One child of a group."""
 
-    def __init__(self, name: str, log: Path, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, name: str, log: Path, child: Child) -> None:
         self.name = name
         self.log = log
-        self._process = process
+        self._child = child
         self.may_end = False
         """Whether its end is in order, whenever it comes."""
 
     @property
     def pid(self) -> int:
         """The process id."""
-        return self._process.pid
+        return self._child.pid
 
     @property
     def returncode(self) -> int | None:
         """Its exit code, negative for a signal; None while it runs."""
-        return self._process.returncode
+        return self._child.returncode
 
     async def wait(self, timeout_s: float) -> bool:
         """Wait for its end; False if it still runs."""
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.shield(self._process.wait()), timeout_s)
-        return self.returncode is not None
+        deadline = asyncio.get_running_loop().time() + timeout_s
+        while self._child.running and asyncio.get_running_loop().time() < deadline:
+            await asyncio.sleep(_POLL_S)
+        return not self._child.running
 
-    async def stop(self, timeout_s: float = STOP_S) -> None:
+    async def stop(self, timeout_s: float = GROUP_STOP_S) -> None:
         """Ask it to end with SIGTERM; kill it with all its children if it does not."""
         self.may_end = True
-        if self.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.send_signal(signal.SIGTERM)
-            await self.wait(timeout_s)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
-        await self._process.wait()
+        self._child.send(signal.SIGTERM)
+        await self.wait(timeout_s)
+        self._child.stop(timeout_s=0.0)
 
     def failure(self) -> ChildFailed:
         """Return what to say of its unwanted end."""
@@ -73,7 +66,7 @@ class Process:
         return ChildFailed(f"{self.name} {how}; its log ends with:\n{tail}" if tail else f"{self.name} {how}")
 
 
-class Processes:
+class Group:
     """All children of one run. ``folder`` takes their logs and is where they run."""
 
     def __init__(self, folder: Path) -> None:
@@ -82,26 +75,13 @@ class Processes:
         self._folder = folder
         self.running: list[Process] = []
 
-    async def start(self, name: str, command: Sequence[str], cwd: Path | None = None) -> Process:
-        """Start a program that is to run until it is stopped.
-
-        It has a session of its own, so that Ctrl-C reaches the demo alone, which then ends all in order;
-        and the kernel kills it should the demo itself be killed.
-        """
+    async def start(self, name: str, command: Sequence[str], folder: Path | None = None) -> Process:
+        """Start a program that is to run until it is stopped."""
         log = self._logs / f"{name}.log"
-        with log.open("ab") as out:
-            process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-I", "-S", tether.__file__, str(os.getpid()), *command),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                cwd=cwd or self._folder,
-                env=_environment(),
-                start_new_session=True,
-            )
-        started = Process(name, log, process)
-        self.running.append(started)
-        return started
+        child = Child(command, log=log, folder=folder or self._folder, environment=smidgen_environment())
+        process = Process(name, log, child)
+        self.running.append(process)
+        return process
 
     async def run(self, name: str, command: Sequence[str], timeout_s: float = 60.0) -> None:
         """Run a program to its end.
@@ -140,14 +120,6 @@ class Processes:
         await self.stop(*self.running)
 
 
-def smidgen(*arguments: str) -> list[str]:
-    """Return the command line of a ``smidgen`` command of this installation."""
-    script = Path(sys.executable).with_name("smidgen")
-    if script.exists():
-        return [sys.executable, str(script), *arguments]
-    return [sys.executable, "-c", "from pipeline.cli import main; main()", *arguments]
-
-
 def tail_of(log: Path, lines: int = _SHOWN_LINES) -> str:
     """Return the last lines of a log; empty if there are none."""
     try:
@@ -155,9 +127,3 @@ def tail_of(log: Path, lines: int = _SHOWN_LINES) -> str:
     except OSError:
         return ""
     return "\n".join(text.rstrip().splitlines()[-lines:])
-
-
-def _environment() -> dict[str, str]:
-    """Return this process's environment without settings of Smidgen: the demo gives all by flags."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("SMIDGEN_")}
-    return inherited | SINGLE_THREADED | {"PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
