@@ -83,7 +83,7 @@ class LiveDisplay:
         found = " → ".join(f"{status.candidates.get(topic, 0)} on {topic}" for topic in SCANS)
         table.add_row("candidates", found)
         if dropped := [dropped for scan in status.ledger[-1:] for dropped in scan.dropped]:
-            steps = [f"{one.candidate.metric} ({one.step})" for one in dropped[:3]]
+            steps = [f"{one.candidate.metric} ({one.decision.step})" for one in dropped[:3]]
             table.add_row("dropped last", escape(", ".join(steps)))
         if status.dead_letters:
             table.add_row("dead letters", f"[red]{len(status.dead_letters)}[/]")

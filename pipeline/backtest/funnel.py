@@ -9,9 +9,9 @@ from typing import Any
 
 from pipeline.codec.ledger import dropped_entries, entry_to_json
 from pipeline.model import Scan
-from pipeline.stages.ablation import FUNNEL_STEPS
+from pipeline.steps import FUNNEL
 
-STEPS = FUNNEL_STEPS
+STEPS = FUNNEL
 """Steps that drop candidates, in the order in which they run."""
 
 
@@ -34,7 +34,7 @@ def count_funnel(scans: Iterable[Scan]) -> Funnel:
         looked += 1
         series += scan.series
         reported += len(scan.candidates)
-        dropped.update(line.step for line in scan.dropped)
+        dropped.update(line.decision.step for line in scan.dropped)
     left = change_points = reported + dropped.total()
     remaining = []
     for step in dict.fromkeys((*STEPS, *dropped)):

@@ -6,26 +6,26 @@ from typing import TYPE_CHECKING, get_args
 
 from pipeline.codec import fields
 from pipeline.errors import InvalidMessage
-from pipeline.model import DomainFinding, DomainVerdict
+from pipeline.model import DomainDecision, DomainFinding
 
 if TYPE_CHECKING:
     from pipeline.codec.schema import scans as shapes
 
 
-def domain_to_json(verdict: DomainVerdict) -> shapes.DomainVerdict:
-    """Return a cost domain's verdict as a JSON object."""
+def domain_to_json(said: DomainDecision) -> shapes.DomainDecision:
+    """Return what a cost domain says as a JSON object."""
     return {
-        "domain": verdict.domain,
-        "finding": verdict.finding,
-        "before": verdict.before,
-        "after": verdict.after,
-        "statistic": verdict.statistic,
-        "bound": verdict.bound,
+        "domain": said.domain,
+        "finding": said.finding,
+        "before": said.before,
+        "after": said.after,
+        "statistic": said.statistic,
+        "bound": said.bound,
     }
 
 
-def domain_from_json(raw: object) -> DomainVerdict:
-    """Check a cost domain's verdict that is already parsed.
+def domain_from_json(raw: object) -> DomainDecision:
+    """Check what a cost domain says that is already parsed.
 
     Raises:
         InvalidMessage: the field that is missing or wrong.
@@ -35,7 +35,7 @@ def domain_from_json(raw: object) -> DomainVerdict:
     finding = fields.text(raw, "finding")
     if finding not in get_args(DomainFinding):
         raise InvalidMessage(f"domains: unknown finding {finding[:40]!r}")
-    return DomainVerdict(
+    return DomainDecision(
         domain=fields.text(raw, "domain", limit=4 * fields.MAX_NAME),  # the names of several callers
         finding=finding,  # type: ignore[arg-type]  # one of the literal's values, just checked
         before=fields.number(raw, "before"),

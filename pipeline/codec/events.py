@@ -16,7 +16,7 @@ import xxhash
 from pipeline.clock import to_iso
 from pipeline.codec import fields
 from pipeline.codec.domains import domain_to_json
-from pipeline.codec.scans import judgement_to_json
+from pipeline.codec.scans import decision_to_json
 from pipeline.errors import InvalidMessage
 from pipeline.lifecycle.changes import Update, UpdateKind
 from pipeline.model import Candidate, Change, Regression, Scan, StackChange, Suspect
@@ -72,7 +72,7 @@ def update_id(update: Update) -> str:
 def regression_event(regression: Regression, scan: Scan | None = None) -> dict[str, Any]:
     """Return a regression as a CloudEvent (structured mode), with the windows of its scan if given."""
     candidate = regression.candidate
-    passed: list[Any] = [judgement_to_json(judgement) for judgement in candidate.passed]
+    passed: list[Any] = [decision_to_json(decision) for decision in candidate.passed]
     data: shapes.DetectedData = {
         "service": regression.service,
         "workload": regression.workload,

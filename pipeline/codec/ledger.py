@@ -12,42 +12,34 @@ from pipeline.clock import to_iso
 from pipeline.codec import fields
 from pipeline.codec.domains import domain_to_json
 from pipeline.codec.events import regression_id, windows_to_json
-from pipeline.codec.scans import candidate_from_json, candidate_to_json, judgement_to_json
+from pipeline.codec.scans import candidate_from_json, candidate_to_json, decision_from_json, decision_to_json
 from pipeline.errors import InvalidMessage
-from pipeline.model import Candidate, Scan
+from pipeline.model import Candidate, Decision, Scan
+from pipeline.steps import sentence
+
+_REPORTED = Decision("", passed=True)
+"""Stands in columns and lines where nothing dropped a candidate."""
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """One candidate of one scan and its end: ``step`` dropped it; an empty step means that it was reported.
+    """One candidate of one scan and its end: the decision that dropped it, or None if it was reported.
 
-    ``value`` is what the step looked at and ``bound`` what it held it against. What let the candidate through
-    before is in ``candidate.passed``, what its cost domains said in ``candidate.domains``. The id of a
-    reported one is the id of its event.
+    What let the candidate through before is in ``candidate.passed``, what its cost domains said in
+    ``candidate.domains``. The id of a reported one is the id of its event.
     """
 
     id: str
     scan: Scan  # its service, workload and windows alone
     candidate: Candidate
-    step: str = ""
-    value: float = 0.0
-    bound: float = 0.0
-    reason: str = ""
+    dropped: Decision | None = None
 
 
 def dropped_entries(scan: Scan) -> list[LedgerEntry]:
     """Return one entry for each candidate that a step of a scan dropped."""
     windows = _windows_alone(scan)
     return [
-        LedgerEntry(
-            _id(scan, line.candidate),
-            windows,
-            line.candidate,
-            step=line.step,
-            value=line.statistic,
-            bound=line.bound,
-            reason=line.reason,
-        )
+        LedgerEntry(_id(scan, line.candidate), windows, line.candidate, line.decision)
         for line in scan.dropped
     ]
 
@@ -61,6 +53,7 @@ def reported_entries(scan: Scan) -> list[LedgerEntry]:
 def ledger_columns(entries: Sequence[LedgerEntry]) -> dict[str, list[Any]]:
     """Return entries as columns of the table ``ledger``."""
     found = [entry.candidate for entry in entries]
+    decisions = [entry.dropped or _REPORTED for entry in entries]
     return {
         "id": [entry.id for entry in entries],
         "service": [entry.scan.service for entry in entries],
@@ -77,11 +70,13 @@ def ledger_columns(entries: Sequence[LedgerEntry]) -> dict[str, list[Any]]:
         "after": [candidate.after for candidate in found],
         "p_value": [candidate.p_value for candidate in found],
         "statistic": [candidate.statistic for candidate in found],
-        "step": [entry.step for entry in entries],
-        "value": [entry.value for entry in entries],
-        "bound": [entry.bound for entry in entries],
-        "reason": [entry.reason for entry in entries],
-        "passed": [_json(map(judgement_to_json, candidate.passed)) for candidate in found],
+        "step": [decision.step for decision in decisions],
+        "value": [decision.statistic for decision in decisions],
+        "bound": [decision.bound for decision in decisions],
+        "reason": [sentence(decision) for decision in decisions],
+        "code": [decision.code for decision in decisions],
+        "subjects": [list(decision.subjects) for decision in decisions],
+        "passed": [_json(map(decision_to_json, candidate.passed)) for candidate in found],
         "domains": [_json(map(domain_to_json, candidate.domains)) for candidate in found],
     }
 
@@ -104,16 +99,14 @@ def entry_from_row(row: Mapping[str, Any]) -> LedgerEntry:
             series=0,
         ),
         candidate=candidate_from_json({**row, "passed": _parsed(row, "passed"), "domains": _domains(row)}),
-        step=row["step"],
-        value=row["value"],
-        bound=row["bound"],
-        reason=row["reason"],
+        dropped=_dropped({**row, "statistic": row["value"]}),
     )
 
 
 def entry_to_json(entry: LedgerEntry) -> dict[str, Any]:
     """Return an entry as a line of a ledger file."""
     candidate = candidate_to_json(entry.candidate)
+    decision = decision_to_json(entry.dropped or _REPORTED)
     return {
         "id": entry.id,
         "service": entry.scan.service,
@@ -121,12 +114,10 @@ def entry_to_json(entry: LedgerEntry) -> dict[str, Any]:
         "scan_end": to_iso(entry.scan.end),
         "metric": entry.candidate.metric,
         "candidate": {key: value for key, value in candidate.items() if key not in ("passed", "domains")},
-        "step": entry.step or None,
-        "statistic": entry.value,
-        "bound": entry.bound,
-        "reason": entry.reason,
-        "passed": [judgement_to_json(judgement) for judgement in entry.candidate.passed],
-        "domains": [domain_to_json(verdict) for verdict in entry.candidate.domains],
+        **decision,
+        "step": decision["step"] or None,
+        "passed": [decision_to_json(passed) for passed in entry.candidate.passed],
+        "domains": [domain_to_json(domain) for domain in entry.candidate.domains],
         "scan": windows_to_json(entry.scan),
     }
 
@@ -148,10 +139,7 @@ def entry_from_json(raw: Mapping[str, Any]) -> LedgerEntry:
         id=fields.text(raw, "id", "") or _id(scan, found),
         scan=scan,
         candidate=found,
-        step=fields.text({**raw, "step": raw.get("step") or ""}, "step", ""),
-        value=fields.number(raw, "statistic"),
-        bound=fields.number(raw, "bound"),
-        reason=fields.text(raw, "reason", ""),
+        dropped=_dropped({**raw, "step": raw.get("step") or ""}),
     )
 
 
@@ -175,6 +163,11 @@ def candidate_of_event(data: Mapping[str, Any]) -> Candidate:
     ]
     domains = data.get("cost_domains")
     return candidate_from_json({"statistic": 0.0, **data, "group": members, "domains": domains})
+
+
+def _dropped(raw: Mapping[str, Any]) -> Decision | None:
+    """Return the decision of a line, None if its candidate was reported."""
+    return decision_from_json(raw, passed=False) if raw["step"] else None
 
 
 def _scan_from_json(raw: Mapping[str, Any]) -> Scan:

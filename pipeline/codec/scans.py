@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -10,7 +11,8 @@ import orjson
 from pipeline.codec import fields
 from pipeline.codec.domains import domain_from_json, domain_to_json
 from pipeline.errors import InvalidMessage
-from pipeline.model import Candidate, Dropped, Joined, Judgement, MetricKind, Progress, RegressionKind, Scan
+from pipeline.model import Candidate, Decision, Dropped, Joined, MetricKind, Progress, RegressionKind, Scan
+from pipeline.steps import TEXT, sentence
 
 MAX_PART_ITEMS = 3000
 """Candidates and dropped ones in one message; with every step's decisions about 2.5 MB of JSON."""
@@ -79,7 +81,7 @@ def split_scan(scan: Scan, max_items: int = MAX_PART_ITEMS) -> list[Scan]:
 
 
 def _weight(item: Candidate | Dropped | Joined) -> int:
-    """Return an item's length in candidates: members and verdicts of domains are about as long as one."""
+    """Return an item's length in candidates: members and cost domains are about as long as one."""
     candidate = item if isinstance(item, Candidate) else item.candidate
     return 1 + len(candidate.group) + len(candidate.domains)
 
@@ -169,9 +171,9 @@ def candidate_to_json(candidate: Candidate) -> dict[str, Any]:
     if candidate.group:
         raw["group"] = [candidate_to_json(member) for member in candidate.group]
     if candidate.passed:
-        raw["passed"] = [judgement_to_json(judgement) for judgement in candidate.passed]
+        raw["passed"] = [decision_to_json(decision) for decision in candidate.passed]
     if candidate.domains:
-        raw["domains"] = [domain_to_json(verdict) for verdict in candidate.domains]
+        raw["domains"] = [domain_to_json(domain) for domain in candidate.domains]
     return raw
 
 
@@ -200,50 +202,58 @@ def candidate_from_json(raw: object, depth: int = 0) -> Candidate:
         group=tuple(
             candidate_from_json(member, depth + 1) for member in fields.listing(raw, "group", optional=True)
         ),
-        passed=tuple(_judgement_from_json(j) for j in fields.listing(raw, "passed", optional=True)),
+        passed=tuple(_passed_from_json(d) for d in fields.listing(raw, "passed", optional=True)),
         domains=tuple(domain_from_json(d) for d in fields.listing(raw, "domains", optional=True)),
     )
 
 
-def judgement_to_json(judgement: Judgement) -> dict[str, Any]:
-    """Return a step's decision as a JSON object."""
-    return {
-        "step": judgement.step,
-        "statistic": judgement.statistic,
-        "bound": judgement.bound,
-        "reason": judgement.reason,
+def decision_to_json(decision: Decision) -> dict[str, Any]:
+    """Return a step's decision as a JSON object; ``reason`` is its sentence, which former versions read."""
+    raw: dict[str, Any] = {
+        "step": decision.step,
+        "statistic": decision.statistic,
+        "bound": decision.bound,
+        "reason": sentence(decision),
     }
+    if decision.code:
+        raw["code"] = decision.code
+    if decision.subjects:
+        raw["subjects"] = decision.subjects
+    return raw
 
 
-def _judgement_from_json(raw: object) -> Judgement:
-    if not isinstance(raw, dict):
-        raise InvalidMessage("passed: each should be an object")
-    return Judgement(
+def decision_from_json(raw: Mapping[str, Any], *, passed: bool) -> Decision:
+    """Check a step's decision that is already parsed; of a former version only the sentence is left.
+
+    Raises:
+        InvalidMessage: the field that is missing or wrong.
+    """
+    code, reason = fields.text(raw, "code", ""), fields.text(raw, "reason", "")
+    subjects = fields.texts(raw, "subjects", limit=4 * fields.MAX_NAME)
+    if not code and reason:
+        code, subjects = TEXT, (reason,)
+    return Decision(
         step=fields.text(raw, "step"),
+        passed=passed,
         statistic=fields.number(raw, "statistic"),
         bound=fields.number(raw, "bound"),
-        reason=fields.text(raw, "reason", ""),
+        code=code,
+        subjects=subjects,
     )
+
+
+def _passed_from_json(raw: object) -> Decision:
+    if not isinstance(raw, dict):
+        raise InvalidMessage("passed: each should be an object")
+    return decision_from_json(raw, passed=True)
 
 
 def dropped_to_json(dropped: Dropped) -> dict[str, Any]:
     """Return a dropped candidate as a JSON object, the ledger's line."""
-    return {
-        "candidate": candidate_to_json(dropped.candidate),
-        "step": dropped.step,
-        "statistic": dropped.statistic,
-        "bound": dropped.bound,
-        "reason": dropped.reason,
-    }
+    return {"candidate": candidate_to_json(dropped.candidate), **decision_to_json(dropped.decision)}
 
 
 def _dropped_from_json(raw: object) -> Dropped:
     if not isinstance(raw, dict):
         raise InvalidMessage("dropped: each should be an object")
-    return Dropped(
-        candidate=candidate_from_json(raw.get("candidate")),
-        step=fields.text(raw, "step"),
-        statistic=fields.number(raw, "statistic"),
-        bound=fields.number(raw, "bound"),
-        reason=fields.text(raw, "reason", ""),
-    )
+    return Dropped(candidate_from_json(raw.get("candidate")), decision_from_json(raw, passed=False))

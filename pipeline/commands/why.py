@@ -151,9 +151,10 @@ def _line(entry: LedgerEntry) -> Text:
     candidate = entry.candidate
     ratio = candidate.metric_kind != "service"
     change = f"{level(candidate.before, ratio=ratio)} → {level(candidate.after, ratio=ratio)}"
+    dropped = entry.dropped
     end = (
-        (f"{entry.step} {number(entry.value)} against {number(entry.bound)}", "yellow")
-        if entry.step
+        (f"{dropped.step} {number(dropped.statistic)} against {number(dropped.bound)}", "yellow")
+        if dropped
         else ("reported", "bold red")
     )
     return Text.assemble(

@@ -18,8 +18,7 @@ from pipeline.cost_shift.daily_noise import MIN_DAYS, UsualNoise
 from pipeline.cost_shift.domains import Domain
 from pipeline.cost_shift.refactorings import OldForms
 from pipeline.cost_shift.stack_history import Surroundings
-from pipeline.filters.verdict import Verdict
-from pipeline.model import BoolArray, DomainFinding, DomainVerdict, FloatArray
+from pipeline.model import BoolArray, Decision, DomainDecision, DomainFinding, FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +28,8 @@ class CostShiftConfig:
     negligible: float = 0.1  # share of the candidate's rise by which a domain may rise and hardly have risen
     mistaken: float = 0.005  # how often a true regression may be taken for a shift, by all domains together
 
+
+_STEP = "cost_shift"
 
 _NEARER = 0.5
 """Share of the candidate's rise below which the domain's rise is nearer to none than to all of it."""
@@ -100,7 +101,7 @@ def judge_cost_shift(
     forms: OldForms | None = None,
     *,
     config: CostShiftConfig | None = None,
-) -> tuple[Verdict, tuple[DomainVerdict, ...]]:
+) -> tuple[Decision, tuple[DomainDecision, ...]]:
     """Drop a candidate whose cost came from the rest of one of its cost domains.
 
     Each domain that can tell may take a true regression for a shift in an equal part of the cases that the
@@ -114,7 +115,7 @@ def judge_cost_shift(
         config: Settings.
 
     Returns:
-        The verdict, by the domain that speaks most for a shift; and what each domain says, those left out
+        The decision, by the domain that speaks most for a shift; and what each domain says, those left out
         that consist of nothing but the candidate.
     """
     config = config or CostShiftConfig()
@@ -131,14 +132,15 @@ def judge_cost_shift(
         if one.domain is forms.renamed and told[-1].finding == "too large" and forms.one_to_one:
             told.append(_judge_one_to_one(around, own, forms.one_to_one, mistaken, config))
     if not told:
-        return Verdict(True, 1.0, config.negligible), ()
-    worst = min(told, key=lambda verdict: (verdict.finding != "shifted", verdict.statistic - verdict.bound))
-    passed = worst.finding != "shifted"
-    reason = "" if passed else f"cost shift: {worst.domain}"
-    return Verdict(passed, worst.statistic, worst.bound, reason), tuple(told)
+        return Decision(_STEP, True, 1.0, config.negligible), ()
+    worst = min(told, key=lambda said: (said.finding != "shifted", said.statistic - said.bound))
+    if worst.finding == "shifted":
+        shifted = Decision(_STEP, False, worst.statistic, worst.bound, "shifted", (worst.domain,))
+        return shifted, tuple(told)
+    return Decision(_STEP, True, worst.statistic, worst.bound), tuple(told)
 
 
-def _judge(compared: _Compared, mistaken: float, config: CostShiftConfig) -> DomainVerdict:
+def _judge(compared: _Compared, mistaken: float, config: CostShiftConfig) -> DomainDecision:
     """Return what one domain says of a candidate.
 
     If the candidate truly costs more, the rest of its domain keeps its cost, and loses only the share by
@@ -152,8 +154,8 @@ def _judge(compared: _Compared, mistaken: float, config: CostShiftConfig) -> Dom
     """
     domain, apart, rest, whole = compared.domain, compared.apart, compared.rest, compared.whole
 
-    def told(finding: DomainFinding, rose: float, bound: float) -> DomainVerdict:
-        return DomainVerdict(domain.name, finding, whole.before, whole.after, rose, bound)
+    def told(finding: DomainFinding, rose: float, bound: float) -> DomainDecision:
+        return DomainDecision(domain.name, finding, whole.before, whole.after, rose, bound)
 
     if whole.before < config.negligible * whole.after:
         return told("new", 1.0, config.negligible)
@@ -190,7 +192,7 @@ def _judge_one_to_one(
     pairs: Sequence[Domain],
     mistaken: float,
     config: CostShiftConfig,
-) -> DomainVerdict:
+) -> DomainDecision:
     """Return what the vanished label says whose cost is most like the candidate's.
 
     Of several that vanished at one place only one has become the candidate, so it must match both ways.
@@ -199,7 +201,7 @@ def _judge_one_to_one(
     best = min(compared, key=lambda one: abs(one.rest.lost(mistaken) - one.apart))
     told = _judge(best, mistaken, config)
     if told.finding == "shifted" and told.statistic < -told.bound:
-        return DomainVerdict(told.domain, "too large", told.before, told.after, told.statistic, told.bound)
+        return DomainDecision(told.domain, "too large", told.before, told.after, told.statistic, told.bound)
     return told
 
 

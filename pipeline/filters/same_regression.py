@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.filters.verdict import Verdict
-from pipeline.model import Candidate, FloatArray
+from pipeline.model import Candidate, Decision, FloatArray
 
-ECHO = "same regression as in an earlier scan"
-GROWN = "a regression of an earlier scan that has grown"
+_STEP = "same_regression"
+
+ESCALATED = "escalated"
+"""Code of a known regression that has grown: it is dropped, and updates the known one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ def judge_same_regression(
     absolute: float | None,
     relative: float | None,
     gradual_since: Callable[[float], bool] | None = None,
-) -> Verdict:
+) -> Decision:
     """Drop a candidate that does not go beyond a regression of the same series that was passed on before.
 
     A known regression counts only where the candidate can be its echo: its change point lies within an
@@ -55,7 +56,7 @@ def judge_same_regression(
         absolute: The workload's absolute threshold, or None.
         relative: The workload's relative threshold, or None.
         gradual_since: Tells whether the series has grown steadily since a moment: then what lies beyond is
-            the known regression still growing (``GROWN``), and no new one.
+            the known regression still growing (``ESCALATED``), and no new one.
     """
 
     def can_echo(k: Known) -> bool:
@@ -70,20 +71,20 @@ def judge_same_regression(
 
     echoed = [k.candidate for k in known if can_echo(k)]
     if not echoed:
-        return Verdict(True, 0.0, 0.0)
+        return Decision(_STEP, True)
     sign = 1.0 if candidate.delta > 0 else -1.0
     reported = max((k.after for k in echoed), key=lambda level: sign * level)
     threshold = absolute if absolute is not None else (relative or 0.0) * abs(reported)
     bound = max(threshold, abs(candidate.delta) / 2)
     beyond = sign * (candidate.after - reported)
     if beyond < bound:
-        return Verdict(False, beyond, bound, ECHO)
+        return Decision(_STEP, False, beyond, bound, "duplicate")
     first = min(k.change_time for k in echoed)
     # When a slow rise began is known to a day, so that one that grows may seem to have begun earlier.
     grows = first < candidate.change_time or candidate.kind == "long_term"
     if gradual_since is not None and grows and gradual_since(min(first, candidate.change_time)):
-        return Verdict(False, beyond, bound, GROWN)
-    return Verdict(True, beyond, bound)
+        return Decision(_STEP, False, beyond, bound, ESCALATED)
+    return Decision(_STEP, True, beyond, bound)
 
 
 def is_gradual(values: FloatArray, weights: FloatArray, *, change: int) -> bool:

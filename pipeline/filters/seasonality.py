@@ -39,8 +39,7 @@ from pipeline.detect.seasonal.stl import (
     find_periods,
     points_of,
 )
-from pipeline.filters.verdict import Verdict
-from pipeline.model import FloatArray, IntArray
+from pipeline.model import Decision, FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,8 @@ class _Season:
     share: float  # variance of its estimate, as a share of the series' own
 
 
-_UNSEASONAL = Verdict(True, 0.0, 0.0, "no season accounts for it")
+_STEP = "seasonality"
+_UNSEASONAL = Decision(_STEP, True, code="no_season")
 
 
 def judge_seasonality(
@@ -85,7 +85,7 @@ def judge_seasonality(
     resolution_s: float,
     rising: bool,
     config: SeasonalityConfig | None = None,
-) -> list[Verdict]:
+) -> list[Decision]:
     """Drop candidates whose change is gone once the season is taken off.
 
     Args:
@@ -126,7 +126,7 @@ def judge_seasonality(
 
 def _judge(
     values: FloatArray, day_before: _Place, periods: Sequence[int], week: int, config: SeasonalityConfig
-) -> Verdict:
+) -> Decision:
     """Judge one series, turned so that a rise is the regression."""
     change, day = day_before.change, day_before.day
     season = _fit(values, change, periods, config)
@@ -158,7 +158,7 @@ def _compare(
     variances: Sequence[float],
     place: _Place,
     config: SeasonalityConfig,
-) -> Verdict:
+) -> Decision:
     """Compare medians before and after, of what the season leaves over, in each of the windows."""
     bound = _deviations(config.significance)
     remaining, needed = max(
@@ -170,8 +170,8 @@ def _compare(
     )
     spread = _spread(history)
     more = bool(remaining > needed)
-    reason = "" if more else "comes back every day or week"
-    return Verdict(more, remaining / spread, float(needed) / spread, reason)
+    code = "" if more else "seasonal"
+    return Decision(_STEP, more, remaining / spread, float(needed) / spread, code)
 
 
 def _fit(values: FloatArray, change: int, periods: Sequence[int], config: SeasonalityConfig) -> _Season:

@@ -45,7 +45,6 @@ import numpy as np
 
 from pipeline.detect.sax import adjacent_starts, block_means, moving_starts, running_sums, spell
 from pipeline.detect.seasonal.daily import DAY_S
-from pipeline.filters.verdict import Verdict
 from pipeline.filters.went_away_scale import Frame, WentAwayConfig, measure, median_deviation
 from pipeline.filters.went_away_terms import (
     Term,
@@ -55,7 +54,7 @@ from pipeline.filters.went_away_terms import (
     judge_significant,
     spread_letters,
 )
-from pipeline.model import FloatArray, IntArray
+from pipeline.model import Decision, FloatArray, IntArray
 
 _CHUNK_ROWS = 256
 
@@ -88,18 +87,17 @@ class WentAway:
     returned_index: int | None  # window since which the series is back at the level before
 
     @property
-    def verdict(self) -> Verdict:
+    def decision(self) -> Decision:
         """The decision, with the term that took it; of several, the plainest to a person."""
         if self.new_pattern.holds:
-            return Verdict(True, self.new_pattern.statistic, self.new_pattern.bound, "new pattern")
+            return _decided(self.new_pattern, code="new_pattern")
         if self.gone_away.holds:
-            return _drop(self.gone_away)
+            return _decided(self.gone_away)
         if not self.significant.holds:
-            return _drop(self.significant)
+            return _decided(self.significant)
         if not self.lasting.holds:
-            return _drop(self.lasting)
-        reason = "significant, lasting and still there"
-        return Verdict(True, self.lasting.statistic, self.lasting.bound, reason)
+            return _decided(self.lasting)
+        return _decided(self.lasting, code="stays")
 
 
 def judge_went_away(
@@ -196,5 +194,6 @@ def _judge(frame: Frame, config: WentAwayConfig, sign: float) -> list[WentAway]:
     return judged
 
 
-def _drop(term: Term) -> Verdict:
-    return Verdict(False, term.statistic, term.bound, term.note)
+def _decided(term: Term, code: str = "") -> Decision:
+    """Pass by a code, or drop by the term's own."""
+    return Decision("went_away", bool(code), term.statistic, term.bound, code or term.code)

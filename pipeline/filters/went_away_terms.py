@@ -35,13 +35,13 @@ ROUNDING = 1e-9
 class Term:
     """One term of the predicate: whether it holds, and the statistic that was held against the bound.
 
-    The note says why, where that speaks against the regression.
+    The code says why (``pipeline.steps``), where that speaks against the regression.
     """
 
     holds: bool
     statistic: float
     bound: float
-    note: str = ""
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +51,14 @@ class Terms:
     holds: BoolArray
     statistic: FloatArray
     bound: FloatArray
-    note: list[str]
+    code: list[str]
 
     def row(self, row: int, *, against: bool = False, sign: float = 1.0) -> Term:
-        """Return one row's term, its numbers turned back by ``sign``; the note where ``holds is against``."""
+        """Return one row's term, its numbers turned back by ``sign``; the code where ``holds is against``."""
         holds = bool(self.holds[row])
         # What has no data has no number, and messages carry only numbers.
         statistic, bound = (sign * np.nan_to_num([self.statistic[row], self.bound[row]])).tolist()
-        return Term(holds, statistic, bound, self.note[row] if holds is against else "")
+        return Term(holds, statistic, bound, self.code[row] if holds is against else "")
 
 
 def judge_gone_away(frame: Frame, level: Level, config: WentAwayConfig) -> tuple[Terms, IntArray]:
@@ -87,13 +87,10 @@ def judge_gone_away(frame: Frame, level: Level, config: WentAwayConfig) -> tuple
     often = bound + np.log(np.maximum(known.sum(axis=1), 1))
     again = (between >= often) & ~untold
     back = (most >= bound) & ~untold & ~again
-    notes = []
-    for nothing, later in zip(untold.tolist(), again.tolist(), strict=True):
-        words = "returned to the level before" + ", and rose anew later" * later
-        notes.append("no data yet that could confirm it" if nothing else words)
+    codes = np.where(untold, "unconfirmed", np.where(again, "rose_anew", "returned")).tolist()
     statistic = np.where(untold, 0.0, np.where(again, between, most))
     held_against = np.where(untold, 0.0, np.where(again, often, bound))
-    terms = Terms(back | again | untold, statistic, held_against, notes)
+    terms = Terms(back | again | untold, statistic, held_against, codes)
     since: IntArray = np.where(back, np.maximum(turn + first, frame.change), frame.end)
     return terms, since
 
@@ -263,14 +260,11 @@ def judge_significant(
     lettered = alphabet.after.max(axis=1, initial=-1) >= largest_valid
     beyond = reached - bound > ROUNDING * np.abs(bound)
     holds = lettered & beyond & (level.delta > 0)
-    notes = [
-        "no higher than the history's high percentiles" if low else "below the history's highest valid letter"
-        for low in (~beyond | (level.delta <= 0)).tolist()
-    ]
+    codes = np.where(~beyond | (level.delta <= 0), "within_percentiles", "valid_letters").tolist()
     by_letter = beyond & ~lettered
     highest = row_quantiles(after, (1.0,))[0]
     statistic = np.where(by_letter, highest, reached)
-    return Terms(holds, statistic, np.where(by_letter, alphabet.edge(largest_valid), bound), notes)
+    return Terms(holds, statistic, np.where(by_letter, alphabet.edge(largest_valid), bound), codes)
 
 
 def judge_lasting(
@@ -294,5 +288,5 @@ def judge_lasting(
     threshold = config.coefficient * deviation
     found = up | post_up
     large = rise - threshold > ROUNDING * np.abs(level.before)
-    notes = ["the trend rises too little" if trend else "no upward trend" for trend in found.tolist()]
-    return Terms(found & large, np.where(found, rise, score), np.where(found, threshold, critical), notes)
+    codes = np.where(found, "small_trend", "no_trend").tolist()
+    return Terms(found & large, np.where(found, rise, score), np.where(found, threshold, critical), codes)

@@ -10,73 +10,9 @@ from typing import Any
 from pipeline.clock import to_iso
 from pipeline.codec.events import UPDATED
 from pipeline.codec.ledger import LedgerEntry
-from pipeline.dedup.links import measured
-from pipeline.filters.same_regression import GROWN
-from pipeline.model import Candidate, DomainFinding, DomainVerdict, Judgement
+from pipeline.model import Candidate, Decision, DomainDecision, DomainFinding
+from pipeline.steps import code_of, sentence, step_of
 from pipeline.units import format_duration
-
-
-@dataclass(frozen=True, slots=True)
-class _Meaning:
-    """What a step asks, what its statistic is, and what it means to pass."""
-
-    asks: str
-    measures: str  # unless the reason says what it is
-    passed: str
-    nothing: str = ""  # what it means to pass if there was nothing to compare with
-    let_through: str = ""  # what the statistic of one that passed is, where it is something else
-
-
-_MEANINGS: Mapping[str, _Meaning] = {
-    "workload": _Meaning("Does the worker know the workload?", "", ""),
-    "went_away": _Meaning(
-        "Does it last? (FBDetect §5.4.3)",
-        "by the deciding term of the went-away predicate",
-        "the change is still there at the end of the scan",
-    ),
-    "seasonality": _Meaning(
-        "Is it the time of the day or of the week? (§5.4.4)",
-        "pseudo z-score of what is left without the season",
-        "no season accounts for it",
-    ),
-    "threshold": _Meaning(
-        "Is it large enough to matter? (§5.2, Table 3)",
-        "size of the change, against the workload's threshold",
-        "it is at least as large as the threshold",
-    ),
-    "significance": _Meaning(
-        "Could it be chance among so many series?",
-        "change points like it that steady series yield per scan",
-        "chance hardly ever makes one like it in a scan of this size",
-    ),
-    "same_regression": _Meaning(
-        "Is it known already? (SameRegressionMerger, Table 5)",
-        "how far it goes beyond what an earlier scan passed on",
-        "it goes well beyond what an earlier scan passed on",
-        nothing="no earlier scan passed it on",
-    ),
-    "som_dedup": _Meaning(
-        "Does another series of the scan explain it? (§5.4.7)",
-        "share of its rise in the other's stacks",
-        "it stands for its group",
-        let_through="candidates of its group, itself counted",
-    ),
-    "cost_shift": _Meaning(
-        "Did cost only move? (§5.4.6)",
-        "share of the rise of the series by which its cost domain rose: 0 moved, 1 did not",
-        "the cost of its domain rose with it",
-        nothing="no domain to compare with",
-    ),
-    "pairwise_dedup": _Meaning(
-        "Does a regression of an earlier scan explain it? (§5.4.8)",
-        "share of its rise in the stacks of one reported before",
-        "none of what it was compared with has the same cause",
-    ),
-}
-_UNKNOWN = _Meaning("", "", "it passed")
-
-_MORE = {GROWN: ": it goes beyond what was told, and as it has grown steadily it updates the known one"}
-"""What to add to reasons that seem to speak for passing."""
 
 FINDINGS: Mapping[DomainFinding, str] = {
     "shifted": "did not rise with it: the cost came from within",
@@ -129,12 +65,12 @@ def explain(
     before, after = level(candidate.before, ratio=ratio), level(candidate.after, ratio=ratio)
     verb = "rose" if candidate.delta > 0 else "fell"
     of = " of the service's CPU" if ratio else ""
-    reported = not entry.step
-    outcome = "It was reported." if reported else f"Step {entry.step} dropped it: {entry.reason}."
+    dropped = entry.dropped
+    outcome = f"Step {dropped.step} dropped it: {sentence(dropped)}." if dropped else "It was reported."
     return Explanation(
         headline=f"{candidate.metric} {verb} from {before} to {after}{of}",
         outcome=outcome,
-        reported=reported,
+        reported=dropped is None,
         facts=_facts(entry, ratio=ratio),
         steps=_steps(entry),
         domains=_domains(candidate.domains),
@@ -199,47 +135,42 @@ def _steps(entry: LedgerEntry) -> tuple[Step, ...]:
         numbers=f"statistic {number(candidate.statistic)}, p-value {number(candidate.p_value)}",
         answer="the levels differ",
     )
-    steps = [detected, *(_step(judgement, candidate, passed=True) for judgement in candidate.passed)]
-    if entry.step:
-        dropped = Judgement(entry.step, entry.value, entry.bound, entry.reason)
-        steps.append(_step(dropped, candidate, passed=False))
-    return tuple(steps)
+    decisions = [*candidate.passed, *([entry.dropped] if entry.dropped else [])]
+    return (detected, *(_step(decision, candidate) for decision in decisions))
 
 
-def _step(judgement: Judgement, candidate: Candidate, *, passed: bool) -> Step:
-    meaning = _MEANINGS.get(judgement.step, _UNKNOWN)
+def _step(decision: Decision, candidate: Candidate) -> Step:
+    step, code = step_of(decision.step), code_of(decision)
     # Both are 0 where a step had nothing to compare with, such as no earlier regression.
-    compared = judgement.statistic != 0 or judgement.bound != 0
-    if judgement.step == "cost_shift" and passed:
+    compared = decision.statistic != 0 or decision.bound != 0
+    if step.judges_domains and decision.passed:
         compared = compared and bool(candidate.domains)
-    numbers = f"{number(judgement.statistic)} against {number(judgement.bound)}" if compared else ""
-    measures = measured(judgement.reason) or (meaning.let_through if passed else "") or meaning.measures
+    numbers = f"{number(decision.statistic)} against {number(decision.bound)}" if compared else ""
+    measures = code.measures or (step.measures_passed if decision.passed else "") or step.measures
     if numbers and measures:
         numbers += f" ({measures})"
-    without = meaning.passed if compared else meaning.nothing or meaning.passed
-    answer = judgement.reason + _MORE.get(judgement.reason, "") or (without if passed else "")
-    return Step(judgement.step, passed, meaning.asks, numbers, answer)
+    without = step.passes if compared else step.passes_alone or step.passes
+    answer = sentence(decision) or (without if decision.passed else "")
+    return Step(decision.step, decision.passed, step.question, numbers, answer)
 
 
-def in_order(verdicts: Sequence[DomainVerdict]) -> list[DomainVerdict]:
+def in_order(said: Sequence[DomainDecision]) -> list[DomainDecision]:
     """Return what cost domains said in the order in which one wants to read it."""
-    return sorted(verdicts, key=lambda verdict: list(FINDINGS).index(verdict.finding))
+    return sorted(said, key=lambda domain: list(FINDINGS).index(domain.finding))
 
 
-def _domains(verdicts: Sequence[DomainVerdict]) -> tuple[str, ...]:
-    told = in_order(verdicts)
+def _domains(said: Sequence[DomainDecision]) -> tuple[str, ...]:
+    told = in_order(said)
     more = [f"and {len(told) - _MOST_DOMAINS} more"] if len(told) > _MOST_DOMAINS else []
     return (*map(_domain, told[:_MOST_DOMAINS]), *more)
 
 
-def _domain(verdict: DomainVerdict) -> str:
-    moved = f"{level(verdict.before, ratio=True)} → {level(verdict.after, ratio=True)}"
-    told = f"{verdict.domain} ({moved}) {FINDINGS[verdict.finding]}"
-    if verdict.finding in ("new", "too large"):  # nothing could be measured
+def _domain(domain: DomainDecision) -> str:
+    moved = f"{level(domain.before, ratio=True)} → {level(domain.after, ratio=True)}"
+    told = f"{domain.domain} ({moved}) {FINDINGS[domain.finding]}"
+    if domain.finding in ("new", "too large"):  # nothing could be measured
         return told
-    return (
-        f"{told}; {verdict.statistic:.0%} of the rise that a regression brings, against {verdict.bound:.0%}"
-    )
+    return f"{told}; {domain.statistic:.0%} of the rise that a regression brings, against {domain.bound:.0%}"
 
 
 def _suspect(raw: Mapping[str, Any]) -> str:

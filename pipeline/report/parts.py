@@ -10,7 +10,7 @@ from pipeline.codec import fields
 from pipeline.codec.domains import domain_from_json
 from pipeline.codec.inputs import change_from_json
 from pipeline.errors import InvalidMessage
-from pipeline.model import DomainVerdict, StackChange, Suspect
+from pipeline.model import DomainDecision, StackChange, Suspect
 from pipeline.stacks import ELLIPSIS
 
 FACTORS = {
@@ -79,7 +79,7 @@ def suspects_of(data: Mapping[str, Any]) -> list[Suspect]:
     return [_suspect(raw) for raw in fields.listing(data, "root_causes", optional=True)]
 
 
-def domains_of(data: Mapping[str, Any]) -> list[DomainVerdict]:
+def domains_of(data: Mapping[str, Any]) -> list[DomainDecision]:
     """Return what the cost domains said.
 
     Raises:

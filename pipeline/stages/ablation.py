@@ -10,31 +10,6 @@ from pipeline.detect.noise.scale import NoiseConfig
 from pipeline.detect.seasonal.daily import CycleConfig
 from pipeline.detect.short_term import ScanConfig
 
-FUNNEL_STEPS = (
-    "went_away",
-    "seasonality",
-    "threshold",
-    "significance",
-    "same_regression",
-    "som_dedup",
-    "cost_shift",
-    "pairwise_dedup",
-)
-"""Steps that drop candidates, in the order in which they run."""
-
-DETECTOR_PARTS = (
-    "daily_cycle",
-    "week_before",
-    "composition",
-    "noise_at_scale",
-    "common_noise",
-    "count_likelihood",
-)
-"""Without ``noise_at_scale`` noise is that of single windows; without ``count_likelihood`` it is Gaussian."""
-
-STEPS = (*FUNNEL_STEPS, *DETECTOR_PARTS)
-"""Everything that can be left out."""
-
 Without = frozenset[str]
 """Names of steps that are left out."""
 

@@ -14,13 +14,12 @@ import numpy as np
 
 from pipeline.codec.scans import decode_scan, encode_scan, split_scan
 from pipeline.dedup.across_scans import Nearest, least_bound, merge_alike
-from pipeline.dedup.links import Link, tell_joined, tell_nearest
+from pipeline.dedup.links import Link
 from pipeline.dedup.residual import explain_by_known
 from pipeline.dedup.within_scan import choose_representative
 from pipeline.detect.seasonal.daily import DAY_S
 from pipeline.filters.threshold import BY_CHANCE
-from pipeline.filters.verdict import Verdict, divide
-from pipeline.model import Candidate, Change, Dropped, Joined, Judgement, Outgoing, Record, Scan, StackMatrix
+from pipeline.model import Candidate, Change, Decision, Dropped, Joined, Outgoing, Record, Scan, StackMatrix
 from pipeline.stacks import StackIndex, index_stacks, likeness, mean_depths, membership, stands_below
 from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.base import Decoder, Stage
@@ -37,13 +36,14 @@ from pipeline.stages.gather.grouping import group_candidates
 from pipeline.stages.gather.history import Memory, recall, remember
 from pipeline.stages.gather.reported import Outcome, ToldBefore, largest_members, parts_of
 from pipeline.stages.gather.similarity import Part, Told, likeness_of
+from pipeline.steps import divide
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 
 log = logging.getLogger(__name__)
 
 
-_EARLIER = ", told before"
+_STEP = "pairwise_dedup"
 
 _MEMBERS = "dedup members"
 """Under which the members of groups are remembered, besides the regressions that stand for them."""
@@ -128,7 +128,7 @@ class DedupStage(Stage):
         real: Sequence[Candidate] = groups
         if "cost_shift" not in self._without:
             judged = judge_cost_shifts(self._store, scan, cluster, groups, frames, workload)
-            real, shifted = divide("cost_shift", judged)
+            real, shifted = divide(judged)
             outcome.dropped += shifted
         # What passes is judged against each of them by itself, which is the decision that it carries along.
         since = stacks_since(scan, cluster, workload)
@@ -138,7 +138,7 @@ class DedupStage(Stage):
             if m.candidate.kind == "long_term" or m.candidate.change_time >= since
         ]
         slow = [(c, self._judge_slow(frames, c, grown, workload)) for c in real]
-        outcome.dropped += divide("pairwise_dedup", slow)[1]
+        outcome.dropped += divide(slow)[1]
         passed = [(candidate, verdict) for candidate, verdict in slow if verdict.passed]
         self._join(scan, workload, passed, known, frames, outcome)
 
@@ -146,7 +146,7 @@ class DedupStage(Stage):
         self,
         scan: Scan,
         workload: Workload,
-        passed: Sequence[tuple[Candidate, Verdict]],
+        passed: Sequence[tuple[Candidate, Decision]],
         known: ToldBefore,
         frames: StackIndex,
         outcome: Outcome,
@@ -222,7 +222,7 @@ class DedupStage(Stage):
 
     def _judge_slow(
         self, frames: StackIndex, candidate: Candidate, known: Sequence[Memory], workload: Workload
-    ) -> Verdict:
+    ) -> Decision:
         """Drop a slow rise that comes from the stacks of all known regressions in sight together.
 
         They must also have been large enough for it: what holds all the stacks explains any rise below it.
@@ -230,7 +230,7 @@ class DedupStage(Stage):
         bound = workload.pairwise.most
         near = [memory.candidate for memory in known if _may_be_one(memory.candidate, candidate, workload)]
         if candidate.kind != "long_term" or candidate.metric_kind == "service" or not near:
-            return Verdict(True, 0.0, bound)
+            return Decision(_STEP, True, 0.0, bound)
         series = [(c.metric_kind, c.metric) for c in (candidate, *near)]
         matrix, change = frames.matrix, frames.rise
         holds = membership(frames, series)
@@ -247,12 +247,10 @@ class DedupStage(Stage):
         behind = [known for known, is_part in zip(near, part.tolist(), strict=True) if is_part]
         told = sum(abs(known.delta) for known in behind)
         largest = max(behind or near, key=lambda known: abs(known.delta))
-        link, explained = Link("told", share, bound), share >= bound
+        link, explained = Link("reported", share, bound), share >= bound
         if explained and (not behind or abs(candidate.delta) - told >= abs(candidate.delta) / 2):
             link, explained = Link("size", told / (abs(candidate.delta) or 1.0), 0.5), False
-        tell = tell_joined if explained else tell_nearest
-        reason = tell(link, f"{largest.metric} among them")
-        return Verdict(not explained, link.similarity, link.bound, reason)
+        return link.joined(_STEP, [largest.metric]) if explained else link.apart(_STEP, largest.metric)
 
 
 def _in_reach(
@@ -289,7 +287,7 @@ def _explained(
         chance=BY_CHANCE / max(scan.series, 1),
         most=workload.pairwise.most,
     )
-    return None if found is None else (below[found.known], Link("remainder", found.share, found.bound))
+    return None if found is None else (below[found.known], Link("residual", found.share, found.bound))
 
 
 def _clusters(candidates: Sequence[Candidate], workload: Workload) -> list[list[Candidate]]:
@@ -308,7 +306,7 @@ def _tell(
     chosen: int,
     group: Sequence[int],
     links: Mapping[int, Link],
-    judgement: Judgement,
+    decision: Decision,
     outcome: Outcome,
 ) -> None:
     """Add one regression that stands for all of a group, and what let it pass."""
@@ -319,17 +317,18 @@ def _tell(
             continue
         other = candidates[place]
         members += [replace(other, group=(), passed=()), *other.group]
-        outcome.dropped.append(_joined(other, links.get(place) or links[chosen], leader.metric))
-    outcome.unique.append(replace(leader, group=tuple(members), passed=(*leader.passed, judgement)))
+        link = links.get(place) or links[chosen]
+        outcome.dropped.append(Dropped(other, link.joined(_STEP, [leader.metric])))
+    outcome.unique.append(replace(leader, group=tuple(members), passed=(*leader.passed, decision)))
 
 
 def _judge_apart(
     candidate: Candidate,
-    slow: Verdict,
+    slow: Decision,
     nearest: Nearest | None,
     candidates: Sequence[Candidate],
     workload: Workload,
-) -> Judgement:
+) -> Decision:
     """Return what came nearest to making a candidate part of another regression.
 
     Args:
@@ -340,32 +339,26 @@ def _judge_apart(
         workload: Of the scan.
     """
     found = []
-    if slow.reason:
-        found.append(Judgement("pairwise_dedup", slow.statistic, slow.bound, slow.reason))
+    if slow.code:
+        found.append(slow)
     if nearest:
-        link, reason = nearest.link, tell_nearest(nearest.link, candidates[nearest.other].metric)
-        found.append(Judgement("pairwise_dedup", link.similarity, link.bound, reason))
+        found.append(nearest.link.apart(_STEP, candidates[nearest.other].metric))
     if not found:
         bound = least_bound(workload.pairwise, gcpu=candidate.metric_kind != "service")
-        found.append(Judgement("pairwise_dedup", 0.0, bound, "nothing to compare with"))
+        found.append(Decision(_STEP, True, 0.0, bound, "nothing"))
     return max(found, key=lambda one: one.statistic - one.bound)
 
 
 def _join_earlier(candidate: Candidate, link: Link, memory: Memory, outcome: Outcome) -> None:
     """Let a candidate join what an earlier scan passed on."""
-    outcome.dropped.append(_joined(candidate, link, memory.candidate.metric, _EARLIER))
+    known = memory.candidate.metric, memory.regression
+    outcome.dropped.append(Dropped(candidate, link.joined(_STEP, known)))
     if memory.regression:
         outcome.joined.append(Joined(memory.regression, candidate))
 
 
 def _is_modified(candidate: Candidate, changes: Sequence[Change]) -> bool:
     return any(candidate.metric in change.subroutines for change in changes)
-
-
-def _joined(candidate: Candidate, link: Link, leader: str, when: str = "") -> Dropped:
-    """Return the ledger's line for a candidate that joined a group."""
-    reason = f"{tell_joined(link, leader)}{when}"
-    return Dropped(candidate, "pairwise_dedup", link.similarity, link.bound, reason)
 
 
 def _may_be_one(known: Candidate, candidate: Candidate, workload: Workload) -> bool:

@@ -8,21 +8,21 @@ from dataclasses import replace
 from functools import partial
 
 from pipeline.codec.scans import decode_scan, encode_scan, split_scan
-from pipeline.filters.same_regression import GROWN, Known, judge_same_regression
+from pipeline.filters.same_regression import ESCALATED, Known, judge_same_regression
 from pipeline.filters.threshold import judge_significance, judge_threshold
-from pipeline.filters.verdict import Verdict, divide
-from pipeline.model import Candidate, Dropped, Outgoing, Record, Scan
+from pipeline.model import Candidate, Decision, Dropped, Outgoing, Record, Scan
 from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.candidate_series import CandidateSeries
 from pipeline.stages.gather.history import Memory, recall, remember
+from pipeline.steps import divide, sentence
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 
 log = logging.getLogger(__name__)
 
-Judge = Callable[[Sequence[Candidate]], Sequence[Verdict]]
-"""One step: a verdict for each candidate."""
+Judge = Callable[[Sequence[Candidate]], Sequence[Decision]]
+"""One step: a decision on each candidate."""
 
 
 _SHORT_TERM_ONLY = ("went_away", "seasonality")
@@ -51,9 +51,9 @@ class FilterStage(Stage):
     def _filter(self, scan: Scan) -> Scan:
         workload = self._workloads.get(scan.workload)
         if workload is None:
-            reason = f"this worker does not know workload {scan.workload!r}"
-            gone = tuple(Dropped(c, "workload", 0.0, 0.0, reason) for c in scan.candidates)
-            log.warning("scan dropped: %s", reason)
+            unknown = Decision("workload", False, code="unknown", subjects=(repr(scan.workload),))
+            gone = tuple(Dropped(candidate, unknown) for candidate in scan.candidates)
+            log.warning("scan dropped: %s", sentence(unknown))
             return replace(scan, candidates=(), dropped=(*scan.dropped, *gone))
         if not scan.candidates:
             return scan
@@ -71,7 +71,7 @@ class FilterStage(Stage):
                 continue
             asked = [c for c in left if c.kind == "short_term" or step not in _SHORT_TERM_ONLY]
             others = [c for c in left if c.kind == "long_term" and step in _SHORT_TERM_ONLY]
-            passed, gone = divide(step, zip(asked, judge(asked), strict=True))
+            passed, gone = divide(zip(asked, judge(asked), strict=True))
             left = (*passed, *others)
             dropped += gone
         known: Sequence[Known] = ()
@@ -86,7 +86,7 @@ class FilterStage(Stage):
                 back_s=scan.end - scan.start,
             )
             known = [Known(memory.candidate, memory.scan_end) for memory in memories]
-        echoes = [
+        repeats = [
             judge_same_regression(
                 c,
                 [k for k in known if _same_series(k.candidate, c)],
@@ -97,8 +97,8 @@ class FilterStage(Stage):
             )
             for c in left
         ]
-        fresh, same = divide("same_regression", zip(left, echoes, strict=True))
-        grown = tuple(c for c, verdict in zip(left, echoes, strict=True) if verdict.reason == GROWN)
+        fresh, same = divide(zip(left, repeats, strict=True))
+        grown = tuple(c for c, decision in zip(left, repeats, strict=True) if decision.code == ESCALATED)
         remember(self._store, self.name, scan, [Memory(candidate) for candidate in (*fresh, *grown)])
         return replace(scan, candidates=fresh, dropped=(*dropped, *same), grown=grown)
 

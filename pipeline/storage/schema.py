@@ -57,6 +57,7 @@ COLUMNS: Mapping[Table, Mapping[str, str]] = {
         **{"metric_kind": _NAME, "metric": "String", "kind": _NAME, "change_time": _TIME},
         **{"before": "Float64", "after": "Float64", "p_value": "Float64", "statistic": "Float64"},
         **{"step": _NAME, "value": "Float64", "bound": "Float64", "reason": "String", "passed": "String"},
+        **{"code": _NAME, "subjects": _TEXTS},
         **{"domains": "String"},
     },
     "scans": {

@@ -69,7 +69,7 @@ def steps(scans: list[Scan]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for scan in scans:
         for line in scan.dropped:
-            found.setdefault(line.step, []).append(line.candidate.metric)
+            found.setdefault(line.decision.step, []).append(line.candidate.metric)
     return found
 
 

@@ -11,13 +11,13 @@ import pytest
 
 from pipeline.codec.events import DETECTED, RESOLVED, UPDATED, decode_event
 from pipeline.codec.ledger import entry_from_row
-from pipeline.model import Candidate, Dropped, FloatArray, Judgement, Record, Scan
+from pipeline.model import Candidate, FloatArray, Record, Scan
 from pipeline.stages.gather.lifecycle import FOLLOW_S
 from pipeline.stages.rootcause import RootcauseStage
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload, load_workloads
 from tests.contract.rows import change, gcpu, metrics, totals
-from tests.support.builders import build_candidate
+from tests.support.builders import build_candidate, build_decision, build_dropped
 
 START = 1_700_000_000.0
 (LIVE,) = load_workloads(["live"])
@@ -60,7 +60,7 @@ class Scans:
             end=end,
             series=2,
             candidates=candidates,
-            dropped=tuple(Dropped(one, "same_regression", 0.1, 0.2, "known") for one in grown),
+            dropped=tuple(build_dropped(one, "same_regression", 0.1, 0.2, "known") for one in grown),
             grown=tuple(grown),
         )
 
@@ -287,9 +287,11 @@ def test_what_comes_back_is_a_new_regression_with_an_end_of_its_own(scans: Scans
 
 
 def test_every_candidate_of_a_scan_lands_in_the_ledger(scans: Scans) -> None:
-    trail = (Judgement("went_away", 0.9, 0.5), Judgement("threshold", 0.1, 0.03, "large"))
+    trail = (build_decision("went_away", 0.9, 0.5), build_decision("threshold", 0.1, 0.03, "large"))
     reported = replace(SLOW, passed=trail)
-    lost = Dropped(build_candidate("search", change_time=START + 45), "threshold", 0.01, 0.03, "too small")
+    lost = build_dropped(
+        build_candidate("search", change_time=START + 45), "threshold", 0.01, 0.03, "too small"
+    )
     scan = replace(scans.at(60, reported), dropped=(lost,))
     for _ in range(2):
         (event,) = scans.run(scan, scans.at(65))
@@ -298,7 +300,7 @@ def test_every_candidate_of_a_scan_lands_in_the_ledger(scans: Scans) -> None:
     assert (rows["cart.tax"]["id"], rows["cart.tax"]["step"]) == (event["id"], "")
     assert entry_from_row(rows["cart.tax"]).candidate == reported
     found = entry_from_row(rows["search"])
-    assert (found.step, found.value, found.bound, found.reason) == ("threshold", 0.01, 0.03, "too small")
+    assert found.dropped == build_decision("threshold", 0.01, 0.03, "too small", passed=False)
     assert (found.scan.start, found.scan.analysis_start, found.scan.analysis_end, found.scan.end) == (
         START + 10,
         START + 40,

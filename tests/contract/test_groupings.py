@@ -88,4 +88,4 @@ def test_metrics_that_move_together_are_one(store: Store, service_name: str) -> 
     (candidate,) = judged.candidates
     assert {candidate.metric, *(member.metric for member in candidate.group)} == {"p50", "p99"}
     (line,) = judged.dropped
-    assert (line.step, line.reason.split(" p")[0]) == ("som_dedup", "moves together with")
+    assert (line.decision.step, line.decision.code) == ("som_dedup", "correlation")

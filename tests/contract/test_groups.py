@@ -192,7 +192,7 @@ def test_a_caller_that_hardly_rises_otherwise_is_no_news(
     assert [kind for kind, _ in told(events)] == kinds
     rows = store.rows("ledger", service_name, START, START + 1e3, metric="shop.view")
     reasons = [row["reason"] for row in rows if row["step"] == "pairwise_dedup" and row["reason"]]
-    expected = "hardly more than what rises below it: lib.slow, told before"
+    expected = "hardly more than what rises below it: lib.slow, reported before"
     assert reasons == ([expected] if "updated" in kinds else [])
 
 

@@ -12,6 +12,7 @@ from pipeline.codec.scans import decode_scan
 from pipeline.model import Candidate, Record
 from pipeline.stages.dedup import DedupStage
 from pipeline.stages.rootcause import RootcauseStage
+from pipeline.steps import sentence
 from pipeline.storage.interface import Store
 from tests.contract.group_pipeline import CHANGE, LIVE, OTHER, START, Pipeline, caller, told
 from tests.contract.rows import change, gcpu, metrics
@@ -331,5 +332,4 @@ def test_the_ledger_names_the_regression_of_the_event_not_what_joined_it(
     scan = pipeline.scan(67, caller("cart.tax"))
     (message,) = pipeline.dedup.handle([Record("filtered", 0, 0, scan)])
     (dropped,) = decode_scan(message.value).dropped
-    assert dropped.reason is not None
-    assert "lib.parse, told before" in dropped.reason
+    assert "lib.parse, reported before" in sentence(dropped.decision)

@@ -13,10 +13,10 @@ from loadgen.fleet.scenario import load_scenario
 from loadgen.fleet.simulate import simulate
 from pipeline.backtest.run import run_backtest
 from pipeline.codec.scans import decode_scan
-from pipeline.dedup.links import WORDS, measured
-from pipeline.model import Candidate, Judgement, Record, Scan
+from pipeline.model import Candidate, Decision, Record, Scan
 from pipeline.stages.ablation import NOTHING
 from pipeline.stages.dedup import DedupStage
+from pipeline.steps import code_of, sentence
 from pipeline.storage.interface import Store
 from pipeline.workloads import Rule, Workload
 from tests.contract.group_pipeline import CHANGE, LIVE, START, Pipeline, caller
@@ -57,7 +57,7 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def passed(scans: Sequence[Scan], step: str) -> list[Judgement]:
+def passed(scans: Sequence[Scan], step: str) -> list[Decision]:
     """Return what a step says of each candidate that came to it and was not dropped by it."""
     candidates = [c for scan in scans for c in (*scan.candidates, *(line.candidate for line in scan.dropped))]
     return [one for candidate in candidates for one in candidate.passed if one.step == step]
@@ -65,11 +65,16 @@ def passed(scans: Sequence[Scan], step: str) -> list[Judgement]:
 
 @pytest.mark.parametrize("grouping", GROUPINGS)
 def test_what_joined_a_group_reaches_the_bound(scenario: Path, grouping: str) -> None:
-    lines = [line for scan in backtest(grouping, scenario) for line in scan.dropped if "dedup" in line.step]
-    assert {line.step for line in lines} == {"som_dedup", "pairwise_dedup"}
+    lines = [
+        line
+        for scan in backtest(grouping, scenario)
+        for line in scan.dropped
+        if "dedup" in line.decision.step
+    ]
+    assert {line.decision.step for line in lines} == {"som_dedup", "pairwise_dedup"}
     for line in lines:
-        assert line.statistic >= line.bound, line.reason
-        assert measured(line.reason), line.reason
+        assert line.decision.statistic >= line.decision.bound, line
+        assert code_of(line.decision).measures, line
 
 
 @pytest.mark.parametrize("grouping", GROUPINGS)
@@ -78,19 +83,17 @@ def test_what_was_told_stays_below_the_bound(scenario: Path, grouping: str) -> N
     told = passed(scans, "pairwise_dedup")
     assert len(told) == sum(len(scan.candidates) for scan in scans) > 3
     assert all(one.statistic < one.bound for one in told)
-    assert len({(one.statistic, one.reason) for one in told}) > 2, "each its own"
-    nearest = tuple(words.nearest for words in WORDS.values())
+    assert len({(one.statistic, one.code, one.subjects) for one in told}) > 2, "each its own"
     for one in told:
-        likeness = one.reason.startswith(nearest)
-        assert likeness is (one.statistic > 0), one
+        assert bool(code_of(one).measures) is (one.statistic > 0), one
 
 
 @pytest.mark.parametrize("grouping", GROUPINGS)
 def test_what_stands_for_a_group_says_how_large_it_is(scenario: Path, grouping: str) -> None:
     scans = backtest(grouping, scenario)
     sizes = passed(scans, "som_dedup")
-    assert all((one.bound, one.reason == "") == (1.0, one.statistic > 1) for one in sizes)
-    members = sum(line.step == "som_dedup" for scan in scans for line in scan.dropped)
+    assert all((one.bound, one.code == "") == (1.0, one.statistic > 1) for one in sizes)
+    members = sum(line.decision.step == "som_dedup" for scan in scans for line in scan.dropped)
     assert sum(one.statistic - 1 for one in sizes) == members
 
 
@@ -124,7 +127,7 @@ def test_what_is_alone_was_compared_with_nothing(
     pipeline = Pipeline(store, service_name)
     pipeline.dedup = DedupStage(store=store, workloads=[LIVE], without=without)
     (candidate,) = deduplicated(pipeline, pipeline.scan(65, caller("cart.tax"))).candidates
-    line = Judgement("pairwise_dedup", 0.0, 0.7, "nothing to compare with")
+    line = Decision("pairwise_dedup", True, 0.0, 0.7, "nothing")
     assert [one for one in candidate.passed if one.step == "pairwise_dedup"] == [line] * (not without)
 
 
@@ -133,17 +136,17 @@ def test_what_is_alone_was_compared_with_nothing(
     [
         pytest.param(
             *("cart.total", 0.03, 1.0, 0.7),
-            "same stacks as regressions told before, lib.slow among them",
+            "same stacks as regressions reported before, lib.slow among them",
             id="dropped",
         ),
         pytest.param(
             *("shop.view", 0.1, 0.535, 0.7),
-            "partly in the stacks of regressions told before, lib.slow among them",
+            "partly in the stacks of regressions reported before, lib.slow among them",
             id="some of its rise",
         ),
         pytest.param(
             *("cart.total", 0.1, 0.314, 0.5),
-            "changed far more than regressions told before in its stacks, lib.slow among them",
+            "changed far more than regressions reported before in its stacks, lib.slow among them",
             id="all of it, but they are small",
         ),
         pytest.param(
@@ -160,11 +163,11 @@ def test_a_slow_rise_has_what_it_was_held_against(
     pipeline.dedup = DedupStage(store=store, workloads=[workload])
     deduplicated(pipeline, pipeline.scan(65, caller("lib.slow")))
     scan = deduplicated(pipeline, pipeline.scan(70, rising(name, delta)))
-    found = [Judgement(line.step, line.statistic, line.bound, line.reason) for line in scan.dropped]
-    (judgement,) = [*found, *passed([replace(scan, dropped=())], "pairwise_dedup")]
-    assert (judgement.bound, judgement.reason) == (bound, reason)
-    assert judgement.statistic == pytest.approx(statistic, abs=0.01)
-    assert (judgement.statistic >= judgement.bound) is bool(found)
+    found = [line.decision for line in scan.dropped]
+    (decision,) = [*found, *passed([replace(scan, dropped=())], "pairwise_dedup")]
+    assert (decision.bound, sentence(decision)) == (bound, reason)
+    assert decision.statistic == pytest.approx(statistic, abs=0.01)
+    assert (decision.statistic >= decision.bound) is bool(found)
 
 
 def test_metrics_that_move_together_have_the_rules_own_numbers(store: Store, service_name: str) -> None:
@@ -183,8 +186,8 @@ def test_metrics_that_move_together_have_the_rules_own_numbers(store: Store, ser
     ]
     scan = deduplicated(pipeline, pipeline.scan(65, *found))
     (line,) = scan.dropped
-    assert (line.bound, line.reason.rpartition(" ")[0]) == (0.9, "moves together with")
-    assert line.statistic == pytest.approx(1.0)
+    assert (line.decision.bound, line.decision.code) == (0.9, "correlation")
+    assert line.decision.statistic == pytest.approx(1.0)
     for one in passed([replace(scan, dropped=())], "pairwise_dedup"):
-        assert (one.bound, one.reason[:25]) == (0.9, "most alike in how it move")
+        assert (one.bound, one.code) == (0.9, "correlation")
         assert 0 < one.statistic < 0.9

@@ -215,14 +215,16 @@ def test_a_workload_that_a_worker_does_not_know_is_told_in_the_ledger(
     (message,) = stage.handle([Record("change-points", 0, 0, a_scan(service_name, "unheard-of"))])
     scan = decode_scan(message.value)
     assert scan.candidates == ()
-    assert [(line.step, "unheard-of" in line.reason) for line in scan.dropped] == [("workload", True)]
+    assert [(line.decision.step, "unheard-of" in line.decision.subjects[0]) for line in scan.dropped] == [
+        ("workload", True)
+    ]
 
 
 def test_a_series_that_has_vanished_is_told_in_the_ledger(shared_store: Store, service_name: str) -> None:
     stage = build("filter", shared_store, service_name)
     (message,) = stage.handle([Record("change-points", 0, 0, a_scan(service_name, "live"))])
     (line,) = decode_scan(message.value).dropped
-    assert "no longer holds" in line.reason
+    assert line.decision.code == "no_series"
 
 
 @pytest.mark.parametrize("name", ["filter", "dedup", "rootcause"])

@@ -96,6 +96,7 @@ LINE: dict[str, Any] = {
     **{"metric_kind": "subroutine", "metric": "a.f", "kind": "short_term", "change_time": T0 - 12.0},
     **{"before": 0.01, "after": 0.015, "p_value": 1e-300, "statistic": 40.5},
     **{"step": "went_away", "value": 0.25, "bound": 0.5, "reason": "it's gone", "passed": "[]"},
+    **{"code": "returned", "subjects": ["cart", "c0ffee"]},
     **{"domains": "[]"},
 }
 

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from pipeline.codec.events import decode_event
-from pipeline.model import Candidate, Dropped, Record, Scan, Suspect
+from pipeline.model import Candidate, Record, Scan, Suspect
 from pipeline.stages import rootcause
 from pipeline.stages.gather.suspects import HISTORY_S, SuspectFinder
 from pipeline.stages.rootcause import RootcauseStage
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 from tests.contract.rows import change, gcpu, metrics, stacks, totals
+from tests.support.builders import build_dropped
 
 STEP_S = 600.0
 START = 1_700_000_400.0
@@ -69,7 +70,7 @@ def scan(service: str, *candidates: Candidate, dropped: int = 0) -> Scan:
         end=END,
         series=1,
         candidates=candidates,
-        dropped=tuple(Dropped(one, "threshold", 1.0, 2.0, "") for one in lost),
+        dropped=tuple(build_dropped(one, "threshold", 1.0, 2.0, "") for one in lost),
     )
 
 

@@ -22,10 +22,8 @@ from pipeline.codec.scans import encode_progress, encode_scan
 from pipeline.lifecycle.changes import OpenRegression, Update
 from pipeline.model import (
     Change,
-    DomainVerdict,
-    Dropped,
+    DomainDecision,
     Joined,
-    Judgement,
     MetricPoints,
     Progress,
     Regression,
@@ -35,7 +33,7 @@ from pipeline.model import (
 )
 from pipeline.topics import DEFAULT_PATH as TOPICS
 from pipeline.workloads import PRESETS_PATH as WORKLOADS
-from tests.support.builders import build_candidate, build_profile
+from tests.support.builders import build_candidate, build_decision, build_dropped, build_profile
 
 T0 = 1_760_000_000.0
 SHA = "0123456789abcdef" * 2 + "01234567"
@@ -307,8 +305,8 @@ def change() -> Change:
 
 
 def scan() -> Scan:
-    passed = (Judgement("went away", 0.1, 0.5, "it stayed"),)
-    domains = (DomainVerdict("callers: main", "rose", 0.1, 0.2, 3.0, 2.0),)
+    passed = (build_decision("went away", 0.1, 0.5, "it stayed"),)
+    domains = (DomainDecision("callers: main", "rose", 0.1, 0.2, 3.0, 2.0),)
     candidate = replace(build_candidate(), change_time=T0 + 30, passed=passed, domains=domains)
     group = replace(candidate, group=(candidate, replace(candidate, metric="other", passed=(), domains=())))
     return Scan(
@@ -320,7 +318,7 @@ def scan() -> Scan:
         end=T0 + 60,
         series=70,
         candidates=(group,),
-        dropped=(Dropped(candidate, "threshold", 0.1, 0.2, "too small"),),
+        dropped=(build_dropped(candidate, "threshold", 0.1, 0.2, "too small"),),
         grown=(candidate,),
         joined=(Joined("0" * 32, candidate),),
         part=1,

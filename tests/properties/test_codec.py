@@ -35,6 +35,7 @@ from pipeline.model import (
     Annotation,
     Candidate,
     Change,
+    Decision,
     Dropped,
     MetricPoints,
     Profile,
@@ -124,7 +125,10 @@ candidates = st.builds(
     flat_candidates,
     st.lists(flat_candidates, max_size=3),
 )  # fmt: skip
-drops = st.builds(Dropped, candidate=candidates, step=name, statistic=finite, bound=finite, reason=text)
+decisions = st.builds(
+    Decision, name, st.just(False), finite, finite, st.sampled_from(["", "text"]), st.tuples(name)
+)
+drops = st.builds(Dropped, candidate=candidates, decision=decisions)
 scans = st.builds(
     Scan,
     service=name,

@@ -10,8 +10,7 @@ from pipeline.cost_shift.decision import judge_cost_shift
 from pipeline.cost_shift.domains import find_domains, find_members
 from pipeline.cost_shift.refactorings import find_alike, find_old_forms
 from pipeline.cost_shift.stack_history import surroundings
-from pipeline.filters.verdict import Verdict
-from pipeline.model import StackMatrix
+from pipeline.model import Decision, StackMatrix
 from pipeline.stacks import index_stacks
 
 Stack = tuple[str, ...]
@@ -30,7 +29,7 @@ def matrix(rows: dict[Stack, tuple[int, int]]) -> StackMatrix:
     return StackMatrix((*rows, ("main", "idle")), counts[:, 0], counts[:, 1], *counts.sum(axis=0).tolist())
 
 
-def verdict(found: StackMatrix, label: str) -> Verdict:
+def verdict(found: StackMatrix, label: str) -> Decision:
     around = surroundings(index_stacks(found))
     return judge_cost_shift(
         around,

@@ -40,7 +40,7 @@ def judge(
 
 
 def decisions(judged: list[WentAway]) -> list[tuple[bool, str, str, int]]:
-    return [(w.verdict.passed, w.verdict.reason, w.pattern.after, w.pattern.block) for w in judged]
+    return [(w.decision.passed, w.decision.code, w.pattern.after, w.pattern.block) for w in judged]
 
 
 @settings(deadline=None, max_examples=50)
@@ -92,7 +92,7 @@ def test_only_the_proportion_of_weights_matters(
 def test_the_verdict_is_the_papers_predicate(drawn: tuple[FloatArray, FloatArray, IntArray]) -> None:
     for one in judge(*drawn):
         lasting = one.significant.holds and one.lasting.holds and not one.gone_away.holds
-        assert one.verdict.passed == (one.new_pattern.holds or lasting)
-        assert one.verdict.passed or one.verdict.reason
+        assert one.decision.passed == (one.new_pattern.holds or lasting)
+        assert one.decision.passed or one.decision.code
         terms = (one.new_pattern, one.significant, one.lasting, one.gone_away)
         assert np.isfinite([number for term in terms for number in (term.statistic, term.bound)]).all()

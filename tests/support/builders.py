@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from pipeline.model import Annotation, Candidate, Change, Profile, StackMatrix
+from pipeline.model import Annotation, Candidate, Change, Decision, Dropped, Profile, StackMatrix
+from pipeline.steps import TEXT
 
 
 def build_profile(
@@ -69,3 +70,17 @@ def build_change(
 ) -> Change:
     """Return a deployed change."""
     return Change(change_id, service, time, f"Change {change_id}", subroutines=tuple(subroutines))
+
+
+def build_decision(
+    step: str, statistic: float = 0.0, bound: float = 0.0, text: str = "", *, passed: bool = True
+) -> Decision:
+    """A decision with a sentence instead of a code, as a version without codes stored it."""
+    return Decision(step, passed, statistic, bound, TEXT if text else "", (text,) if text else ())
+
+
+def build_dropped(
+    candidate: Candidate, step: str, statistic: float = 0.0, bound: float = 0.0, text: str = ""
+) -> Dropped:
+    """A candidate that a step dropped, with a sentence instead of a code."""
+    return Dropped(candidate, build_decision(step, statistic, bound, text, passed=False))

@@ -18,7 +18,7 @@ from loadgen.evaluation.suite.runs import (
     pooled,
 )
 from pipeline.errors import ConfigError
-from pipeline.stages.ablation import STEPS
+from pipeline.steps import ABLATABLE as STEPS
 
 _NOT_SHOWN = ("delay", "top 1", "top 3", "false suggestions")
 

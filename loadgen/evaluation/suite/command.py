@@ -23,7 +23,7 @@ from loadgen.evaluation.suite.table import print_against, print_suite, worth_tab
 from loadgen.fleet.scenario import load_scenario, preset_names
 from pipeline.codec import fields
 from pipeline.errors import ConfigError, InvalidMessage
-from pipeline.stages.ablation import STEPS
+from pipeline.steps import ABLATABLE as STEPS
 from pipeline.workloads import load_workloads
 
 VERSION = 1

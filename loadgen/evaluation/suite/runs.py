@@ -24,7 +24,8 @@ from loadgen.fleet.simulate import simulate
 from pipeline.backtest.run import detect_scans, judge_scans
 from pipeline.config import Settings
 from pipeline.errors import SmidgenError
-from pipeline.stages.ablation import DETECTOR_PARTS, Without
+from pipeline.stages.ablation import Without
+from pipeline.steps import DETECTOR_PARTS
 from pipeline.workloads import load_workloads
 
 Run = Mapping[str, Any]
@@ -38,7 +39,7 @@ class Job:
     scenario: str
     seed: int
     workloads: tuple[str, ...]
-    without: tuple[str, ...] = ()  # steps of pipeline.stages.ablation that are left out
+    without: tuple[str, ...] = ()  # keys of pipeline.steps that are left out
 
 
 @dataclass(frozen=True, slots=True)

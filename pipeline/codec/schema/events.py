@@ -7,7 +7,7 @@ from typing import Annotated, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict  # pydantic cannot read typing.TypedDict before Python 3.12
 
-from pipeline.codec.schema.scans import DomainVerdict, Judgement
+from pipeline.codec.schema.scans import Decision, DomainDecision
 from pipeline.codec.schema.types import Count, Name, UtcTime, documented
 from pipeline.model import MetricKind, RegressionKind
 
@@ -106,7 +106,7 @@ class DetectedData(TypedDict):
     """How many series were merged, also where the group is cut."""
     root_causes: list[Suspect]
     """The likeliest first; empty where none is likely enough."""
-    cost_domains: list[DomainVerdict]
+    cost_domains: list[DomainDecision]
     """What the cost domains said of it: why it is no cost shift."""
     stacks: list[StackChange]
     """The largest changes among its stacks first."""
@@ -114,7 +114,7 @@ class DetectedData(TypedDict):
     """How many the service runs on, where that is known."""
     waste_servers: float | None
     """How many of them the regression takes: delta times servers; null where either is unknown."""
-    passed: list[Judgement]
+    passed: list[Decision]
     """What each step decided, in order."""
     scan: NotRequired[ScanWindows]
 

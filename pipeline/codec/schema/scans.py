@@ -7,6 +7,7 @@ from typing import Annotated, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict  # pydantic cannot read typing.TypedDict before Python 3.12
 
+from pipeline.codec.fields import MAX_NAME
 from pipeline.codec.scans import MAX_PARTS
 from pipeline.codec.schema.types import Count, Moment, Name, Text, documented
 from pipeline.model import DomainFinding, MetricKind, RegressionKind
@@ -25,18 +26,24 @@ class Progress(TypedDict):
 
 
 @documented
-class Judgement(TypedDict):
+class Decision(TypedDict):
     """A step's decision: the number that it looked at and the bound that it held it against."""
 
     step: Name
     statistic: float
     bound: float
     reason: NotRequired[Text]
-    """Why the candidate was dropped; empty, or a remark, where it passed."""
+    """The decision as a sentence; empty where it passed without a remark.
+
+    Deprecated: use code and subjects."""
+    code: NotRequired[Text]
+    """Which answer of the step this is; empty where it passed without a remark."""
+    subjects: NotRequired[list[Annotated[str, Field(max_length=4 * MAX_NAME)]] | None]
+    """What the answer names: the metric that it was compared with and its event, or a cost domain."""
 
 
 @documented
-class DomainVerdict(TypedDict):
+class DomainDecision(TypedDict):
     """What one cost domain says of a candidate (FBDetect §5.4.6)."""
 
     domain: str
@@ -69,21 +76,17 @@ class Candidate(TypedDict):
     """Of the test: likelihood-ratio chi-squared."""
     group: NotRequired[list[Candidate] | None]
     """Merged members, the representative left out."""
-    passed: NotRequired[list[Judgement] | None]
+    passed: NotRequired[list[Decision] | None]
     """What steps decided that let it through, in order."""
-    domains: NotRequired[list[DomainVerdict] | None]
+    domains: NotRequired[list[DomainDecision] | None]
     """What its cost domains said."""
 
 
 @documented
-class Dropped(TypedDict):
-    """A candidate that a step dropped."""
+class Dropped(Decision):
+    """A candidate that a step dropped, and the decision."""
 
     candidate: Candidate
-    step: Name
-    statistic: float
-    bound: float
-    reason: NotRequired[Text]
 
 
 @documented

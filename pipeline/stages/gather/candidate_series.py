@@ -12,14 +12,11 @@ from pipeline.detect.expected import normalise
 from pipeline.detect.share_normalisation import with_dilution
 from pipeline.filters.same_regression import is_gradual
 from pipeline.filters.seasonality import judge_seasonality
-from pipeline.filters.verdict import Verdict
 from pipeline.filters.went_away import judge_went_away
-from pipeline.model import Candidate, FloatArray, IntArray, Scan
+from pipeline.model import Candidate, Decision, FloatArray, IntArray, Scan
 from pipeline.stages.ablation import NOTHING, Without, normalise_config
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
-
-_GONE = Verdict(False, 0.0, 0.0, "the store no longer holds the series")
 
 
 class CandidateSeries:
@@ -52,11 +49,11 @@ class CandidateSeries:
         self._cycles = series.cycle
         self._weights = series.exposure
 
-    def judge_went_away(self, candidates: Sequence[Candidate]) -> list[Verdict]:
+    def judge_went_away(self, candidates: Sequence[Candidate]) -> list[Decision]:
         """Judge whether each change is still there at the end."""
         return self._judge(candidates, seasonal=False)
 
-    def judge_seasonality(self, candidates: Sequence[Candidate]) -> list[Verdict]:
+    def judge_seasonality(self, candidates: Sequence[Candidate]) -> list[Decision]:
         """Judge whether each change is more than what comes back every day or week."""
         return self._judge(candidates, seasonal=True)
 
@@ -82,11 +79,12 @@ class CandidateSeries:
             change = (first + self._levels.shape[1]) // 2
         return is_gradual(self._levels[row, first:], self._weights[row, first:], change=change - first)
 
-    def _judge(self, candidates: Sequence[Candidate], *, seasonal: bool) -> list[Verdict]:
-        verdicts = [_GONE for _ in candidates]
+    def _judge(self, candidates: Sequence[Candidate], *, seasonal: bool) -> list[Decision]:
+        step = "seasonality" if seasonal else "went_away"
+        decisions = [Decision(step, False, code="no_series") for _ in candidates]
         asked = [place for place, c in enumerate(candidates) if (c.metric_kind, c.metric) in self._row]
         if not asked:
-            return verdicts
+            return decisions
         rows = [self._row[candidates[place].metric_kind, candidates[place].metric] for place in asked]
         change: IntArray = np.array([self._column(candidates[place].change_time) for place in asked])
         levels: FloatArray = self._levels[rows]
@@ -101,13 +99,13 @@ class CandidateSeries:
             resolution_s=self._workload.resolution_s,
             rising=self._workload.direction == "up",
         )
-        for place, verdict in zip(asked, found, strict=True):
-            verdicts[place] = verdict
-        return verdicts
+        for place, decision in zip(asked, found, strict=True):
+            decisions[place] = decision
+        return decisions
 
     def _column(self, time: float) -> int:
         return round((time - self._scan.start) / self._workload.resolution_s)
 
 
-def _judge_went_away(values: FloatArray, weights: FloatArray, **where: Any) -> list[Verdict]:
-    return [one.verdict for one in judge_went_away(values, weights, **where)]
+def _judge_went_away(values: FloatArray, weights: FloatArray, **where: Any) -> list[Decision]:
+    return [one.decision for one in judge_went_away(values, weights, **where)]

@@ -13,9 +13,8 @@ from pipeline.cost_shift.decision import CostShiftConfig, judge_cost_shift
 from pipeline.cost_shift.domains import Domain, LabelGroup, find_domains, find_members, match_labels
 from pipeline.cost_shift.refactorings import Alike, find_alike, find_old_forms
 from pipeline.cost_shift.stack_history import Surroundings, surroundings
-from pipeline.filters.verdict import Verdict
 from pipeline.frames import element
-from pipeline.model import Candidate, Change, DomainVerdict, Scan
+from pipeline.model import Candidate, Change, Decision, DomainDecision, Scan
 from pipeline.stacks import Series, StackIndex
 from pipeline.stages.gather.evidence import (
     changes_before_each,
@@ -55,7 +54,7 @@ def judge_cost_shifts(
     *,
     plugins: Plugins | None = None,
     config: CostShiftConfig | None = None,
-) -> list[tuple[Candidate, Verdict]]:
+) -> list[tuple[Candidate, Decision]]:
     """Return each group with what its cost domains say, and whether its cost has only moved.
 
     Args:
@@ -72,7 +71,7 @@ def judge_cost_shifts(
         StoreUnavailable: nothing was decided.
     """
     if not index.stacks:  # service-level metrics, or a workload without stacks
-        return [(group, Verdict(True, 0.0, 0.0)) for group in groups]
+        return [(group, Decision("cost_shift", True)) for group in groups]
     plugins = load_plugins() if plugins is None else plugins
     days = stacks_on_earlier_days(store, scan, cluster, workload)
     around = surroundings(
@@ -97,8 +96,8 @@ def judge_cost_shifts(
             changes=_modifying(group, deployed),
             groups=[*defined, *_plugged_in(plugins, series, around.index.matrix.stacks)],
         )
-        verdict, told = _judge(around, alike, element(*series), domains, config)
-        judged.append((replace(group, domains=told), verdict))
+        decision, told = _judge(around, alike, element(*series), domains, config)
+        judged.append((replace(group, domains=told), decision))
     return judged
 
 
@@ -108,7 +107,7 @@ def _judge(
     label: str,
     domains: Sequence[Domain],
     config: CostShiftConfig | None,
-) -> tuple[Verdict, tuple[DomainVerdict, ...]]:
+) -> tuple[Decision, tuple[DomainDecision, ...]]:
     return judge_cost_shift(
         around,
         around.index.holding([label]),

@@ -10,10 +10,10 @@ import numpy as np
 from pipeline.dedup.across_scans import merge_alike
 from pipeline.dedup.baselines.exclusive_stacks import group_by_exclusive_stacks
 from pipeline.dedup.baselines.som_dedup import group_by_som, potential_causes
-from pipeline.dedup.links import Link, tell_joined
+from pipeline.dedup.links import Link
 from pipeline.dedup.within_scan import group_by_cause
 from pipeline.detect.expected import values_and_weights
-from pipeline.model import Candidate, Change, Dropped, FloatArray, Judgement, Scan
+from pipeline.model import Candidate, Change, Decision, Dropped, FloatArray, Scan
 from pipeline.stacks import Group, Series, StackIndex
 from pipeline.stages.gather.evidence import EARLY_WINDOWS, changes_before_each, rows_of_series
 from pipeline.stages.gather.similarity import likeness_of
@@ -58,12 +58,11 @@ def group_candidates(
         chosen = cluster[one.group.representative]
         # Their own decisions stand in the ledger's lines; thousands of them would outgrow a message.
         members = tuple(replace(cluster[i], passed=()) for i in one.group.members)
-        remark = "" if members else "no other candidate goes with it"
-        judgement = Judgement("som_dedup", 1.0 + len(members), 1.0, remark)
-        groups.append(replace(chosen, group=members, passed=(*chosen.passed, judgement)))
+        code = "" if members else "alone"
+        stands = Decision("som_dedup", True, 1.0 + len(members), 1.0, code)
+        groups.append(replace(chosen, group=members, passed=(*chosen.passed, stands)))
         for member, link in zip(one.group.members, one.links, strict=True):
-            reason = tell_joined(link, chosen.metric)
-            dropped.append(Dropped(cluster[member], "som_dedup", link.similarity, link.bound, reason))
+            dropped.append(Dropped(cluster[member], link.joined("som_dedup", [chosen.metric])))
     return groups, dropped
 
 

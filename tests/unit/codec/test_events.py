@@ -24,13 +24,13 @@ from pipeline.lifecycle.changes import OpenRegression, Update
 from pipeline.model import (
     Candidate,
     Change,
-    DomainVerdict,
-    Judgement,
+    DomainDecision,
     Regression,
     Scan,
     StackChange,
     Suspect,
 )
+from tests.support.builders import build_decision
 
 T0 = 1_760_000_000.0
 MEMBER = Candidate("subroutine", "shop.checkout", "short_term", T0, 0.1, 0.15, 1e-9, 40.0)
@@ -130,7 +130,7 @@ def test_what_is_no_event_is_refused(alteration: dict[str, Any], message: str) -
 
 def test_an_event_tells_what_each_step_measured_and_where_the_windows_lie() -> None:
     scan = Scan("shop", "live", T0 - 20, T0 - 5, T0 + 25, T0 + 30, 7)
-    passed = (Judgement("threshold", 0.05, 0.03),)
+    passed = (build_decision("threshold", 0.05, 0.03),)
     found = replace(REGRESSION, candidate=replace(CANDIDATE, passed=passed))
     data = regression_event(found, scan)["data"]
     assert data["passed"] == [{"step": "threshold", "statistic": 0.05, "bound": 0.03, "reason": ""}]
@@ -138,7 +138,7 @@ def test_an_event_tells_what_each_step_measured_and_where_the_windows_lie() -> N
 
 
 def test_an_event_tells_what_cost_domains_said_and_which_stacks_changed() -> None:
-    verdict = DomainVerdict("callers: shop.checkout", "rose", 0.2, 0.25, 0.98, 0.5)
+    verdict = DomainDecision("callers: shop.checkout", "rose", 0.2, 0.25, 0.98, 0.5)
     found = replace(
         REGRESSION,
         candidate=replace(CANDIDATE, domains=(verdict,)),
@@ -207,8 +207,8 @@ def test_no_event_is_too_large(letter: str) -> None:
         candidate=replace(
             member,
             group=(replace(MEMBER, metric=name),) * 3000,
-            passed=(Judgement("went_away", 1.0, 0.5, letter * 1000),) * 40,
-            domains=(DomainVerdict(name, "rose", 0.1, 0.2, 1.0, 0.5),) * 40,
+            passed=(build_decision("went_away", 1.0, 0.5, letter * 1000),) * 40,
+            domains=(DomainDecision(name, "rose", 0.1, 0.2, 1.0, 0.5),) * 40,
         ),
         detected_time=T0 + 30,
         suspects=(

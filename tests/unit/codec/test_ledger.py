@@ -19,14 +19,14 @@ from pipeline.codec.ledger import (
     reported_entries,
 )
 from pipeline.errors import InvalidMessage
-from pipeline.model import Candidate, DomainVerdict, Dropped, Judgement, Regression, Scan
-from tests.support.builders import build_candidate
+from pipeline.model import Candidate, DomainDecision, Regression, Scan
+from tests.support.builders import build_candidate, build_decision, build_dropped
 
 T0 = 1_700_000_000.0
-TRAIL = (Judgement("went_away", 0.9, 0.5, "still there"), Judgement("threshold", 0.1, 0.03))
+TRAIL = (build_decision("went_away", 0.9, 0.5, "still there"), build_decision("threshold", 0.1, 0.03))
 DOMAINS = (
-    DomainVerdict("callers: shop.a, shop.b", "new", 0.0, 0.2, 1.0, 0.5),
-    DomainVerdict("class: shop", "rose", 0.2, 0.3, 0.9, 0.5),
+    DomainDecision("callers: shop.a, shop.b", "new", 0.0, 0.2, 1.0, 0.5),
+    DomainDecision("class: shop", "rose", 0.2, 0.3, 0.9, 0.5),
 )
 FIRST = replace(build_candidate("shop.f", change_time=T0 + 35), passed=TRAIL)
 SECOND = replace(build_candidate("shop.g", change_time=T0 + 40), group=(build_candidate("shop.h"),))
@@ -39,7 +39,7 @@ SCAN = Scan(
     end=T0 + 50,
     series=7,
     candidates=(SECOND,),
-    dropped=(Dropped(FIRST, "som_dedup", 0.8, 0.7, "explained by the stacks of shop.g"),),
+    dropped=(build_dropped(FIRST, "som_dedup", 0.8, 0.7, "explained by the stacks of shop.g"),),
 )
 WINDOWS = replace(SCAN, candidates=(), dropped=(), series=0)
 
@@ -51,8 +51,8 @@ def rows(entries: list[LedgerEntry]) -> list[dict[str, Any]]:
 
 def test_a_scan_becomes_lines() -> None:
     (dropped,), (reported,) = dropped_entries(SCAN), reported_entries(SCAN)
-    assert (dropped.step, dropped.value, dropped.bound) == ("som_dedup", 0.8, 0.7)
-    assert (reported.step, reported.candidate) == ("", SECOND)
+    assert dropped.dropped == SCAN.dropped[0].decision
+    assert (reported.dropped, reported.candidate) == (None, SECOND)
     assert reported.id == regression_id("shop", "live", SECOND, SCAN.end)
     assert dropped.id == regression_id("shop", "live", FIRST, SCAN.end)
 

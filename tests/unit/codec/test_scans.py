@@ -18,12 +18,13 @@ from pipeline.codec.scans import (
     split_scan,
 )
 from pipeline.errors import InvalidMessage
-from pipeline.model import Candidate, DomainVerdict, Dropped, Judgement, Progress, Scan
+from pipeline.model import Candidate, DomainDecision, Progress, Scan
 from pipeline.topics import load_topics
+from tests.support.builders import build_decision, build_dropped
 
 T0 = 1_760_000_000.0
 CANDIDATE = Candidate("subroutine", "shop.total", "short_term", T0 + 50, 0.01, 0.02, 1e-9, 40.0)
-DROPPED = Dropped(CANDIDATE, "threshold", 0.00001, 0.00005, "too small")
+DROPPED = build_dropped(CANDIDATE, "threshold", 0.00001, 0.00005, "too small")
 SCAN = Scan("shop", "live", T0, T0 + 30, T0 + 45, T0 + 50, 7, (CANDIDATE,), (DROPPED,))
 
 PROGRESS: dict[str, Any] = {
@@ -122,8 +123,8 @@ def test_a_wrong_scan_is_named(alteration: dict[str, Any], message: str) -> None
 def test_what_steps_decided_travels_along() -> None:
     judged = replace(
         CANDIDATE,
-        passed=(Judgement("went_away", 1 / 3, 0.5), Judgement("threshold", 2e-5, 1e-5, "a remark")),
-        group=(replace(CANDIDATE, metric="member", passed=(Judgement("went_away", 0.0, 1.0),)),),
+        passed=(build_decision("went_away", 1 / 3, 0.5), build_decision("threshold", 2e-5, 1e-5, "a remark")),
+        group=(replace(CANDIDATE, metric="member", passed=(build_decision("went_away", 0.0, 1.0),)),),
     )
     scan = replace(SCAN, candidates=(judged, CANDIDATE), dropped=(replace(DROPPED, candidate=judged),))
     assert decode_scan(encode_scan(scan)) == scan
@@ -131,11 +132,13 @@ def test_what_steps_decided_travels_along() -> None:
 
 def test_what_cost_domains_said_travels_along() -> None:
     domains = (
-        DomainVerdict("callers: shop.page", "rose", 0.25, 1 / 3, 0.9, 0.5),
-        DomainVerdict("class: shop.Cart", "too large", 0.5, 0.5, -3.0, -12.5),
+        DomainDecision("callers: shop.page", "rose", 0.25, 1 / 3, 0.9, 0.5),
+        DomainDecision("class: shop.Cart", "too large", 0.5, 0.5, -3.0, -12.5),
     )
     passed, dropped = replace(CANDIDATE, domains=domains), replace(CANDIDATE, domains=domains[:1])
-    scan = replace(SCAN, candidates=(passed,), dropped=(Dropped(dropped, "cost_shift", 0.0, 0.5, "why"),))
+    scan = replace(
+        SCAN, candidates=(passed,), dropped=(build_dropped(dropped, "cost_shift", 0.0, 0.5, "why"),)
+    )
     assert decode_scan(encode_scan(scan)) == scan
 
 
@@ -172,7 +175,7 @@ def many(candidates: int, dropped: int) -> Scan:
     return Scan(
         *("shop", "live", T0, T0 + 30, T0 + 45, T0 + 50, 7),
         tuple(Candidate("subroutine", f"c{i}", "short_term", T0, 0, 1, 0, 9) for i in range(candidates)),
-        tuple(Dropped(CANDIDATE, "threshold", float(i), 0.5, "") for i in range(dropped)),
+        tuple(build_dropped(CANDIDATE, "threshold", float(i), 0.5, "") for i in range(dropped)),
     )
 
 
@@ -196,14 +199,14 @@ def test_a_scan_is_cut(candidates: int, dropped: int, sizes: list[tuple[int, int
 def test_a_full_part_fits_into_its_topic() -> None:
     name = "shop." + "x" * 200
     long_candidate = Candidate("subroutine", name, "short_term", T0 + 1 / 3, 1 / 3, 2 / 3, 1e-300, 1 / 7)
-    dropped = Dropped(long_candidate, "same_regression", 1 / 3, 1 / 7, "r" * 100)
+    dropped = build_dropped(long_candidate, "same_regression", 1 / 3, 1 / 7, "r" * 100)
     scan = Scan("shop", "live", T0, T0, T0, T0, 9, (), (dropped,) * MAX_PART_ITEMS)
     (part,) = split_scan(scan)
     assert len(encode_scan(part)) < load_topics()["change-points"].max_message_bytes
 
 
 def test_verdicts_of_domains_count_for_a_part() -> None:
-    verdict = DomainVerdict("callers: " + "shop.x" * 100, "too large", 1 / 3, 2 / 3, 1 / 7, -1 / 3)
+    verdict = DomainDecision("callers: " + "shop.x" * 100, "too large", 1 / 3, 2 / 3, 1 / 7, -1 / 3)
     judged = replace(CANDIDATE, domains=(verdict,) * 9)
     parts = split_scan(replace(SCAN, candidates=(judged,) * 500, dropped=()))
     assert [len(part.candidates) for part in parts] == [300, 200]

@@ -29,7 +29,7 @@ from pipeline.codec.scans import decode_scan, encode_progress, encode_scan
 from pipeline.codec.schema.generate import message_schemas
 from pipeline.errors import InvalidMessage
 from pipeline.lifecycle.changes import OpenRegression, Update
-from pipeline.model import Candidate, DomainVerdict, Joined, Judgement, Regression, Scan, StackChange, Suspect
+from pipeline.model import Candidate, Decision, DomainDecision, Joined, Regression, Scan, StackChange, Suspect
 from tests.properties import test_codec as given_by
 
 SCHEMAS = message_schemas()
@@ -60,7 +60,7 @@ def written(name: str, message: bytes) -> None:
 
 name, text, moment, finite = given_by.name, given_by.text, given_by.moment, given_by.finite
 domains = st.builds(
-    DomainVerdict,
+    DomainDecision,
     name,
     st.sampled_from(["new", "too large", "rose", "shifted"]),
     finite,
@@ -68,7 +68,9 @@ domains = st.builds(
     finite,
     finite,
 )
-judgements = st.builds(Judgement, name, finite, finite, text)
+decisions = st.builds(
+    Decision, name, st.just(True), finite, finite, st.sampled_from(["", "text"]), st.tuples(name)
+)
 
 
 def few(items: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
@@ -79,7 +81,7 @@ def enriched(plain: st.SearchStrategy[Candidate]) -> st.SearchStrategy[Candidate
     return st.builds(
         lambda candidate, passed, told: replace(candidate, passed=passed, domains=told),
         plain,
-        few(judgements),
+        few(decisions),
         few(domains),
     )
 
@@ -170,7 +172,7 @@ Decoder = Callable[[bytes | None], object]
 T0 = given_by.T0
 CANDIDATE: dict[str, Any] = {
     **given_by._CANDIDATE,
-    "passed": [{"step": "s", "statistic": 1.0, "bound": 2.0, "reason": "r"}],
+    "passed": [{"step": "s", "statistic": 1.0, "bound": 2.0, "reason": "r", "code": "c", "subjects": ["s"]}],
     "domains": [
         {"domain": "d", "finding": "rose", "before": 0.1, "after": 0.2, "statistic": 1.0, "bound": 0.5}
     ],

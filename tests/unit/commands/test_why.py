@@ -21,9 +21,9 @@ from pipeline.codec.ledger import dropped_entries, entry_to_json, reported_entri
 from pipeline.lifecycle.changes import OpenRegression, Update
 from pipeline.model import (
     Change,
-    DomainVerdict,
+    Decision,
+    DomainDecision,
     Dropped,
-    Judgement,
     Record,
     Regression,
     Scan,
@@ -34,12 +34,12 @@ from pipeline.stages.rootcause import RootcauseStage
 from pipeline.storage.interface import Store
 from pipeline.workloads import load_workloads
 from tests.contract.rows import gcpu, totals
-from tests.support.builders import build_candidate
+from tests.support.builders import build_candidate, build_decision, build_dropped
 from tests.support.fleets import BASE, SLOWER, START, as_dataset, record
 
 TRAIL = (
-    Judgement("went_away", 0.9, 0.5, "significant, lasting and still there"),
-    Judgement("threshold", 0.09, 0.03),
+    build_decision("went_away", 0.9, 0.5, "significant, lasting and still there"),
+    build_decision("threshold", 0.09, 0.03),
 )
 FOUND = replace(build_candidate("cart.tax", before=0.10, after=0.16, change_time=START + 60), passed=TRAIL)
 LOST = replace(
@@ -54,7 +54,7 @@ SCAN = Scan(
     end=START + 75,
     series=9,
     candidates=(FOUND,),
-    dropped=(Dropped(LOST, "threshold", 0.01, 0.03, "absolute change below the threshold"),),
+    dropped=(build_dropped(LOST, "threshold", 0.01, 0.03, "absolute change below the threshold"),),
 )  # fmt: skip
 CHANGE = Change("f67ada14f", "shop", START + 59, "Round <b>twice</b>", "Ada")
 REPORTED, DROPPED = (regression_id("shop", "live", candidate, SCAN.end) for candidate in (FOUND, LOST))
@@ -110,14 +110,15 @@ def test_a_reported_one_has_its_suspects_and_what_followed() -> None:
 
 
 DOMAINS = (
-    DomainVerdict("callers: cart.pay", "rose", 0.2, 0.26, 0.98, 0.5),
-    DomainVerdict("module: cart", "new", 0.0, 0.2, 1.0, 0.5),
-    DomainVerdict("class: cart.Tax", "shifted", 0.3, 0.301, 0.02, 0.5),
+    DomainDecision("callers: cart.pay", "rose", 0.2, 0.26, 0.98, 0.5),
+    DomainDecision("module: cart", "new", 0.0, 0.2, 1.0, 0.5),
+    DomainDecision("class: cart.Tax", "shifted", 0.3, 0.301, 0.02, 0.5),
 )
 
 
 def test_a_cost_shift_is_explained_by_its_domains() -> None:
-    shifted = Dropped(replace(LOST, domains=DOMAINS), "cost_shift", 0.02, 0.5, "cost shift: class: cart.Tax")
+    decision = Decision("cost_shift", False, 0.02, 0.5, "shifted", ("class: cart.Tax",))
+    shifted = Dropped(replace(LOST, domains=DOMAINS), decision)
     (entry,) = dropped_entries(replace(SCAN, dropped=(shifted,)))
     story = explain(entry)
     assert story.outcome == "Step cost_shift dropped it: cost shift: class: cart.Tax."
@@ -173,14 +174,14 @@ def test_what_was_not_there_before_is_new() -> None:
 
 @pytest.mark.parametrize("name", STEPS)
 def test_every_step_says_what_it_asks(name: str) -> None:
-    (entry,) = dropped_entries(replace(SCAN, dropped=(Dropped(LOST, name, 3.0, 2.0, "it was so"),)))
+    (entry,) = dropped_entries(replace(SCAN, dropped=(build_dropped(LOST, name, 3.0, 2.0, "it was so"),)))
     step = explain(entry).steps[-1]
     assert step.asks.endswith(("?", ")"))
     assert re.fullmatch(r"3 against 2 \(.+\)", step.numbers)
 
 
 def test_a_step_of_another_version_is_told_all_the_same() -> None:
-    lost = Dropped(LOST, "astrology", 3.0, 2.0, "Mercury")
+    lost = build_dropped(LOST, "astrology", 3.0, 2.0, "Mercury")
     (entry,) = dropped_entries(replace(SCAN, dropped=(lost,)))
     step = explain(entry).steps[-1]
     assert (step.asks, step.numbers, step.answer) == ("", "3 against 2", "Mercury")

@@ -7,8 +7,7 @@ from pipeline.cost_shift.decision import judge_cost_shift
 from pipeline.cost_shift.domains import Domain, LabelGroup, find_domains, find_members
 from pipeline.cost_shift.refactorings import OldForms, find_alike, find_old_forms
 from pipeline.cost_shift.stack_history import Surroundings, surroundings
-from pipeline.filters.verdict import Verdict
-from pipeline.model import DomainVerdict, StackMatrix
+from pipeline.model import Decision, DomainDecision, StackMatrix
 from pipeline.stacks import index_stacks
 from tests.support.builders import build_stacks
 
@@ -24,7 +23,7 @@ def scaled(rows: dict[str, tuple[float, float]], samples: int = SAMPLES) -> Stac
 
 def judge(
     around: Surroundings, label: str, *, groups: list[LabelGroup] | None = None, forms: bool = True
-) -> tuple[Verdict, dict[str, DomainVerdict]]:
+) -> tuple[Decision, dict[str, DomainDecision]]:
     """Judge a subroutine by all its domains; verdicts by the kind of the domain."""
     alike = find_alike(around)
     domains = find_domains(
@@ -103,7 +102,7 @@ def test_figure_1b_cost_moves_between_two_subroutines() -> None:
         "b",
     )
     assert not verdict.passed
-    assert verdict.reason.startswith("cost shift: ")
+    assert verdict.code == "shifted"
     assert told["callers"].finding == "shifted"
     assert told["callers"].before == pytest.approx(0.03)
     assert told["callers"].after == pytest.approx(0.03)
@@ -138,7 +137,7 @@ def test_a_domain_of_the_users_own_counts() -> None:
 
 def test_what_is_alone_has_no_domain() -> None:
     verdict, told = judge(surroundings(index_stacks(build_stacks({"main": (1, 1)}))), "main")
-    assert verdict == Verdict(True, 1.0, 0.1)
+    assert verdict == Decision("cost_shift", True, 1.0, 0.1)
     assert told == {}
 
 

@@ -11,7 +11,7 @@ from pipeline.cost_shift.decision import judge_cost_shift
 from pipeline.cost_shift.domains import Domain, find_domains, find_members
 from pipeline.cost_shift.refactorings import find_alike, find_old_forms
 from pipeline.cost_shift.stack_history import Surroundings, surroundings
-from pipeline.model import DomainVerdict, FloatArray, StackMatrix
+from pipeline.model import DomainDecision, FloatArray, StackMatrix
 from pipeline.stacks import index_stacks
 from tests.support.builders import build_stacks
 
@@ -120,7 +120,7 @@ def around_change(rng: np.random.Generator, after: Costs, before: Costs | None =
     return surroundings(index_stacks(sampled(rng, before or usual, after)), days)
 
 
-def judge(around: Surroundings, label: str) -> tuple[bool, dict[str, DomainVerdict]]:
+def judge(around: Surroundings, label: str) -> tuple[bool, dict[str, DomainDecision]]:
     alike = find_alike(around)
     domains = find_domains(around.index, find_members(around.index), ("subroutine", label))
     verdict, told = judge_cost_shift(

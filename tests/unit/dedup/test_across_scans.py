@@ -82,14 +82,14 @@ def test_a_caller_of_which_all_rises_alike_is_called_more_often() -> None:
     stacks = matrix(main_a_x=(1000, 1200), main_a_y=(700, 850), main_a=(1300, 1550), main_z=(2000, 2000))
     found = likeness(stacks, subroutines("x", "y", "a"))
     assert groups(found) == [{0, 1, 2}]
-    assert {link.feature for link in merge_alike(found).links.values()} == {"caller"}
+    assert {link.code for link in merge_alike(found).links.values()} == {"caller"}
 
 
 def test_a_rare_caller_that_is_called_more_often_is_the_cause_of_what_it_calls() -> None:
     stacks = matrix(main_a_x=(100, 200), main_a_y=(100, 200), main_z=(5000, 5000))
     found = likeness(stacks, subroutines("x", "y", "a"))
     assert groups(found) == [{0, 1, 2}]
-    assert {link.feature for link in merge_alike(found).links.values()} == {"caller"}
+    assert {link.code for link in merge_alike(found).links.values()} == {"caller"}
 
 
 def test_a_caller_joins_the_group_that_explains_most_of_its_rise() -> None:
@@ -244,7 +244,7 @@ def test_the_overlap_with_a_group_may_be_what_came_nearest() -> None:
     config = PairwiseConfig(rules=(MergeRule({"stacks": 0.7}),))
     merged = merge_alike(likeness(stacks, subroutines("x", "y", "a")), config=config)
     nearest = merged.nearest[2]
-    assert (nearest.link.feature, nearest.link.bound) == ("stacks", 0.7)
+    assert (nearest.link.code, nearest.link.bound) == ("stacks", 0.7)
     assert nearest.link.similarity == pytest.approx(0.4)
     assert nearest.other in (0, 1)
 

@@ -167,7 +167,7 @@ def test_the_representative_is_what_most_rise_through() -> None:
     (group,) = grouped({"main->h->lib": (10.0, 30.0)}, names)
     assert names[group.representative] == "lib"
     assert group.explained == pytest.approx((1.0, 1.0))
-    assert [link.feature for link in group.links] == ["below", "below"]
+    assert [link.code for link in group.links] == ["below", "below"]
 
 
 def test_each_member_tells_by_which_step_it_came() -> None:
@@ -217,7 +217,7 @@ def test_a_link_has_the_number_of_its_own_rule(
     stacks: Stacks, names: list[str], changes: list[Change], feature: str, least: float
 ) -> None:
     links = [link for group in grouped(stacks, names, changes) for link in group.links]
-    assert {link.feature for link in links} == {feature}
+    assert {link.code for link in links} == {feature}
     assert all(max(least, link.bound) <= link.similarity <= 1 for link in links)
     assert {link.bound for link in links} == {0.99 if feature == "deployment" else 0.7}
 

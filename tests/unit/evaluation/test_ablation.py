@@ -26,7 +26,10 @@ from pipeline.config import Settings
 from pipeline.detect.short_term import ScanConfig, Windows, find_candidates
 from pipeline.errors import ConfigError
 from pipeline.model import Candidate, Progress, SeriesMatrix
-from pipeline.stages.ablation import DETECTOR_PARTS, FUNNEL_STEPS, NOTHING, STEPS, Without, scan_config
+from pipeline.stages.ablation import NOTHING, Without, scan_config
+from pipeline.steps import ABLATABLE as STEPS
+from pipeline.steps import DETECTOR_PARTS
+from pipeline.steps import FUNNEL as FUNNEL_STEPS
 from pipeline.storage.arrays import ArrayStore
 from pipeline.workloads import load_workloads
 from tests.unit.evaluation.test_suite import SCENARIO, WORKLOAD, suite_run

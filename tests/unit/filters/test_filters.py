@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipeline.filters.same_regression import ECHO, GROWN, Known, is_gradual, judge_same_regression
+from pipeline.filters.same_regression import ESCALATED, Known, is_gradual, judge_same_regression
 from pipeline.filters.threshold import judge_significance, judge_threshold
-from pipeline.filters.verdict import Verdict, divide
-from pipeline.model import Candidate, FloatArray, Judgement
+from pipeline.model import Candidate, Decision, Dropped, FloatArray
+from pipeline.steps import divide
 from tests.support.builders import build_candidate
 
 
@@ -135,25 +135,25 @@ LATER_S = 5000.0
 
 
 @pytest.mark.parametrize(
-    ("after", "later_s", "slow", "gradual", "passed", "reason"),
+    ("after", "later_s", "slow", "gradual", "passed", "code"),
     [
-        pytest.param(0.3, LATER_S, False, True, False, GROWN, id="still growing"),
+        pytest.param(0.3, LATER_S, False, True, False, ESCALATED, id="still growing"),
         pytest.param(0.3, LATER_S, False, False, True, "", id="a step of its own"),
-        pytest.param(0.21, LATER_S, False, True, False, ECHO, id="not beyond what is known"),
+        pytest.param(0.21, LATER_S, False, True, False, "duplicate", id="not beyond what is known"),
         pytest.param(0.3, 0.0, False, True, True, "", id="at the very same time there is nothing between"),
         pytest.param(0.3, -50.0, False, True, True, "", id="before the known one"),
         pytest.param(
-            0.3, -50.0, True, True, False, GROWN, id="a slow one, of which the beginning is not certain"
+            0.3, -50.0, True, True, False, ESCALATED, id="a slow one, of which the beginning is not certain"
         ),
         pytest.param(0.3, -50.0, True, False, True, "", id="a slow one that stepped"),
     ],
 )
 def test_what_a_known_regression_grows_into_is_no_new_one(
-    after: float, later_s: float, slow: bool, gradual: bool, passed: bool, reason: str
+    after: float, later_s: float, slow: bool, gradual: bool, passed: bool, code: str
 ) -> None:
     candidate = build_candidate(before=0.2, after=after, change_time=KNOWN.change_time + later_s)
     candidate = replace(candidate, kind="long_term") if slow else candidate
-    verdict = judge_same_regression(
+    decision = judge_same_regression(
         candidate,
         [Known(KNOWN, KNOWN.change_time)],
         recent=0.2,
@@ -162,7 +162,7 @@ def test_what_a_known_regression_grows_into_is_no_new_one(
         relative=None,
         gradual_since=lambda _: gradual,
     )
-    assert (verdict.passed, verdict.reason) == (passed, reason)
+    assert (decision.passed, decision.code) == (passed, code)
 
 
 def test_growth_is_asked_for_since_the_first_of_the_known_ones() -> None:
@@ -256,19 +256,16 @@ def test_growth_has_no_unit(scale: float, shift: float) -> None:
 
 
 def test_divide_writes_the_ledger() -> None:
-    kept, lost = build_candidate("kept"), build_candidate("lost")
-    kept = replace(kept, passed=(Judgement("before", 5.0, 6.0),))
-    passed, dropped = divide("step", [(kept, Verdict(True, 1, 2)), (lost, Verdict(False, 3.0, 4.0, "why"))])
-    assert passed == (replace(kept, passed=(Judgement("before", 5.0, 6.0), Judgement("step", 1, 2))),)
-    (line,) = dropped
-    assert (line.candidate, line.step, line.statistic, line.bound, line.reason) == (
-        lost,
-        "step",
-        3.0,
-        4.0,
-        "why",
+    before, stays, gone = (
+        Decision("before", True),
+        Decision("step", True, 1, 2),
+        Decision("step", False, 3, 4),
     )
+    kept, lost = replace(build_candidate("kept"), passed=(before,)), build_candidate("lost")
+    passed, dropped = divide([(kept, stays), (lost, gone)])
+    assert passed == (replace(kept, passed=(before, stays)),)
+    assert dropped == (Dropped(lost, gone),)
 
 
 def test_nothing_to_divide() -> None:
-    assert divide("step", []) == ((), ())
+    assert divide([]) == ((), ())

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from pipeline.filters.seasonality import judge_seasonality
-from pipeline.filters.verdict import Verdict
-from pipeline.model import FloatArray
+from pipeline.model import Decision, FloatArray
 
 RESOLUTION_S = 600.0
 DAY, HOUR = 144, 6
@@ -45,7 +44,7 @@ def judge(
     *,
     rising: bool = True,
     extended_index: int = HISTORY + ANALYSIS,
-) -> list[Verdict]:
+) -> list[Decision]:
     return judge_seasonality(
         values,
         np.ones(values.shape[1]) if weights is None else weights,
@@ -57,7 +56,7 @@ def judge(
     )
 
 
-def passed(verdicts: list[Verdict]) -> int:
+def passed(verdicts: list[Decision]) -> int:
     return sum(verdict.passed for verdict in verdicts)
 
 

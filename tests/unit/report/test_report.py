@@ -16,7 +16,7 @@ from pipeline.errors import InvalidMessage
 from pipeline.model import (
     Candidate,
     Change,
-    DomainVerdict,
+    DomainDecision,
     MetricKind,
     Regression,
     Scan,
@@ -123,9 +123,9 @@ def test_a_page_says_what_happened(live: Workload) -> None:
 
 
 DOMAINS = (
-    DomainVerdict("class: shop", "too large", 0.9, 0.95, 0.3, -2.0),
-    DomainVerdict("callers: shop.find", "rose", 0.1, 0.18, 0.97, 0.5),
-    DomainVerdict("module: shop.new", "new", 0.0, 0.12, 1.0, 0.5),
+    DomainDecision("class: shop", "too large", 0.9, 0.95, 0.3, -2.0),
+    DomainDecision("callers: shop.find", "rose", 0.1, 0.18, 0.97, 0.5),
+    DomainDecision("module: shop.new", "new", 0.0, 0.12, 1.0, 0.5),
 )
 LINES = (
     StackChange(("main", "loop", "shop.find", "shop.rank"), 0.03, 0.1),
@@ -219,7 +219,7 @@ def test_a_page_needs_no_network(live: Workload) -> None:
 
 def test_hostile_text_stays_text(live: Workload) -> None:
     member = candidate(HOSTILE + "member", "endpoint")
-    domain = DomainVerdict(HOSTILE, "rose", 0.1, 0.2, 1.0, 0.5)
+    domain = DomainDecision(HOSTILE, "rose", 0.1, 0.2, 1.0, 0.5)
     found = replace(
         regression(
             candidate(HOSTILE, group=(member,), domains=(domain,)), suspect(HOSTILE, HOSTILE), service=HOSTILE

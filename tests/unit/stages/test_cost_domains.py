@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from pipeline.backtest.dataset import Dataset
-from pipeline.filters.verdict import divide
 from pipeline.model import Candidate, Change, Scan, StackMatrix
 from pipeline.stacks import index_stacks
 from pipeline.stages.gather import cost_domains as cost_shifts
 from pipeline.stages.gather.cost_domains import ENTRY_POINTS, DomainPlugin, judge_cost_shifts, load_plugins
+from pipeline.steps import divide
 from pipeline.storage.arrays import ArrayStore
 from pipeline.workloads import Workload, load_workloads
 from tests.support.builders import build_candidate, build_change, build_stacks
@@ -169,9 +169,8 @@ def test_verdicts_travel_with_what_is_dropped() -> None:
     candidate = build_candidate("x", before=0.06, after=0.11, change_time=T0)
     change = build_change("c7", ["x", "y"], time=T0 - 10, service="s")
     passed, dropped = divide(
-        "cost_shift",
         judge_cost_shifts(store(change), SCAN, [candidate], [candidate], index_stacks(MATRIX), LIVE),
     )
     assert passed == ()
-    assert dropped[0].reason == "cost shift: change: c7"
+    assert dropped[0].decision.subjects == ("change: c7",)
     assert "change: c7" in findings(dropped[0].candidate)

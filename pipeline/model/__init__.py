@@ -1,0 +1,52 @@
+"""The values that travel between stages: frozen, without behaviour, free of any encoding.
+
+Times are seconds since the epoch (UTC); gCPU is a ratio between 0 and 1.
+"""
+
+from pipeline.model.arrays import BoolArray, FloatArray, IntArray
+from pipeline.model.candidate import Candidate, Dropped, Joined, RegressionKind
+from pipeline.model.decision import Decision, DomainDecision, DomainFinding
+from pipeline.model.messages import (
+    Annotation,
+    AnnotationKind,
+    Change,
+    MetricPoints,
+    Outgoing,
+    Profile,
+    Progress,
+    Record,
+)
+from pipeline.model.regression import Regression, StackChange, Suspect
+from pipeline.model.scan import Scan
+from pipeline.model.series import CommonNoise, Detector, Direction, MetricKind, SeriesMatrix, StackMatrix
+
+__all__ = [
+    "Annotation",
+    "AnnotationKind",
+    "BoolArray",
+    "Candidate",
+    "Change",
+    "CommonNoise",
+    "Detector",
+    "Direction",
+    "Decision",
+    "DomainDecision",
+    "DomainFinding",
+    "Dropped",
+    "FloatArray",
+    "IntArray",
+    "Joined",
+    "MetricKind",
+    "MetricPoints",
+    "Outgoing",
+    "Profile",
+    "Progress",
+    "Record",
+    "Regression",
+    "RegressionKind",
+    "Scan",
+    "SeriesMatrix",
+    "StackChange",
+    "StackMatrix",
+    "Suspect",
+]

@@ -1,0 +1,59 @@
+"""A change point that may be a regression, and what became of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pipeline.model.decision import Decision, DomainDecision
+from pipeline.model.series import MetricKind
+
+RegressionKind = Literal["short_term", "long_term"]
+"""Which of the two detection paths found a regression (FBDetect §5.4.1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A change point that may be a regression, with its levels on both sides.
+
+    Levels are gCPU ratios for gCPU series and the metric's own unit for service-level metrics.
+    ``change_time`` is the start of the first window of the new regime.
+    """
+
+    metric_kind: MetricKind
+    metric: str
+    kind: RegressionKind
+    change_time: float
+    before: float
+    after: float
+    p_value: float
+    statistic: float  # the test's value: likelihood-ratio chi-squared
+    group: tuple[Candidate, ...] = ()  # merged members, the representative left out
+    passed: tuple[Decision, ...] = ()  # what steps decided that let it through, in order
+    domains: tuple[DomainDecision, ...] = ()  # what its cost domains said
+
+    @property
+    def delta(self) -> float:
+        """The change of level, in the series' own unit."""
+        return self.after - self.before
+
+    @property
+    def relative(self) -> float:
+        """The change as a share of the level before; infinite for what did not exist before."""
+        return self.delta / self.before if self.before else float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A candidate that a step dropped: the ledger's line."""
+
+    candidate: Candidate
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A candidate that turned out to be part of a regression which an earlier scan passed on."""
+
+    regression: str  # the id of its event
+    candidate: Candidate

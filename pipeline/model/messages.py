@@ -1,0 +1,106 @@
+"""What arrives from outside: stack samples, points of metrics, deployed changes; and progress."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pipeline.model.arrays import FloatArray, IntArray
+
+AnnotationKind = Literal["endpoint", "metadata"]
+"""What a stack frame can be annotated with (FBDetect §3.2, ``SetFrameMetadata``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A decoded message with its place in the log."""
+
+    topic: str  # logical name, a key of topics.yaml
+    partition: int
+    offset: int
+    payload: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """An encoded message to publish. ``topic`` is a logical name, a key of topics.yaml."""
+
+    topic: str
+    key: str
+    value: bytes
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """Metadata on the frame at ``frame`` (an index into the profile's frames)."""
+
+    frame: int
+    kind: AnnotationKind
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One host's stack samples of one interval, identical stacks counted once.
+
+    ``stack_frames[stack_starts[i]:stack_starts[i + 1]]`` are the frames of stack i from the root to the
+    leaf, as indexes into ``frames``; ``counts[i]`` is how many samples had that stack. Profiles of a
+    service with the same ``id`` are one that was published again; without an id each stands for itself.
+    """
+
+    service: str
+    host: str
+    start: float
+    end: float
+    frames: tuple[str, ...]
+    stack_frames: IntArray  # (frames of all stacks,)
+    stack_starts: IntArray  # (stacks + 1,)
+    counts: IntArray  # (stacks,)
+    annotations: tuple[Annotation, ...] = ()
+    release: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricPoints:
+    """Points of one service-level metric. ``setup`` marks one that explains but is never judged itself."""
+
+    service: str
+    metric: str
+    timestamps: FloatArray  # (points,)
+    values: FloatArray  # (points,)
+    setup: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A deployed code or configuration change. ``time`` is when it was deployed, not when it was written."""
+
+    id: str
+    service: str
+    time: float
+    title: str
+    author: str = ""
+    summary: str = ""
+    files: tuple[str, ...] = ()
+    subroutines: tuple[str, ...] = ()  # modified ones, spelt as in stack frames
+    gates: tuple[str, ...] = ()
+    content: str = ""  # the diff's text, cut to a bound, for its words
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Everything of a service in one partition of one topic is stored up to ``watermark``.
+
+    ``earliest`` is the start of the oldest data in the batch that was stored last; a service that is seen
+    for the first time is scanned from there on.
+    """
+
+    service: str
+    topic: str
+    partition: int
+    watermark: float
+    earliest: float

@@ -1,0 +1,41 @@
+"""What is reported: a regression with its group and its ranked suspects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pipeline.model.candidate import Candidate
+from pipeline.model.messages import Change
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A change that may have caused a regression: relevance from 0 to 1 and the factors it is made of."""
+
+    change: Change
+    score: float
+    factors: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class StackChange:
+    """By how much one stack's share of all samples changed: a line of a stack difference."""
+
+    stack: tuple[str, ...]  # root first
+    before: float
+    after: float
+
+
+@dataclass(frozen=True, slots=True)
+class Regression:
+    """What is reported: one regression with its group and its ranked suspects."""
+
+    id: str
+    service: str
+    workload: str
+    candidate: Candidate
+    detected_time: float
+    suspects: tuple[Suspect, ...] = ()
+    stacks: tuple[StackChange, ...] = ()  # the largest changes among its stacks
+    servers: float | None = None  # how many the service runs on, where that is known

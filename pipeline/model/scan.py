@@ -1,0 +1,26 @@
+"""One look at one service by one workload."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipeline.model.candidate import Candidate, Dropped, Joined
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """One look at one service by one workload: [start, end) with everything found and dropped so far."""
+
+    service: str
+    workload: str
+    start: float
+    analysis_start: float
+    analysis_end: float  # where the extended window begins; equals ``end`` without one
+    end: float
+    series: int  # how many series were scanned
+    candidates: tuple[Candidate, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
+    grown: tuple[Candidate, ...] = ()  # what a regression of an earlier scan has become; also in ``dropped``
+    joined: tuple[Joined, ...] = ()  # what belongs to regressions of earlier scans; also in ``dropped``
+    part: int = 0
+    parts: int = 1

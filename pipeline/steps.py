@@ -1,0 +1,285 @@
+"""The registry of judging steps: every rule that decides on a candidate, in the order in which they run.
+
+Ledger, ``smidgen why``, report, funnel, ablation and docs read it; none of them knows a step by name. A
+decision carries a step's key and a code of it; the sentence for a code stands here, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from pipeline.model import Candidate, Decision, Dropped
+
+Stage = Literal["detect", "filter", "dedup", "rootcause"]
+
+TEXT = "text"
+"""Code of a decision that a version without codes stored: its one subject is the sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """One answer of a step, as sentences about a candidate; ``{0}`` is the decision's first subject.
+
+    ``measures`` says what statistic and bound are, where that is not what the step's usually are.
+    """
+
+    dropped: str = ""
+    passed: str = ""
+    measures: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One judging step: what it asks, what its two numbers mean, and its answers."""
+
+    key: str
+    stage: Stage
+    asks: str
+    source: str = ""  # section of the paper
+    measures: str = ""  # what the statistic is, and is held against
+    measures_passed: str = ""  # what the statistic of one that passed is, where it is something else
+    passes: str = "it passed"  # what it means to pass
+    passes_alone: str = ""  # what it means to pass if there was nothing to compare with
+    codes: Mapping[str, Code] = field(default_factory=dict)
+    judges_domains: bool = False  # whether it looks at cost domains, which there may be none of
+    drops: bool = True  # whether it drops candidates: a step of the funnel
+    ablatable: bool = True
+
+    @property
+    def question(self) -> str:
+        """The question with its source."""
+        return f"{self.asks} ({self.source})" if self.source else self.asks
+
+
+_NO_SERIES = Code("the store no longer holds the series")
+
+_COMMON = "share of its rise through what they have in common"
+_SURE = "how sure it is that so many changes of one deployment are no chance"
+_STACKS = "share of its rise in stacks that they have in common"
+
+_LINKS: Mapping[str, Code] = {
+    "below": Code(
+        "rises through the same subroutine as {0}", "most alike in what it rises through: {0}", _COMMON
+    ),
+    "cause": Code(
+        "rises through the same subroutine or change as {0}",
+        "most alike in what it rises through: {0}",
+        _COMMON,
+    ),
+    "caller": Code("rises in a caller shared with {0}", "most alike in its caller: {0}", _COMMON),
+    "change": Code(
+        "modified by the same change as {0}",
+        "most alike in its change: {0}",
+        "changes that modified what both rise through",
+    ),
+    "deployment": Code("modified in the same release as {0}", "most alike in its release: {0}", _SURE),
+    "release": Code("modified in the same release as {0}", "most alike in its release: {0}", _SURE),
+    "sum": Code("explained by the stacks of {0}", "most alike in its stacks: {0}", _STACKS),
+    "stacks": Code("explained by the stacks of {0}", "most alike in its stacks: {0}", _STACKS),
+    "residual": Code(
+        "hardly more than what rises below it: {0}",
+        "most of it rises below it: {0}",
+        "share of its rise through that one; beyond the bound the rest is no change point by itself",
+    ),
+    "reported": Code(
+        "same stacks as regressions reported before, {0} among them",
+        "partly in the stacks of regressions reported before, {0} among them",
+        "share of its rise in the stacks of all of them",
+    ),
+    "size": Code(
+        "changed like regressions reported before, {0} among them",
+        "changed far more than regressions reported before in its stacks, {0} among them",
+        "their changes, as a share of its own",
+    ),
+    "som": Code(
+        "on one part of the map with {0}",
+        "nearest on the map: {0}",
+        "similarity of their features; being on one part of the map is enough",
+    ),
+    "correlation": Code(
+        "moves together with {0}", "most alike in how it moves: {0}", "correlation of the two series"
+    ),
+    "metric_id": Code("named like {0}", "most alike in its name: {0}", "similarity of the two names"),
+    "unlike": Code(passed="unlike everything that it was compared with"),
+    "nothing": Code(passed="nothing to compare with"),
+    "alone": Code(passed="no other candidate goes with it"),
+}
+"""Answers of deduplication: in what two regressions are one, or came nearest to it."""
+
+
+def _part(key: str, asks: str) -> Step:
+    return Step(key, "detect", asks, drops=False)
+
+
+STEPS: tuple[Step, ...] = (
+    _part("daily_cycle", "Is it what each day of the history repeats?"),
+    _part("week_before", "Did it happen at the same time a week before?"),
+    _part("composition", "Did all shares move, since one of them won or lost?"),
+    _part("noise_at_scale", "How much do means of such spans vary by themselves?"),
+    _part("common_noise", "What do the service's other series say of its noise?"),
+    _part("count_likelihood", "How likely are such counts of samples?"),
+    Step(
+        "workload",
+        "filter",
+        "Does the worker know the workload?",
+        codes={"unknown": Code("this worker does not know workload {0}")},
+        ablatable=False,
+    ),
+    Step(
+        "went_away",
+        "filter",
+        "Does it last?",
+        source="FBDetect §5.4.3",
+        measures="by the deciding term of the went-away predicate",
+        passes="the change is still there at the end of the scan",
+        codes={
+            "no_series": _NO_SERIES,
+            "new_pattern": Code(passed="new pattern"),
+            "stays": Code(passed="significant, lasting and still there"),
+            "unconfirmed": Code("no data yet that could confirm it"),
+            "returned": Code("returned to the level before"),
+            "rose_anew": Code("returned to the level before, and rose anew later"),
+            "within_percentiles": Code("no higher than the history's high percentiles"),
+            "valid_letters": Code("below the history's highest valid letter"),
+            "small_trend": Code("the trend rises too little"),
+            "no_trend": Code("no upward trend"),
+        },
+    ),
+    Step(
+        "seasonality",
+        "filter",
+        "Is it the time of the day or of the week?",
+        source="§5.4.4",
+        measures="pseudo z-score of what is left without the season",
+        passes="no season accounts for it",
+        codes={
+            "no_series": _NO_SERIES,
+            "seasonal": Code("comes back every day or week"),
+            "no_season": Code(passed="no season accounts for it"),
+        },
+    ),
+    Step(
+        "threshold",
+        "filter",
+        "Is it large enough to matter?",
+        source="§5.2, Table 3",
+        measures="size of the change, against the workload's threshold",
+        passes="it is at least as large as the threshold",
+        codes={
+            "absolute": Code("absolute change below the threshold"),
+            "relative": Code("relative change below the threshold"),
+        },
+    ),
+    Step(
+        "significance",
+        "filter",
+        "Could it be chance among so many series?",
+        measures="change points like it that steady series yield per scan",
+        passes="chance hardly ever makes one like it in a scan of this size",
+        codes={"chance": Code("a scan of this size finds such by chance")},
+    ),
+    Step(
+        "same_regression",
+        "filter",
+        "Is it known already?",
+        source="SameRegressionMerger, Table 5",
+        measures="how far it goes beyond what an earlier scan passed on",
+        passes="it goes well beyond what an earlier scan passed on",
+        passes_alone="no earlier scan passed it on",
+        codes={
+            "duplicate": Code("same regression as in an earlier scan"),
+            "escalated": Code(
+                "a regression of an earlier scan that has grown: it goes beyond what was reported, and as it "
+                "has grown steadily it updates the known one"
+            ),
+        },
+    ),
+    Step(
+        "som_dedup",
+        "dedup",
+        "Does another series of the scan explain it?",
+        source="§5.4.7",
+        measures="share of its rise in the other's stacks",
+        measures_passed="candidates of its group, itself counted",
+        passes="it stands for its group",
+        codes=_LINKS,
+    ),
+    Step(
+        "cost_shift",
+        "dedup",
+        "Did cost only move?",
+        source="§5.4.6",
+        measures="share of the rise of the series by which its cost domain rose: 0 moved, 1 did not",
+        passes="the cost of its domain rose with it",
+        passes_alone="no domain to compare with",
+        codes={"shifted": Code("cost shift: {0}")},
+        judges_domains=True,
+    ),
+    Step(
+        "pairwise_dedup",
+        "dedup",
+        "Does a regression of an earlier scan explain it?",
+        source="§5.4.8",
+        measures="share of its rise in the stacks of one reported before",
+        passes="none of what it was compared with has the same cause",
+        codes=_LINKS,
+    ),
+)
+"""Every judging step, in the order in which they run."""
+
+BY_KEY: Mapping[str, Step] = {step.key: step for step in STEPS}
+
+FUNNEL: tuple[str, ...] = tuple(step.key for step in STEPS if step.drops and step.ablatable)
+"""Keys of the steps that drop candidates, in their order (FBDetect Table 5)."""
+
+DETECTOR_PARTS: tuple[str, ...] = tuple(step.key for step in STEPS if step.stage == "detect")
+"""Keys of the short-term detector's parts.
+
+Without ``noise_at_scale`` noise is that of single windows; without ``count_likelihood`` it is Gaussian.
+"""
+
+ABLATABLE: tuple[str, ...] = (*FUNNEL, *DETECTOR_PARTS)
+"""Keys of everything that can be left out to measure what it is worth."""
+
+_UNKNOWN = Step("", "filter", "")
+
+
+def step_of(key: str) -> Step:
+    """Return a step by its key; one without words for what another version wrote."""
+    return BY_KEY.get(key, _UNKNOWN)
+
+
+def code_of(decision: Decision) -> Code:
+    """Return what a decision's code says; an empty one for codes that are not known."""
+    if decision.code == TEXT:
+        return Code("{0}", "{0}")
+    return step_of(decision.step).codes.get(decision.code, Code())
+
+
+def sentence(decision: Decision) -> str:
+    """Return a decision's reason as a sentence; empty where it passed without a remark.
+
+    A second subject is the event of an earlier scan that the candidate has become part of.
+    """
+    code = code_of(decision)
+    text = code.passed if decision.passed else code.dropped
+    if not text or ("{0}" in text and not decision.subjects):
+        return text.replace("{0}", "another series")
+    written = text.replace("{0}", decision.subjects[0] if decision.subjects else "")
+    return f"{written}, reported before" if len(decision.subjects) > 1 else written
+
+
+def divide(
+    decided: Iterable[tuple[Candidate, Decision]],
+) -> tuple[tuple[Candidate, ...], tuple[Dropped, ...]]:
+    """Split candidates by one step's decisions; those that passed carry theirs along."""
+    decided = list(decided)
+    passed = tuple(
+        replace(candidate, passed=(*candidate.passed, decision))
+        for candidate, decision in decided
+        if decision.passed
+    )
+    dropped = tuple(Dropped(candidate, decision) for candidate, decision in decided if not decision.passed)
+    return passed, dropped
