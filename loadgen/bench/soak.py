@@ -22,7 +22,7 @@ from loadgen.bench.trend import Trend, trend
 from pipeline.errors import ConfigError
 from pipeline.model import FloatArray
 from pipeline.stages.factory import STAGES
-from pipeline.stages.gather.suspects import HISTORY_S
+from pipeline.stages.gather.changes import HISTORY_S
 
 WINDOW_EVERY_S = 2.0
 EVERY_S = 5.0

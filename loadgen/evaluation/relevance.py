@@ -28,8 +28,10 @@ from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.run import run_backtest
 from pipeline.codec.events import regression_id
 from pipeline.model import BoolArray, FloatArray
+from pipeline.rootcause.evidence import weigh_changes
 from pipeline.rootcause.ranking import FEATURES, Evidence, RankingConfig, confidences, features, weights_of
-from pipeline.stages.gather.suspects import SuspectFinder
+from pipeline.stages.gather.changes import recent_changes
+from pipeline.stages.gather.suspects import CauseEvidence, cause_config
 from pipeline.storage.arrays import ArrayStore
 from pipeline.workloads import Workload, load_workloads
 
@@ -57,12 +59,18 @@ class Case:
 def gather(dataset: Dataset, workloads: Sequence[Workload], name: str) -> list[Case]:
     """Backtest a simulated service and return a case for each regression reported, cost shifts left out."""
     found = run_backtest(dataset, workloads)
-    finder = SuspectFinder(ArrayStore(dataset))
+    store = ArrayStore(dataset)
+    gathering = CauseEvidence(store)
     by_name = {workload.name: workload for workload in workloads}
     evidence: dict[str, Evidence | None] = {}
     for scan in found.scans:
-        ids = [regression_id(scan.service, scan.workload, one, scan.end) for one in scan.candidates]
-        evidence.update(zip(ids, finder.evidence(scan, by_name[scan.workload]), strict=True))
+        if not scan.candidates:
+            continue
+        workload = by_name[scan.workload]
+        for cluster in gathering.gather(scan, workload, recent_changes(store, scan)):
+            weighed = weigh_changes(cluster, cause_config(workload))
+            for candidate, known in zip(cluster.candidates, weighed, strict=True):
+                evidence[regression_id(scan.service, scan.workload, candidate, scan.end)] = known
     tolerances = Tolerances({workload.name: tolerance_s(workload) for workload in workloads})
     cases = []
     for judged in match(truth_from_json(dataset.truth), events_from_json(found.events), tolerances).judged:

@@ -18,7 +18,7 @@ from pipeline.codec import fields
 from pipeline.codec.domains import domain_to_json
 from pipeline.codec.scans import decision_to_json
 from pipeline.errors import InvalidMessage
-from pipeline.lifecycle.changes import Update, UpdateKind
+from pipeline.lifecycle import Update, UpdateKind
 from pipeline.model import Candidate, Change, Regression, Scan, StackChange, Suspect
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def update_id(update: Update) -> str:
 
     Series of any workload may join a regression, and scans of two may end at the same time.
     """
-    joins = update.kind == "updated" and update.grown is None
+    joins = update.kind == "updated" and update.escalated is None
     scan = [update.time, update.workload] if joins else [update.time]
     content = orjson.dumps([update.regression.id, _TYPES[update.kind], *scan])
     return xxhash.xxh3_128_hexdigest(content)
@@ -148,7 +148,7 @@ def update_event(update: Update) -> dict[str, Any]:
     else:
         told: shapes.UpdatedData = {
             **data,
-            "grown": _member(update.grown) if update.grown else None,
+            "grown": _member(update.escalated) if update.escalated else None,
             "joined": _fitting([_member(candidate) for candidate in update.joined], GROUP_BYTES),
             "joined_size": len(update.joined),
         }

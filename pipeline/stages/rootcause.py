@@ -6,17 +6,22 @@ It is the last to see a scan, with everything that was dropped on the way: so it
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 
 from pipeline.codec.events import encode_event, regression_event, regression_id, update_event
 from pipeline.codec.ledger import dropped_entries, ledger_columns, reported_entries
+from pipeline.codec.lifecycle import regression_columns, update_columns
 from pipeline.codec.scans import decode_scan
-from pipeline.model import Outgoing, Record, Regression, Scan
+from pipeline.lifecycle import Update, decide_updates, find_fallbacks
+from pipeline.model import Change, Outgoing, Record, Regression, Scan
+from pipeline.rootcause.evidence import Cause, find_causes
 from pipeline.rootcause.gates import Gates
 from pipeline.rootcause.ranking import RankingConfig
 from pipeline.stages.base import Decoder, Stage
-from pipeline.stages.gather.lifecycle import Follower, update_columns
-from pipeline.stages.gather.suspects import Findings, SuspectFinder
+from pipeline.stages.gather.changes import recent_changes
+from pipeline.stages.gather.lifecycle import FallbackContext, gather_lifecycle, lifecycle_config
+from pipeline.stages.gather.suspects import CauseEvidence, cause_config
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 
@@ -24,6 +29,9 @@ log = logging.getLogger(__name__)
 
 LEDGER_ROWS = 10_000
 """Most rows of the ledger in one insert: a scan of a large service drops hundreds of thousands."""
+
+Changes = Callable[[], Sequence[Change]]
+"""Returns the changes of a scan's service; read once, when they are first asked for."""
 
 
 class RootcauseStage(Stage):
@@ -40,32 +48,78 @@ class RootcauseStage(Stage):
         config: RankingConfig | None = None,
     ) -> None:
         self._store = store
-        self._follower = Follower(store)
-        self._finder = SuspectFinder(store, gates=gates, config=config)
+        self._ranking = config
+        self._causes = CauseEvidence(store, gates)
+        self._fallbacks = FallbackContext(store)
         self._workloads = {workload.name: workload for workload in workloads}
         self.inputs: Mapping[str, Decoder] = {"unique": decode_scan}
 
     def handle(self, batch: Sequence[Record]) -> list[Outgoing]:
         """Report every candidate that is left of each scan, and what has become of earlier regressions."""
-        events = [(scan.service, event) for scan in _scans(batch) for event in self._judge(scan)]
-        self._note(_scans(batch))
+        scans: list[Scan] = [record.payload for record in batch]
+        events = [(scan.service, event) for scan in scans for event in self._judge(scan)]
+        self._write_ledger(scans)
         content_type = (("content-type", b"application/cloudevents+json"),)
         return [Outgoing("regressions", service, event, content_type) for service, event in events]
 
     def _judge(self, scan: Scan) -> list[bytes]:
         """Return a scan's events. They are kept at once: the next scan of the batch asks for them."""
         workload = self._workloads.get(scan.workload)
-        regressions = self._explain(scan, workload) if scan.candidates else []
-        detected = [encode_event(regression_event(regression, scan)) for regression in regressions]
-        updates = self._follower.follow(scan, workload) if workload else []
-        told = [encode_event(update_event(update)) for update in updates]
-        if regressions:
-            self._keep(regressions, detected)
-        if updates:
-            self._store.insert("updates", update_columns(updates, told))
-        return [*detected, *told]
+        changes = cache(partial(recent_changes, self._store, scan))
+        regressions = self._explain(scan, workload, changes) if scan.candidates else []
+        updates = self._follow(scan, workload, changes) if workload else []
+        return self._record(scan, regressions, updates)
 
-    def _note(self, scans: Sequence[Scan]) -> None:
+    def _explain(self, scan: Scan, workload: Workload | None, changes: Changes) -> list[Regression]:
+        """Return the regressions of a scan with what is found about their causes."""
+        causes: dict[tuple[str, str, str], Cause] = {}
+        if workload is None:
+            log.warning("no suspects sought: this worker does not know workload %s", scan.workload)
+        else:
+            config = cause_config(workload, self._ranking)
+            for cluster in self._causes.gather(scan, workload, changes()):
+                for one, cause in zip(cluster.candidates, find_causes(cluster, config), strict=True):
+                    causes[one.metric_kind, one.metric, one.kind] = cause
+        servers = self._causes.servers(scan)
+        regressions = []
+        for one in scan.candidates:
+            cause = causes.get((one.metric_kind, one.metric, one.kind), Cause())
+            regressions.append(
+                Regression(
+                    id=regression_id(scan.service, scan.workload, one, scan.end),
+                    service=scan.service,
+                    workload=scan.workload,
+                    candidate=one,
+                    detected_time=scan.end,
+                    suspects=cause.suspects,
+                    stacks=cause.stacks,
+                    servers=servers,
+                )
+            )
+        return regressions
+
+    def _follow(self, scan: Scan, workload: Workload, changes: Changes) -> list[Update]:
+        """Return what has become of the regressions that earlier scans reported."""
+        config = lifecycle_config(workload)
+        evidence = gather_lifecycle(self._store, scan, workload, config)
+        found = find_fallbacks(evidence, config)
+        # Gathered last, and for these alone: it reads many series.
+        fallbacks = self._fallbacks.gather(found, scan, workload, config, changes)
+        return decide_updates(evidence, fallbacks, config)
+
+    def _record(
+        self, scan: Scan, regressions: Sequence[Regression], updates: Sequence[Update]
+    ) -> list[bytes]:
+        """Store regressions and updates, and return their events."""
+        detected = [encode_event(regression_event(regression, scan)) for regression in regressions]
+        updated = [encode_event(update_event(update)) for update in updates]
+        if regressions:
+            self._store.insert("regressions", regression_columns(regressions, detected))
+        if updates:
+            self._store.insert("updates", update_columns(updates, updated))
+        return [*detected, *updated]
+
+    def _write_ledger(self, scans: Sequence[Scan]) -> None:
         """Write the ledger; reported ones last, so that they win where a series was dropped as well."""
         entries = [
             *(entry for scan in scans for entry in dropped_entries(scan)),
@@ -73,48 +127,3 @@ class RootcauseStage(Stage):
         ]
         for first in range(0, len(entries), LEDGER_ROWS):
             self._store.insert("ledger", ledger_columns(entries[first : first + LEDGER_ROWS]))
-
-    def _explain(self, scan: Scan, workload: Workload | None) -> list[Regression]:
-        found: Sequence[Findings] = [Findings()] * len(scan.candidates)
-        if workload is None:
-            log.warning("no suspects sought: this worker does not know workload %s", scan.workload)
-        else:
-            found = self._finder.find(scan, workload)
-        servers = self._finder.servers(scan)
-        return [
-            Regression(
-                id=regression_id(scan.service, scan.workload, candidate, scan.end),
-                service=scan.service,
-                workload=scan.workload,
-                candidate=candidate,
-                detected_time=scan.end,
-                suspects=one.suspects,
-                stacks=one.stacks,
-                servers=servers,
-            )
-            for candidate, one in zip(scan.candidates, found, strict=True)
-        ]
-
-    def _keep(self, regressions: Sequence[Regression], events: Sequence[bytes]) -> None:
-        candidates = [regression.candidate for regression in regressions]
-        self._store.insert(
-            "regressions",
-            {
-                "id": [regression.id for regression in regressions],
-                "service": [regression.service for regression in regressions],
-                "workload": [regression.workload for regression in regressions],
-                "metric_kind": [candidate.metric_kind for candidate in candidates],
-                "metric": [candidate.metric for candidate in candidates],
-                "time": [candidate.change_time for candidate in candidates],
-                "detected_time": [regression.detected_time for regression in regressions],
-                "before": [candidate.before for candidate in candidates],
-                "after": [candidate.after for candidate in candidates],
-                "delta": [candidate.delta for candidate in candidates],
-                "p_value": [candidate.p_value for candidate in candidates],
-                "event": [event.decode() for event in events],
-            },
-        )
-
-
-def _scans(batch: Sequence[Record]) -> list[Scan]:
-    return [record.payload for record in batch]

@@ -9,8 +9,11 @@ import pytest
 
 from pipeline.codec.events import decode_event
 from pipeline.model import Candidate, Record, Scan, Suspect
+from pipeline.rootcause.evidence import Cause, find_causes
+from pipeline.rootcause.gates import Gates
 from pipeline.stages import rootcause
-from pipeline.stages.gather.suspects import HISTORY_S, SuspectFinder
+from pipeline.stages.gather.changes import HISTORY_S, recent_changes
+from pipeline.stages.gather.suspects import CauseEvidence, cause_config
 from pipeline.stages.rootcause import RootcauseStage
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
@@ -85,8 +88,16 @@ def deploy_others(store: Store, service: str) -> None:
         deploy(store, service, f"other-{number}", -8 * number - 0.2, subroutines=[name], title=f"Tidy {name}")
 
 
-def find(store: Store, service: str, **given: Any) -> tuple[Suspect, ...]:
-    (found,) = SuspectFinder(store, **given).find(scan(service, SLOW), WORKLOAD)
+def causes(
+    store: Store, found: Scan, workload: Workload = WORKLOAD, gates: Gates | None = None
+) -> list[Cause]:
+    """What the stage finds about each candidate of a scan."""
+    gathered = CauseEvidence(store, gates).gather(found, workload, recent_changes(store, found))
+    return [cause for cluster in gathered for cause in find_causes(cluster, cause_config(workload))]
+
+
+def find(store: Store, service: str, gates: Gates | None = None) -> tuple[Suspect, ...]:
+    (found,) = causes(store, scan(service, SLOW), gates=gates)
     return found.suspects
 
 
@@ -152,7 +163,7 @@ def test_documentation_is_no_suspect_of_a_metric_without_stacks(
     deploy(store, service, "only", -0.3, title="Fix a typo", files=[file])
     latency = Candidate("service", "latency", "short_term", CHANGED, 1.0, 2.0, 1e-9, 40.0)
     workload = WORKLOAD.model_copy(update={"series": "service"})
-    (found,) = SuspectFinder(store).find(scan(service, latency), workload)
+    (found,) = causes(store, scan(service, latency), workload)
     assert [suspect.change.id for suspect in found.suspects] == ["only"] * suggested
 
 
@@ -204,7 +215,7 @@ def test_a_change_point_that_is_hours_early_does_not_hide_the_culprit(store: Sto
     deploy_others(store, service)
     deploy(store, service, "culprit", -0.3, subroutines=["shop.cart.total"])
     early = Candidate("subroutine", SLOW.metric, "short_term", CHANGED - 12 * STEP_S, 0.1, 0.15, 1e-9, 40.0)
-    (found,) = SuspectFinder(store).find(scan(service, early), WORKLOAD)
+    (found,) = causes(store, scan(service, early))
     assert [suspect.change.id for suspect in found.suspects][:1] == ["culprit"]
 
 
@@ -220,15 +231,15 @@ def test_a_series_and_stacks_that_are_gone_are_no_error(store: Store, service: s
     deploy_others(store, service)
     lost = Candidate("subroutine", "gone", "long_term", CHANGED, 0.1, 0.2, 1e-9, 40.0)
     latency = Candidate("service", "latency", "short_term", CHANGED, 0.1, 0.2, 1e-9, 40.0)
-    found = SuspectFinder(store).find(scan(service, lost, SLOW), WORKLOAD)
+    found = causes(store, scan(service, lost, SLOW))
     assert len(found) == 2
     service_level = WORKLOAD.model_copy(update={"series": "service"})
-    (one,) = SuspectFinder(store).find(scan(service, latency), service_level)
+    (one,) = causes(store, scan(service, latency), service_level)
     assert one.stacks == ()
 
 
 def test_the_changed_stacks_are_told(store: Store, service: str) -> None:
-    (found,) = SuspectFinder(store).find(scan(service, SLOW), WORKLOAD)
+    (found,) = causes(store, scan(service, SLOW))
     first = found.stacks[0]
     assert "shop.cart.total" in first.stack
     assert first.before == pytest.approx(0.10, abs=0.01)
@@ -236,7 +247,7 @@ def test_the_changed_stacks_are_told(store: Store, service: str) -> None:
 
 
 def test_the_newest_number_of_servers_counts(store: Store, service: str) -> None:
-    finder = SuspectFinder(store)
+    finder = CauseEvidence(store)
     assert finder.servers(scan(service, SLOW)) is None
     points = [("servers", START + 5 * STEP_S, 100.0), ("servers", START + 80 * STEP_S, 120.0)]
     store.insert("metrics", metrics(service, [*points, ("servers", END + 1.0, 999.0)], setup=1))
@@ -265,7 +276,7 @@ def test_a_scan_asks_once_for_what_its_candidates_share(store: Store, service: s
         Candidate("subroutine", name, "short_term", CHANGED, 0.1, 0.15, 1e-9, 40.0)
         for name in ("shop.cart.total", "shop.handle", "main", "shop.idle")
     ]
-    SuspectFinder(counting).find(scan(service, *many), WORKLOAD)
+    causes(counting, scan(service, *many))
     assert sorted(counting.calls) == [
         ("rows", "changes"),
         ("series", "gcpu"),

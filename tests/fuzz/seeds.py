@@ -19,7 +19,7 @@ from pipeline.codec.events import encode_event, regression_event, update_event
 from pipeline.codec.inputs import encode_change, encode_metric_points, encode_profile
 from pipeline.codec.ledger import dropped_entries, entry_to_json, ledger_columns, reported_entries
 from pipeline.codec.scans import encode_progress, encode_scan
-from pipeline.lifecycle.changes import OpenRegression, Update
+from pipeline.lifecycle import OpenRegression, Update
 from pipeline.model import (
     Change,
     DomainDecision,
@@ -349,5 +349,5 @@ def update(kind: Any) -> Update:
         change_time=T0 + 100,
         level=0.1,
         changes=(change(),) if kind == "resolved" else (),
-        grown=None if kind == "resolved" else scan().grown[0],
+        escalated=None if kind == "resolved" else scan().grown[0],
     )

@@ -20,7 +20,7 @@ from pipeline.codec.events import (
 )
 from pipeline.codec.fields import MAX_NAME
 from pipeline.errors import InvalidMessage
-from pipeline.lifecycle.changes import OpenRegression, Update
+from pipeline.lifecycle import OpenRegression, Update
 from pipeline.model import (
     Candidate,
     Change,
@@ -241,7 +241,7 @@ def test_a_usual_group_is_told_whole() -> None:
 
 OPEN = OpenRegression("c0ffee", CANDIDATE)
 GROWN = replace(CANDIDATE, before=0.15, after=0.2, change_time=T0 + 100)
-UPDATE = Update("updated", OPEN, "shop", "live", T0 + 130, T0 + 100, level=0.2, grown=GROWN)
+UPDATE = Update("updated", OPEN, "shop", "live", T0 + 130, T0 + 100, level=0.2, escalated=GROWN)
 RETURN = Update("resolved", OPEN, "shop", "live", T0 + 130, T0 + 90, level=0.11, changes=(CHANGE,))
 
 
@@ -275,7 +275,7 @@ def test_growth_and_return_tell_what_changed() -> None:
 
 
 def test_what_joined_a_regression_is_told_with_its_levels() -> None:
-    data = update_event(replace(UPDATE, grown=None, joined=(MEMBER,)))["data"]
+    data = update_event(replace(UPDATE, escalated=None, joined=(MEMBER,)))["data"]
     assert data["grown"] is None
     assert [(one["metric"], one["before"], one["after"]) for one in data["joined"]] == [
         ("shop.checkout", 0.1, 0.15)
@@ -296,7 +296,7 @@ def test_the_id_of_an_update_is_the_regression_the_type_and_the_scan() -> None:
 
 
 def test_what_joins_in_scans_of_two_workloads_is_two_updates() -> None:
-    joins = replace(UPDATE, grown=None, joined=(MEMBER,))
+    joins = replace(UPDATE, escalated=None, joined=(MEMBER,))
     others = [joins, replace(joins, workload="slow"), UPDATE]
     assert len({*map(update_id, others)}) == 3
     assert update_id(replace(joins, joined=())) == update_id(joins), "the same scan, whatever it finds"

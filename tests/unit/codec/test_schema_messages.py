@@ -28,7 +28,7 @@ from pipeline.codec.inputs import (
 from pipeline.codec.scans import decode_scan, encode_progress, encode_scan
 from pipeline.codec.schema.generate import message_schemas
 from pipeline.errors import InvalidMessage
-from pipeline.lifecycle.changes import OpenRegression, Update
+from pipeline.lifecycle import OpenRegression, Update
 from pipeline.model import Candidate, Decision, DomainDecision, Joined, Regression, Scan, StackChange, Suspect
 from tests.properties import test_codec as given_by
 
@@ -120,7 +120,7 @@ updates = st.builds(
     time=moment,
     change_time=moment,
     level=given_by.ratio,
-    grown=st.none() | candidates,
+    escalated=st.none() | candidates,
     joined=few(candidates),
     changes=few(changes),
 )

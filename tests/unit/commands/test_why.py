@@ -18,7 +18,7 @@ from pipeline.backtest.funnel import STEPS
 from pipeline.cli import run
 from pipeline.codec.events import regression_event, regression_id, update_event
 from pipeline.codec.ledger import dropped_entries, entry_to_json, reported_entries
-from pipeline.lifecycle.changes import OpenRegression, Update
+from pipeline.lifecycle import OpenRegression, Update
 from pipeline.model import (
     Change,
     Decision,
@@ -151,7 +151,7 @@ def test_an_update_says_what_it_is_about(alteration: dict[str, int], told: str) 
     update = replace(
         GONE,
         kind="updated",
-        grown=replace(FOUND, before=0.16, after=0.2) if alteration.get("grown") else None,
+        escalated=replace(FOUND, before=0.16, after=0.2) if alteration.get("grown") else None,
         joined=tuple(replace(FOUND, metric=f"j{n}") for n in range(alteration.get("joined", 0))),
     )
     (entry,) = reported_entries(SCAN)

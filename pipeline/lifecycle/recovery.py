@@ -1,71 +1,29 @@
-"""What becomes of a regression after it was reported: has it gone, has it grown?
+"""Recovery: the return of a series to the level before a regression, and the time of its drop.
 
 In the paper a regression's task is tagged FIXED once a revert or a revised change goes with it, and RESOLVED
 where the regression is gone and nobody knows why (FBDetect §5.5.2, AutoLabeler); how either is found out is
 not said. Here the series tells: a regression is *resolved* when its series has returned to the level before
-it and stayed there, and *updated* when the level goes further beyond.
+it and stayed there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from scipy import special
 
 from pipeline.detect.seasonal.daily import DAY_S
-from pipeline.model import Candidate, Change, FloatArray
+from pipeline.model import FloatArray
 
 WEEK_S = 7 * DAY_S
 
-
-UpdateKind = Literal["updated", "resolved"]
-
-Series = tuple[str, str]
-"""Kind and name of a series."""
-
-
-@dataclass(frozen=True, slots=True)
-class OpenRegression:
-    """A regression that was reported and has not been resolved since."""
-
-    id: str
-    candidate: Candidate  # as it was reported, with its group
-    told: Mapping[Series, float] = field(default_factory=dict)  # levels that later updates told
-
-    def member(self, series: Series) -> Candidate | None:
-        """Return what was reported of one of its series; None if it is none of them."""
-        every = (self.candidate, *self.candidate.group)
-        return next((c for c in every if (c.metric_kind, c.metric) == series), None)
-
-    def last_level(self, series: Series) -> float | None:
-        """Return the level of one of its series that was told last."""
-        member = self.member(series)
-        return self.told.get(series, member.after) if member else None
-
-
-@dataclass(frozen=True, slots=True)
-class Update:
-    """What has become of a regression, as one scan found it."""
-
-    kind: UpdateKind
-    regression: OpenRegression
-    service: str
-    workload: str
-    time: float  # end of the scan, epoch seconds
-    change_time: float  # when the series grew or returned
-    level: float  # of the regression's own metric now
-    grown: Candidate | None = None  # updated: the series that grew; ``before`` is the level told last
-    joined: tuple[Candidate, ...] = ()  # updated: series that rise with it, found by this scan
-    changes: tuple[Change, ...] = ()  # resolved: what may have fixed it, the latest first
-
-    @property
-    def share_remaining(self) -> float:
-        """How much of the regression there is now: 1 as it was reported, 0 at the level before it."""
-        reported = self.regression.candidate
-        return (self.level - reported.before) / reported.delta if reported.delta else 1.0
+ReturnCode = Literal[
+    "returned", "too_little_data", "below_all", "above_middle", "too_noisy", "not_throughout"
+]
+"""Why a series counts as returned, or does not: there is too little data to tell; it is far beyond the level
+before; nearer to the level of the regression; too noisy to tell from it; or not for all of the span."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +43,18 @@ class ReturnConfig:
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """Whether a series has returned. ``statistic`` below ``bound`` says so, unless ``reason`` objects."""
+    """Whether a series has returned. ``statistic`` below ``bound`` says so, unless ``code`` objects."""
 
-    returned: bool
+    code: ReturnCode
     level: float  # of the span, in the series' own unit; NaN without data
     share_remaining: float
     statistic: float  # the share that remains, at the upper end of its uncertainty
     bound: float
-    reason: str = ""
+
+    @property
+    def returned(self) -> bool:
+        """Whether it has."""
+        return self.code == "returned"
 
 
 def judge_returned(
@@ -127,15 +89,15 @@ def judge_returned(
     bound = config.remaining
     known = weights > 0
     if after == before or known.sum() < max(config.min_known * len(values), 2 * config.parts):
-        return Return(False, float("nan"), 1.0, 1.0, bound, "too little data to tell")
+        return Return("too_little_data", float("nan"), 1.0, 1.0, bound)
     level = float(np.average(values[known], weights=weights[known]))
     plain = _Share((values - before) / (after - before), np.where(known, weights, 0.0))
     share = (level - before) / (after - before)
     shares = [plain.without_extreme()]
     if share < config.lowest and level != 0:  # a subroutine that has gone altogether took its cost along
-        return Return(False, level, share, share, config.lowest, "far beyond the level before")
+        return Return("below_all", level, share, share, config.lowest)
     if shares[0].mean() >= bound:
-        return Return(False, level, share, shares[0].mean(), bound, "nearer to the level of the regression")
+        return Return("above_middle", level, share, shares[0].mean(), bound)
     if expected is not None and (paired := known & np.isfinite(expected)).sum() >= 2 * config.parts:
         course = (values - np.where(paired, expected, 0.0)) / (after - before)
         shares.append(_Share(course, np.where(paired, weights, 0.0)).without_extreme())
@@ -143,12 +105,12 @@ def judge_returned(
     blocks = min(config.blocks, int(known.sum()) // 2)
     upper = shares[0].mean() + float(-special.stdtrit(blocks - 1, config.level)) * error
     worst = max(shares[-1].mean(), *shares[-1].part_means(config.parts))
-    reason = ""
+    code: ReturnCode = "returned"
     if upper >= bound:
-        reason = "too noisy to tell from the level of the regression"
+        code = "too_noisy"
     elif worst >= bound:
-        reason = "not throughout the span, compared with the same time before the regression"
-    return Return(not reason, level, share, upper, bound, reason)
+        code = "not_throughout"
+    return Return(code, level, share, upper, bound)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,37 +180,6 @@ def find_drop(values: FloatArray, weights: FloatArray, *, span: int) -> tuple[in
     clear = np.where(usable, drop * np.sqrt(left * right / (left + right)), -np.inf)
     best = int(clear.argmax())
     return int(places[best]), float(drop[best])
-
-
-def fixing_changes(
-    changes: tuple[Change, ...], series: frozenset[str], *, most: int = 3
-) -> tuple[Change, ...]:
-    """Return the changes that may have ended a regression, the latest first.
-
-    Only those that modify a subroutine of the regression: recency alone credits nobody.
-    """
-    credited = [change for change in changes if series & set(change.subroutines)]
-    return tuple(sorted(credited, key=lambda change: (-change.time, change.id))[:most])
-
-
-def has_grown(
-    candidate: Candidate, *, before: float, told: float, absolute: float | None, relative: float | None
-) -> bool:
-    """Tell whether a level goes beyond the one that was told last, by enough to tell it again.
-
-    Enough is the detection threshold at least, and half of all that was told of the regression so far: both
-    levels are estimates, and what grows day after day should be told a few times, not with every scan.
-
-    Args:
-        candidate: A change point further up in the same series.
-        before: The level of this series before the regression.
-        told: The level that was told last.
-        absolute: The workload's absolute threshold, or None.
-        relative: The workload's relative threshold, or None.
-    """
-    threshold = absolute if absolute is not None else (relative or 0.0) * abs(told)
-    sign = 1.0 if told > before else -1.0
-    return sign * (candidate.after - told) >= max(threshold, abs(told - before) / 2) * (1 - 1e-9)
 
 
 def span_s(scan_s: float, historical_s: float) -> float:

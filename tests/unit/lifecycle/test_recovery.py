@@ -1,26 +1,13 @@
-"""When a regression counts as gone, and when as grown."""
+"""When a regression counts as gone."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from pipeline.detect.seasonal.daily import DAY_S
-from pipeline.lifecycle.changes import (
-    OpenRegression,
-    Return,
-    Update,
-    find_drop,
-    fixing_changes,
-    has_grown,
-    judge_returned,
-    reference_shift_s,
-    span_s,
-)
+from pipeline.lifecycle.recovery import Return, find_drop, judge_returned, reference_shift_s, span_s
 from pipeline.model import FloatArray
-from tests.support.builders import build_candidate, build_change
 
 DAY = 144  # windows of ten minutes
 BEFORE, AFTER = 0.010, 0.011
@@ -93,7 +80,7 @@ def test_no_data_is_no_return() -> None:
     values, weights = noisy(0.0, 0.1), np.ones(DAY)
     weights[10:] = 0.0
     values[10:] = np.nan
-    assert judged(values, weights).reason == "too little data to tell"
+    assert judged(values, weights).code == "too_little_data"
     gaps = np.ones(DAY)
     gaps[20:60] = 0.0
     values = np.where(gaps > 0, noisy(0.0, 0.1), np.nan)
@@ -183,56 +170,3 @@ def test_a_span_is_as_long_as_the_scan_looks_in_whole_days(
 def test_the_reference_lies_before_the_regression(end: float, earliest: float, wanted: float | None) -> None:
     found = reference_shift_s((end - 1) * DAY_S, end * DAY_S, 0.0, earliest * DAY_S)
     assert found == (None if wanted is None else wanted * DAY_S)
-
-
-# Growth and fixes
-
-
-@pytest.mark.parametrize(
-    ("before", "told", "level", "grown"),
-    [
-        pytest.param(0.10, 0.20, 0.26, True, id="by more than half of what was told"),
-        pytest.param(0.10, 0.20, 0.25, True, id="by half of it"),
-        pytest.param(0.10, 0.20, 0.24, False, id="by less"),
-        pytest.param(0.10, 0.30, 0.36, False, id="by half of what it was first, not of what was told"),
-        pytest.param(0.10, 0.12, 0.13, False, id="by half, but not by the threshold"),
-        pytest.param(0.20, 0.10, 0.04, True, id="a fall that falls further"),
-        pytest.param(0.20, 0.10, 0.14, False, id="a fall that rises"),
-    ],
-)
-def test_what_has_grown(before: float, told: float, level: float, grown: bool) -> None:
-    candidate = build_candidate(before=told, after=level)
-    assert has_grown(candidate, before=before, told=told, absolute=0.015, relative=None) is grown
-
-
-def test_a_relative_threshold_is_of_the_level_told() -> None:
-    candidate = build_candidate(before=100.0, after=104.0)
-    assert has_grown(candidate, before=94.0, told=100.0, absolute=None, relative=0.04)
-    assert not has_grown(candidate, before=94.0, told=100.0, absolute=None, relative=0.05)
-
-
-def test_only_changes_of_its_subroutines_are_credited() -> None:
-    changes = tuple(
-        build_change(name, [subroutine], time=time)
-        for name, subroutine, time in (("a", "shop.f", 1.0), ("b", "shop.g", 2.0), ("c", "shop.f", 3.0))
-    )
-    assert [change.id for change in fixing_changes(changes, frozenset({"shop.f"}))] == ["c", "a"]
-    assert [change.id for change in fixing_changes(changes, frozenset({"shop.f"}), most=1)] == ["c"]
-
-
-def test_levels_of_a_group_are_told_each_by_itself() -> None:
-    caller = build_candidate("shop.caller", before=0.3, after=0.4)
-    open_one = OpenRegression("r", replace(build_candidate("shop.f"), group=(caller,)))
-    assert open_one.last_level(("subroutine", "shop.caller")) == 0.4
-    assert open_one.last_level(("endpoint", "shop.caller")) is None
-    told = replace(open_one, told={("subroutine", "shop.f"): 0.25})
-    assert (told.last_level(("subroutine", "shop.f")), told.last_level(("subroutine", "shop.caller"))) == (
-        0.25,
-        0.4,
-    )
-
-
-def test_what_remains_is_a_share_of_what_was_reported() -> None:
-    one = OpenRegression("r", build_candidate(before=0.1, after=0.2))
-    update = Update("resolved", one, "shop", "live", 2.0, 1.0, level=0.12)
-    assert update.share_remaining == pytest.approx(0.2)

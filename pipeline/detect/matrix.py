@@ -1,0 +1,42 @@
+"""Parts of a matrix of series: some of its rows, or what follows a window."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from pipeline.model import SeriesMatrix
+
+SeriesKey = tuple[str, str]
+"""Kind and name of a series."""
+
+
+def rows_by_series(matrix: SeriesMatrix) -> dict[SeriesKey, int]:
+    """Return the row of each series of a matrix."""
+    return {key: row for row, key in enumerate(zip(matrix.kinds, matrix.names, strict=True))}
+
+
+def select_rows(matrix: SeriesMatrix, rows: Sequence[int]) -> SeriesMatrix:
+    """Return some rows of a matrix, in the order given."""
+    return replace(
+        matrix,
+        kinds=tuple(matrix.kinds[row] for row in rows),
+        names=tuple(matrix.names[row] for row in rows),
+        samples=matrix.samples[list(rows)],
+    )
+
+
+def select_series(matrix: SeriesMatrix, series: Collection[SeriesKey]) -> SeriesMatrix:
+    """Return some series of a matrix, in its order; those that it lacks are absent."""
+    return select_rows(matrix, [row for key, row in rows_by_series(matrix).items() if key in series])
+
+
+def drop_windows(matrix: SeriesMatrix, windows: int) -> SeriesMatrix:
+    """Return a matrix without its first windows."""
+    return replace(
+        matrix,
+        start=matrix.start + windows * matrix.resolution_s,
+        samples=matrix.samples[:, windows:],
+        totals=matrix.totals[windows:],
+        dilution=None if matrix.dilution is None else matrix.dilution[windows:],
+    )

@@ -1,0 +1,61 @@
+"""Open regressions, and the updates that scans make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pipeline.model import Candidate, Change
+
+UpdateKind = Literal["updated", "resolved"]
+
+Series = tuple[str, str]
+"""Kind and name of a series."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRegression:
+    """A regression that was reported and has not been resolved since."""
+
+    id: str
+    candidate: Candidate  # as it was reported, with its group
+    levels: Mapping[Series, float] = field(default_factory=dict)  # that later updates reported
+
+    def member(self, series: Series) -> Candidate | None:
+        """Return what was reported of one of its series; None if it is none of them."""
+        every = (self.candidate, *self.candidate.group)
+        return next((c for c in every if (c.metric_kind, c.metric) == series), None)
+
+    def last_level(self, series: Series) -> float | None:
+        """Return the level of one of its series that was reported last."""
+        member = self.member(series)
+        return self.levels.get(series, member.after) if member else None
+
+    @property
+    def own_level(self) -> float:
+        """The level of its own metric that was reported last."""
+        own = self.candidate
+        return self.levels.get((own.metric_kind, own.metric), own.after)
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What has become of a regression, as one scan found it."""
+
+    kind: UpdateKind
+    regression: OpenRegression
+    service: str
+    workload: str
+    time: float  # end of the scan, epoch seconds
+    change_time: float  # when the series escalated or returned
+    level: float  # of the regression's own metric now
+    escalated: Candidate | None = None  # updated: the series that did; ``before`` is the level reported last
+    joined: tuple[Candidate, ...] = ()  # updated: series that rise with it, found by this scan
+    changes: tuple[Change, ...] = ()  # resolved: what may have fixed it, the latest first
+
+    @property
+    def share_remaining(self) -> float:
+        """How much of the regression there is now: 1 as it was reported, 0 at the level before it."""
+        reported = self.regression.candidate
+        return (self.level - reported.before) / reported.delta if reported.delta else 1.0

@@ -1,0 +1,250 @@
+"""The evidence on each change that may have caused a regression, from what was gathered of a scan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from pipeline.detect.matrix import SeriesKey, rows_by_series
+from pipeline.frames import element
+from pipeline.model import (
+    BoolArray,
+    Candidate,
+    Change,
+    FloatArray,
+    Scan,
+    SeriesMatrix,
+    StackChange,
+    StackMatrix,
+    Suspect,
+)
+from pipeline.rootcause.attribution import NO_PART, Attribution, CallDistances, attribute, call_distances
+from pipeline.rootcause.change_kind import modifies_no_code
+from pipeline.rootcause.correlation import correlations, names_metric, subjects_of, tells_of_changes
+from pipeline.rootcause.gates import Gates, affected_subroutines
+from pipeline.rootcause.onset import Deployments, onset_density, weigh_deployments
+from pipeline.rootcause.ranking import Evidence, RankingConfig, candidate_changes, rank_suspects
+from pipeline.rootcause.text import ChangeTexts, chances, regression_words
+from pipeline.stacks import StackIndex, index_stacks, stack_difference
+
+DELAYS = 6.0
+"""How many lookbacks before a change point a change may have been deployed that acts late. A lookback is the
+mean of an exponential delay: more than six of them are one case in four hundred."""
+
+
+@dataclass(frozen=True, slots=True)
+class CauseConfig:
+    """What a workload says of causes."""
+
+    resolution_s: float
+    lookback_s: float  # how long before a change point a change is usually deployed
+    history_s: float  # how long before a change the code behind its gate may have been deployed
+    ranking: RankingConfig
+
+
+@dataclass(frozen=True)  # without slots: what is derived of it is kept
+class ScanEvidence:
+    """What all candidates of a scan have in common."""
+
+    scan: Scan
+    announced: tuple[Change, ...]  # every announcement of the last weeks, oldest first
+    history: tuple[Change, ...]  # the first announcement of each change
+    texts: ChangeTexts  # of the history
+    gates: Gates
+    series: SeriesMatrix | None  # of the candidates, from the scan's start to its end; None without changes
+    setup: SeriesMatrix | None  # set-up metrics of the same windows; likewise
+
+    @cached_property
+    def rows(self) -> dict[SeriesKey, int]:
+        """The row of each candidate's series."""
+        return rows_by_series(self.series) if self.series else {}
+
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        """The index of each change in the history."""
+        return {change.id: index for index, change in enumerate(self.history)}
+
+    @cached_property
+    def subjects(self) -> dict[tuple[str, float], frozenset[str]]:
+        """What changes are about, as far as it has been asked for."""
+        return {}
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterEvidence:
+    """Candidates of a scan whose change points follow each other closely, and the stacks around them."""
+
+    common: ScanEvidence
+    candidates: tuple[Candidate, ...]
+    stacks: StackMatrix | None  # None for service-level metrics
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """What was found about one candidate."""
+
+    suspects: tuple[Suspect, ...] = ()
+    stacks: tuple[StackChange, ...] = ()
+
+
+def find_causes(cluster: ClusterEvidence, config: CauseConfig) -> list[Cause]:
+    """Return what is found about each candidate of a cluster, in their order."""
+    found = []
+    for weighing in _weighings(cluster, config):
+        distances, evidence = weighing.distances, weighing.evidence()
+        stacks = stack_difference(distances.index.matrix, weighing.regressed) if distances else ()
+        suspects = rank_suspects(evidence, config.ranking) if evidence else ()
+        # An event tells what a change is about; its diff stays in the store.
+        named = tuple(replace(s, change=replace(s.change, content="")) for s in suspects)
+        found.append(Cause(named, stacks))
+    return found
+
+
+def weigh_changes(cluster: ClusterEvidence, config: CauseConfig) -> list[Evidence | None]:
+    """Return the evidence about each candidate of a cluster; None where no change comes into question."""
+    return [weighing.evidence() for weighing in _weighings(cluster, config)]
+
+
+def latest_value(matrix: SeriesMatrix) -> float | None:
+    """Return the last value of a matrix of one service-level metric; None without points."""
+    known = matrix.samples[np.isfinite(matrix.samples)]
+    return float(known[-1]) if len(known) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Weighing:
+    """One candidate against the changes before it."""
+
+    common: ScanEvidence
+    config: CauseConfig
+    candidate: Candidate
+    distances: CallDistances | None
+    regressed: BoolArray  # (stacks,) which hold the candidate's series
+
+    def evidence(self) -> Evidence | None:
+        """Return the evidence about one candidate; None where no change comes into question."""
+        common, candidate = self.common, self.candidate
+        earliest, latest = self._span()
+        changes = candidate_changes(common.announced, latest, lookback_s=latest - earliest, tolerance_s=0.0)
+        if not changes or common.series is None or common.setup is None:
+            return None
+        frames = _risen_frames(self.distances.index, self.regressed) if self.distances else {}
+        words = regression_words(candidate.metric, candidate.metric_kind, frames)
+        similarity = common.texts.similarities(words)
+        places = [common.places[change.id] for change in changes]
+        row = common.rows.get((candidate.metric_kind, candidate.metric))
+        values, weights = _values(common.series, row)
+        return Evidence(
+            changes=changes,
+            deployments=self._deployments(values, weights, changes),
+            attributions=self._attributions(changes),
+            similarity=similarity[places],
+            similarity_chance=chances(similarity)[places],
+            correlation=self._correlations(values, weights, common.setup, changes),
+        )
+
+    def _span(self) -> tuple[float, float]:
+        """Return when a change may have been deployed that caused the candidate."""
+        scan, candidate, lookback_s = self.common.scan, self.candidate, self.config.lookback_s
+        earliest = candidate.change_time - DELAYS * lookback_s
+        if candidate.kind == "long_term":  # its start is known to a day at best, and the rise takes days
+            earliest = min(earliest, scan.start)
+        return earliest, min(candidate.change_time + lookback_s, scan.end)
+
+    def _deployments(self, values: FloatArray, weights: FloatArray, changes: Sequence[Change]) -> Deployments:
+        """Weigh the times of changes."""
+        scan, step_s, lookback_s = self.common.scan, self.config.resolution_s, self.config.lookback_s
+        earliest, latest = self._span()
+        # A step is seen best against what lay just before it; a slow rise needs all there is.
+        since = earliest - lookback_s if self.candidate.kind == "short_term" else scan.start
+        skipped = max(int((since - scan.start) // step_s), 0)
+        ahead = max(-int((earliest - scan.start) // step_s), 0)  # windows before the series begins
+        starts = scan.start + np.arange(skipped, len(values)) * step_s
+        density = onset_density(
+            values[skipped:],
+            weights[skipped:],
+            (starts > earliest - step_s) & (starts <= latest),
+            slow=self.candidate.kind == "long_term",
+        )
+        return weigh_deployments(
+            np.concatenate([np.zeros(ahead), density]),
+            scan.start + (skipped - ahead) * step_s,
+            step_s,
+            [change.time for change in changes],
+            allowed=max(round((latest - earliest) / step_s), 1),
+            delay_s=lookback_s,
+        )
+
+    def _attributions(self, changes: Sequence[Change]) -> tuple[Attribution | None, ...]:
+        distances = self.distances
+        affected = affected_subroutines(
+            changes, self.common.history, self.common.gates, lookback_s=self.config.history_s
+        )
+        known = attribute(distances, self.regressed, affected) if distances else None
+        found: list[Attribution | None] = []
+        for place, change in enumerate(changes):
+            one = None
+            if distances and known is not None and not distances.are_definitions(affected[place]):
+                one = known[place]
+            found.append(NO_PART if one is None and modifies_no_code(change) else one)
+        return tuple(found)
+
+    def _correlations(
+        self, values: FloatArray, weights: FloatArray, setup: SeriesMatrix, changes: Sequence[Change]
+    ) -> FloatArray:
+        """Return the strongest correlation with a set-up metric that each change names; NaN without."""
+        subjects = self.common.subjects
+        since = self.candidate.change_time - 2 * self.config.lookback_s
+        first = 0
+        if self.candidate.kind == "short_term":
+            first = max(int((since - self.common.scan.start) // self.config.resolution_s), 0)
+        found = np.abs(correlations(values[first:], weights[first:], setup.samples[:, first:]))
+        strongest = np.full(len(changes), np.nan)
+        moving = [r for r in np.flatnonzero(np.isfinite(found)).tolist() if tells_of_changes(setup.names[r])]
+        for place, change in enumerate(changes if moving else ()):
+            key = (change.id, change.time)
+            if key not in subjects:
+                subjects[key] = subjects_of(change)
+            for row in moving:
+                if names_metric(subjects[key], setup.names[row]):
+                    strongest[place] = np.fmax(strongest[place], found[row])
+        return strongest
+
+
+def _weighings(cluster: ClusterEvidence, config: CauseConfig) -> list[_Weighing]:
+    distances = call_distances(index_stacks(cluster.stacks)) if cluster.stacks else None
+    return [
+        _Weighing(cluster.common, config, candidate, distances, _holding(distances, candidate))
+        for candidate in cluster.candidates
+    ]
+
+
+def _holding(distances: CallDistances | None, candidate: Candidate) -> BoolArray:
+    """Return which stacks hold a candidate's series: (stacks,)."""
+    if distances is None:
+        return np.zeros(0, dtype=np.bool_)
+    return distances.index.holding([element(candidate.metric_kind, candidate.metric)])
+
+
+def _values(matrix: SeriesMatrix, row: int | None) -> tuple[FloatArray, FloatArray]:
+    """Return a series and the weight of each window, 0 without data: (windows,) both."""
+    if row is None:
+        nothing = np.zeros(len(matrix.totals))
+        return nothing, nothing
+    samples = matrix.samples[row]
+    known = np.isfinite(samples) & (matrix.totals > 0)
+    values = np.divide(samples, matrix.totals, out=np.zeros(len(samples)), where=known)
+    return values, np.where(known, matrix.totals, 0.0)
+
+
+def _risen_frames(index: StackIndex, regressed: BoolArray) -> dict[str, float]:
+    """Return by how much of the regression's rise the stacks with each subroutine rose, 0 to 1."""
+    rise = np.where(regressed, np.maximum(index.rise, 0.0), 0.0)
+    whole = float(rise.sum())
+    if whole <= 0:
+        return {}
+    shares = np.where(index.subroutine, index.sums(rise) / whole, 0.0)
+    return {index.names[number]: float(shares[number]) for number in np.flatnonzero(shares > 0).tolist()}

@@ -1,0 +1,21 @@
+"""The changes that were deployed to a service in the last weeks before a scan's end."""
+
+from __future__ import annotations
+
+from pipeline.codec.inputs import change_from_json
+from pipeline.detect.seasonal.daily import DAY_S
+from pipeline.model import Change, Scan
+from pipeline.storage.interface import Store
+
+HISTORY_S = 30 * DAY_S
+"""How far back changes are read: for the code behind a gate, and for what the service's texts are like."""
+
+
+def recent_changes(store: Store, scan: Scan) -> tuple[Change, ...]:
+    """Return every announcement of a change to a scan's service, oldest first, diffs included.
+
+    Raises:
+        StoreUnavailable: the same call is to be repeated.
+    """
+    rows = store.rows("changes", scan.service, scan.end - HISTORY_S, scan.end)
+    return tuple(change_from_json(row) for row in rows)
