@@ -10,7 +10,7 @@ TEST_PROCESSES ?= 4
 RECORDS := loadgen/evaluation/records
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fuzz lint format bench record schemas lock clean
+.PHONY: help setup demo test fuzz lint format bench record figures schemas lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ bench: $(READY) ## Measure speed on this machine (BENCH="NAME --json" chooses)
 record: $(READY) ## Rewrite docs/accuracy.md from the results in loadgen/evaluation/records
 	@$(BIN)/smidgen bench accuracy --from $(RECORDS)/accuracy.json.gz --from $(RECORDS)/ablation.json.gz \
 	  --page docs/accuracy.md --json > /dev/null
+
+figures: $(READY) ## Draw the figures of docs/maths again
+	@$(BIN)/python -m loadgen.evaluation.maths_figures docs/maths/figures
 
 schemas: $(READY) ## Rewrite docs/asyncapi.yaml and docs/schemas from the code
 	@$(BIN)/smidgen topics schemas --output docs

@@ -39,7 +39,7 @@ class RankingConfig:
 
     The weights make the culprits of simulated fleets likeliest, drawn towards what they would be if the
     evidence were independent and exact, 1, and 0 for the constants. ``loadgen.evaluation.relevance`` finds
-    them, and docs/maths.md says of which fleets.
+    them, and docs/maths/suspects.md says of which fleets.
     """
 
     base: float = -0.85  # log odds that any candidate is the cause at all

@@ -106,15 +106,6 @@ def test_the_readme_shows_the_commands_of_production() -> None:
     assert {"worker", "agent", "events", "topics", "store"} <= used <= set(COMMANDS)
 
 
-def test_links_of_the_documents_lead_somewhere() -> None:
-    broken = []
-    for document in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")):
-        links = re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", document.read_text(encoding="utf-8"))
-        local = [link for link in links if "://" not in link]
-        broken += [(document.name, link) for link in local if not (document.parent / link).exists()]
-    assert broken == []
-
-
 def test_the_changelog_has_the_version() -> None:
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert f"## [{PROJECT['project']['version']}]" in changelog
