@@ -134,7 +134,7 @@ def write_figures(folder: Path) -> list[Path]:
     import matplotlib as mpl
 
     mpl.use("svg")
-    settings = {"svg.hashsalt": "smidgen", "svg.fonttype": "none", "font.size": 8, "path.simplify": True}
+    settings: Any = {"svg.hashsalt": "smidgen", "svg.fonttype": "none", "font.size": 8, "path.simplify": True}
     from matplotlib.figure import Figure
 
     written = []
