@@ -1,10 +1,15 @@
-"""Durations, sizes and shares as people write them in configuration."""
+"""Spans of time in seconds; durations and sizes as people write them in configuration."""
 
 from __future__ import annotations
 
 import re
 
-_DURATION_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+MINUTE_S = 60.0
+HOUR_S = 60 * MINUTE_S
+DAY_S = 24 * HOUR_S
+WEEK_S = 7 * DAY_S
+
+_DURATION_S = {"ms": 0.001, "s": 1.0, "m": MINUTE_S, "h": HOUR_S, "d": DAY_S}
 _SIZE_BYTES = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
 MAX_QUANTITY = 2**62
 """Largest number of seconds or bytes: what is beyond is no quantity, and no longer fits into 64 bits."""

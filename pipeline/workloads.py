@@ -16,12 +16,10 @@ from pipeline.dedup.rules import Between, Feature, MergeRule, PairwiseConfig
 from pipeline.detect.kdd2018.cusum import TEAMS, lacks_weeks
 from pipeline.errors import ConfigError
 from pipeline.model import Detector, Direction
-from pipeline.units import format_duration, parse_duration_s
+from pipeline.units import DAY_S, WEEK_S, format_duration, parse_duration_s
 from pipeline.validation import StrictModel, read_yaml, validate
 
 PRESETS_PATH = Path(__file__).with_name("workloads.yaml")
-
-DAY_S, WEEK_S = 86_400.0, 7 * 86_400.0
 
 Seconds = Annotated[float, BeforeValidator(parse_duration_s)]
 

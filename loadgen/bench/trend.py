@@ -8,8 +8,7 @@ import numpy as np
 from scipy import stats
 
 from pipeline.model import FloatArray
-
-HOUR_S = 3600.0
+from pipeline.units import HOUR_S
 
 
 @dataclass(frozen=True, slots=True)

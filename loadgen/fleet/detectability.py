@@ -6,8 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from loadgen.fleet.timeline import DAY_S, Timeline
+from loadgen.fleet.timeline import Timeline
 from pipeline.model import FloatArray
+from pipeline.units import DAY_S
 
 AFTER_S = 10 * 3600.0
 """What is compared: ten hours, the analysis and extended window of FrontFaaS (FBDetect Table 3) ..."""

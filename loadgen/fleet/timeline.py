@@ -9,9 +9,6 @@ import numpy as np
 
 from pipeline.model import FloatArray
 
-DAY_S = 86_400.0
-WEEK_S = 7 * DAY_S
-
 
 @dataclass(frozen=True, slots=True)
 class Timeline:

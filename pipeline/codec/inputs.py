@@ -12,8 +12,9 @@ import orjson
 from pipeline.codec import fields
 from pipeline.errors import InvalidMessage
 from pipeline.model import Annotation, AnnotationKind, Change, IntArray, MetricPoints, Profile
+from pipeline.units import DAY_S, HOUR_S
 
-MAX_INTERVAL_S = 86_400.0
+MAX_INTERVAL_S = DAY_S
 MAX_COUNT = 2**40  # in all of a profile: far above any host's interval, so that no sum of many overflows
 
 MAX_ELEMENTS = 2**23
@@ -35,7 +36,7 @@ MAX_METRIC = 1e100
 MAX_CONTENT = 32 * 1024
 """Longest text of a diff that a change may carry, in characters: senders cut it there."""
 
-FUTURE_S = 3600.0
+FUTURE_S = HOUR_S
 """How far ahead of the receiver's clock a message may be: a later one would end every window early."""
 
 

@@ -26,10 +26,10 @@ from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
 from pipeline.telemetry import RepeatFilter
 from pipeline.topics import Topics, group_name, load_topics
-from pipeline.units import format_duration
+from pipeline.units import DAY_S, format_duration
 from pipeline.workloads import Workload, load_workloads
 
-KNOWN_S = 2 * 86_400.0
+KNOWN_S = 2 * DAY_S
 """How long ago a service may have been scanned last and still be known."""
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from scipy import optimize, special, stats
 
 from pipeline.model import FloatArray
+from pipeline.robust import NORMAL_QUARTILE
 
 MIN_DAYS = 3
 """Days from which on their differences say something of one sum of stacks."""
@@ -29,9 +30,6 @@ _LARGEST = 256
 
 _ENOUGH = 30.0
 """Samples from which on a count is about normal."""
-
-_QUARTILE = 0.6745
-"""Median distance of a standard normal variable from 0."""
 
 _LEAST_FREEDOM, _MOST_FREEDOM = 0.1, 100.0
 """Below, a prior says nothing; above, it says all."""
@@ -83,7 +81,7 @@ def sampling_dispersion(
         return 1.0
     variance = expected * (1 / samples_before + 1 / samples_after)[:, None]
     scores = np.abs(after - expected)[usable] / np.sqrt(variance[usable])
-    return max((float(np.median(scores)) / _QUARTILE) ** 2, 1.0)
+    return max((float(np.median(scores)) / NORMAL_QUARTILE) ** 2, 1.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,7 +119,7 @@ def moving_dispersion(movements: Sequence[Movement]) -> float:
     known = np.concatenate(scores) if scores else np.zeros(0)
     if len(known) < _SEVERAL:
         return 1.0
-    return max((float(np.median(known)) / _QUARTILE) ** 2, 1.0)
+    return max((float(np.median(known)) / NORMAL_QUARTILE) ** 2, 1.0)
 
 
 def usual_noise(

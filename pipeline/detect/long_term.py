@@ -30,11 +30,8 @@ from scipy import stats
 from pipeline.detect.expected import values_and_weights
 from pipeline.detect.noise.batch_means import long_run_variance
 from pipeline.detect.ramp import best_split, locate_rise
-from pipeline.detect.seasonal.daily import DAY_S
 from pipeline.detect.seasonal.stl import (
-    WEEK_S,
     SeasonConfig,
-    block_means,
     decompose,
     find_periods,
     fold,
@@ -43,6 +40,8 @@ from pipeline.detect.seasonal.stl import (
 )
 from pipeline.detect.short_term import Windows
 from pipeline.model import BoolArray, Candidate, Direction, FloatArray, IntArray, MetricKind, SeriesMatrix
+from pipeline.robust import block_means
+from pipeline.units import DAY_S, WEEK_S
 
 CHUNK_ROWS = 2048
 """Series screened together: bounds the memory for copies of them."""

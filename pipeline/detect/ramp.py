@@ -11,8 +11,9 @@ from __future__ import annotations
 import numpy as np
 from scipy import ndimage
 
-from pipeline.detect.seasonal.stl import block_means, bridge
+from pipeline.detect.seasonal.stl import bridge
 from pipeline.model import FloatArray, IntArray
+from pipeline.robust import block_means, typical_deviation
 
 _PLACES = 100
 """Blocks in which beginning and end of a slope are looked for: all pairs of them are tried."""
@@ -49,8 +50,7 @@ def _without_transients(values: FloatArray, width: int) -> FloatArray:
     """Clip what strays far from the running median, which follows a step but not what is over soon after."""
     middle = ndimage.median_filter(values, size=width, mode="nearest")
     size = np.abs(values - middle)
-    # The median says what is usual unless most values are alike, as of rare things; the mean does then.
-    reach = 4 * max(1.4826 * float(np.median(size)), 1.2533 * float(size.mean()))
+    reach = 4 * float(typical_deviation(size[None])[0])
     clipped: FloatArray = np.clip(values, middle - reach, middle + reach)
     return clipped
 

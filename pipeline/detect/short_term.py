@@ -26,9 +26,9 @@ from pipeline.detect.change_point import (
 from pipeline.detect.expected import NormaliseConfig, Normalised, normalise, one_row
 from pipeline.detect.noise.scale import unit_variance
 from pipeline.detect.noise.shared_prior import CommonNoiseConfig, moderated
-from pipeline.detect.seasonal.daily import DAY_S
 from pipeline.detect.seasonal.weekly import SAME_DAYS, beyond_last_week
 from pipeline.model import BoolArray, Candidate, CommonNoise, Direction, FloatArray, IntArray, SeriesMatrix
+from pipeline.units import DAY_S
 
 _MOST_CUTS = 8
 """Changes besides the one that is looked for, until a series is too restless to tell."""

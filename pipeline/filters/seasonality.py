@@ -29,17 +29,9 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy import stats
 
-from pipeline.detect.seasonal.daily import DAY_S
-from pipeline.detect.seasonal.stl import (
-    WEEK_S,
-    SeasonConfig,
-    bridge,
-    carry_on,
-    decompose,
-    find_periods,
-    points_of,
-)
+from pipeline.detect.seasonal.stl import SeasonConfig, bridge, carry_on, decompose, find_periods, points_of
 from pipeline.model import Decision, FloatArray, IntArray
+from pipeline.units import DAY_S, WEEK_S
 
 
 @dataclass(frozen=True, slots=True)

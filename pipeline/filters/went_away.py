@@ -44,7 +44,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.detect.sax import adjacent_starts, block_means, moving_starts, running_sums, spell
-from pipeline.detect.seasonal.daily import DAY_S
 from pipeline.filters.went_away_scale import Frame, WentAwayConfig, measure, median_deviation
 from pipeline.filters.went_away_terms import (
     Term,
@@ -55,6 +54,7 @@ from pipeline.filters.went_away_terms import (
     spread_letters,
 )
 from pipeline.model import Decision, FloatArray, IntArray
+from pipeline.units import DAY_S
 
 _CHUNK_ROWS = 256
 

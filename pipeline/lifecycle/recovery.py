@@ -14,10 +14,8 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
-from pipeline.detect.seasonal.daily import DAY_S
 from pipeline.model import FloatArray
-
-WEEK_S = 7 * DAY_S
+from pipeline.units import DAY_S, WEEK_S
 
 ReturnCode = Literal[
     "returned", "too_little_data", "below_all", "above_middle", "too_noisy", "not_throughout"

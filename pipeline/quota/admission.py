@@ -24,9 +24,10 @@ import numpy as np
 from pipeline.frames import MAX_LABEL, OTHER, cut_name, element
 from pipeline.model import Annotation, MetricPoints, Profile, Record
 from pipeline.quota.cardinality import KnownNames
-from pipeline.quota.limits import DAY_S, PERIOD_S, Quotas
+from pipeline.quota.limits import PERIOD_S, Quotas
 from pipeline.replayed import ReplayedRecord
 from pipeline.storage.interface import Store, Usage
+from pipeline.units import DAY_S
 
 MAX_USAGE_DAYS = 2
 """Days of a partition of which is kept at hand what was used, in every five minutes of every service."""

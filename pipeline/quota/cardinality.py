@@ -17,8 +17,8 @@ import xxhash
 from numpy.typing import NDArray
 
 from pipeline.model import IntArray
-from pipeline.quota.limits import DAY_S
 from pipeline.storage.interface import Store
+from pipeline.units import DAY_S
 
 MAX_DAYS = 3
 """Most days of a partition that are kept at hand: today, what comes late, and the day before that."""

@@ -10,13 +10,11 @@ from typing import Any
 from pydantic import Field
 
 from pipeline.errors import ConfigError
+from pipeline.units import MINUTE_S
 from pipeline.validation import StrictModel, read_yaml, validate
 
-PERIOD_S = 300.0
-"""Span of event time over which messages and stacks are counted against a quota."""
-
-DAY_S = 86_400.0
-"""Span of event time over which names are."""
+PERIOD_S = 5 * MINUTE_S
+"""Span of event time over which messages and stacks are counted against a quota; names are over a day."""
 
 
 class Quota(StrictModel):

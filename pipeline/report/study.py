@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.detect.monotonic import theil_sen
-from pipeline.detect.seasonal.daily import DAY_S
-from pipeline.detect.seasonal.stl import WEEK_S, decompose, find_periods, points_of
+from pipeline.detect.seasonal.stl import decompose, find_periods, points_of
 from pipeline.filters.went_away import WentAway, judge_went_away
 from pipeline.model import FloatArray
 from pipeline.report.windows import Line, ScanWindows
+from pipeline.robust import block_means
+from pipeline.units import DAY_S, WEEK_S
 
 _MOST_POINTS = 200
 """Theil-Sen's line looks at every pair of points, so longer ones are drawn through means of blocks."""
@@ -90,11 +91,11 @@ def _rise(values: FloatArray, change: int) -> float | None:
 def _line(values: FloatArray, first: int) -> FloatArray:
     # Points are blocks; a block stands in the middle of its windows.
     size = -(-(len(values) - first) // _MOST_POINTS)
-    blocks = values[len(values) - (len(values) - first) // size * size :].reshape(-1, size)
-    known = (~np.isnan(blocks)).sum(axis=1)
-    means = np.divide(np.nansum(blocks, axis=1), known, out=np.full(len(known), np.nan), where=known > 0)
-    found = theil_sen(means[None])
-    back = np.arange(len(values)) - (len(values) - blocks.size) - (size - 1) / 2
+    means, known = block_means(
+        values[None, first:], (~np.isnan(values[None, first:])).astype(np.float64), size
+    )
+    found = theil_sen(np.where(known > 0, means, np.nan))
+    back = np.arange(len(values)) - (len(values) - size * means.shape[1]) - (size - 1) / 2
     line = found.intercept[0] + found.slope[0] * back / size
     return np.where(np.arange(len(values)) >= first, line, np.nan)
 

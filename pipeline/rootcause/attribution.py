@@ -9,10 +9,8 @@ import numpy as np
 
 from pipeline.frames import MODULE
 from pipeline.model import BoolArray, FloatArray, IntArray, StackMatrix
+from pipeline.robust import overdispersion
 from pipeline.stacks import StackIndex
-
-_MEDIAN_CHI2 = 0.4549
-"""Median of chi-squared with one degree of freedom."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,4 +185,4 @@ def _dispersion(index: StackIndex, others: BoolArray, config: AttributionConfig)
     before, after = matrix.before / matrix.total_before, matrix.after / matrix.total_after
     shrunk = float(after[others].sum() / before[others].sum())
     squares = (after - shrunk * before)[told] ** 2 / _variances(matrix)[told]
-    return max(1.0, float(np.median(squares)) / _MEDIAN_CHI2)
+    return overdispersion(squares)

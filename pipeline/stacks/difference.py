@@ -16,12 +16,10 @@ import numpy as np
 from scipy import stats
 
 from pipeline.model import BoolArray, FloatArray, IntArray, StackChange, StackMatrix
+from pipeline.robust import overdispersion
 
 ELLIPSIS = "…"
 """Stands in a stack for frames that are left out, or that differ between merged stacks."""
-
-_MEDIAN_CHI2 = 0.4549
-"""Median of chi-squared with one degree of freedom."""
 
 Key = tuple[str, ...]
 
@@ -134,7 +132,7 @@ class _Evidence:
         if not told.any():
             return 1.0
         squares = (after - samples * part)[told] ** 2 / (samples[told] * part * (1 - part))
-        return max(1.0, float(np.median(squares)) / _MEDIAN_CHI2)
+        return overdispersion(squares)
 
 
 def _anchor(stacks: Sequence[Key]) -> str | None:

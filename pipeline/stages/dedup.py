@@ -17,7 +17,6 @@ from pipeline.dedup.across_scans import Nearest, least_bound, merge_alike
 from pipeline.dedup.links import Link
 from pipeline.dedup.residual import explain_by_known
 from pipeline.dedup.within_scan import choose_representative
-from pipeline.detect.seasonal.daily import DAY_S
 from pipeline.filters.threshold import BY_CHANCE
 from pipeline.model import Candidate, Change, Decision, Dropped, Joined, Outgoing, Record, Scan, StackMatrix
 from pipeline.stacks import StackIndex, index_stacks, likeness, mean_depths, membership, stands_below
@@ -38,6 +37,7 @@ from pipeline.stages.gather.reported import Outcome, ToldBefore, largest_members
 from pipeline.stages.gather.similarity import Part, Told, likeness_of
 from pipeline.steps import divide
 from pipeline.storage.interface import Store
+from pipeline.units import DAY_S
 from pipeline.workloads import Workload
 
 log = logging.getLogger(__name__)

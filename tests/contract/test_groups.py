@@ -8,11 +8,11 @@ import pytest
 
 from pipeline.codec.events import decode_event
 from pipeline.codec.scans import decode_scan
-from pipeline.detect.seasonal.daily import DAY_S
 from pipeline.model import Candidate, Record, Scan
 from pipeline.stages.dedup import DedupStage
 from pipeline.stages.rootcause import RootcauseStage
 from pipeline.storage.interface import Store
+from pipeline.units import DAY_S
 from pipeline.workloads import Rule, load_workloads
 from tests.contract.group_pipeline import CHANGE, LIVE, OTHER, START, Pipeline, caller, told
 from tests.contract.rows import change, gcpu, stacks, totals

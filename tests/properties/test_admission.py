@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from pipeline.errors import StoreUnavailable
 from pipeline.frames import OTHER
 from pipeline.model import MetricPoints, Profile, Record
-from pipeline.quota.limits import DAY_S, PartitionQuota, Quota, Quotas
+from pipeline.quota.limits import PartitionQuota, Quota, Quotas
 from pipeline.replayed import ReplayedRecord
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import Table
+from pipeline.units import DAY_S
 from tests.support.builders import build_profile
 
 DAY = 19_000 * DAY_S

@@ -16,13 +16,13 @@ from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.flow import Flow
 from pipeline.backtest.run import detect_scans
 from pipeline.config import Settings
-from pipeline.detect.seasonal.daily import DAY_S
 from pipeline.model import BoolArray, Candidate, Change, FloatArray, Scan, StackMatrix
 from pipeline.rootcause.ranking import candidate_changes
 from pipeline.stacks import index_stacks, membership
 from pipeline.stages.gather.evidence import cluster_by_time, stacks_around
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import Store
+from pipeline.units import DAY_S
 from pipeline.workloads import Workload
 
 EARLY_S = 3600.0

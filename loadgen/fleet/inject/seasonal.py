@@ -7,8 +7,9 @@ import numpy as np
 from loadgen.fleet.inject.effects import Injected
 from loadgen.fleet.inject.order import Order, cost_of, truth_row
 from loadgen.fleet.inject.site import Site, cost_for
-from loadgen.fleet.timeline import DAY_S, WEEK_S, Timeline
+from loadgen.fleet.timeline import Timeline
 from pipeline.model import FloatArray
+from pipeline.units import DAY_S, WEEK_S
 
 
 def inject_seasonal(order: Order, site: Site) -> Injected:

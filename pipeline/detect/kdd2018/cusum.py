@@ -27,18 +27,16 @@ from pipeline.detect.expected import values_and_weights
 from pipeline.detect.kdd2018.butterworth import low_pass
 from pipeline.detect.kdd2018.fourier import FourierConfig, remove_cycles
 from pipeline.detect.noise.batch_means import long_run_variance
-from pipeline.detect.seasonal.daily import DAY_S
-from pipeline.detect.seasonal.stl import WEEK_S, bridge, find_periods, points_of
+from pipeline.detect.seasonal.stl import bridge, find_periods, points_of
 from pipeline.detect.short_term import Windows
 from pipeline.model import Candidate, Direction, FloatArray, IntArray, SeriesMatrix
+from pipeline.units import DAY_S, HOUR_S, WEEK_S
 
 CHUNK_ROWS = 256
 """Series worked on together: bounds the memory for their transforms."""
 
 BLOCKS = 13
 """Longest blocks that the data must hold, for a variance to be estimated from them."""
-
-HOUR_S = 3600.0
 
 _KNOWN = 1e9
 """Degrees of freedom of a variance that is not estimated."""

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.detect.seasonal.daily import DAY_S
-from pipeline.detect.seasonal.stl import WEEK_S, bridge, points_of
+from pipeline.detect.seasonal.stl import bridge, points_of
 from pipeline.model import FloatArray, IntArray
+from pipeline.robust import MAD_TO_DEVIATION, row_medians
+from pipeline.units import DAY_S, WEEK_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,7 @@ def _huber(values: FloatArray, weights: FloatArray, terms: FloatArray, config: F
     coefficients = _solve(*_normal_equations(values, weights, terms))
     for _ in range(config.rounds):
         size = np.abs(values - coefficients @ terms.T) * root
-        scale = 1.4826 * np.nanmedian(np.where(known, size, np.nan), axis=1)
+        scale = MAD_TO_DEVIATION * row_medians(np.where(known, size, np.nan))
         reach = config.huber * np.maximum(scale, 1e-300)[:, None]
         np.divide(reach, size, out=trust, where=size > 0)
         np.clip(trust, None, 1.0, out=trust)

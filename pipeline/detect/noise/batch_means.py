@@ -9,10 +9,9 @@ grows with the length of the blocks, so that several lengths are tried and the l
 from __future__ import annotations
 
 import numpy as np
-from scipy import stats
 
-from pipeline.detect.seasonal.stl import block_means
 from pipeline.model import FloatArray
+from pipeline.robust import MEDIAN_SQUARE, block_means, row_medians
 
 _MIN_BLOCKS = 12
 """With two neighbours each, of the longest kind: fewer leave the estimate itself too uncertain."""
@@ -45,7 +44,7 @@ def long_run_variance(
         squares = np.where(told, away**2 / spread, 0.0)
         count = told.sum(axis=1)
         variance = squares.sum(axis=1) / np.maximum(count, 1)
-        median = _median(np.where(told, squares, np.nan)) / stats.chi2.median(1)
+        median = np.nan_to_num(row_medians(np.where(told, squares, np.nan))) / MEDIAN_SQUARE
         cut = _CUT * np.where(median > 0, median, variance)
         variance = np.minimum(squares, cut[:, None]).sum(axis=1) / np.maximum(count, 1)
         # Too few of the longer blocks say nothing; of the shortest there is no choice.
@@ -56,13 +55,3 @@ def long_run_variance(
     rows = np.arange(len(values))
     # An estimate that is the largest cannot fall shorter of the truth than the next finer one does.
     return np.stack(variances)[best, rows], np.stack(freedoms)[np.maximum(best - 1, 0), rows]
-
-
-def _median(values: FloatArray) -> FloatArray:
-    """Return each series' median of what is not NaN; 0 without any."""
-    if values.shape[1] and not np.isnan(values).any():
-        return np.asarray(np.median(values, axis=1))
-    result = np.zeros(len(values))
-    told = np.isfinite(values).any(axis=1)
-    result[told] = np.nanmedian(values[told], axis=1)
-    return result

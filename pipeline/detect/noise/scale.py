@@ -20,9 +20,7 @@ from scipy import ndimage, special
 
 from pipeline.detect.change_point import ratio
 from pipeline.model import BoolArray, FloatArray
-
-_MEDIAN_SQUARE = float(special.chdtri(1, 0.5))
-"""The median of a squared standard normal variable."""
+from pipeline.robust import MEDIAN_SQUARE
 
 _RANDOM_WALK = 1.0
 """Power of their length by which the variance of a random walk's means exceeds that of white noise."""
@@ -82,7 +80,7 @@ def unit_variance(
     # Where levels change longer means differ by more.
     rows = np.flatnonzero(variances.max(axis=0) > config.restless * variances.min(axis=0))
     own = observed[rows], np.broadcast_to(exposure, observed.shape)[rows]
-    jumping = _find_jumps(*_block_means(*own, scales[-1]), config).any(axis=1)
+    jumping = _find_jumps(*_block_ratios(*own, scales[-1]), config).any(axis=1)
     if jumping.any():
         rows, own = rows[jumping], (own[0][jumping], own[1][jumping])
         found = [_at_scale(*own, *place, counts, config, jumps=True) for place in places]
@@ -110,7 +108,7 @@ def _at_scale(
     jumps: bool = False,
 ) -> tuple[FloatArray, FloatArray]:
     """Return the variance and its freedom by blocks of one width; with ``jumps``, by pairs without any."""
-    means, inverse = _block_means(observed, exposure, width)
+    means, inverse = _block_ratios(observed, exposure, width)
     known = inverse > 0
     both = known[:, lag:] & known[:, :-lag]
     spread = np.where(both, inverse[:, lag:] + inverse[:, :-lag], np.inf)
@@ -135,14 +133,14 @@ def _at_scale(
     if squares.shape[1] > config.many:  # then the plain mean does, but where something stands out
         outlying = special.chdtri(1, 0.01 / squares.shape[1])
         # By the median, for what stands out far enough raises the mean that it is held against.
-        usual = np.minimum(variance, np.median(squares, axis=1) / _MEDIAN_SQUARE)
+        usual = np.minimum(variance, np.median(squares, axis=1) / MEDIAN_SQUARE)
         robust = np.flatnonzero(~few & (squares.max(axis=1) > outlying * usual))
     if len(robust):
         variance[robust] = _cut_mean(squares[robust], pairs[robust], variance[robust], config.cut)
     return variance, np.maximum(pairs * config.efficiency, 1.0)
 
 
-def _block_means(observed: FloatArray, exposure: FloatArray, width: int) -> tuple[FloatArray, FloatArray]:
+def _block_ratios(observed: FloatArray, exposure: FloatArray, width: int) -> tuple[FloatArray, FloatArray]:
     """Return (series, blocks) what was observed by its exposure, and the inverse of that; 0 without."""
     exposure = _block_sums(exposure, width)
     inverse = 1.0 / np.where(exposure > 0, exposure, np.inf)
@@ -165,7 +163,7 @@ def _find_jumps(means: FloatArray, inverse: FloatArray, config: NoiseConfig) -> 
     jumps = np.zeros(means.shape, dtype=np.bool_)
     if not squares.size:
         return jumps
-    usual = np.median(squares, axis=1, keepdims=True) / _MEDIAN_SQUARE
+    usual = np.median(squares, axis=1, keepdims=True) / MEDIAN_SQUARE
     outlying = squares > special.chdtri(1, config.jump / squares.shape[1]) * usual
     highest = squares == ndimage.maximum_filter1d(squares, 2 * side + 1, axis=1)
     # A block that a jump lies in differs from both its neighbours.

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import ndimage
 
-from pipeline.detect.offline.transients import deviation
 from pipeline.model import FloatArray
+from pipeline.robust import quantile_deviation
 
 _CYCLES = 3  # at least so many in the series: twice may be chance
 _HARMONICS = 6  # describe every season of up to twelve points, and smoother ones of any length
@@ -49,7 +49,7 @@ def find_seasons(values: FloatArray, *, bound: float) -> list[Season]:
     level = np.clip(values, *ends)  # what fewer points than cycles reach is no season, but may hide one
     level -= trend @ np.linalg.lstsq(trend, level, rcond=None)[0]
     steps = np.diff(values) - np.median(np.diff(values))
-    limit = bound * deviation(steps)
+    limit = bound * quantile_deviation(steps)
     steps = np.clip(steps, -limit, limit)
     found = []
     for signal, differenced in ((level, False), (steps - steps.mean(), True)):

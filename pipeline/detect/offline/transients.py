@@ -6,18 +6,7 @@ import numpy as np
 from scipy import ndimage
 
 from pipeline.model import FloatArray
-
-
-def deviation(values: FloatArray) -> float:
-    """Return the standard deviation of most values around 0: the larger of two quantiles' estimates.
-
-    The median of sizes alone is 0 where most values repeat, as with counts; then the upper quantile speaks,
-    and at last the plain deviation.
-    """
-    size = np.abs(values)
-    median, upper = np.quantile(size, [0.5, 0.8])
-    robust = max(float(median) / 0.6745, float(upper) / 1.2816)
-    return robust if robust > 0 else float(np.sqrt(np.mean(size**2)))
+from pipeline.robust import quantile_deviation
 
 
 def _theil_sen(values: FloatArray, time: FloatArray) -> FloatArray:
@@ -55,6 +44,6 @@ def replace_transients(
         flat = float(np.median(near[:width] if last.start is None else near[-width:]))
         on_line = (values[last] > (line + flat) / 2) == (line > flat)  # nearer to it, for any size
         middle[last] = np.where(on_line, line, flat)
-    size = max(deviation(np.diff(values)) / np.sqrt(2), deviation(values - middle))
+    size = max(quantile_deviation(np.diff(values)) / np.sqrt(2), quantile_deviation(values - middle))
     odd = np.abs(values - middle) > bound * size
     return np.where(odd, middle, values), int(np.count_nonzero(odd))

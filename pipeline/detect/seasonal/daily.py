@@ -14,8 +14,8 @@ import numpy as np
 from scipy import special
 
 from pipeline.model import FloatArray
-
-DAY_S = 86_400.0
+from pipeline.robust import MAD_TO_DEVIATION
+from pipeline.units import DAY_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def _common(
     cut = int(config.trimmed * days)
     ordered = np.sort(daily, axis=1)[:, cut : days - cut]
     common: FloatArray = ordered.mean(axis=1)
-    spread = np.median(np.abs(daily - np.median(daily, axis=1, keepdims=True)), axis=1) * 1.4826
+    spread = np.median(np.abs(daily - np.median(daily, axis=1, keepdims=True)), axis=1) * MAD_TO_DEVIATION
     mass = np.where(weights > 0, weights, 0.0).sum(axis=-1) / np.maximum((weights > 0).sum(axis=-1), 1)
     sampling = variance / np.maximum(mass, 1e-300) * 2 / (day * days)
     power = (common**2).sum(axis=1)

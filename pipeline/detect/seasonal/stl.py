@@ -23,10 +23,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import fft, stats
 
-from pipeline.detect.seasonal.daily import DAY_S
 from pipeline.model import BoolArray, FloatArray
-
-WEEK_S = 7 * DAY_S
+from pipeline.robust import block_means, row_medians, typical_deviation
+from pipeline.units import DAY_S, WEEK_S
 
 CHUNK_ROWS = 256
 """Series transformed together: bounds the memory that the transforms take."""
@@ -196,18 +195,11 @@ def _clip(values: FloatArray, known: BoolArray, bound: float) -> FloatArray:
     """Centre each series on its median, clip outliers, and set what is not known to 0."""
     holes = np.where(known, values, np.nan)
     holes[~known.any(axis=1)] = 0.0
-    centred = holes - _median(holes)[:, None]
+    centred = holes - row_medians(holes)[:, None]
     sizes = np.abs(centred)
-    # Most values of a rare thing are alike, so that half of them deviate by nothing; their mean deviation
-    # still says what is usual. Either is the standard deviation of normal noise.
-    scale = np.maximum(1.4826 * _median(sizes), 1.2533 * np.nanmean(sizes, axis=1))
+    scale = typical_deviation(sizes)
     reach = bound * scale[:, None]
     return np.where(known, np.clip(np.nan_to_num(centred), -reach, reach), 0.0)
-
-
-def _median(values: FloatArray) -> FloatArray:
-    median = np.nanmedian if np.isnan(values).any() else np.median
-    return np.asarray(median(values, axis=1), dtype=np.float64)
 
 
 def _periodicity(
@@ -250,21 +242,6 @@ def _periodicity_at(
     p_value = stats.chi2.sf(np.maximum(freedom + score * np.sqrt(2 * freedom), 0.0), freedom)
     told = (variance > 0) & (mass.sum(axis=1) > 0)
     return np.asarray(np.where(told, p_value, 1.0), dtype=np.float64)
-
-
-def block_means(values: FloatArray, weights: FloatArray, width: int) -> tuple[FloatArray, FloatArray]:
-    """Return weighted means of blocks of windows and their weights: (series, blocks) each.
-
-    What does not fill a block at the old end is left out.
-    """
-    if width == 1:
-        return values, weights
-    blocks = values.shape[1] // width
-    newest = slice(values.shape[1] - blocks * width, None)
-    shape = (len(values), blocks, width)
-    known = np.where(weights > 0, values, 0.0)
-    mass = weights[:, newest].reshape(shape).sum(axis=2)
-    return _ratio((known * weights)[:, newest].reshape(shape).sum(axis=2), mass), mass
 
 
 def _lagged_products(values: FloatArray) -> FloatArray:

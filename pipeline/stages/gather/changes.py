@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pipeline.codec.inputs import change_from_json
-from pipeline.detect.seasonal.daily import DAY_S
 from pipeline.model import Change, Scan
 from pipeline.storage.interface import Store
+from pipeline.units import DAY_S
 
 HISTORY_S = 30 * DAY_S
 """How far back changes are read: for the code behind a gate, and for what the service's texts are like."""

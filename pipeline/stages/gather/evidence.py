@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 
 from pipeline.codec.inputs import change_from_json
-from pipeline.detect.seasonal.daily import DAY_S
 from pipeline.model import Candidate, Change, Scan, SeriesMatrix, StackMatrix
 from pipeline.rootcause.ranking import candidate_changes
 from pipeline.stacks import Series
 from pipeline.storage.interface import Store
+from pipeline.units import DAY_S
 from pipeline.workloads import Workload
 
 _EARLIER_DAYS = 7

@@ -14,7 +14,6 @@ from typing import Any
 
 from pipeline.codec.lifecycle import open_regression
 from pipeline.detect.matrix import select_series
-from pipeline.detect.seasonal.daily import DAY_S
 from pipeline.errors import InvalidMessage
 from pipeline.lifecycle import (
     Courses,
@@ -33,6 +32,7 @@ from pipeline.model import Change, Scan
 from pipeline.rootcause.ranking import candidate_changes
 from pipeline.stages.gather.evidence import TOLERANCE_WINDOWS
 from pipeline.storage.interface import Store
+from pipeline.units import DAY_S
 from pipeline.workloads import Workload
 
 log = logging.getLogger(__name__)

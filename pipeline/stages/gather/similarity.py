@@ -13,13 +13,13 @@ from pipeline.dedup.features import name_vectors
 from pipeline.dedup.releases import release_similarities
 from pipeline.dedup.rules import Feature, MergeRule, PairwiseConfig
 from pipeline.detect.expected import values_and_weights
-from pipeline.detect.seasonal.daily import DAY_S
 from pipeline.frames import element
 from pipeline.model import BoolArray, Candidate, Change, FloatArray, Scan
 from pipeline.stacks import StackIndex, membership
 from pipeline.stages.gather.evidence import rows_of_series
 from pipeline.stages.gather.onset_order import begun_later
 from pipeline.storage.interface import SeriesSource, Store
+from pipeline.units import DAY_S
 from pipeline.workloads import Workload
 
 _RELEASE_S = 1.0

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.detect.seasonal.daily import DAY_S
 from pipeline.lifecycle.recovery import Return, find_drop, judge_returned, reference_shift_s, span_s
 from pipeline.model import FloatArray
+from pipeline.units import DAY_S
 
 DAY = 144  # windows of ten minutes
 BEFORE, AFTER = 0.010, 0.011

@@ -14,10 +14,11 @@ from pipeline.frames import OTHER
 from pipeline.gcpu.count import Counts, count_samples
 from pipeline.model import Profile, Record
 from pipeline.quota.cardinality import KnownNames, NameSet, hash_name
-from pipeline.quota.limits import DAY_S, PartitionQuota, Quota, Quotas, read_quotas
+from pipeline.quota.limits import PartitionQuota, Quota, Quotas, read_quotas
 from pipeline.stages.aggregate import REPORT_S, AggregateStage
 from pipeline.stages.factory import build_stage
 from pipeline.storage.arrays import ArrayStore
+from pipeline.units import DAY_S
 from tests.support.builders import build_profile
 
 DAY = 19_000 * DAY_S

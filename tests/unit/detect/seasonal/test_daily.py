@@ -5,8 +5,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from pipeline.detect.seasonal.daily import DAY_S, fit_daily_cycle
+from pipeline.detect.seasonal.daily import fit_daily_cycle
 from pipeline.model import FloatArray
+from pipeline.units import DAY_S
 
 DAY, DAYS = 144, 10
 HISTORY, END = DAY * DAYS, DAY * DAYS + 60

@@ -13,8 +13,8 @@ from pipeline.backtest.plain import build_datasets
 from pipeline.backtest.run import run_backtest
 from pipeline.backtest.seriesfile import Series
 from pipeline.clock import from_iso
-from pipeline.detect.seasonal.daily import DAY_S
 from pipeline.model import FloatArray
+from pipeline.units import DAY_S
 from pipeline.workloads import load_workloads
 
 THURSDAY = 1_767_225_600.0  # 2026-01-01
