@@ -14,7 +14,7 @@ from typing import Any, Self
 from uuid import uuid4
 
 from agents.aggregate import Source, build_profile, encode_within
-from agents.broker import OVERHEAD_BYTES, Connection, check_broker
+from agents.broker import check_broker, connect
 from agents.buffer import Buffer
 from agents.changes.history import change_message
 from agents.formats.collapsed import parse_collapsed
@@ -38,6 +38,9 @@ MAX_WAITING = 10_000
 
 FLUSH_S = 10.0
 """How long messages that still wait at the end are tried to be published."""
+
+OVERHEAD_BYTES = 4096
+"""What a message needs besides its value: key, headers and the record's own fields."""
 
 ORPHAN_S = 60
 """How long a sampler outlives an agent that was killed, at most, besides two intervals."""
@@ -123,7 +126,7 @@ def _sample_command(
 
 def _publish_intervals(plan: Plan, sampler: Sampler, settings: Settings, topics: Topics) -> None:
     buffer = Buffer(max_messages=MAX_WAITING, max_bytes=plan.buffer_bytes)
-    publisher = Publisher(lambda: Connection.open(settings, topics), buffer)
+    publisher = Publisher(lambda: connect(settings, topics), buffer)
     publisher.start()
     try:
         if plan.change:

@@ -23,7 +23,7 @@ STALLED_S = 5.0
 
 
 class Transport(Protocol):
-    """An open connection: ``agents.broker.Connection``, or a test's."""
+    """An open connection: ``pipeline.kafka.Producer``, or a test's."""
 
     async def send(self, message: Outgoing) -> None:
         """Publish one message and wait for the confirmation.

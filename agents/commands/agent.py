@@ -10,7 +10,7 @@ import click
 from agents import importing
 from agents.agent import DEFAULT_HZ, Plan, run_agent, with_change
 from agents.aggregate import Source
-from agents.broker import check_address, publish_once, quiet_client
+from agents.broker import publish_once, quiet_client
 from agents.changes.git import Repository
 from agents.changes.history import read_change
 from agents.kernels import AUTO, kernel_names
@@ -28,6 +28,7 @@ from agents.options import (
 )
 from pipeline.clock import system_clock
 from pipeline.config import Settings
+from pipeline.kafka import bootstrap_servers
 from pipeline.topics import load_topics
 from pipeline.units import parse_size_bytes
 
@@ -121,7 +122,7 @@ def run(
     if (pid is None) == (not command):
         raise click.UsageError("give either --pid N or a command after --")
     quiet_client(settings)
-    check_address(settings.broker)
+    bootstrap_servers(settings.broker)
     topics = load_topics(settings.topics)
     plan = Plan(
         source=Source(service, host or socket.gethostname(), release, labels),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from agents.broker import Connection, check_broker, quiet_client
+from agents.broker import check_broker, connect, quiet_client
 from agents.options import agent_settings, checked_by
 from agents.webhooks.mapping import load_service_map
 from agents.webhooks.server import serve
@@ -61,7 +61,7 @@ def webhooks(settings: Settings, service_map: Path, listen: tuple[str, int]) -> 
     asyncio.run(
         serve(
             services,
-            lambda: Connection.open(settings, topics),
+            lambda: connect(settings, topics),
             host=listen[0],
             port=listen[1],
             clock=system_clock,

@@ -14,9 +14,9 @@ from agents.publisher import Connect
 from agents.webhooks.mapping import Forge, ServiceMap
 from agents.webhooks.receiver import Answer, Receiver
 from agents.webhooks.sending import ConfirmedSender
+from pipeline.access import is_loopback
 from pipeline.clock import Clock
 from pipeline.errors import ConfigError
-from pipeline.kafka.security import is_loopback
 
 log = logging.getLogger(__name__)
 

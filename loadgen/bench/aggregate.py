@@ -8,20 +8,19 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from aiokafka import AIOKafkaProducer
-
 from loadgen.bench.profiles import INTERVAL_S, START, draw_profiles
 from loadgen.bench.result import Result
 from pipeline.clock import system_clock
 from pipeline.codec.inputs import encode_profile
 from pipeline.embedded.stack import EmbeddedStack
 from pipeline.errors import SmidgenError
+from pipeline.kafka import Packet, Producer, ProducerOptions, as_broker
 from pipeline.model import Record
 from pipeline.processes import Child, run_bounded
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
-from pipeline.topics import load_topics
+from pipeline.topics import Topics, load_topics
 
 MESSAGES = 3000
 BATCH = 500
@@ -42,8 +41,7 @@ def measure_aggregate(advance: Callable[[], None]) -> list[Result]:
         alone = _stage_alone(store, values)
         advance()
         _smidgen("topics", "apply", "--broker", stack.broker)
-        topic = topics["profiles"]
-        asyncio.run(_publish(stack.broker, topic.name, _encoded("bench-worker"), topic.max_message_bytes))
+        asyncio.run(_publish(stack.broker, topics, _encoded("bench-worker")))
         advance()
         whole = _worker(stack, store)
         advance()
@@ -81,22 +79,14 @@ def _stage_alone(store: Store, values: Sequence[bytes]) -> dict[str, float]:
     return _rates(len(values), time.perf_counter() - began)
 
 
-async def _publish(broker: str, topic: str, values: Sequence[bytes], max_bytes: int) -> None:
-    producer = AIOKafkaProducer(
-        bootstrap_servers=broker,
-        compression_type="zstd",
-        max_request_size=max_bytes,
-        enable_idempotence=False,  # the embedded broker refuses it
-    )
-    await producer.start()
+async def _publish(broker: str, topics: Topics, values: Sequence[bytes]) -> None:
+    packets = [Packet("profiles", f"bench/host-{i % 50}".encode(), value) for i, value in enumerate(values)]
+    # The embedded broker refuses idempotent producers.
+    producer = await Producer.open(as_broker(broker), topics, ProducerOptions(idempotent=False, linger_ms=0))
     try:
-        sent = [
-            await producer.send(topic, value, key=f"bench/host-{i % 50}".encode())
-            for i, value in enumerate(values)
-        ]
-        await asyncio.gather(*sent)
+        await producer.send_packets(packets)
     finally:
-        await producer.stop()
+        await producer.close()
 
 
 def _worker(stack: EmbeddedStack, store: Store) -> dict[str, float]:

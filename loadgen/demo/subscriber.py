@@ -5,21 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-import aiokafka
-from aiokafka.errors import KafkaError
-
 from loadgen.demo.status import Status
 from pipeline.codec.events import DETECTED, decode_event
 from pipeline.codec.scans import decode_scan
-from pipeline.errors import BrokerUnavailable
+from pipeline.kafka import Entry, TopicPartition, admin_client, committed_offsets, read_topics
 from pipeline.model import Scan
-from pipeline.topics import Topics
+from pipeline.topics import Topics, group_name
 
 SCANS = ("change-points", "filtered", "unique")
 """Topics of scans, in the order of the flow."""
-
-_ROOTCAUSE_GROUP = "smidgen-rootcause"
-_MAX_BYTES = 16 * 1024 * 1024
 
 
 class Subscriber:
@@ -29,7 +23,9 @@ class Subscriber:
         self, broker: str, topics: Topics, status: Status, on_event: Callable[[dict[str, Any]], None]
     ) -> None:
         self._broker = broker
-        self._logical = {topics[name].name: name for name in (*SCANS, "regressions", "dead-letters")}
+        names = (*SCANS, "regressions", "dead-letters")
+        self._read = [topics[name] for name in names]
+        self._logical = {topics[name].name: name for name in names}
         self._unique = topics["unique"].name
         self._status = status
         self._on_event = on_event
@@ -40,42 +36,18 @@ class Subscriber:
         Raises:
             BrokerUnavailable: the broker does not answer.
         """
-        consumer = aiokafka.AIOKafkaConsumer(
-            *self._logical,
-            bootstrap_servers=self._broker,
-            auto_offset_reset="earliest",
-            max_partition_fetch_bytes=_MAX_BYTES,
-            fetch_max_wait_ms=200,
-        )
-        try:
-            await consumer.start()
-            async for message in consumer:
-                self._take(self._logical[message.topic], message)
-        except (KafkaError, OSError) as error:
-            raise BrokerUnavailable(f"broker {self._broker}: {error or type(error).__name__}") from None
-        finally:
-            await consumer.stop()
-        raise AssertionError("a consumer has no end")
+        async for entry in read_topics(self._broker, self._read, from_start=True, follow=True):
+            self._take(self._logical[entry.topic], entry)
+        raise AssertionError("a broker's log has no end")
 
     async def explained(self) -> bool:
         """Tell whether rootcause has committed every scan that was seen on ``unique``."""
-        ends = self._status.unique_offsets
-        wanted = {aiokafka.TopicPartition(self._unique, p): end for p, end in ends.items()}
-        # Reads the group's offsets without joining it.
-        consumer = aiokafka.AIOKafkaConsumer(
-            bootstrap_servers=self._broker, group_id=_ROOTCAUSE_GROUP, enable_auto_commit=False
-        )
-        consumer.assign(list(wanted))
-        try:
-            await consumer.start()
-            done = {place: await consumer.committed(place) or 0 for place in wanted}
-        except (KafkaError, OSError) as error:
-            raise BrokerUnavailable(f"broker {self._broker}: {error or type(error).__name__}") from None
-        finally:
-            await consumer.stop()
-        return all(done[place] >= end for place, end in wanted.items())
+        ends = {TopicPartition(self._unique, p): end for p, end in self._status.unique_offsets.items()}
+        async with admin_client(self._broker) as client:
+            done = await committed_offsets(client, group_name("rootcause"), list(ends))
+        return all(done.get(partition, 0) >= end for partition, end in ends.items())
 
-    def _take(self, topic: str, message: Any) -> None:
+    def _take(self, topic: str, message: Entry) -> None:
         if topic == "regressions":
             event = decode_event(message.value)
             if event["type"] == DETECTED:  # what became of one later is told as well, and is no finding

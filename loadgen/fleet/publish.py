@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agents.broker import Connection, check_address, quiet_client
+from agents.broker import connect, quiet_client
 from loadgen.fleet.callgraph import Stack
 from loadgen.fleet.draw import CountArray
 from loadgen.fleet.scenario import Scenario
@@ -18,6 +18,7 @@ from loadgen.fleet.streams import Streams
 from pipeline.codec.inputs import encode_change, encode_metric_points, encode_profile
 from pipeline.config import Settings
 from pipeline.frames import series_of
+from pipeline.kafka import Packet, bootstrap_servers
 from pipeline.model import Annotation, AnnotationKind, IntArray, MetricPoints, Outgoing, Profile
 from pipeline.topics import Topics
 
@@ -77,7 +78,7 @@ def publish(
         ConfigError: the broker's address is wrong.
         BrokerUnavailable: the broker does not answer; what came before may be published.
     """
-    check_address(settings.broker)
+    bootstrap_servers(settings.broker)
     quiet_client(settings)
     return asyncio.run(_publish(batches, settings, topics, advance))
 
@@ -85,17 +86,16 @@ def publish(
 async def _publish(
     batches: Iterator[list[Outgoing]], settings: Settings, topics: Topics, advance: Callable[[], None]
 ) -> int:
-    connection = await Connection.open(settings, topics)
+    producer = await connect(settings, topics)
     sent = 0
     try:
         for batch in batches:
             for first in range(0, len(batch), _IN_FLIGHT):
-                part = batch[first : first + _IN_FLIGHT]
-                await asyncio.gather(*(connection.send(message) for message in part))
-                sent += len(part)
+                part = [Packet.of(message) for message in batch[first : first + _IN_FLIGHT]]
+                sent += len(await producer.send_packets(part))
             advance()
     finally:
-        await connection.close()
+        await producer.close()
     return sent
 
 

@@ -20,7 +20,7 @@ from pipeline.clock import system_clock, to_iso
 from pipeline.commands.events import DurationType
 from pipeline.commands.options import settings_options
 from pipeline.config import Settings
-from pipeline.kafka.connection import Broker
+from pipeline.kafka import Broker
 from pipeline.runtime.dlq.dead_letter import Letter, Status
 from pipeline.runtime.dlq.replay import Replay, Survey, alone, survey
 from pipeline.topics import Topic, Topics, load_topics

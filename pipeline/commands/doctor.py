@@ -23,10 +23,7 @@ from pipeline.clock import system_clock
 from pipeline.commands.options import settings_options
 from pipeline.config import Settings, hidden
 from pipeline.errors import ConfigError, SmidgenError
-from pipeline.kafka.admin import check_topics
-from pipeline.kafka.connection import Broker
-from pipeline.kafka.groups import GroupFacts, TopicFacts, group_facts, topic_facts
-from pipeline.kafka.identity import cluster_id
+from pipeline.kafka import Broker, GroupFacts, TopicFacts, check_topics, cluster_id, group_facts, topic_facts
 from pipeline.storage.inspection import StoreFacts, inspect_store
 from pipeline.topics import Topics, group_name, load_topics
 from pipeline.units import format_duration

@@ -16,8 +16,7 @@ from pipeline.codec.events import RESOLVED, UPDATED, decode_event
 from pipeline.commands.options import settings_options
 from pipeline.config import Settings
 from pipeline.errors import InvalidMessage
-from pipeline.kafka.connection import Broker
-from pipeline.kafka.reader import Entry, read_topic
+from pipeline.kafka import Broker, Entry, read_topic
 from pipeline.terminal import escape_controls, escape_line
 from pipeline.topics import load_topics
 from pipeline.units import parse_duration_s

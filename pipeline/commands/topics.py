@@ -10,8 +10,7 @@ import click
 from pipeline.commands.options import settings_options
 from pipeline.config import Settings
 from pipeline.errors import ConfigError
-from pipeline.kafka.admin import apply_topics, check_topics
-from pipeline.kafka.connection import Broker
+from pipeline.kafka import Broker, apply_topics, check_topics
 from pipeline.topics import load_topics
 
 

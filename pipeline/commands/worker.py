@@ -13,10 +13,7 @@ from pipeline.clock import system_clock
 from pipeline.commands.options import settings_options
 from pipeline.config import Settings
 from pipeline.errors import ConfigError
-from pipeline.kafka.admin import require_topics
-from pipeline.kafka.connection import Broker
-from pipeline.kafka.identity import cluster_id
-from pipeline.kafka.rights import require_groups
+from pipeline.kafka import Broker, cluster_id, require_groups, require_topics
 from pipeline.runtime.worker.checks import BrokerCheck, StoreCheck
 from pipeline.runtime.worker.health import Check, health_address
 from pipeline.runtime.worker.service import Service

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from pipeline.kafka.unpacking import UnpackError, gunzip, inflate, unlz4, unzstd
+from pipeline.unpacking import UnpackError, gunzip, inflate, unlz4, unzstd
 
 _TRANSPORT = frozenset(
     {

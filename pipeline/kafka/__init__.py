@@ -1,1 +1,69 @@
-"""All that speaks to Kafka: connection, security, publisher, reader, topics, consumer groups."""
+"""Everything that speaks to Kafka; nothing else makes a client of it.
+
+``Broker`` says where Kafka is. ``Producer`` publishes once and says what came of it, ``Publisher`` repeats
+until messages are on their topics. ``read_topics`` and ``Reader`` read without joining a group; a worker's
+own consumer is Faust's. The rest administers topics and asks about consumer groups.
+"""
+
+from aiokafka import TopicPartition
+
+from pipeline.kafka.admin import admin_client, cluster_id
+from pipeline.kafka.connection import (
+    Broker,
+    as_broker,
+    bootstrap_servers,
+    check_connection,
+    quiet_client,
+)
+from pipeline.kafka.decompression import guard_batches
+from pipeline.kafka.groups import (
+    GroupFacts,
+    TopicFacts,
+    committed_offsets,
+    group_facts,
+    require_groups,
+    sole_member,
+    topic_facts,
+)
+from pipeline.kafka.producer import MessagesRefused, Packet, Producer, ProducerOptions, largest_message_bytes
+from pipeline.kafka.publisher import Publisher, is_set_within, partition_of
+from pipeline.kafka.reader import Entry, Reader, open_reader, partitions_of, read_topic, read_topics
+from pipeline.kafka.security import KafkaSecurity
+from pipeline.kafka.topics import apply_topics, check_topics, require_topics
+
+__all__ = [
+    "Broker",
+    "Entry",
+    "GroupFacts",
+    "KafkaSecurity",
+    "MessagesRefused",
+    "Packet",
+    "Producer",
+    "ProducerOptions",
+    "Publisher",
+    "Reader",
+    "TopicFacts",
+    "TopicPartition",
+    "admin_client",
+    "apply_topics",
+    "as_broker",
+    "bootstrap_servers",
+    "check_connection",
+    "check_topics",
+    "cluster_id",
+    "committed_offsets",
+    "group_facts",
+    "guard_batches",
+    "is_set_within",
+    "largest_message_bytes",
+    "open_reader",
+    "partition_of",
+    "partitions_of",
+    "quiet_client",
+    "read_topic",
+    "read_topics",
+    "require_groups",
+    "require_topics",
+    "sole_member",
+    "topic_facts",
+]

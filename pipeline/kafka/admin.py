@@ -1,210 +1,80 @@
-"""Creates the topics of topics.yaml and tells where the broker differs from it."""
+"""Administration client: connected, patient, and asked which cluster this is."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TypeVar
 
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
-from aiokafka.errors import TopicAlreadyExistsError, UnknownTopicOrPartitionError, for_code
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError
 
-from pipeline.errors import BrokerUnavailable, ConfigError
-from pipeline.kafka.connection import Broker
-from pipeline.kafka.identity import admin_client, patiently
-from pipeline.topics import Topic, Topics
+from pipeline.errors import BrokerUnavailable
+from pipeline.kafka.connection import (
+    FAILURES,
+    TIMEOUT_S,
+    Broker,
+    as_broker,
+    failures_of,
+    finish,
+    quiet_client,
+    why_not,
+)
 
-MAX_REPLICATION = 3
-
-SETTINGS = {
-    # An agent's clock may be wrong: Kafka would drop what is older than the retention by that clock, keep
-    # what is younger for too long, and refuse what is more than an hour ahead.
-    "message.timestamp.type": "LogAppendTime",
-    # A replica that lacks messages never becomes the leader: what was confirmed stays.
-    "unclean.leader.election.enable": "false",
-}
-"""What every topic is given besides what topics.yaml says of it."""
-
-_MIN_REPLICAS = "min.insync.replicas"
-_APPEAR_S = 3.0  # brokers of a cluster learn of a new topic one after the other
-_CREATED_APPEAR_S = 30.0  # a loaded cluster takes its time over what it has confirmed
 _PAUSE_S = 0.2
 
-
-@dataclass(frozen=True, slots=True)
-class Actual:
-    """A topic as the broker has it; ``replicas`` are those of the partition that has fewest."""
-
-    partitions: int
-    config: Mapping[str, str]
-    replicas: int = 1
+T = TypeVar("T")
 
 
-def drift(topics: Topics, actual: Mapping[str, Actual], *, brokers: int = 1) -> list[str]:
-    """Return one line for each way in which the broker's topics (by name) differ from topics.yaml.
-
-    ``brokers`` is how many there are: fewer replicas than a new topic would get are a difference too.
-    """
-    findings = []
-    for topic in topics.values():
-        found = actual.get(topic.name)
-        if found is None:
-            findings.append(f"{topic.name}: missing")
-            continue
-        if found.partitions != topic.partitions:
-            findings.append(f"{topic.name}: {found.partitions} partitions instead of {topic.partitions}")
-        if found.replicas < replication(brokers):
-            findings.append(f"{topic.name}: replication {found.replicas} instead of {replication(brokers)}")
-        for key, wanted in topic_config(topic, found.replicas).items():
-            has = found.config.get(key)
-            if has is not None and has != wanted:
-                findings.append(f"{topic.name}: {key} is {has} instead of {wanted}")
-    return findings
-
-
-def replication(brokers: int) -> int:
-    """Return how many replicas a new topic gets: as many as there are brokers, at most three."""
-    return max(1, min(MAX_REPLICATION, brokers))
-
-
-def topic_config(topic: Topic, replicas: int) -> dict[str, str]:
-    """Return the settings that a topic has on the broker.
-
-    A message counts as published once all replicas in sync have it. Of three, two must be: then one broker
-    may be lost for good, and one may be away without anything standing still. Of fewer than three, one is
-    enough, or each restart of a broker would stop the flow.
-    """
-    in_sync = 2 if replicas >= 3 else 1
-    return {**topic.broker_config(), **SETTINGS, _MIN_REPLICAS: str(in_sync)}
-
-
-async def check_topics(broker: Broker | str, topics: Topics) -> list[str]:
-    """Compare the broker's topics with topics.yaml; return one line a finding.
-
-    What seems to be missing is looked for again for some seconds: the broker asked may be the last to learn.
+@contextlib.asynccontextmanager
+async def admin_client(
+    broker: Broker | str, *, timeout_s: float = TIMEOUT_S
+) -> AsyncIterator[AIOKafkaAdminClient]:
+    """Connect an administration client, and close it afterwards.
 
     Raises:
-        BrokerUnavailable: the broker does not answer.
-        ConfigError: it refuses us.
+        BrokerUnavailable: nothing that speaks Kafka answered within ``timeout_s``, or it stopped answering.
+        ConfigError: the broker refuses us, or we cannot trust it.
     """
-    async with admin_client(broker) as client:
-        actual = await _appeared(client, topics, settings=True)
-        return drift(topics, actual, brokers=await _brokers(client))
+    broker = as_broker(broker)
+    client = AIOKafkaAdminClient(**broker.arguments(), request_timeout_ms=int(timeout_s * 1000))
+    with quiet_client():
+        try:
+            with failures_of(broker):
+                try:
+                    await asyncio.wait_for(client.start(), timeout_s)
+                except FAILURES as error:
+                    raise await why_not(broker, error, timeout_s=timeout_s) from None
+                yield client
+        finally:
+            await finish(client.close(), timeout_s)
 
 
-async def apply_topics(broker: Broker | str, topics: Topics) -> tuple[list[str], list[str]]:
-    """Create the topics that are missing; existing ones are never altered.
-
-    Returns the names created, and one line for each difference that remains. A new topic has as many
-    replicas as there are brokers, at most three; see ``topic_config`` for its settings.
+async def cluster_id(broker: Broker | str, *, timeout_s: float = TIMEOUT_S) -> str:
+    """Return the broker's cluster id: the identity of the log, stored in every counted row.
 
     Raises:
-        BrokerUnavailable: the broker does not answer.
-        ConfigError: it refuses us, or refuses to create a topic.
+        BrokerUnavailable: the broker did not answer, or has no cluster id.
     """
-    async with admin_client(broker) as client:
-        actual = await _actual(client, topics)
-        missing = [topic for topic in topics.values() if topic.name not in actual]
-        created = await _create(client, missing)
-        # Each question may go to another broker: what is compared is what one of them knows in full.
-        actual = await _appeared(
-            client, topics, settings=True, patience_s=_CREATED_APPEAR_S if created else _APPEAR_S
-        )
-        return created, drift(topics, actual, brokers=await _brokers(client))
+    async with admin_client(broker, timeout_s=timeout_s) as client:
+        found = (await retried(client.describe_cluster)).get("cluster_id")
+    if not found:
+        raise BrokerUnavailable(f"broker {broker}: has no cluster id")
+    return str(found)
 
 
-async def require_topics(broker: Broker | str, topics: Topics) -> None:
-    """Check that every topic is there with its partitions.
+async def retried(call: Callable[[], Awaitable[T]]) -> T:
+    """Make a call of a client again while it may still succeed; at most as long as a command waits.
 
-    Raises:
-        BrokerUnavailable: the broker does not answer.
-        ConfigError: it refuses us, or a topic is missing or has other partitions; says what to run.
+    A client asks any broker that it knows, also one that has just gone.
     """
-    async with admin_client(broker) as client:
-        actual = await _appeared(client, topics)
-    for topic in topics.values():
-        found = actual.get(topic.name)
-        if found is None:
-            raise ConfigError(f"topic {topic.name} is missing on {broker}: run `smidgen topics apply`")
-        if found.partitions != topic.partitions:
-            raise ConfigError(
-                f"topic {topic.name} has {found.partitions} partitions instead of {topic.partitions}: "
-                "see `smidgen topics check`"
-            )
-
-
-async def _create(client: AIOKafkaAdminClient, missing: list[Topic]) -> list[str]:
-    if not missing:
-        return []
-    replicas = replication(await _brokers(client))
-    response = await patiently(
-        lambda: client.create_topics(
-            [
-                NewTopic(t.name, t.partitions, replicas, topic_configs=topic_config(t, replicas))
-                for t in missing
-            ]
-        )
-    )
-    created = []
-    for name, code, *rest in response.topic_errors:
-        error = for_code(code)
-        if code == 0:
-            created.append(str(name))
-        elif error is not TopicAlreadyExistsError:  # another process was quicker
-            failure = BrokerUnavailable if error.retriable else ConfigError
-            raise failure(f"topic {name}: {rest[0] if rest and rest[0] else error.__name__}")
-    return created
-
-
-async def _brokers(client: AIOKafkaAdminClient) -> int:
-    return len((await patiently(client.describe_cluster))["brokers"])
-
-
-async def _appeared(
-    client: AIOKafkaAdminClient, topics: Topics, *, settings: bool = False, patience_s: float = _APPEAR_S
-) -> dict[str, Actual]:
-    """Return the topics once all are there, or as they are after a while."""
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + TIMEOUT_S
     while True:
-        actual = await _actual(client, topics, settings=settings)
-        if len(actual) == len(topics) or time.monotonic() > deadline:
-            return actual
+        try:
+            return await call()
+        except KafkaError as error:
+            if not error.retriable or time.monotonic() > deadline:
+                raise
         await asyncio.sleep(_PAUSE_S)
-
-
-async def _actual(client: AIOKafkaAdminClient, topics: Topics, *, settings: bool = True) -> dict[str, Actual]:
-    return await patiently(lambda: _described(client, topics, settings=settings))
-
-
-async def _described(client: AIOKafkaAdminClient, topics: Topics, *, settings: bool) -> dict[str, Actual]:
-    # Only topics that exist are described: describing another one may create it.
-    wanted = {topic.name for topic in topics.values()}
-    names = sorted(wanted & set(await client.list_topics()))
-    if not names:
-        return {}
-    # Seeing settings is a right of its own, which workers need not have.
-    configs = await _configs(client, names) if settings else {}
-    return {
-        str(found["topic"]): Actual(
-            partitions=len(found["partitions"]),
-            config=configs.get(str(found["topic"]), {}),
-            replicas=min((len(partition["replicas"]) for partition in found["partitions"]), default=0),
-        )
-        for found in await client.describe_topics(names)
-        if for_code(found["error_code"]) is not UnknownTopicOrPartitionError
-    }
-
-
-async def _configs(client: AIOKafkaAdminClient, names: list[str]) -> dict[str, dict[str, str]]:
-    responses = await client.describe_configs(
-        [ConfigResource(ConfigResourceType.TOPIC, name) for name in names]
-    )
-    configs: dict[str, dict[str, str]] = {}
-    for response in responses:
-        for code, text, _, name, entries in response.resources:
-            if code != 0:
-                raise for_code(code)(f"topic {name}: {text or for_code(code).__name__}")
-            configs[str(name)] = {str(entry[0]): str(entry[1]) for entry in entries}
-    return configs

@@ -1,10 +1,12 @@
-"""Where Kafka is and how to connect to it, and why it does not let us in."""
+"""Connection to Kafka: its address, its checks, and the reasons for which it fails."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
-from collections.abc import Sequence
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -88,10 +90,11 @@ async def why_not(broker: Broker, error: BaseException, *, timeout_s: float = TI
         return BrokerUnavailable(f"broker {broker}: no answer in time")
     if isinstance(error, _DENIED):
         return ConfigError(f"broker {broker}: {denied(broker, error)}")
-    return await check(broker, timeout_s=timeout_s) or BrokerUnavailable(f"broker {broker}: {text_of(error)}")
+    found = await check_connection(broker, timeout_s=timeout_s)
+    return found or BrokerUnavailable(f"broker {broker}: {text_of(error)}")
 
 
-async def check(broker: Broker, *, timeout_s: float = TIMEOUT_S) -> SmidgenError | None:
+async def check_connection(broker: Broker, *, timeout_s: float = TIMEOUT_S) -> SmidgenError | None:
     """Connect to the bootstrap servers until one lets us in, then to every broker that it names.
 
     Returns what is wrong as ``why_not`` does, None if nothing is.
@@ -112,6 +115,48 @@ def denied(broker: Broker, error: BaseException) -> str:
     what = next((what for kind, what in _DENIED_WHAT.items() if isinstance(error, kind)), "")
     who = f"the user {broker.security.username!r}" if broker.security.logs_in else "us"
     return f"refuses {who} {what} (see its ACLs)" if what else ""
+
+
+@contextmanager
+def failures_of(broker: Broker) -> Iterator[None]:
+    """Turn what a client raises into errors of ours.
+
+    Raises:
+        BrokerUnavailable: the broker does not answer, or not as it should.
+        ConfigError: it refuses us.
+    """
+    try:
+        yield
+    except (errors.KafkaError, OSError, TimeoutError) as error:
+        if lacks := denied(broker, error):
+            raise ConfigError(f"broker {broker}: {lacks}") from None
+        text = "no answer in time" if isinstance(error, TimeoutError) else text_of(error)
+        raise BrokerUnavailable(f"broker {broker}: {text}") from None
+
+
+@contextmanager
+def quiet_client() -> Iterator[None]:
+    """Keep the client library from logging connection errors that are reported in one line anyway."""
+    logger = logging.getLogger("aiokafka")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+async def finish(closing: Coroutine[Any, Any, Any], timeout_s: float) -> None:
+    """Let a client close, for at most ``timeout_s``, whatever comes of it.
+
+    It has a task of its own: with the broker away it may end in a cancellation that is not ours.
+    """
+    task = asyncio.ensure_future(closing)
+    await asyncio.wait({task}, timeout=timeout_s)
+    if not task.done():
+        task.cancel()
+    elif not task.cancelled():
+        task.exception()
 
 
 def text_of(error: BaseException) -> str:

@@ -22,7 +22,7 @@ from aiokafka.record import default_records, legacy_records
 from aiokafka.record.memory_records import MemoryRecords
 
 from pipeline.codec.fields import UNREADABLE
-from pipeline.kafka.unpacking import UnpackError, gunzip, unlz4, unsnappy, unzstd
+from pipeline.unpacking import UnpackError, gunzip, unlz4, unsnappy, unzstd
 
 MAX_BATCH_BYTES = 64 * 1024**2
 """Most that a batch may unpack to: four messages of the largest size. Producers make smaller ones."""

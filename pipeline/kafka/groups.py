@@ -1,25 +1,28 @@
-"""How far each stage's consumer group is: what it has committed against what its topics hold.
-
-Asked for its end, the embedded broker leaves out the messages that were published together last.
-"""
+"""Consumer groups: members, committed offsets against what topics hold, sole membership."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import KafkaError, for_code
+from aiokafka.errors import GroupAuthorizationFailedError, for_code
+from aiokafka.protocol.group import HeartbeatRequest
 
-from pipeline.errors import BrokerUnavailable
-from pipeline.kafka.connection import Broker
-from pipeline.kafka.identity import admin_client, patiently
-from pipeline.topics import Topics
+from pipeline.errors import BrokerUnavailable, ConfigError
+from pipeline.kafka.admin import admin_client, retried
+from pipeline.kafka.connection import Broker, failures_of, finish
+from pipeline.kafka.reader import Reader, open_reader, partitions_of
+from pipeline.topics import Topic, Topics
 
-POLL_MS = 500
+POLL_S = 0.5
 POLLS = 10
+JOIN_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +50,65 @@ async def group_facts(
 
     Raises:
         BrokerUnavailable: the broker does not answer.
+        ConfigError: it refuses us.
     """
     members = await _members(broker, groups)
     found = {}
-    for group, names in groups.items():
-        consumer = AIOKafkaConsumer(**broker.arguments(), group_id=group, enable_auto_commit=False)
-        try:
-            await consumer.start()
-            lag = {name: await _lag(consumer, _places(topics, name)) for name in names}
-        except (KafkaError, OSError) as error:
-            raise BrokerUnavailable(f"broker {broker}: {error}") from None
-        finally:
-            await consumer.stop()
-        found[group] = GroupFacts(None if members is None else members[group], lag)
+    async with open_reader(broker) as reader, admin_client(broker) as client:
+        for group, names in groups.items():
+            lag = {}
+            for name in names:
+                partitions = partitions_of(topics, name)
+                done = await committed_offsets(client, group, partitions)
+                first, ends = await reader.first_offsets(partitions), await reader.end_offsets(partitions)
+                lag[name] = sum(max(0, ends[p] - max(first[p], done.get(p, 0))) for p in partitions)
+            found[group] = GroupFacts(None if members is None else members[group], lag)
     return found
+
+
+async def committed_offsets(
+    client: AIOKafkaAdminClient, group: str, partitions: Sequence[TopicPartition]
+) -> dict[TopicPartition, int]:
+    """Return the offsets that a group has committed; none of partitions of which it has committed nothing."""
+    # Each by its name: asked for all of a group, the embedded broker gives no answer that is one.
+    asked = partial(client.list_consumer_group_offsets, group, partitions=partitions)
+    found = await retried(asked)
+    return {partition: each.offset for partition, each in found.items() if each.offset >= 0}
+
+
+@asynccontextmanager
+async def sole_member(
+    broker: Broker, topic: Topic, group: str, *, taken: str, session_s: float
+) -> AsyncIterator[None]:
+    """Be the only member of a consumer group of a topic: what only one process may do at a time.
+
+    A member that was killed is one for ``session_s`` more.
+
+    Raises:
+        ConfigError: there is another member, and what ``taken`` says of it; or the broker refuses us.
+        BrokerUnavailable: the broker does not answer.
+    """
+    member = AIOKafkaConsumer(
+        topic.name,
+        **broker.arguments(),
+        group_id=group,
+        enable_auto_commit=False,
+        session_timeout_ms=int(session_s * 1000),
+        heartbeat_interval_ms=2000,
+        rebalance_timeout_ms=int(session_s * 1000),
+        max_poll_interval_ms=24 * 3600 * 1000,  # it never polls: to be a member is all that it is for
+    )
+    try:
+        with failures_of(broker):
+            await asyncio.wait_for(member.start(), JOIN_S)
+            deadline = time.monotonic() + JOIN_S
+            while not member.assignment() and time.monotonic() < deadline:
+                await asyncio.sleep(0.1)
+            if len(member.assignment()) < len(member.partitions_for_topic(topic.name) or ()):
+                raise ConfigError(f"{taken} (a member of the consumer group {group})")
+            yield
+    finally:
+        await finish(member.stop(), JOIN_S)
 
 
 async def _members(broker: Broker, groups: Iterable[str]) -> dict[str, int] | None:
@@ -68,7 +116,7 @@ async def _members(broker: Broker, groups: Iterable[str]) -> dict[str, int] | No
     try:
         async with admin_client(broker) as client:
             # One at a time: the library misreads every group of an answer but the first.
-            return {group: await patiently(partial(_count_members, client, group)) for group in groups}
+            return {group: await retried(partial(_count_members, client, group)) for group in groups}
     except BrokerUnavailable:  # if it is really gone, the next question says so
         return None
 
@@ -87,45 +135,45 @@ async def topic_facts(broker: Broker, topics: Topics, name: str) -> TopicFacts:
     Raises:
         BrokerUnavailable: the broker does not answer.
     """
-    consumer = AIOKafkaConsumer(**broker.arguments(), enable_auto_commit=False)
-    places = _places(topics, name)
-    try:
-        await consumer.start()
-        first, ends = await consumer.beginning_offsets(places), await consumer.end_offsets(places)
-        kept = [place for place in places if ends[place] > first[place]]
-        newest = await _newest(consumer, {place: ends[place] - 1 for place in kept})
-    except (KafkaError, OSError) as error:
-        raise BrokerUnavailable(f"broker {broker}: {error}") from None
-    finally:
-        await consumer.stop()
-    return TopicFacts(sum(ends[place] - first[place] for place in kept), newest)
+    partitions = partitions_of(topics, name)
+    async with open_reader(broker, max_message_bytes=topics[name].max_message_bytes) as reader:
+        first, ends = await reader.first_offsets(partitions), await reader.end_offsets(partitions)
+        kept = [each for each in partitions if ends[each] > first[each]]
+        newest = await _newest(reader, {each: ends[each] - 1 for each in kept})
+    return TopicFacts(sum(ends[each] - first[each] for each in kept), newest)
 
 
-async def _lag(consumer: AIOKafkaConsumer, places: list[TopicPartition]) -> int:
-    first, ends = await consumer.beginning_offsets(places), await consumer.end_offsets(places)
-    lag = 0
-    for place in places:
-        done = await consumer.committed(place)
-        lag += max(0, ends[place] - max(first[place], done or 0))
-    return lag
-
-
-async def _newest(consumer: AIOKafkaConsumer, offsets: Mapping[TopicPartition, int]) -> float | None:
+async def _newest(reader: Reader, offsets: Mapping[TopicPartition, int]) -> float | None:
     """Return the highest time of the messages at some offsets, as their senders gave it."""
     if not offsets:
         return None
-    consumer.assign(list(offsets))
-    for place, offset in offsets.items():
-        consumer.seek(place, offset)
-    heard: dict[TopicPartition, float] = {}
+    reader.seek(offsets)
+    heard: dict[int, float] = {}
     for _ in range(POLLS):
-        for place, messages in (await consumer.getmany(timeout_ms=POLL_MS)).items():
-            heard[place] = max(heard.get(place, 0.0), *(m.timestamp / 1000 for m in messages))
+        for entry in await reader.poll(POLL_S):
+            heard[entry.partition] = max(heard.get(entry.partition, 0.0), entry.timestamp)
         if len(heard) == len(offsets):
             break
     return max(heard.values(), default=None)
 
 
-def _places(topics: Topics, name: str) -> list[TopicPartition]:
-    topic = topics[name]
-    return [TopicPartition(topic.name, partition) for partition in range(topic.partitions)]
+async def require_groups(broker: Broker, groups: Iterable[str]) -> None:
+    """Check that the user may join these consumer groups; where nobody logs in or encrypts, there is none.
+
+    Raises:
+        BrokerUnavailable: the broker does not answer.
+        ConfigError: the user may not join one of them.
+    """
+    if broker.security.protocol == "PLAINTEXT":
+        return
+    async with admin_client(broker) as client:
+        for group in groups:
+            await _heartbeat(client, group)
+
+
+async def _heartbeat(client: AIOKafkaAdminClient, group: str) -> None:
+    """Send a heartbeat of a member that does not exist: only who may join is told so."""
+    coordinator = await retried(lambda: client.find_coordinator(group))
+    answer = await client._send_request(HeartbeatRequest(group, -1, ""), coordinator)
+    if for_code(answer.error_code) is GroupAuthorizationFailedError:
+        raise GroupAuthorizationFailedError(group)

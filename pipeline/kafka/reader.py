@@ -1,29 +1,42 @@
-"""Reads a topic from outside the flow: every partition, no consumer group, nothing committed."""
+"""The one Kafka reader outside the flow: whole topics, no consumer group joined, nothing committed."""
 
 from __future__ import annotations
 
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import KafkaError
 
-from pipeline.errors import BrokerUnavailable, ConfigError
-from pipeline.kafka.connection import FAILURES, TIMEOUT_S, Broker, as_broker, denied, text_of, why_not
+from pipeline.errors import ConfigError
+from pipeline.kafka.admin import admin_client, retried
+from pipeline.kafka.connection import (
+    FAILURES,
+    TIMEOUT_S,
+    Broker,
+    as_broker,
+    failures_of,
+    finish,
+    quiet_client,
+    why_not,
+)
 from pipeline.kafka.decompression import guard_batches
-from pipeline.kafka.identity import admin_client, patiently, quiet_client
-from pipeline.kafka.publisher import OVERHEAD_BYTES
-from pipeline.topics import Topic
+from pipeline.kafka.producer import OVERHEAD_BYTES
+from pipeline.topics import Topic, Topics
 
 POLL_S = 1.0
+FETCH_WAIT_MS = 200
+"""How long a broker may hold a fetch back that finds nothing."""
+
+LEAST_FETCH_BYTES = 1024**2
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A message with its place and headers."""
+    """A message with its offset and headers; ``topic`` is the broker's name."""
 
     partition: int
     offset: int
@@ -31,12 +44,97 @@ class Entry:
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes], ...]
+    topic: str = ""
 
 
-async def read_topic(
-    broker: Broker | str, topic: Topic, *, from_start: bool, follow: bool, timeout_s: float | None = None
+class Reader:
+    """A consumer of chosen partitions; see ``open_reader``."""
+
+    def __init__(self, consumer: AIOKafkaConsumer) -> None:
+        self._consumer = consumer
+
+    def seek(self, starts: Mapping[TopicPartition, int]) -> None:
+        """Read these partitions and no others from now on, each from an offset."""
+        self._consumer.assign(list(starts))
+        for partition, offset in starts.items():
+            self._consumer.seek(partition, offset)
+
+    async def poll(self, timeout_s: float) -> list[Entry]:
+        """Return what has come, in order within each partition; nothing after ``timeout_s``."""
+        fetched = await self._consumer.getmany(timeout_ms=int(timeout_s * 1000))
+        return [
+            Entry(
+                m.partition,
+                m.offset,
+                m.timestamp / 1000,
+                m.key,
+                m.value,
+                tuple((name, value or b"") for name, value in m.headers),
+                m.topic,
+            )
+            for messages in fetched.values()
+            for m in messages
+        ]
+
+    async def first_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return the offset of the oldest message of each partition."""
+        return dict(await self._consumer.beginning_offsets(list(partitions)))
+
+    async def end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return the offset after the newest message of each partition.
+
+        Asked for it, the embedded broker leaves out the messages that were published together last.
+        """
+        return dict(await self._consumer.end_offsets(list(partitions)))
+
+    def fetched_end(self, partition: TopicPartition) -> int | None:
+        """Return the offset after the newest message as the last fetch said; None before the first one."""
+        end = self._consumer.highwater(partition)
+        return None if end is None else int(end)
+
+    async def position(self, partition: TopicPartition) -> int:
+        """Return the offset that is read next."""
+        return int(await self._consumer.position(partition))
+
+
+@asynccontextmanager
+async def open_reader(broker: Broker | str, *, max_message_bytes: int = 0) -> AsyncIterator[Reader]:
+    """Connect a reader for messages of at most so many bytes, and close it afterwards.
+
+    Raises:
+        BrokerUnavailable: the broker does not answer.
+        ConfigError: it refuses us, or we cannot trust it.
+    """
+    broker = as_broker(broker)
+    guard_batches()
+    consumer = AIOKafkaConsumer(
+        **broker.arguments(),
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        fetch_max_wait_ms=FETCH_WAIT_MS,
+        max_partition_fetch_bytes=max(LEAST_FETCH_BYTES, max_message_bytes + OVERHEAD_BYTES),
+    )
+    try:
+        with failures_of(broker):
+            try:
+                with quiet_client():
+                    await asyncio.wait_for(consumer.start(), TIMEOUT_S)
+            except FAILURES as error:
+                raise await why_not(broker, error) from None
+            yield Reader(consumer)
+    finally:
+        await finish(consumer.stop(), TIMEOUT_S)
+
+
+async def read_topics(
+    broker: Broker | str,
+    topics: Sequence[Topic],
+    *,
+    from_start: bool,
+    follow: bool,
+    timeout_s: float | None = None,
 ) -> AsyncIterator[Entry]:
-    """Yield the messages of a topic, in order within each partition.
+    """Yield the messages of topics, in order within each partition.
 
     It begins with the oldest message, or with what comes from now on (on the embedded broker, with the last
     messages that were published together). Without ``follow`` it ends at what
@@ -44,68 +142,64 @@ async def read_topic(
 
     Raises:
         BrokerUnavailable: the broker does not answer.
-        ConfigError: the topic does not exist, the broker refuses us, or we cannot trust it.
+        ConfigError: a topic does not exist, the broker refuses us, or we cannot trust it.
     """
     broker = as_broker(broker)
-    guard_batches()
-    async with admin_client(broker) as client:
-        if topic.name not in await patiently(client.list_topics):
-            hint = ", or this user may not see it" if broker.security.protocol != "PLAINTEXT" else ""
-            raise ConfigError(f"topic {topic.name} is missing on {broker}: run `smidgen topics apply`{hint}")
-        described = await patiently(lambda: client.describe_topics([topic.name]))
-    places = [TopicPartition(topic.name, p["partition"]) for p in described[0]["partitions"]]
-    consumer = AIOKafkaConsumer(
-        **broker.arguments(),
-        auto_offset_reset="earliest",
-        max_partition_fetch_bytes=topic.max_message_bytes + OVERHEAD_BYTES,
-    )
-    consumer.assign(places)
+    partitions = await _partitions(broker, topics)
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
+    largest = max(topic.max_message_bytes for topic in topics)
     with quiet_client():
-        try:
-            await _connect(consumer, broker)
-            async for entry in _entries(consumer, places, from_start, follow, deadline):
+        async with open_reader(broker, max_message_bytes=largest) as reader:
+            offsets = reader.first_offsets if from_start else reader.end_offsets
+            reader.seek(await offsets(partitions))
+            async for entry in _entries(reader, partitions, follow, deadline):
                 yield entry
-        except (KafkaError, OSError) as error:
-            if lacks := denied(broker, error):
-                raise ConfigError(f"broker {broker}: {lacks}") from None
-            raise BrokerUnavailable(f"broker {broker}: {text_of(error)}") from None
-        finally:
-            # In a task of its own: with the broker away, stop() may end in a cancellation that is not ours.
-            await asyncio.wait({asyncio.ensure_future(consumer.stop())})
 
 
-async def _connect(consumer: AIOKafkaConsumer, broker: Broker) -> None:
-    try:
-        await asyncio.wait_for(consumer.start(), TIMEOUT_S)
-    except FAILURES as error:
-        raise await why_not(broker, error) from None
+def read_topic(
+    broker: Broker | str, topic: Topic, *, from_start: bool, follow: bool, timeout_s: float | None = None
+) -> AsyncIterator[Entry]:
+    """Yield the messages of one topic as ``read_topics`` does."""
+    return read_topics(broker, [topic], from_start=from_start, follow=follow, timeout_s=timeout_s)
+
+
+def partitions_of(topics: Topics, name: str) -> list[TopicPartition]:
+    """Return the partitions that a topic (logical name) has by topics.yaml."""
+    return [TopicPartition(topics[name].name, number) for number in range(topics[name].partitions)]
+
+
+async def _partitions(broker: Broker, topics: Sequence[Topic]) -> list[TopicPartition]:
+    async with admin_client(broker) as client:
+        known = await retried(client.list_topics)
+        for topic in topics:
+            if topic.name not in known:
+                hint = ", or this user may not see it" if broker.security.protocol != "PLAINTEXT" else ""
+                raise ConfigError(
+                    f"topic {topic.name} is missing on {broker}: run `smidgen topics apply`{hint}"
+                )
+        described = await retried(lambda: client.describe_topics([topic.name for topic in topics]))
+    return [
+        TopicPartition(str(topic["topic"]), partition["partition"])
+        for topic in described
+        for partition in topic["partitions"]
+    ]
 
 
 async def _entries(
-    consumer: AIOKafkaConsumer,
-    places: list[TopicPartition],
-    from_start: bool,
-    follow: bool,
-    deadline: float | None,
+    reader: Reader, partitions: Sequence[TopicPartition], follow: bool, deadline: float | None
 ) -> AsyncIterator[Entry]:
-    starts = await (consumer.beginning_offsets(places) if from_start else consumer.end_offsets(places))
-    for place in places:
-        consumer.seek(place, starts[place])
     ends: dict[TopicPartition, int] = {}
-    left = set(places)
+    left = set(partitions)
     while follow or left:
         wait_s = POLL_S if deadline is None else min(POLL_S, deadline - time.monotonic())
         if wait_s <= 0:
             return
-        fetched = await consumer.getmany(timeout_ms=int(wait_s * 1000))
-        for place in places:
+        entries = await reader.poll(wait_s)
+        for partition in partitions:
             # The end is what the first fetch says: asked directly, the embedded broker names an earlier one.
-            if place not in ends and (end := consumer.highwater(place)) is not None:
-                ends[place] = end
-        for place, messages in fetched.items():
-            for m in messages:
-                if follow or m.offset < ends[place]:
-                    headers = tuple((name, value or b"") for name, value in m.headers)
-                    yield Entry(m.partition, m.offset, m.timestamp / 1000, m.key, m.value, headers)
-        left = {place for place in left if await consumer.position(place) < ends.get(place, math.inf)}
+            if partition not in ends and (end := reader.fetched_end(partition)) is not None:
+                ends[partition] = end
+        for entry in entries:
+            if follow or entry.offset < ends[TopicPartition(entry.topic, entry.partition)]:
+                yield entry
+        left = {each for each in left if await reader.position(each) < ends.get(each, math.inf)}

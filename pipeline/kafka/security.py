@@ -1,9 +1,7 @@
-"""Who Smidgen is to Kafka, what it trusts, and who may ask its own HTTP endpoints."""
+"""Security of connections to Kafka: encryption, certificates, users."""
 
 from __future__ import annotations
 
-import hmac
-import ipaddress
 import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,8 +13,6 @@ from pipeline.config import Settings
 from pipeline.errors import ConfigError
 
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
-
-_SCHEME = "bearer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,27 +73,6 @@ _PROTOCOLS: dict[str, Protocol] = {
     "sasl_plaintext": "SASL_PLAINTEXT",
     "sasl_ssl": "SASL_SSL",
 }
-
-
-def is_authorised(header: str | None, token: str | None) -> bool:
-    """Tell whether an ``Authorization`` header holds the bearer token.
-
-    Without a token everybody is authorised; an empty token authorises nobody, for it is a mistake. The
-    comparison takes the same time wherever the first difference is.
-    """
-    if token is None:
-        return True
-    scheme, _, given = (header or "").strip().partition(" ")
-    same = hmac.compare_digest(_bytes(given.strip()), _bytes(token))
-    return same and scheme.lower() == _SCHEME and bool(token)
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether an address can only be reached from this machine."""
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _check_used(settings: Settings, *, encrypted: bool, logs_in: bool) -> None:
@@ -171,8 +146,3 @@ def _login(text: str, key: str) -> str:
 
 def _text(secret: SecretStr | None) -> str:
     return secret.get_secret_value() if secret else ""
-
-
-def _bytes(text: str) -> bytes:
-    """Return a header as it was sent: bytes that are not UTF-8 stand in it as lone surrogates."""
-    return text.encode("utf-8", errors="surrogateescape")

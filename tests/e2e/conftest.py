@@ -11,7 +11,7 @@ import pytest
 
 from loadgen.kafka.cluster import ClusterSettings, KafkaCluster, ScramUser
 from loadgen.kafka.jars import Jars
-from pipeline.kafka.admin import apply_topics
+from pipeline.kafka import apply_topics
 from tests.e2e.secured_kafka import LOGINS, RIGHTS, SECRET, USERS, documented_rights, grant, keystore
 from tests.e2e.worker_process import TOPICS
 from tests.support.certificates import Authority

@@ -12,8 +12,7 @@ from pathlib import Path
 from aiokafka.protocol.admin import CreateAclsRequest
 
 from pipeline.config import load_settings
-from pipeline.kafka.connection import Broker
-from pipeline.kafka.identity import admin_client
+from pipeline.kafka import Broker, admin_client
 from tests.support.certificates import Authority
 
 SECRET = "a-password-nobody-sees"

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from agents.broker import Connection
+from agents.broker import connect
 from agents.buffer import Buffer, Tally
 from agents.publisher import Publisher
 from pipeline.codec.inputs import decode_change, decode_profile
@@ -279,7 +279,7 @@ def test_an_outage_of_the_broker_is_survived(caplog: pytest.LogCaptureFixture) -
     with EmbeddedBroker() as own:
         settings = load_settings({"broker": own.url, "idempotent_producer": False}, environ={})
         buffer = Buffer(max_messages=5, max_bytes=10_000)
-        publisher = Publisher(lambda: Connection.open(settings, topics), buffer)
+        publisher = Publisher(lambda: connect(settings, topics), buffer)
         publisher.start()
         publisher.offer(message(0), samples=1)
         wait_until(lambda: buffer.waiting.messages == 0 and len(received(own.url)) == 1)

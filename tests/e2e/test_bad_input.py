@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from pipeline.codec.inputs import encode_profile
-from pipeline.kafka.reader import Entry
+from pipeline.kafka import Entry
 from pipeline.storage.connect import open_store
 from tests.e2e.worker_process import (
     START,

@@ -19,7 +19,7 @@ from aiokafka import AIOKafkaProducer
 
 from pipeline.cli import run
 from pipeline.codec.inputs import encode_profile
-from pipeline.kafka.reader import Entry
+from pipeline.kafka import Entry
 from pipeline.storage.interface import Store
 from tests.e2e import worker_process
 from tests.e2e.worker_process import (

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.frames import OTHER
-from pipeline.kafka.identity import cluster_id
+from pipeline.kafka import cluster_id
 from pipeline.storage.interface import Store
 from tests.e2e.worker_process import (
     SPAN_S,

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from loadgen.kafka.cluster import KafkaCluster, ScramUser
-from pipeline.kafka.admin import apply_topics
-from pipeline.kafka.connection import check
+from pipeline.kafka import apply_topics, check_connection
 from pipeline.storage.interface import Store
 from tests.e2e.secured_kafka import LOGINS, SECRET, assert_refused, connection, keystore, login, smidgen
 from tests.e2e.worker_process import (
@@ -81,4 +80,4 @@ class TestOtherListeners:
         assert done.returncode == 0, done.stderr
         assert "profiles: created" in done.stdout
         broker = connection(cluster.url, {**environ, "SMIDGEN_SASL_MECHANISM": "scram-sha-512"})
-        assert "or its password" in str(asyncio.run(check(broker)))
+        assert "or its password" in str(asyncio.run(check_connection(broker)))

@@ -11,8 +11,7 @@ import pytest
 
 from loadgen.kafka.cluster import KafkaCluster
 from pipeline.errors import ConfigError
-from pipeline.kafka.connection import check
-from pipeline.kafka.publisher import Publisher
+from pipeline.kafka import Publisher, check_connection
 from pipeline.model import Outgoing
 from tests.e2e.secured_kafka import SECRET, assert_refused, connection, keystore, login, smidgen
 from tests.e2e.worker_process import TOPICS
@@ -95,11 +94,11 @@ class TestRefusals:
         self, secured: KafkaCluster, authority: Authority, given: dict[str, str], text: str
     ) -> None:
         broker = connection(secured.url, login(authority, "operator", **given))
-        assert text in str(asyncio.run(check(broker)))
+        assert text in str(asyncio.run(check_connection(broker)))
 
     def test_a_login_where_nobody_logs_in(self, secured: KafkaCluster, authority: Authority) -> None:
         environ = login(authority, "operator", broker_security="sasl_plaintext", broker_ca="")
-        found = asyncio.run(check(connection(secured.plain_url, environ)))
+        found = asyncio.run(check_connection(connection(secured.plain_url, environ)))
         assert isinstance(found, ConfigError)
         assert "lets nobody log in there: broker_security should be plaintext" in str(found)
 

@@ -15,8 +15,7 @@ from loadgen.kafka.cluster import KafkaCluster
 from pipeline.codec.inputs import encode_profile
 from pipeline.config import load_settings
 from pipeline.errors import BrokerUnavailable, ConfigError
-from pipeline.kafka.connection import Broker
-from pipeline.kafka.reader import read_topic
+from pipeline.kafka import Broker, read_topic
 from pipeline.model import Outgoing
 from pipeline.storage.interface import Store
 from tests.e2e.secured_kafka import (

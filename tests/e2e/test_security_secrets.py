@@ -20,9 +20,7 @@ import pytest
 
 from loadgen.kafka.cluster import KafkaCluster, ScramUser
 from pipeline.config import load_settings
-from pipeline.kafka.admin import apply_topics
-from pipeline.kafka.connection import Broker
-from pipeline.kafka.reader import Entry, read_topic
+from pipeline.kafka import Broker, Entry, apply_topics, read_topic
 from pipeline.processes import Child
 from pipeline.storage.connect import open_store
 from tests.e2e.test_security_store import serve

@@ -18,9 +18,8 @@ from aiokafka.admin import AIOKafkaAdminClient
 from pipeline.cli import run
 from pipeline.clock import system_clock
 from pipeline.config import Settings
-from pipeline.kafka import admin
-from pipeline.kafka.admin import apply_topics, check_topics
-from pipeline.kafka.identity import cluster_id
+from pipeline.kafka import apply_topics, check_topics, cluster_id
+from pipeline.kafka import topics as broker_topics
 from pipeline.model import Outgoing, Record
 from pipeline.runtime.worker import app
 from pipeline.runtime.worker.service import Service
@@ -199,8 +198,8 @@ def test_a_created_topic_may_take_its_time_to_appear(
         return [name for name in names if name != late.name or next(asked) > 20]
 
     monkeypatch.setattr(AIOKafkaAdminClient, "list_topics", list_topics)
-    monkeypatch.setattr(admin, "_APPEAR_S", 0.02)
-    monkeypatch.setattr(admin, "_PAUSE_S", 0.01)
+    monkeypatch.setattr(broker_topics, "_APPEAR_S", 0.02)
+    monkeypatch.setattr(broker_topics, "_PAUSE_S", 0.01)
     topics = Topics({**TOPICS, late.name: late})
     assert asyncio.run(apply_topics(own_broker, topics)) == ([late.name], [])
     assert next(asked) > 20

@@ -22,8 +22,7 @@ from loadgen.bench.faults.relay import BUSY, Answer, RelayServer
 from loadgen.kafka.cluster import KafkaCluster
 from pipeline.codec.inputs import encode_profile
 from pipeline.embedded.broker import EmbeddedBroker
-from pipeline.kafka.admin import apply_topics
-from pipeline.kafka.reader import Entry, read_topic
+from pipeline.kafka import Entry, apply_topics, read_topic
 from pipeline.model import Profile
 from pipeline.storage.interface import Store
 from pipeline.topics import group_name, load_topics

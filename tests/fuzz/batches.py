@@ -12,7 +12,8 @@ from aiokafka.errors import KafkaError
 from aiokafka.record.util import calc_crc32c
 from aiokafka.structs import TopicPartition
 
-from pipeline.kafka.decompression import GuardedRecords, decoding_modules, guard_batches
+from pipeline.kafka import guard_batches
+from pipeline.kafka.decompression import GuardedRecords, decoding_modules
 
 LIMIT = 1024**2
 CODECS = ("gzip", "snappy", "lz4", "zstd")

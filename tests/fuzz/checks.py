@@ -25,10 +25,10 @@ from pipeline.config import load_settings
 from pipeline.embedded.statement import BadRequest, decompress
 from pipeline.errors import InvalidMessage
 from pipeline.gcpu.count import count_samples
-from pipeline.kafka.unpacking import UnpackError, gunzip, inflate, unlz4, unsnappy, unzstd
 from pipeline.model import Change
 from pipeline.storage import connect
 from pipeline.units import parse_duration_s, parse_size_bytes
+from pipeline.unpacking import UnpackError, gunzip, inflate, unlz4, unsnappy, unzstd
 from tests.fuzz import seeds
 
 MAX_MESSAGE = 1024**2

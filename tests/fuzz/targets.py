@@ -15,7 +15,7 @@ from loadgen.fleet.scenario import load_scenario
 from pipeline.backtest.seriesfile import read_series
 from pipeline.codec import inputs, scans
 from pipeline.errors import ConfigError, InvalidMessage
-from pipeline.kafka.connection import bootstrap_servers
+from pipeline.kafka import bootstrap_servers
 from pipeline.quota.limits import read_quotas
 from pipeline.topics import load_topics
 from pipeline.workloads import read_workload_file

@@ -11,7 +11,8 @@ from aiokafka.admin import AIOKafkaAdminClient, NewPartitions
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.protocol.admin import DescribeConfigsRequest
 
-from pipeline.kafka.identity import admin_client, patiently
+from pipeline.kafka import admin_client
+from pipeline.kafka.admin import retried
 from tests.e2e.worker_process import wait_until
 
 T = TypeVar("T")
@@ -22,7 +23,7 @@ def ask(url: str, question: Callable[[AIOKafkaAdminClient], Awaitable[T]]) -> T:
 
     async def connected() -> T:
         async with admin_client(url) as client:
-            return await patiently(lambda: question(client))
+            return await retried(lambda: question(client))
 
     return asyncio.run(connected())
 

@@ -14,7 +14,7 @@ from agents.broker import publish_once
 from loadgen.kafka.cluster import KafkaCluster
 from pipeline.codec.inputs import encode_profile
 from pipeline.config import Settings
-from pipeline.kafka.admin import apply_topics
+from pipeline.kafka import apply_topics
 from pipeline.model import Outgoing
 from pipeline.runtime.worker.app import SESSION_TIMEOUT_S
 from pipeline.storage.interface import Store

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from agents.broker import Connection, publish_once
+from agents.broker import connect, publish_once
 from agents.buffer import Buffer, Tally
 from agents.publisher import Publisher as AgentPublisher
 from pipeline.config import Settings
 from pipeline.errors import InvalidMessage
-from pipeline.kafka.admin import topic_config
+from pipeline.kafka.topics import topic_config
 from pipeline.model import Outgoing, Record
 from tests.e2e.test_worker_lifecycle import Relay, serve, stop_this_process, text
 from tests.e2e.worker_process import TOPICS, BrokerUrl, publish, read_all
@@ -42,7 +42,7 @@ def test_an_agent_drops_what_is_too_large_and_goes_on(
 ) -> None:
     settings = Settings(broker=url)
     publisher = AgentPublisher(
-        lambda: Connection.open(settings, TOPICS), Buffer(max_messages=20, max_bytes=10_000_000)
+        lambda: connect(settings, TOPICS), Buffer(max_messages=20, max_bytes=10_000_000)
     )
     publisher.start()
     with caplog.at_level(logging.WARNING, "agents"):

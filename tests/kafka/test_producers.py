@@ -10,8 +10,7 @@ import pytest
 from agents.broker import publish_once
 from loadgen.kafka.cluster import KafkaCluster
 from pipeline.config import Settings
-from pipeline.kafka.admin import apply_topics
-from pipeline.kafka.publisher import Publisher
+from pipeline.kafka import Publisher, apply_topics
 from pipeline.model import Outgoing
 from tests.e2e.worker_process import TOPICS, read_all
 from tests.kafka.proxy import LosingProxy

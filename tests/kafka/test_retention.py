@@ -12,7 +12,8 @@ from aiokafka import AIOKafkaProducer
 
 from loadgen.kafka.cluster import KafkaCluster
 from pipeline.codec.inputs import encode_profile
-from pipeline.kafka.admin import apply_topics, topic_config
+from pipeline.kafka import apply_topics
+from pipeline.kafka.topics import topic_config
 from pipeline.storage.interface import Store
 from tests.e2e.worker_process import (
     TOPICS,

@@ -14,7 +14,7 @@ from pipeline.codec.schema import catalogue
 from pipeline.codec.schema.catalogue import Channel
 from pipeline.codec.schema.generate import asyncapi_document
 from pipeline.errors import ConfigError
-from pipeline.kafka.admin import drift
+from pipeline.kafka.topics import drift
 from pipeline.model import Outgoing, Record
 from pipeline.stages.base import Stage
 from pipeline.topics import DEFAULT_PATH, Topics, load_topics

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from agents.broker import Connection, quiet_client
+from agents.broker import connect, quiet_client
 from agents.buffer import Buffer
 from agents.publisher import Delivery, Publisher
 from pipeline.config import Settings
@@ -34,7 +34,7 @@ class Feeder:
         self._gap_s = seconds / max(1, len(batches))
         self._buffer = Buffer(max_messages=_BUFFER, max_bytes=_BUFFER)
         quiet_client(settings)
-        self._publisher = Publisher(lambda: Connection.open(settings, topics), self._buffer)
+        self._publisher = Publisher(lambda: connect(settings, topics), self._buffer)
         self._allowed = 1.0
         self._stop = threading.Event()
         self._paused = threading.Event()

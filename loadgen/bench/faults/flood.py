@@ -9,8 +9,8 @@ from typing import Self
 
 import numpy as np
 import orjson
-from aiokafka import AIOKafkaProducer
 
+from pipeline.kafka import Packet, Producer, ProducerOptions, as_broker
 from pipeline.topics import Topics
 
 _TOPICS = ("profiles", "metrics", "changes")
@@ -66,17 +66,16 @@ class Flood:
         if not self._number:
             return
         rng = np.random.default_rng(self._seed)
-        producer = AIOKafkaProducer(bootstrap_servers=self._broker, acks="all", linger_ms=20)
-        await producer.start()
+        options = ProducerOptions(idempotent=False, linger_ms=20)
+        producer = await Producer.open(as_broker(self._broker), self._topics, options)
         try:
-            waiting = []
-            for number in range(self._number):
-                topic = self._topics[_TOPICS[number % len(_TOPICS)]]
-                place = int(rng.integers(topic.partitions))
-                waiting.append(await producer.send(topic.name, malformed(rng), partition=place))
-                if len(waiting) >= _IN_FLIGHT:
-                    await asyncio.gather(*waiting)
-                    waiting.clear()
-            await asyncio.gather(*waiting)
+            for first in range(0, self._number, _IN_FLIGHT):
+                numbers = range(first, min(first + _IN_FLIGHT, self._number))
+                await producer.send_packets([self._packet(number, rng) for number in numbers])
         finally:
-            await producer.stop()
+            await producer.close()
+
+    def _packet(self, number: int, rng: np.random.Generator) -> Packet:
+        name = _TOPICS[number % len(_TOPICS)]
+        partition = int(rng.integers(self._topics[name].partitions))
+        return Packet(name, None, malformed(rng), partition=partition)

@@ -8,12 +8,10 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import KafkaError
-
+from pipeline.errors import SmidgenError
+from pipeline.kafka import Reader, admin_client, committed_offsets, open_reader, partitions_of
 from pipeline.topics import Topics, group_name
 
 _LOOK_S = 0.5
@@ -90,57 +88,33 @@ class Watcher:
         while not self._stop.is_set():
             try:
                 await self._look_on()
-            except (KafkaError, OSError, TimeoutError) as error:
+            except (SmidgenError, TimeoutError) as error:
                 self.trouble = f"{type(error).__name__}: {error}"
             await asyncio.sleep(_LOOK_S)
 
     async def _look_on(self) -> None:
-        consumer = AIOKafkaConsumer(
-            bootstrap_servers=self._broker, max_partition_fetch_bytes=32 << 20, auto_offset_reset="earliest"
-        )
-        admin = AIOKafkaAdminClient(bootstrap_servers=self._broker, request_timeout_ms=10_000)
-        try:
-            await asyncio.wait_for(consumer.start(), _ANSWER_S)
-            await asyncio.wait_for(admin.start(), _ANSWER_S)
-            places = [
-                TopicPartition(topic.name, partition)
-                for topic in (self._topics[name] for name in self._watched)
-                for partition in range(topic.partitions)
-            ]
-            consumer.assign(places)
-            for place in places:
-                consumer.seek(place, self._ends.get((self._logical[place.topic], place.partition), 0))
+        async with (
+            open_reader(self._broker, max_message_bytes=32 << 20) as reader,
+            admin_client(self._broker, timeout_s=2 * _ANSWER_S) as admin,
+        ):
+            places = [place for name in self._watched for place in partitions_of(self._topics, name)]
+            reader.seek({p: self._ends.get((self._logical[p.topic], p.partition), 0) for p in places})
             while not self._stop.is_set():
-                await self._look(consumer, admin)
-        finally:
-            # As tasks: a client that is closed while it is disconnected may end in CancelledError.
-            closing = [asyncio.ensure_future(consumer.stop()), asyncio.ensure_future(admin.close())]
-            _, late = await asyncio.wait(closing, timeout=_ANSWER_S)
-            for task in late:
-                task.cancel()
+                await self._look(reader, admin)
 
-    async def _look(self, consumer: AIOKafkaConsumer, admin: AIOKafkaAdminClient) -> None:
+    async def _look(self, reader: Reader, admin: Any) -> None:
         # Offsets before ends: were it the other way round, what came between would look done.
         for stage in self._topics.stages:
-            # Each by its name: asked for all of a group, the embedded broker gives no answer that is one.
-            asked = [
-                TopicPartition(self._topics[name].name, partition)
-                for name in self._topics.inputs(stage)
-                for partition in range(self._topics[name].partitions)
-            ]
-            found = await asyncio.wait_for(
-                admin.list_consumer_group_offsets(group_name(stage), partitions=asked), 2 * _ANSWER_S
-            )
-            for place, offset in found.items():
-                if offset.offset >= 0:
-                    self._committed[self._logical[place.topic], place.partition] = offset.offset
+            asked = [p for name in self._topics.inputs(stage) for p in partitions_of(self._topics, name)]
+            done = await asyncio.wait_for(committed_offsets(admin, group_name(stage), asked), 2 * _ANSWER_S)
+            for place, offset in done.items():
+                self._committed[self._logical[place.topic], place.partition] = offset
         deadline = time.monotonic() + _LOOK_S
         while (left_s := deadline - time.monotonic()) > 0:
-            for place, messages in (await consumer.getmany(timeout_ms=int(left_s * 1000) + 1)).items():
-                logical = self._logical[place.topic]
-                self._ends[logical, place.partition] = messages[-1].offset + 1
-                for message in messages:
-                    self._note(logical, message.value or b"", tuple(message.headers))
+            for entry in await reader.poll(left_s + 0.001):
+                logical = self._logical[entry.topic]
+                self._ends[logical, entry.partition] = entry.offset + 1
+                self._note(logical, entry.value or b"", entry.headers)
         self.view = View(time.monotonic(), self._topics, dict(self._ends), dict(self._committed))
         for mark in list(self._marks):
             if self.view.covers(mark):

@@ -15,7 +15,7 @@ import orjson
 
 from pipeline.clock import from_iso
 from pipeline.errors import ConfigError, InvalidMessage
-from pipeline.kafka.reader import Entry
+from pipeline.kafka import Entry
 from pipeline.runtime.dlq.limit import printable, source_of
 from pipeline.topics import Topic
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pipeline.clock import Clock, to_iso
-from pipeline.kafka.publisher import Packet
+from pipeline.kafka import Packet
 from pipeline.model import Outgoing
 from pipeline.topics import Topics
 

@@ -13,17 +13,25 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.errors import KafkaError
-
 from pipeline.errors import BrokerUnavailable, ConfigError
-from pipeline.kafka.connection import Broker
-from pipeline.kafka.decompression import guard_batches
-from pipeline.kafka.publisher import OVERHEAD_BYTES, MessagesRefused, Packet, Publisher, partition_of
-from pipeline.kafka.reader import Entry, read_topic
+from pipeline.kafka import (
+    Broker,
+    Entry,
+    MessagesRefused,
+    Packet,
+    Producer,
+    ProducerOptions,
+    Publisher,
+    TopicPartition,
+    largest_message_bytes,
+    open_reader,
+    partition_of,
+    read_topic,
+    sole_member,
+)
 from pipeline.runtime.dlq.dead_letter import (
     CLAIM,
     RECEIPT,
@@ -48,8 +56,7 @@ MAX_BYTES = 8 * 1024**2
 """Most letters, and about most bytes, that are claimed and sent together."""
 
 SESSION_S = 10.0
-JOIN_S = 60.0
-POLL_MS = 500
+POLL_S = 0.5
 SILENCE_S = 60.0
 
 
@@ -79,37 +86,10 @@ async def survey(broker: Broker, topics: Topics) -> Survey:
     return Survey(tuple(letters), receipts, ends)
 
 
-@asynccontextmanager
-async def alone(broker: Broker, topics: Topics) -> AsyncIterator[None]:
-    """Be the only replay at work.
-
-    Raises:
-        ConfigError: another one is.
-        BrokerUnavailable: the broker does not answer.
-    """
-    topic = topics[TOPIC]
-    member = AIOKafkaConsumer(
-        topic.name,
-        **broker.arguments(),
-        group_id=GROUP,
-        enable_auto_commit=False,
-        session_timeout_ms=int(SESSION_S * 1000),
-        heartbeat_interval_ms=2000,
-        rebalance_timeout_ms=int(SESSION_S * 1000),
-        max_poll_interval_ms=24 * 3600 * 1000,  # it never polls: to be a member is all that it is for
-    )
-    try:
-        await asyncio.wait_for(member.start(), JOIN_S)
-        deadline = time.monotonic() + JOIN_S
-        while not member.assignment() and time.monotonic() < deadline:
-            await asyncio.sleep(0.1)
-        if len(member.assignment()) < len(member.partitions_for_topic(topic.name) or ()):
-            raise ConfigError(f"another replay is at work (a member of the consumer group {GROUP})")
-        yield
-    except (KafkaError, OSError, TimeoutError) as error:
-        raise BrokerUnavailable(f"broker {broker}: {error or 'no answer in time'}") from None
-    finally:
-        await member.stop()
+def alone(broker: Broker, topics: Topics) -> AbstractAsyncContextManager[None]:
+    """Be the only replay at work; raises what ``sole_member`` does."""
+    taken = "another replay is at work"
+    return sole_member(broker, topics[TOPIC], GROUP, taken=taken, session_s=SESSION_S)
 
 
 @dataclass
@@ -165,26 +145,18 @@ class Replay:
             BrokerUnavailable: the broker does not answer; a further run goes on from here.
             ConfigError: another replay has claimed letters meanwhile.
         """
-        guard_batches()
-        limit = self._topics[TOPIC].max_message_bytes + OVERHEAD_BYTES
-        self._consumer = AIOKafkaConsumer(
-            **self._broker.arguments(), enable_auto_commit=False, max_partition_fetch_bytes=limit
-        )
-        self._producer = AIOKafkaProducer(
-            **self._broker.arguments(), acks="all", enable_idempotence=self._idempotent
-        )
-        try:
-            await self._publisher.start()
-            await self._consumer.start()
-            await self._producer.start()
-            finished = await self._finish()
-            return finished + await self._send_new({letter.place for letter in wanted})
-        except (KafkaError, OSError) as error:
-            raise BrokerUnavailable(f"broker {self._broker}: {error}") from None
-        finally:
-            await self._consumer.stop()
-            await self._producer.stop()
-            await self._publisher.stop()
+        options = ProducerOptions(idempotent=self._idempotent)
+        largest = largest_message_bytes(self._topics)
+        async with open_reader(self._broker, max_message_bytes=largest) as reader:
+            self._reader = reader
+            self._producer = await Producer.open(self._broker, self._topics, options)
+            try:
+                await self._publisher.start()
+                finished = await self._finish()
+                return finished + await self._send_new({letter.place for letter in wanted})
+            finally:
+                await self._publisher.stop()
+                await self._producer.close()
 
     async def _finish(self) -> int:
         """Bring to their topics what an earlier replay had claimed when it ended; return how many."""
@@ -262,7 +234,7 @@ class Replay:
             logical = self._logical[letter.topic]
             packet = Packet(logical, letter.key, b"", partition=letter.origin[0])
             places.append(TopicPartition(letter.topic, partition_of(packet, self._topics[logical])))
-        ends = await self._consumer.end_offsets(sorted(set(places))) if places else {}
+        ends = await self._reader.end_offsets(set(places))
         made = {}
         for letter, place in zip(letters, places, strict=True):
             claim = Claim(self._name, self._number, self._logical[letter.topic], place.partition, ends[place])
@@ -310,22 +282,19 @@ class Replay:
         Raises:
             BrokerUnavailable: nothing comes any more.
         """
-        self._consumer.assign([place])
-        start = max(first, (await self._consumer.beginning_offsets([place]))[place])
-        self._consumer.seek(place, start)
+        oldest = (await self._reader.first_offsets([place]))[place]
+        self._reader.seek({place: max(first, oldest)})
         heard = time.monotonic()
-        while end is None or await self._consumer.position(place) < end:
-            fetched = await self._consumer.getmany(place, timeout_ms=POLL_MS)
-            if fetched:
+        while end is None or await self._reader.position(place) < end:
+            entries = await self._reader.poll(POLL_S)
+            if entries:
                 heard = time.monotonic()
             elif time.monotonic() > heard + SILENCE_S:
                 raise BrokerUnavailable(f"broker {self._broker}: gives nothing of {place.topic} any more")
-            for m in fetched.get(place, ()):
-                headers = tuple((name, value or b"") for name, value in m.headers)
-                yield Entry(m.partition, m.offset, m.timestamp / 1000, m.key, m.value, headers)
-            newest = self._consumer.highwater(place)
-            if end is None and newest is not None:  # what the first fetch says; see runtime.reader
-                end = newest
+            for entry in entries:
+                yield entry
+            if end is None:
+                end = self._reader.fetched_end(place)
 
     def _packet(self, letter: Letter, value: bytes, claim: Claim) -> Packet:
         partition, offset = letter.place
@@ -337,7 +306,6 @@ class Replay:
 
     async def _write(self, partition: int, kind: bytes, value: bytes) -> int:
         """Put a receipt on the dead-letters topic and return its offset."""
-        placed = await self._producer.send_and_wait(
-            self._topics[TOPIC].name, value, partition=partition, headers=[(RECEIPT, kind)]
-        )
-        return int(placed.offset)
+        packet = Packet(TOPIC, None, value, ((RECEIPT, kind),), partition)
+        (offset,) = await self._producer.send_packets([packet])
+        return offset

@@ -18,9 +18,7 @@ from faust.transport.consumer import Consumer
 
 from pipeline.config import Settings
 from pipeline.errors import ConfigError
-from pipeline.kafka.connection import Broker
-from pipeline.kafka.decompression import guard_batches
-from pipeline.kafka.security import KafkaSecurity
+from pipeline.kafka import Broker, KafkaSecurity, guard_batches
 from pipeline.runtime.worker.backpressure import BoundedQueue, take_bounded
 from pipeline.runtime.worker.loop import StageLoop
 from pipeline.stages.base import Stage

@@ -7,8 +7,7 @@ import contextlib
 import threading
 
 from pipeline.errors import StoreUnavailable
-from pipeline.kafka.connection import Broker
-from pipeline.kafka.identity import cluster_id
+from pipeline.kafka import Broker, cluster_id
 from pipeline.runtime.worker.health import CHECK_S
 from pipeline.storage.interface import Store
 

@@ -17,8 +17,8 @@ from typing import Protocol
 import orjson
 from aiohttp import web
 
+from pipeline.access import is_authorised, is_loopback
 from pipeline.errors import ConfigError, SmidgenError
-from pipeline.kafka.security import is_authorised, is_loopback
 from pipeline.telemetry import Sample, exposition
 
 LONGEST_CALL_S = 900.0

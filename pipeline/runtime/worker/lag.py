@@ -7,11 +7,10 @@ import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
 from faust.transport.consumer import Consumer
 
-from pipeline.kafka.connection import FAILURES, Broker
-from pipeline.kafka.identity import quiet_client
+from pipeline.errors import SmidgenError
+from pipeline.kafka import Broker, Reader, TopicPartition, open_reader, quiet_client
 
 if TYPE_CHECKING:
     from pipeline.runtime.worker.app import StageApp
@@ -33,7 +32,6 @@ class LogEnds:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._ends: dict[Place, int] = {}
-        self._client: AIOKafkaConsumer | None = None
 
     def end(self, place: Place) -> int | None:
         """Return the offset after the last message, as told last; None if it was not told yet."""
@@ -41,35 +39,21 @@ class LogEnds:
 
     async def watch(self, apps: Sequence[StageApp]) -> None:
         """Ask for the partitions that are assigned to some apps until cancelled."""
-        try:
-            while True:
-                await asyncio.sleep(INTERVAL_S)
-                places = {
-                    tp for app in apps if app.started for tp in cast(Consumer, app.consumer).assignment()
-                }
-                with quiet_client():
-                    try:
-                        await asyncio.wait_for(self._ask([TopicPartition(*tp) for tp in places]), TIMEOUT_S)
-                    except FAILURES:  # an outage is told by whoever cannot go on
-                        await self._close()
-        finally:
-            await self._close()
+        while True:
+            await asyncio.sleep(INTERVAL_S)
+            with contextlib.suppress(SmidgenError):  # an outage is told by whoever cannot go on
+                async with open_reader(self._broker) as reader:
+                    while True:
+                        await self._ask(reader, apps)
+                        await asyncio.sleep(INTERVAL_S)
 
-    async def _ask(self, places: Sequence[TopicPartition]) -> None:
-        if not places:
-            return
-        if self._client is None:
-            client = AIOKafkaConsumer(**self._broker.arguments(), enable_auto_commit=False)
-            self._client = client
-            await client.start()
-        found = await self._client.end_offsets(places)
-        self._ends = {(place.topic, place.partition): end for place, end in found.items()}
-
-    async def _close(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            with contextlib.suppress(*FAILURES):
-                await asyncio.wait_for(client.stop(), TIMEOUT_S)
+    async def _ask(self, reader: Reader, apps: Sequence[StageApp]) -> None:
+        started = [cast(Consumer, app.consumer) for app in apps if app.started]
+        places = {TopicPartition(*tp) for consumer in started for tp in consumer.assignment()}
+        if places:
+            with quiet_client():
+                found = await asyncio.wait_for(reader.end_offsets(places), TIMEOUT_S)
+            self._ends = {(place.topic, place.partition): end for place, end in found.items()}
 
 
 def lags(app: StageApp, ends: LogEnds) -> dict[Place, int | None]:

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from typing import Any, Protocol, TypeVar
 
 from pipeline.errors import StoreUnavailable
-from pipeline.kafka.publisher import MessagesRefused, is_set_within
+from pipeline.kafka import MessagesRefused, is_set_within
 from pipeline.model import Outgoing, Record
 from pipeline.runtime.dlq.limit import Limit, Refusals, TooManyDeadLetters, printable, source_of
 from pipeline.runtime.dlq.publisher import DeadLetters, Rejected

@@ -14,8 +14,7 @@ from typing import Any
 from pipeline.clock import Clock
 from pipeline.config import Settings
 from pipeline.errors import SmidgenError
-from pipeline.kafka.connection import Broker
-from pipeline.kafka.publisher import Publisher, is_set_within
+from pipeline.kafka import Broker, Publisher, is_set_within
 from pipeline.runtime.dlq.limit import Limit, source_of
 from pipeline.runtime.dlq.publisher import DeadLetters
 from pipeline.runtime.worker.app import FaustMembership, StageApp, connect, create_app

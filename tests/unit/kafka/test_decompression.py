@@ -16,8 +16,9 @@ from aiokafka.structs import TopicPartition
 
 from pipeline.codec.fields import UNREADABLE, parse_object
 from pipeline.errors import InvalidMessage
-from pipeline.kafka.decompression import decoding_modules, guard_batches
-from pipeline.kafka.unpacking import UnpackError, gunzip, unsnappy
+from pipeline.kafka import guard_batches
+from pipeline.kafka.decompression import decoding_modules
+from pipeline.unpacking import UnpackError, gunzip, unsnappy
 
 LIMIT = 1024**2
 BOMB = bytes(32 * LIMIT)

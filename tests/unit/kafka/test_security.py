@@ -19,8 +19,7 @@ from pipeline.cli import smidgen
 from pipeline.commands.options import configure_logging
 from pipeline.config import SECRETS, Settings, environment_of_others, load_settings
 from pipeline.errors import ConfigError
-from pipeline.kafka.connection import Broker, bootstrap_servers
-from pipeline.kafka.security import KafkaSecurity
+from pipeline.kafka import Broker, KafkaSecurity, bootstrap_servers
 from tests.support.certificates import Authority, Certificate
 
 SECRET = "correct horse:b@ttery/staple"

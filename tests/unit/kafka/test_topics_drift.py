@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 from aiokafka.errors import KafkaError, NodeNotReadyError, TopicAuthorizationFailedError
 
-from pipeline.kafka import identity
-from pipeline.kafka.admin import Actual, drift, replication, topic_config
-from pipeline.kafka.identity import patiently
+from pipeline.kafka import admin
+from pipeline.kafka.admin import retried
+from pipeline.kafka.topics import Actual, drift, replication, topic_config
 from pipeline.topics import load_topics
 
 TOPICS = load_topics()
@@ -77,11 +77,11 @@ def answers(*outcomes: KafkaError | str) -> Callable[[], Awaitable[str]]:
 
 
 def test_a_broker_that_has_just_gone_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(identity, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(admin, "_PAUSE_S", 0.0)
     call = answers(NodeNotReadyError(), NodeNotReadyError(), "topics")
-    assert asyncio.run(patiently(call)) == "topics"
+    assert asyncio.run(retried(call)) == "topics"
 
 
 def test_what_a_person_has_to_settle_is_asked_once() -> None:
     with pytest.raises(TopicAuthorizationFailedError):
-        asyncio.run(patiently(answers(TopicAuthorizationFailedError("t"), "topics")))
+        asyncio.run(retried(answers(TopicAuthorizationFailedError("t"), "topics")))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipeline.errors import InvalidMessage, StoreUnavailable
-from pipeline.kafka.publisher import Packet
+from pipeline.kafka import Packet
 from pipeline.model import Outgoing, Record
 from pipeline.runtime.dlq.limit import Limit
 from pipeline.runtime.dlq.publisher import DeadLetters

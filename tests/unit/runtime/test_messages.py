@@ -11,9 +11,8 @@ import pytest
 
 from pipeline.commands.events import describe
 from pipeline.errors import ConfigError
-from pipeline.kafka.admin import Actual, drift
-from pipeline.kafka.connection import bootstrap_servers
-from pipeline.kafka.publisher import Packet, partition_of
+from pipeline.kafka import Packet, bootstrap_servers, partition_of
+from pipeline.kafka.topics import Actual, drift
 from pipeline.runtime.dlq.publisher import DeadLetters, Rejected
 from pipeline.telemetry import RepeatFilter, Telemetry
 from pipeline.topics import load_topics

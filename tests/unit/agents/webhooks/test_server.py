@@ -17,8 +17,8 @@ from agents.webhooks import server
 from agents.webhooks.receiver import Receiver
 from agents.webhooks.sending import ConfirmedSender
 from agents.webhooks.server import make_app
+from pipeline.access import is_loopback
 from pipeline.errors import BrokerUnavailable
-from pipeline.kafka.security import is_loopback
 from pipeline.model import Outgoing
 from tests.unit.agents.webhooks.test_payloads import (
     hub_push,

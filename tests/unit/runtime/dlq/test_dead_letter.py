@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from pipeline.errors import ConfigError
-from pipeline.kafka.reader import Entry
+from pipeline.kafka import Entry
 from pipeline.runtime.dlq.dead_letter import Claim, Receipts, claim_value, letter_of, outcome_value
 from pipeline.topics import load_topics
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.access import is_authorised, is_loopback
 from pipeline.embedded.door import Login, from_a_web_page
 from pipeline.embedded.store import main
-from pipeline.kafka.security import is_authorised, is_loopback
 
 LOGIN = Login("me", "hunter22")
 
