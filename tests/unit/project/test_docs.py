@@ -14,6 +14,7 @@ DOCUMENTS = {
     for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")))
 }
 README = DOCUMENTS["README.md"]
+ARCHITECTURE = DOCUMENTS["docs/architecture.md"]
 
 PATH = re.compile(r"(?<![\w./-])((?:pipeline|agents|loadgen|tests|docs|\.ci)/[\w./-]*\w/?)")
 MODULE = re.compile(r"\b((?:pipeline|agents|loadgen|tests)(?:\.[a-z_]\w*)+)\b")
@@ -104,6 +105,27 @@ def test_a_decision_is_half_a_page_with_its_four_parts(name: str) -> None:
     parts = re.findall(r"^\*\*(.+?)\.\*\*", text, re.MULTILINE)
     assert parts == ["Context", "Decision", "Consequence", "What was tried"]
     assert len(text.split()) <= 330
+
+
+def test_the_architecture_names_every_package() -> None:
+    named = set(re.findall(r"^\| `([\w/]+)` \|", ARCHITECTURE, re.MULTILINE))
+    packages = {f"pipeline/{path.parent.name}" for path in (ROOT / "pipeline").glob("*/__init__.py")}
+    assert named == packages | {"agents", "loadgen", "tests"}
+
+
+@pytest.mark.parametrize("test", sorted(set(re.findall(r"`(tests/[\w/]+\.py::\w+)`", ARCHITECTURE))))
+def test_the_tests_that_the_architecture_cites_exist(test: str) -> None:
+    path, name = test.split("::")
+    assert re.search(rf"^\s*(async )?def {name}\(", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def test_the_representations_of_a_sample_are_types_of_their_files() -> None:
+    rows = re.findall(r"^\| [^|]+ \| ([^|]+) \| `([\w/.]+)` \| [^|]+ \|$", ARCHITECTURE, re.MULTILINE)
+    assert len(rows) > 10
+    for representation, path in rows:
+        for name in re.findall(r"`([A-Z]\w+)`", representation):
+            owners = [*(ROOT / "pipeline" / "model").glob("*.py"), ROOT / path]
+            assert any(f"class {name}" in module.read_text(encoding="utf-8") for module in owners), name
 
 
 def test_no_document_is_a_file_of_results() -> None:
