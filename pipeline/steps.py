@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from pipeline.model import Candidate, Decision, Dropped
+from pipeline.model import Candidate, Decision, Dropped, RegressionKind
 
 Stage = Literal["detect", "filter", "dedup", "rootcause"]
 
@@ -43,6 +43,7 @@ class Step:
     passes: str = "it passed"  # what it means to pass
     passes_alone: str = ""  # what it means to pass if there was nothing to compare with
     codes: Mapping[str, Code] = field(default_factory=dict)
+    kinds: tuple[RegressionKind, ...] = ("short_term", "long_term")  # of candidates that it is asked about
     judges_domains: bool = False  # whether it looks at cost domains, which there may be none of
     drops: bool = True  # whether it drops candidates: a step of the funnel
     ablatable: bool = True
@@ -52,6 +53,9 @@ class Step:
         """The question with its source."""
         return f"{self.asks} ({self.source})" if self.source else self.asks
 
+
+_NOT_SLOW: tuple[RegressionKind, ...] = ("short_term",)
+"""The long-term path takes the season out first, and looks at lasting trends by itself (FBDetect §5.4.5)."""
 
 _NO_SERIES = Code("the store no longer holds the series")
 
@@ -134,6 +138,7 @@ STEPS: tuple[Step, ...] = (
         source="FBDetect §5.4.3",
         measures="by the deciding term of the went-away predicate",
         passes="the change is still there at the end of the scan",
+        kinds=_NOT_SLOW,
         codes={
             "no_series": _NO_SERIES,
             "new_pattern": Code(passed="new pattern"),
@@ -154,6 +159,7 @@ STEPS: tuple[Step, ...] = (
         source="§5.4.4",
         measures="pseudo z-score of what is left without the season",
         passes="no season accounts for it",
+        kinds=_NOT_SLOW,
         codes={
             "no_series": _NO_SERIES,
             "seasonal": Code("comes back every day or week"),
@@ -233,6 +239,9 @@ BY_KEY: Mapping[str, Step] = {step.key: step for step in STEPS}
 
 FUNNEL: tuple[str, ...] = tuple(step.key for step in STEPS if step.drops and step.ablatable)
 """Keys of the steps that drop candidates, in their order (FBDetect Table 5)."""
+
+FILTERS: tuple[Step, ...] = tuple(step for step in STEPS if step.key in FUNNEL and step.stage == "filter")
+"""The filters, each in the module of ``pipeline.filters`` that its key names."""
 
 DETECTOR_PARTS: tuple[str, ...] = tuple(step.key for step in STEPS if step.stage == "detect")
 """Keys of the short-term detector's parts.

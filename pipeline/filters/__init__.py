@@ -1,1 +1,14 @@
-"""What tells a regression from a false positive: pure functions over candidates."""
+"""Filters: which candidates are lasting regressions that matter and are not known yet."""
+
+from pipeline.filters.decision import Filter, Filtered, decide_filters
+from pipeline.filters.evidence import FilterCase, FilterConfig, FilterEvidence, Known
+
+__all__ = [
+    "Filter",
+    "FilterCase",
+    "FilterConfig",
+    "FilterEvidence",
+    "Filtered",
+    "Known",
+    "decide_filters",
+]

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
+from pipeline.detect.matrix import SeriesKey
+from pipeline.filters.evidence import FilterCase, Known, Levels
 from pipeline.model import Candidate, Decision, FloatArray
 
 _STEP = "same_regression"
@@ -19,12 +22,50 @@ ESCALATED = "escalated"
 """Code of a known regression that has grown: it is dropped, and updates the known one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """A regression that an earlier scan passed on, and when that scan ended."""
+def decide(candidates: Sequence[Candidate], case: FilterCase) -> list[Decision]:
+    """Decide on each candidate by what earlier scans passed on of its series, whichever detector saw it."""
+    known: dict[SeriesKey, list[Known]] = {}
+    for one in case.known:
+        known.setdefault((one.candidate.metric_kind, one.candidate.metric), []).append(one)
+    return [
+        judge_same_regression(
+            candidate,
+            known.get((candidate.metric_kind, candidate.metric), ()),
+            recent=recent_level(candidate, case),
+            analysis_s=case.config.analysis_s,
+            absolute=case.config.absolute,
+            relative=case.config.relative,
+            gradual_since=partial(has_grown_since, candidate, case.levels),
+        )
+        for candidate in candidates
+    ]
 
-    candidate: Candidate
-    seen_until: float  # epoch seconds
+
+def recent_level(candidate: Candidate, case: FilterCase) -> float:
+    """Return the level over an analysis window just before the change; the one before without data."""
+    levels, row = case.levels, case.levels.row(candidate)
+    if row is None:
+        return candidate.before
+    end = levels.column(candidate.change_time)
+    span = slice(max(end - round(case.config.analysis_s / levels.resolution_s), 0), end)
+    weights = levels.weights[row, span]
+    known = weights > 0
+    return (
+        float(np.average(levels.levels[row, span][known], weights=weights[known]))
+        if known.any()
+        else candidate.before
+    )
+
+
+def has_grown_since(candidate: Candidate, levels: Levels, since: float) -> bool:
+    """Tell whether a series has grown steadily since a moment, rather than stepped at the change."""
+    row = levels.row(candidate)
+    if row is None:
+        return False
+    first, change = max(levels.column(since), 0), levels.column(candidate.change_time)
+    if candidate.kind == "long_term":  # where it begins, nothing steps
+        change = (first + levels.levels.shape[1]) // 2
+    return is_gradual(levels.levels[row, first:], levels.weights[row, first:], change=change - first)
 
 
 def judge_same_regression(

@@ -30,7 +30,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 from scipy import stats
 
 from pipeline.detect.seasonal.stl import SeasonConfig, bridge, carry_on, decompose, find_periods, points_of
-from pipeline.model import Decision, FloatArray, IntArray
+from pipeline.filters.evidence import FilterCase, decide_by_rows
+from pipeline.model import Candidate, Decision, FloatArray, IntArray
 from pipeline.units import DAY_S, WEEK_S
 
 
@@ -65,6 +66,12 @@ class _Season:
 
 _STEP = "seasonality"
 _UNSEASONAL = Decision(_STEP, True, code="no_season")
+
+
+def decide(candidates: Sequence[Candidate], case: FilterCase) -> list[Decision]:
+    """Decide on each candidate by its series with the daily cycle in it."""
+    shown = case.levels.levels + case.levels.cycles
+    return decide_by_rows("seasonality", candidates, case, shown, judge_seasonality)
 
 
 def judge_seasonality(

@@ -39,11 +39,14 @@ as the change has to be taken off the values before.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from pipeline.detect.sax import adjacent_starts, block_means, moving_starts, running_sums, spell
+from pipeline.filters.evidence import FilterCase, decide_by_rows
 from pipeline.filters.went_away_scale import Frame, WentAwayConfig, measure, median_deviation
 from pipeline.filters.went_away_terms import (
     Term,
@@ -53,7 +56,7 @@ from pipeline.filters.went_away_terms import (
     judge_significant,
     spread_letters,
 )
-from pipeline.model import Decision, FloatArray, IntArray
+from pipeline.model import Candidate, Decision, FloatArray, IntArray
 from pipeline.units import DAY_S
 
 _CHUNK_ROWS = 256
@@ -98,6 +101,15 @@ class WentAway:
         if not self.lasting.holds:
             return _decided(self.lasting)
         return _decided(self.lasting, code="stays")
+
+
+def decide(candidates: Sequence[Candidate], case: FilterCase) -> list[Decision]:
+    """Decide on each candidate by its series without the daily cycle."""
+    return decide_by_rows("went_away", candidates, case, case.levels.levels, _decisions)
+
+
+def _decisions(values: FloatArray, weights: FloatArray, **where: Any) -> list[Decision]:
+    return [row.decision for row in judge_went_away(values, weights, **where)]
 
 
 def judge_went_away(

@@ -17,7 +17,7 @@ from pipeline.dedup.across_scans import Nearest, least_bound, merge_alike
 from pipeline.dedup.links import Link
 from pipeline.dedup.residual import explain_by_known
 from pipeline.dedup.within_scan import choose_representative
-from pipeline.filters.threshold import BY_CHANCE
+from pipeline.filters.significance import BY_CHANCE
 from pipeline.model import Candidate, Change, Decision, Dropped, Joined, Outgoing, Record, Scan, StackMatrix
 from pipeline.stacks import StackIndex, index_stacks, likeness, mean_depths, membership, stands_below
 from pipeline.stages.ablation import NOTHING, Without

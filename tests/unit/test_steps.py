@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -97,3 +98,19 @@ def test_divide_keeps_the_order_and_what_was_decided_before() -> None:
     assert isinstance(again, Candidate)
     assert ([d.step for d in again.passed], none) == (["a", "b"], ())
     assert dropped == (Dropped(second, Decision("a", False)),)
+
+
+def test_divide_writes_the_ledger() -> None:
+    before, stays, gone = (
+        Decision("before", True),
+        Decision("step", True, 1, 2),
+        Decision("step", False, 3, 4),
+    )
+    kept, lost = replace(build_candidate("kept"), passed=(before,)), build_candidate("lost")
+    passed, dropped = divide([(kept, stays), (lost, gone)])
+    assert passed == (replace(kept, passed=(before, stays)),)
+    assert dropped == (Dropped(lost, gone),)
+
+
+def test_nothing_to_divide() -> None:
+    assert divide([]) == ((), ())

@@ -1,3 +1,5 @@
+"""Whether an earlier scan has passed a regression on already."""
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -5,49 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipeline.filters.same_regression import ESCALATED, Known, is_gradual, judge_same_regression
-from pipeline.filters.threshold import judge_significance, judge_threshold
-from pipeline.model import Candidate, Decision, Dropped, FloatArray
-from pipeline.steps import divide
+from pipeline.filters import Known
+from pipeline.filters.same_regression import ESCALATED, is_gradual, judge_same_regression
+from pipeline.model import Candidate, FloatArray
 from tests.support.builders import build_candidate
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "absolute", "relative", "passed"),
-    [
-        pytest.param(
-            0.010, 0.011, 0.001, None, True, id="0.1 pp absolute reaches 0.1 pp (Table 3's caption)"
-        ),
-        pytest.param(0.010, 0.011, None, 0.10, True, id="the same is 10 % relative"),
-        pytest.param(0.010, 0.011, None, 0.11, False, id="and not 11 %"),
-        pytest.param(0.010, 0.0109, 0.001, None, False, id="just below absolute"),
-        pytest.param(0.0, 0.002, None, 0.5, True, id="from nothing is infinitely much"),
-        pytest.param(100.0, 90.0, None, 0.05, True, id="a drop counts by its size"),
-        pytest.param(0.00005, 0.0001, 0.00005, None, True, id="0.005 % of the CPU"),
-    ],
-)
-def test_threshold(
-    before: float, after: float, absolute: float | None, relative: float | None, passed: bool
-) -> None:
-    verdict = judge_threshold(
-        build_candidate(before=before, after=after), absolute=absolute, relative=relative
-    )
-    assert verdict.passed is passed
-    assert np.isfinite(verdict.statistic)
-
-
-def test_threshold_wants_one_of_the_two() -> None:
-    with pytest.raises(ValueError, match="either"):
-        judge_threshold(build_candidate())
-
-
-@pytest.mark.parametrize(
-    ("p_value", "series", "passed"),
-    [(1e-5, 1000, True), (1e-5, 1001, False), (0.011, 1, False), (0.0, 10**9, True)],
-)
-def test_significance_counts_the_series_of_the_scan(p_value: float, series: int, passed: bool) -> None:
-    candidate = replace(build_candidate(), p_value=p_value)
-    assert judge_significance(candidate, series=series).passed is passed
 
 
 @pytest.mark.parametrize(
@@ -253,19 +216,3 @@ def test_growth_has_no_unit(scale: float, shift: float) -> None:
         assert is_gradual(scale * values + shift, 10 * weights, change=30) is is_gradual(
             values, weights, change=30
         )
-
-
-def test_divide_writes_the_ledger() -> None:
-    before, stays, gone = (
-        Decision("before", True),
-        Decision("step", True, 1, 2),
-        Decision("step", False, 3, 4),
-    )
-    kept, lost = replace(build_candidate("kept"), passed=(before,)), build_candidate("lost")
-    passed, dropped = divide([(kept, stays), (lost, gone)])
-    assert passed == (replace(kept, passed=(before, stays)),)
-    assert dropped == (Dropped(lost, gone),)
-
-
-def test_nothing_to_divide() -> None:
-    assert divide([]) == ((), ())
