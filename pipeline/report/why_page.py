@@ -9,11 +9,13 @@ from plotly.offline import get_plotlyjs
 
 from pipeline.codec.ledger import LedgerEntry
 from pipeline.filters.went_away import Pattern
+from pipeline.model import Decision
 from pipeline.report.explain import Explanation, in_order, number
 from pipeline.report.figures import moment, series_figure
 from pipeline.report.page import embedded, environment
 from pipeline.report.study import Study
 from pipeline.report.windows import Line, ScanWindows
+from pipeline.steps import sentence
 
 _BUCKETS = "abcdefghijklmnopqrstuvwxyz"
 _MOST_LETTERS = 150
@@ -56,6 +58,7 @@ def render_why(
     )
     templates = environment(ratio=entry.candidate.metric_kind != "service")
     templates.filters["statistic"] = number
+    templates.filters["went_away"] = lambda code: sentence(Decision("went_away", passed=False, code=code))
     return templates.get_template("why.html").render(
         plotly=Markup(get_plotlyjs() if line else ""),
         figure=embedded(_figure(entry, windows, line, study), "series") if line else None,
