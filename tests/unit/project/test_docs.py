@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from tests.support import step_tables
 from tests.support.paths import ROOT
 
 DOCUMENTS = {
@@ -126,6 +127,10 @@ def test_the_representations_of_a_sample_are_types_of_their_files() -> None:
         for name in re.findall(r"`([A-Z]\w+)`", representation):
             owners = [*(ROOT / "pipeline" / "model").glob("*.py"), ROOT / path]
             assert any(f"class {name}" in module.read_text(encoding="utf-8") for module in owners), name
+
+
+def test_the_steps_in_the_tables_are_those_of_the_registry() -> None:
+    assert step_tables.written() == step_tables.step_tables(), "run: make schemas"
 
 
 def test_no_document_is_a_file_of_results() -> None:

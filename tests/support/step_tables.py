@@ -1,0 +1,52 @@
+"""The tables of judging steps in docs/tables.md, as the registry has them.
+
+``python -m tests.support.step_tables`` rewrites them (``make schemas``).
+"""
+
+from __future__ import annotations
+
+from pipeline.steps import STEPS, Step
+from tests.support.paths import ROOT
+
+PAGE = ROOT / "docs" / "tables.md"
+BEGIN, END = "<!-- from pipeline/steps.py: make schemas -->", "<!-- end -->"
+
+
+def step_tables() -> str:
+    """Return the tables: each step with its question and numbers, and codes with numbers of their own."""
+    steps = [step for step in STEPS if step.drops]
+    lines = ["| step | asks | value, against the bound | codes |", "| --- | --- | --- | --- |"]
+    for step in steps:
+        codes = ", ".join(f"`{code}`" for code in step.codes)
+        lines.append(f"| `{step.key}` | {step.question} | {_measures(step)} | {codes} |")
+    special: dict[tuple[str, str], list[str]] = {}
+    for step in steps:
+        for code, answer in step.codes.items():
+            if answer.measures:
+                special.setdefault((code, answer.measures), []).append(f"`{step.key}`")
+    lines += ["", "| code | of | value, where it is another |", "| --- | --- | --- |"]
+    lines += [
+        f"| `{code}` | {', '.join(owners)} | {measures} |" for (code, measures), owners in special.items()
+    ]
+    return "\n".join(lines)
+
+
+def written() -> str:
+    """Return what the page has."""
+    return PAGE.read_text(encoding="utf-8").split(BEGIN)[1].split(END)[0].strip()
+
+
+def _measures(step: Step) -> str:
+    passed = f"; of one that passed: {step.measures_passed}" if step.measures_passed else ""
+    return f"{step.measures or '–'}{passed}"
+
+
+def main() -> None:
+    """Rewrite the tables in the page."""
+    text = PAGE.read_text(encoding="utf-8")
+    before, rest = text.split(BEGIN)
+    PAGE.write_text(f"{before}{BEGIN}\n{step_tables()}\n{END}{rest.split(END)[1]}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
