@@ -116,7 +116,7 @@ def run(
     """Sample a process until it ends (or Ctrl-C), publishing its stacks interval by interval.
 
     Sampling another user's process needs root or CAP_SYS_PTRACE. If the broker is away, sampling goes on
-    and messages wait. Exit code: 0 when the process ended or the agent was told to end, 1 when a command
+    and messages wait. Exit code: 0 when the process ended or the agent was asked to end, 1 when a command
     that it started failed, 2 when the process cannot be sampled.
     """
     if (pid is None) == (not command):

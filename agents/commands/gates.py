@@ -53,7 +53,7 @@ def gates(source: Path, readers: tuple[str, ...], out: Path) -> None:
     whose first argument is the gate's name; it is looked for with whatever stands before it, so that
     conf.get also finds self.conf.get, and by the name that an import gives it. Functions that return what a
     reader returned, or a constant that it chooses, are looked through, one layer deep. Files that cannot be
-    read, and reads whose gate cannot be told, are named on stderr and left out.
+    read, and reads whose gate is not clear, are named on stderr and left out.
     """
     modules: list[Module] = []
     files = skipped = 0

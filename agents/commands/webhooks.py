@@ -52,7 +52,7 @@ def webhooks(settings: Settings, service_map: Path, listen: tuple[str, int]) -> 
     """Receive webhooks of GitHub (POST /github) and GitLab (POST /gitlab) until Ctrl-C.
 
     Each delivery's signature is verified. The first line printed is the address; GET /healthz says ok.
-    A webhook tells files but no diff, so modified subroutines need a local clone, see the service map.
+    A webhook names files but has no diff, so modified subroutines need a local clone, see the service map.
     """
     quiet_client(settings)
     check_broker(settings)

@@ -117,7 +117,7 @@ def compare(
 ) -> int:
     """Compare the events of two runs A and B over the same data; exit 1 if they differ.
 
-    A and B are events files, or folders with events.jsonl and, to tell where the other run lost an event,
+    A and B are events files, or folders with events.jsonl and, to show where the other run lost an event,
     ledger.jsonl.
     """
     from loadgen.evaluation.comparison import difference_to_json, print_difference, render_difference

@@ -73,9 +73,9 @@ def dlq() -> None:
 @dlq.command("list")
 @filter_options
 @click.option("--all", "replayed_too", is_flag=True, help="Those that were replayed, too.")
-@click.option("--letters", is_flag=True, help="Each letter instead of a summary by reason.")
-@click.option("--limit", type=click.IntRange(min=1), help="At most so many letters, the newest.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a letter.")
+@click.option("--letters", is_flag=True, help="Each dead letter instead of a summary by reason.")
+@click.option("--limit", type=click.IntRange(min=1), help="At most so many dead letters, the newest.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a dead letter.")
 @settings_options("broker", "topics")
 def list_letters(
     settings: Settings,
@@ -89,7 +89,7 @@ def list_letters(
     limit: int | None,
     as_json: bool,
 ) -> None:
-    """Show what is on the dead-letters topic and was not replayed: a summary by reason, or each letter."""
+    """Show what is on the dead-letters topic and was not replayed: a summary by reason, or each of them."""
     topics = load_topics(settings.topics)
     found = asyncio.run(survey(Broker.of(settings), topics))
     wanted = _chosen(found, topics, Filter(topic, stage, service, reason, since), replayed_too=replayed_too)
@@ -108,7 +108,7 @@ def list_letters(
 
 @dlq.command("replay")
 @filter_options
-@click.option("--limit", type=click.IntRange(min=1), help="At most so many letters, the oldest.")
+@click.option("--limit", type=click.IntRange(min=1), help="At most so many dead letters, the oldest.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be sent.")
 @settings_options("broker", "topics", "idempotent_producer", "log_level", "log_format")
 def replay_letters(
@@ -121,7 +121,7 @@ def replay_letters(
     limit: int | None,
     dry_run: bool,
 ) -> int:
-    """Send letters to their topics once more, each exactly once however often this is run or killed.
+    """Send dead letters to their topics once more, each exactly once however often this is run or killed.
 
     Exit 1 if some of those that were chosen cannot be sent: cut ones, and messages that a stage made.
     """

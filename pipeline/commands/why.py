@@ -106,7 +106,7 @@ def why(
     """Explain the reported or dropped candidate ID; without ID, list what the ledger has.
 
     The terminal draws the series with the scan's windows, the change point and the levels before and after,
-    and tells SAX letters, trend and season below it; -o OUT.html draws all of it.
+    and writes SAX letters, trend and season below it; -o OUT.html draws all of it.
 
     The first six digits of an id are enough if no other begins so. The workload of a candidate is looked for
     among --workloads, then among the presets.

@@ -72,6 +72,15 @@ def test_documents_use_the_words_of_the_glossary(path: str) -> None:
     assert found == {}
 
 
+def test_help_uses_the_words_of_the_glossary() -> None:
+    texts = words.help_texts()
+    assert len(texts) > 30
+    found = [
+        (command, row.words[0]) for command, text in texts.items() for row in EVERYWHERE if row.count(text)
+    ]
+    assert found == []
+
+
 @pytest.mark.parametrize("word", [row.words[0] for row in BANS])
 def test_code_has_no_more_of_them(
     word: str, counted: tuple[dict[str, dict[str, int]], dict[str, list[str]]]
