@@ -1,4 +1,4 @@
-"""Reads a git repository through the ``git`` program, without touching it and without trusting it.
+"""A git repository, read through the ``git`` program, not touched and not trusted.
 
 A repository can name programs to run: hooks, a file system monitor, drivers for diffs, transports that fetch
 what a partial clone lacks. None of them runs here, and no variable of the caller's environment redirects git
@@ -23,7 +23,6 @@ from agents.changes.git_output import (
     parse_tags,
 )
 from agents.changes.git_program import GitError, git_failure, run_git
-from agents.changes.languages import attributes_file, driver_options
 from agents.changes.patch import FilePatch, parse_patch
 from pipeline.processes import Output
 
@@ -129,13 +128,10 @@ class Repository:
 
         Files that git takes for binary, and those above MAX_FILE_BYTES, have no lines.
         """
-        with attributes_file() as attributes:
-            options = ("-c", f"core.attributesFile={attributes}", *driver_options())
-            arguments = ("diff-tree", "-r", "-p", "-U0", "--full-index", "--no-color", *_RENAMES)
-            safe = ("--no-ext-diff", "--no-textconv", "--indent-heuristic")
-            output = self._read(
-                (*arguments, *safe, *_sides(commit)), options=options, max_bytes=MAX_PATCH_BYTES
-            )
+        arguments = ("diff-tree", "-r", "-p", "-U0", "--full-index", "--no-color", *_RENAMES)
+        safe = ("--no-ext-diff", "--no-textconv", "--indent-heuristic")
+        options = ("-c", "core.attributesFile=/dev/null")  # the caller's may hide lines
+        output = self._read((*arguments, *safe, *_sides(commit)), options=options, max_bytes=MAX_PATCH_BYTES)
         return {patch.blobs: patch for patch in parse_patch(output.data)}, _why_cut(output)
 
     def is_cut_off(self, commit: Commit) -> bool:

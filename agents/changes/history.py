@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from agents.changes.bounds import fit
-from agents.changes.ctags import MAX_BYTES, Mark, find_ctags, read_marks
+from agents.changes.definitions import read_definitions
 from agents.changes.git import Commit, FileChange, GitError, Repository
 from agents.changes.languages import INTERPRETED, Language, language_of, may_be_unread_code
+from agents.changes.modules import manifest_paths, module_of_source
 from agents.changes.patch import FilePatch, content_of
-from agents.changes.sources import MAX_HUNKS, Version, manifest_paths, module_of_source, touched_subroutines
 from agents.changes.subroutines import compare_python
+from agents.changes.syntax import Question
 from agents.naming import module_name, subroutine_name
 from pipeline.codec.inputs import encode_change
 from pipeline.model import Change, Outgoing
@@ -70,7 +70,6 @@ def describe_commit(
     service: str,
     time: float,
     source_roots: Sequence[str] = (),
-    ctags: Callable[[], str | None] = find_ctags,
 ) -> Described:
     """Describe a commit as the change that was deployed to ``service`` at ``time`` (epoch seconds).
 
@@ -100,7 +99,7 @@ def describe_commit(
     patches, cut = repository.patches(commit)
     left_out = [f"lines: {cut}"] if cut else []
     reader = _Reader(repository, commit, files, source_roots)
-    subroutines = reader.python() | reader.others(patches, ctags)
+    subroutines = reader.python() | reader.others(patches)
     if unread := reader.unread(files):
         left_out.append(unread)
     fitted, lost = fit(
@@ -191,35 +190,30 @@ class _Reader:
             self.left_out.append(f"the subroutines of {_names(unread)}, too large or missing")
         return found
 
-    def others(self, patches: Patches, ctags: Callable[[], str | None]) -> set[str]:
+    def others(self, patches: Patches) -> set[str]:
         """Return the touched subroutines of files in other languages."""
         files = [(f, lang) for f in self._sources if (lang := language_of(f.path)) and f.blobs in patches]
-        if not files:
+        if not files or self._is_late(len(files)):
             return set()
         manifests = self._manifests(files)
-        marks = self._marks(files, ctags())
+        asked = [
+            (file, language, Question(language.grammar, self._content[blob], lines))
+            for file, language in files
+            for blob, lines in zip(file.blobs, patches[file.blobs].touched, strict=True)
+            if lines and blob in self._content
+        ]
+        answers = read_definitions(
+            [question for _, _, question in asked], timeout_s=self._deadline - time.monotonic()
+        )
         found: set[str] = set()
-        for place, (file, language) in enumerate(files):
-            if self._is_late(len(files) - place):
-                break
-            versions = [
-                Version(_text(self._content.get(blob)).split("\n"), marks.get((blob, language.ctags)))
-                if blob in self._content
-                else Version()
-                for blob in file.blobs
-            ]
-            source = "\n".join(versions[1].lines or versions[0].lines)
-            module = module_of_source(language, file.path, source, manifests)
-            patch = patches[file.blobs]
-            if len(patch.hunks) > MAX_HUNKS:
-                self.left_out.append(
-                    f"some subroutines of {_names([file.path])}, changed in more than {MAX_HUNKS} places"
-                )
-            found |= touched_subroutines(
-                language, patch, versions[0], versions[1], module, is_late=self._is_over
-            )
-            if self._is_over():
-                self.left_out.append(f"some subroutines of {_names([file.path])}")
+        for (file, language, _), definitions in zip(asked, answers, strict=True):
+            for definition in definitions or ():
+                module = module_of_source(language, file.path, definition.package, manifests)
+                found.update(language.spell(definition, module))
+        silent = [file.path for (file, _, _), answer in zip(asked, answers, strict=True) if answer is None]
+        if silent:
+            names = _names(list(dict.fromkeys(silent)))
+            self.left_out.append(f"some subroutines of {names}, which could not be parsed in time")
         return found
 
     def unread(self, files: Sequence[FileChange]) -> str:
@@ -254,21 +248,6 @@ class _Reader:
 
     def _is_read(self, file: FileChange) -> bool:
         return all(blob in self._content for blob in file.blobs if blob)
-
-    def _marks(
-        self, files: Sequence[tuple[FileChange, Language]], ctags: str | None
-    ) -> dict[tuple[str, str], Sequence[Mark]]:
-        asked = [(file, language) for file, language in files if language.ctags]
-        wanted = {(blob, lang.ctags): lang for f, lang in asked for blob in f.blobs if blob in self._content}
-        if not ctags or not wanted:
-            return {}
-        sizes = itertools.accumulate(len(self._content[blob]) for blob, _ in wanted)
-        given = [key for key, size in zip(wanted, sizes, strict=True) if size <= MAX_BYTES]
-        marks = read_marks(ctags, [(wanted[key], self._content[key[0]]) for key in given])
-        if marks is None:
-            self.left_out.append("what ctags would have told: it failed, so hunk headers were read instead")
-            return {}
-        return dict(zip(given, marks, strict=True))
 
     def _manifests(self, files: Sequence[tuple[FileChange, Language]]) -> dict[str, bytes]:
         places = {place: None for f, lang in files for place in manifest_paths(lang, f.path)}

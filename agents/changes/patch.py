@@ -1,4 +1,4 @@
-"""Changed lines out of git's patches without context, and their text as a change's content."""
+"""Changed lines of git's patches without context, and their text as a change's content."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MIN_SHARE = 512
 
 _MAX_LINE = 400
 _INDEX = re.compile(rb"index ([0-9a-f]+)\.\.([0-9a-f]+)")
-_HUNK = re.compile(rb"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@ ?(.*)")
+_HUNK = re.compile(rb"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +30,8 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Hunk:
-    """Lines that were replaced. ``header`` is the line that git takes for the definition around them."""
+    """Lines that were replaced, and what replaced them."""
 
-    header: str
-    old_start: int
     removed: tuple[Line, ...]
     added: tuple[Line, ...]
 
@@ -45,6 +43,14 @@ class FilePatch:
     blobs: tuple[str, str]
     hunks: list[Hunk] = field(default_factory=list)
     binary: bool = False
+
+    @property
+    def touched(self) -> tuple[list[int], list[int]]:
+        """The numbers of the lines removed from the version before, and of those added to the one after."""
+        return (
+            [line.number for hunk in self.hunks for line in hunk.removed],
+            [line.number for hunk in self.hunks for line in hunk.added],
+        )
 
 
 def parse_patch(data: bytes) -> Iterator[FilePatch]:
@@ -72,12 +78,9 @@ def parse_patch(data: bytes) -> Iterator[FilePatch]:
 
 def _hunk(head: re.Match[bytes], lines: Iterator[bytes]) -> Hunk:
     """Read as many lines as the head promises, so that no line of a file is taken for one of the patch."""
-    old_start, old_count, new_start, new_count = (
-        1 if part is None else int(part) for part in head.groups()[:4]
-    )
+    old_start, old_count, new_start, new_count = (1 if part is None else int(part) for part in head.groups())
     removed = _lines(lines, old_start, old_count)
-    added = _lines(lines, new_start, new_count)
-    return Hunk(_text(head[5]), old_start, removed, added)
+    return Hunk(removed, _lines(lines, new_start, new_count))
 
 
 def _lines(lines: Iterator[bytes], start: int, count: int) -> tuple[Line, ...]:

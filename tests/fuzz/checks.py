@@ -12,10 +12,9 @@ from unittest.mock import patch
 import orjson
 
 from agents.aggregate import Source, build_profile, encode_within
-from agents.changes import git_output as printed
-from agents.changes import languages, sources
+from agents.changes import git_output, languages, syntax
 from agents.changes.bounds import fit
-from agents.changes.ctags import parse_marks
+from agents.changes.modules import module_of_source
 from agents.changes.patch import MAX_CONTENT_BYTES, content_of, parse_patch
 from agents.changes.subroutines import MAX_NAME, compare_python
 from agents.formats.collapsed import parse_collapsed
@@ -95,40 +94,30 @@ def check_patch(data: bytes) -> None:
 
 
 def check_source(data: bytes) -> None:
-    """A path with its manifests and source: every line taken for changed, with and without marks."""
+    """A path with its manifests and source: every line taken for changed."""
     head, go_module, source = (data.decode(errors="replace").split("\0", 2) + ["", ""])[:3]
     path, _, cargo = head.partition("\n")
     language = languages.language_of(path)
     if language is None:
         return
     manifests = {"Cargo.toml": cargo.encode(errors="replace"), "go.mod": go_module.encode(errors="replace")}
-    module = sources.module_of_source(language, path, source, manifests)
-    lines = source.split("\n")[:400]
-    numbered = "\n".join(f"+{line}" for line in lines)
-    text = f"index {'1' * 40}..{'2' * 40}\n@@ -1,0 +1,{len(lines)} @@ {lines[0]}\n{numbered}\n"
-    found = next(parse_patch(text.encode(errors="replace")))
-    for marks in (None, parse_marks(_marked(lines), ["0"])[0]):
-        version = sources.Version(lines, marks)
-        names = sources.touched_subroutines(language, found, sources.Version(), version, module)
-        change, _ = fit(Change("c", "s", seeds.T0, "", subroutines=tuple(names)))
-        change.subroutines and inputs.encode_change(change)
+    text = source.encode(errors="replace")
+    asked = syntax.Question(language.grammar, text, range(1, text.count(b"\n") + 2))
+    names: set[str] = set()
+    for definition in syntax.touched_definitions(asked):
+        names.update(
+            language.spell(definition, module_of_source(language, path, definition.package, manifests))
+        )
+    change, _ = fit(Change("c", "s", seeds.T0, "", subroutines=tuple(names)))
+    change.subroutines and inputs.encode_change(change)
 
 
-def _marked(lines: list[str]) -> bytes:
-    tag = {"_type": "tag", "path": "0", "kind": "function"}
-    return b"\n".join(
-        orjson.dumps({**tag, "name": line.strip()[:9], "line": number, "scope": line.strip()[-9:]})
-        for number, line in enumerate(lines, start=1)
-    )
-
-
-def check_ctags(data: bytes) -> None:
-    for marks in parse_marks(data, ["0.cpp", "1.java"]):
-        language = languages.language_of("a.cpp")
-        assert language is not None
-        found = next(parse_patch(next(iter(seeds.patches()))))
-        version = sources.Version(["a", "b", "int f() {", "c", "}"], marks)
-        sources.touched_subroutines(language, found, version, version, "")
+def check_answers(data: bytes) -> None:
+    """What the program that parses sources wrote, be it damaged by one of them."""
+    go = languages.language_of("a.go")
+    assert go is not None
+    for definitions in syntax.decode_answers(data):
+        assert all(go.spell(definition, "") for definition in definitions or ())
 
 
 def check_python(data: bytes) -> None:
@@ -140,13 +129,13 @@ def check_python(data: bytes) -> None:
 
 def check_git(data: bytes) -> None:
     text = data.decode("utf-8", errors="replace")
-    commit = printed.parse_commit(seeds.SHA, text)
+    commit = git_output.parse_commit(seeds.SHA, text)
     change, _ = fit(Change(commit.sha, "s", seeds.T0, commit.title, commit.author, commit.body))
     inputs.decode_change(inputs.encode_change(change))
-    printed.parse_tags(text)
-    printed.parse_files(text)
-    list(printed.parse_sizes(data))
-    list(printed.parse_contents(data))
+    git_output.parse_tags(text)
+    git_output.parse_files(text)
+    list(git_output.parse_sizes(data))
+    list(git_output.parse_contents(data))
 
 
 def check_github(data: bytes) -> None:

@@ -190,16 +190,9 @@ def python() -> Iterator[bytes]:
     yield b"def broken(:\n  class A:\n\tdef f(self):\n\t\tpass\n)\n@x\n"
 
 
-def ctags() -> Iterator[bytes]:
-    tag: dict[str, Any] = {
-        "_type": "tag",
-        "name": "f",
-        "path": "0.cpp",
-        "line": 3,
-        "kind": "function",
-        "end": 5,
-    }
-    yield b"\n".join(map(orjson.dumps, [tag, {**tag, "scope": "A::B", "line": 1}, {"_type": "ptag"}]))
+def answers() -> Iterator[bytes]:
+    definition = {"name": "f", "scope": ["A", "B"], "receiver": "*C", "package": "shop"}
+    yield b"\n".join(map(orjson.dumps, [[definition], [], [{**definition, "scope": []}, definition]])) + b"\n"
 
 
 def git_output() -> Iterator[bytes]:

@@ -21,8 +21,8 @@ from pipeline.topics import load_topics
 from pipeline.workloads import read_workload_file
 from tests.fuzz import batches, seeds
 from tests.fuzz.checks import (
+    check_answers,
     check_collapsed,
-    check_ctags,
     check_dsn,
     check_event,
     check_gates,
@@ -165,7 +165,7 @@ TARGETS: Mapping[str, Target] = {
     "python": Target(
         check_python, (), seeds.python, (b"\n", b" ", b"def ", b"class ", b"(", b'"""', b"\\", b"\f", b"@")
     ),
-    "ctags": Target(check_ctags, (), seeds.ctags),
+    "answers": Target(check_answers, (), seeds.answers),
     "git": Target(check_git, (), seeds.git_output, _GIT),
     "gates": Target(of_file(check_gates), _CONFIG, seeds.gates, _YAML),
     "topics": Target(of_file(load_topics), _CONFIG, seeds.topics, _YAML),

@@ -57,8 +57,7 @@ class Work:
         commit = repository.commit(revision)
         return read_change(repository, commit, service="shop", time=1_700_000_000.0, source_roots=roots)
 
-    def described(self, revision: str = "HEAD", *, ctags: str | None = None) -> Described:
-        """Describe a commit, without ctags unless its path is given."""
+    def described(self, revision: str = "HEAD") -> Described:
         repository = Repository(self.path)
         commit = repository.commit(revision)
-        return describe_commit(repository, commit, service="shop", time=1e9, ctags=lambda: ctags)
+        return describe_commit(repository, commit, service="shop", time=1e9)

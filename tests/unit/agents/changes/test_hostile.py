@@ -12,7 +12,6 @@ import pytest
 
 from agents.changes import history
 from agents.changes.bounds import FILES_BYTES, fit
-from agents.changes.ctags import find_ctags
 from agents.changes.git import MAX_FILE_BYTES, GitError, Repository
 from agents.changes.git_program import run_git
 from agents.changes.history import change_message, read_change
@@ -273,12 +272,12 @@ def test_no_newline_at_the_end_of_a_file() -> None:
     marker = b"\\ No newline at end of file\n"
     patch = b"diff --git a/x b/x\n" + blobs + b"@@ -3 +3 @@ f\n-a\n" + marker + b"+b\n" + marker
     (file,) = parse_patch(patch)
-    assert file.hunks == [Hunk("f", 3, (Line(3, "a"),), (Line(3, "b"),))]
+    assert file.hunks == [Hunk((Line(3, "a"),), (Line(3, "b"),))]
 
 
 def patch_of(lines: int, width: int = 60) -> FilePatch:
     added = tuple(Line(number, "w" * width) for number in range(lines))
-    return FilePatch(("1" * 40, "2" * 40), [Hunk("", 0, (), added)])
+    return FilePatch(("1" * 40, "2" * 40), [Hunk((), added)])
 
 
 def test_content_is_bounded_and_fair() -> None:
@@ -343,13 +342,19 @@ def test_a_commit_that_takes_too_long_to_look_into(work: Work, monkeypatch: pyte
     )
 
 
-@pytest.mark.parametrize("ctags", [None, find_ctags()], ids=["hunk headers", "ctags"])
-def test_very_many_hunks_take_no_time(work: Work, ctags: str | None) -> None:
+def test_very_many_hunks_take_no_time(work: Work) -> None:
     """Not quadratic: with every second line changed this would take minutes."""
     lines = [f"int f{number}(int x) {{ return x + {number}; }}" for number in range(6000)]
     work.commit("Old", {"a.c": "\n".join(lines)})
     lines[::2] = [line.replace("x +", "x -") for line in lines[::2]]
     work.commit("New", {"a.c": "\n".join(lines)})
-    described = work.described(ctags=ctags)
-    assert len(described.change.subroutines) >= 2000
-    assert described.left_out == ("some subroutines of 'a.c', changed in more than 2000 places",)
+    described = work.described()
+    assert len(described.change.subroutines) == 3000
+    assert described.left_out == ()
+
+
+def test_a_source_that_cannot_be_parsed_is_said(work: Work) -> None:
+    work.commit("Change", {"a.cpp": "{" * 1_000_000, "b.go": "package b\n\nfunc F() {\n\tf()\n}\n"})
+    described = work.described()
+    assert described.change.subroutines == ("b.F",)
+    assert described.left_out == ("some subroutines of 'a.cpp', which could not be parsed in time",)

@@ -1,4 +1,4 @@
-"""Modified subroutines of other languages, told by ctags where it is installed and by hunk headers."""
+"""Modified subroutines of other languages."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from agents.changes.ctags import find_ctags, read_marks
-from agents.changes.languages import HEADED, LANGUAGES, language_of, scope_above
+from agents.changes.definitions import read_definitions
+from agents.changes.languages import LANGUAGES, Language, language_of
+from agents.changes.syntax import Definition, Question, touched_definitions
 from tests.support.repositories import Work
-
-CTAGS = find_ctags()
-needs_ctags = pytest.mark.skipif(CTAGS is None, reason="Universal Ctags is not installed")
 
 
 @pytest.fixture
@@ -197,16 +195,11 @@ CASES = [
 
 
 @pytest.mark.parametrize(("path", "old", "before", "after", "expected"), CASES)
-def test_hunk_headers(work: Work, path: str, old: str, before: str, after: str, expected: list[str]) -> None:
+def test_modified_subroutines(
+    work: Work, path: str, old: str, before: str, after: str, expected: list[str]
+) -> None:
     described = work.described(work.edit(path, old, before, after))
     assert described.left_out == ()
-    assert list(described.change.subroutines) == expected
-
-
-@needs_ctags
-@pytest.mark.parametrize(("path", "old", "before", "after", "expected"), CASES)
-def test_ctags(work: Work, path: str, old: str, before: str, after: str, expected: list[str]) -> None:
-    described = work.described(work.edit(path, old, before, after), ctags=CTAGS)
     assert list(described.change.subroutines) == expected
 
 
@@ -251,30 +244,24 @@ def test_crates_are_named_by_their_manifest(work: Work, manifest: str, path: str
     assert work.described().change.subroutines == (expected,)
 
 
-@needs_ctags
 def test_a_lambda_of_cpp_is_part_of_its_function(work: Work) -> None:
     old = "int f() {\n  auto g = [](int x) {\n    return x;\n  };\n  return g(1);\n}\n"
     work.commit("Old", {"a.cpp": old})
     work.commit("New", {"a.cpp": old.replace("return x", "return 2 * x")})
-    assert work.described(ctags=CTAGS).change.subroutines == ("f",)
+    assert work.described().change.subroutines == ("f",)
 
 
-@needs_ctags
 @pytest.mark.parametrize("language", LANGUAGES, ids=lambda language: language.name)
 @pytest.mark.parametrize("source", [b"", b"\x00\xff\xfe", b"{" * 10_000], ids=["empty", "bytes", "brackets"])
-def test_ctags_survives_anything(language: object, source: bytes) -> None:
-    assert CTAGS
-    chosen = next(lang for lang in LANGUAGES if lang is language)
-    marks = read_marks(CTAGS, [(chosen, source)])
-    assert marks is not None
-    assert len(marks) == 1
+def test_grammars_survive_anything(language: Language, source: bytes) -> None:
+    assert read_definitions([Question(language.grammar, source, [1])], timeout_s=60) == [[]]
 
 
 @pytest.mark.parametrize(
     ("path", "line", "expected"),
     [
-        pytest.param("a.c", "int f(void) {", "f", id="plain"),
-        pytest.param("a.c", "static struct x *f(int (*g)(int))", "f", id="pointer"),
+        pytest.param("a.c", "int f(void) { x();", "f", id="plain"),
+        pytest.param("a.c", "static struct x *f(int (*g)(int)) { x();", "f", id="pointer"),
         pytest.param("a.c", "    f(x);", None, id="call"),
         pytest.param("a.c", "    if (x) {", None, id="if"),
         pytest.param("a.c", "    return f(x)", None, id="return"),
@@ -283,61 +270,67 @@ def test_ctags_survives_anything(language: object, source: bytes) -> None:
         pytest.param("a.c", "#define MAX(a, b)", None, id="macro"),
         pytest.param("a.cpp", "bool A::operator==(const A& o) const {", "operator==", id="operator"),
         pytest.param("a.cpp", "int A::operator()(int x) {", "operator()", id="call operator"),
+        pytest.param("a.cpp", "A::operator bool() {", "operator bool", id="conversion"),
         pytest.param("a.cpp", "A::~A() {", "~A", id="destructor"),
         pytest.param("a.cpp", "std::map<int, std::vector<T>> A<T>::f(int x) {", "f", id="templates"),
-        pytest.param("A.java", "    @Override public <T> List<T> f(T x) throws E {", "f", id="java generic"),
-        pytest.param("A.java", '    @SuppressWarnings("x")', None, id="java annotation"),
-        pytest.param("A.java", '    @A @B("x") int f(int x) {', "f", id="java annotations"),
-        pytest.param("A.java", "        new Thread(x) {", None, id="java new"),
+        pytest.param(
+            "A.java", "class A { @Override public <T> List<T> f(T x) throws E {", "f", id="java generic"
+        ),
+        pytest.param("A.java", 'class A { @A @B("x") int f(int x) {', "f", id="java annotations"),
+        pytest.param("A.java", "class A { int f = new Thread(x) {", None, id="java new"),
         pytest.param("a.go", "func Map[T any](x []T) []T {", "Map", id="go generic"),
         pytest.param("a.go", "func (s *Set[T]) Add(x T) {", "Add", id="go generic receiver"),
-        pytest.param("a.go", "\tf := func() {", None, id="go literal"),
-        pytest.param("a.rs", '    pub(crate) unsafe extern "C" fn f(x: i32) {', "f", id="rust"),
+        pytest.param("a.go", "var f = func() {", None, id="go literal"),
+        pytest.param("a.rs", 'pub(crate) unsafe extern "C" fn f(x: i32) {', "f", id="rust"),
         pytest.param("a.js", "export default async function f() {", "f", id="js default"),
         pytest.param("a.js", "export const f = async x => x", "f", id="js short arrow"),
+        pytest.param("a.js", "A.prototype.f = function () {", "f", id="js prototype"),
         pytest.param("a.js", "    if (x) {", None, id="js if"),
         pytest.param("a.js", "    call(x, () => {", None, id="js callback"),
-        pytest.param("a.ts", "  static async f<T>(x: T): Promise<T> {", "f", id="ts generic"),
+        pytest.param("a.ts", "class A { static async f<T>(x: T): Promise<T> {", "f", id="ts generic"),
+        pytest.param("a.tsx", "const f = () => <p>{x}</p>;", "f", id="tsx"),
     ],
 )
 def test_lines_that_begin_a_subroutine(path: str, line: str, expected: str | None) -> None:
+    found = definitions(path, line + "\n}" * (line.count("{") - line.count("}")))
+    assert [one.name for one in found] == ([expected] if expected else [])
+
+
+def definitions(path: str, source: str) -> list[Definition]:
     language = language_of(path)
     assert language
-    defined = language.define(line)
-    assert (defined.name if defined else None) == expected
-
-
-@pytest.mark.parametrize("suffix", [lang.suffixes[0] for lang in (*LANGUAGES, *HEADED)])
-def test_a_hostile_line_takes_no_time(suffix: str) -> None:
-    language = language_of("a" + suffix)
-    assert language
-    for line in (
-        "a" * 400,
-        "a " * 200,
-        "<" * 200 + ">" * 200,
-        "(" * 400,
-        "a::" * 133,
-        "pub " * 100,
-        "x=" * 200,
-    ):
-        language.define(line)
-        scope_above([line, "    f"], 2)
+    lines = range(1, source.count("\n") + 2)
+    return touched_definitions(Question(language.grammar, source.encode(), lines))
 
 
 @pytest.mark.parametrize(
-    ("above", "expected"),
+    ("path", "source", "expected"),
     [
-        pytest.param(["class URI extends Base {"], ("URI",), id="java"),
-        pytest.param(["class A_EXPORT Price : public Base {"], ("Price",), id="macro"),
-        pytest.param(["impl<T> Shape for Basket<T> {"], ("Basket",), id="trait"),
-        pytest.param(["namespace a {", "namespace b {", "}  // namespace b", "namespace {", "class P {"],
+        pytest.param("a.java", "class URI extends Base { int f() {\n x(); } }", ("URI",), id="java"),
+        pytest.param("a.h", "class A_EXPORT Price : public Base {\n int f() {\n x(); } };", ("Price",),
+                     id="macro"),
+        pytest.param("a.h", "struct A_EXPORT Price final {\n int f() {\n x(); } };", ("Price",), id="struct"),
+        pytest.param("a.rs", "impl<T> Shape for Basket<T> { fn f() {\n x(); } }", ("Basket",), id="trait"),
+        pytest.param("a.rs", "fn g() { fn f() {\n x(); } }", ("g",), id="rust function in a function"),
+        pytest.param("a.cc", "namespace a { namespace b { }\nnamespace {\nclass P { int f() {\n x();} };}}",
                      ("a", "(anonymous namespace)", "P"), id="namespaces"),
-        pytest.param(["class P {", "    class Q {", "    }"], ("P",), id="closed"),
-        pytest.param(["if (x) {"], (), id="no type"),
+        pytest.param("a.cc", "int A<T>::B::f() {\n x(); }", ("A", "B"), id="qualified"),
+        pytest.param("a.cc", "class P {\n class Q {\n };\n int f() {\n x(); } };", ("P",), id="closed"),
+        pytest.param("a.c", "int f() {\n x(); }", (), id="no type"),
+        pytest.param("a.kt", "class A {\n companion object {\n fun f() {\n x()\n}\n}\n}", ("A", "Companion"),
+                     id="companion"),
+        pytest.param("a.js", "A.prototype.f = function () {\n x(); }", ("A",), id="prototype"),
+        pytest.param("a.js", "module.exports.f = function () {\n x(); }", (), id="exports"),
     ],
 )  # fmt: skip
-def test_the_types_around_a_line(above: list[str], expected: tuple[str, ...]) -> None:
-    assert scope_above([*above, "    int f() {"], len(above) + 1) == expected
+def test_the_types_around_a_subroutine(path: str, source: str, expected: tuple[str, ...]) -> None:
+    (found,) = [one for one in definitions(path, source) if one.name == "f"]
+    assert found.scope == expected
+
+
+def test_a_block_comment_counts_for_nothing(work: Work) -> None:
+    old = "int f() {\n  /* a\n     b\n  */\n  return 1;\n}\n"
+    assert work.described(work.edit("a.c", old, "     b", "     c")).change.subroutines == ()
 
 
 def test_unknown_files_have_no_language() -> None:

@@ -1,8 +1,4 @@
-"""What git, ctags and source files say, read without trust: none of it fails, hangs or fills the memory.
-
-The lines that hung took time with the square or cube of their length; here they are long enough that the
-test's own time limit would end it.
-"""
+"""What git, grammars and sources say, read without trust: none of it fails, hangs or fills the memory."""
 
 from __future__ import annotations
 
@@ -12,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.changes.ctags import Mark, parse_marks
+from agents.changes.definitions import MAX_ENDS, read_definitions
 from agents.changes.git import Repository
 from agents.changes.git_output import (
     FileChange,
@@ -22,38 +18,77 @@ from agents.changes.git_output import (
     parse_sizes,
     parse_tags,
 )
-from agents.changes.languages import HEADED, LANGUAGES, Language, language_of, scope_above
+from agents.changes.languages import language_of
+from agents.changes.modules import module_of_source
 from agents.changes.patch import parse_patch
-from agents.changes.sources import Version, module_of_source, touched_subroutines
 from agents.changes.subroutines import MAX_NAME, compare_python
+from agents.changes.syntax import MAX_DEPTH, Definition, Question, decode_answers, touched_definitions
 from tests.support.repositories import Work
 
 LONG = 300_000
 SHA = "a" * 40
 
 
+GOOD = Question("C++", b"int f() {\n  x();\n}\n", [2])
+
+
 @pytest.mark.parametrize(
-    "piece",
-    [" ", "a", "a ", "a::", "::a", "a :: ", "operator ", "@a(", "@a ", "<", "<a>", "(", "()", "a,(", "{", "=",
-     "=:", "\t", "export ", "const ", "async ", "pub ", "pub(a) ", "func (", "class ", "impl <", "for ",
-     "ABC ", "namespace ", "}//", "* ", "fun ", "fun a", "def ", "@a() "],
-    ids=repr,
-)  # fmt: skip
-@pytest.mark.parametrize("language", [*LANGUAGES, *HEADED], ids=lambda language: language.name)
-def test_lines_made_to_be_slow(language: Language, piece: str) -> None:
-    line = piece * (LONG // len(piece))
-    for text in (line, f"class {line}", f"  {line}(", f"{line}{{", f"export const {line}!", f"fn {line}"):
-        language.define(text)
-        scope_above([text, f"  {text}", "    x"], 3)
+    ("language", "piece"),
+    [
+        pytest.param("C++", "a<", id="gigabytes"),
+        pytest.param("C++", "{", id="deep tree"),
+        pytest.param("C++", "template<", id="minutes"),
+        pytest.param("JavaScript", "(a=>", id="arrows"),
+        pytest.param("Ruby", "<<A\n", id="heredocs"),
+        pytest.param("PHP", "<?php <<<A\n", id="more heredocs"),
+        pytest.param("Scala", "/*", id="comments in comments"),
+        pytest.param("Rust", "r#", id="raw strings"),
+    ],
+)
+def test_sources_made_to_be_slow_cost_only_themselves(language: str, piece: str) -> None:
+    hostile = Question(language, (piece * (LONG // len(piece))).encode(), [1])
+    first, second = read_definitions([hostile, GOOD], timeout_s=300, file_s=0.3)
+    assert first in (None, [])
+    assert second == [Definition("f")]
 
 
-def test_packages_made_to_be_slow() -> None:
-    for line in ("\n", " ", "package ", "package a\n", "package a ", "module ", "module \n", "namespace "):
-        for name in ("A.java", "a.go", "A.kt", "A.scala", "a.php", "A.cs"):
-            language = language_of(name)
-            assert language is not None
-            text = line * (LONG // len(line))
-            module_of_source(language, name, text, {"go.mod": text.encode()})
+def test_time_for_all_sources_is_bounded() -> None:
+    hostile = Question("C++", b"{" * LONG, [1])
+    assert read_definitions([hostile] * (MAX_ENDS + 1) + [GOOD], timeout_s=300, file_s=0.1) == [None] * (
+        MAX_ENDS + 2
+    )
+    assert read_definitions([GOOD], timeout_s=0) == [None]
+    assert read_definitions([], timeout_s=10) == []
+
+
+def test_names_and_depth_are_bounded() -> None:
+    source = f"class {'A' * LONG} {{ void f() {{\n x(); }} }};".encode()
+    (found,) = touched_definitions(Question("C++", source, [2]))
+    assert max(map(len, found.scope)) <= MAX_NAME
+    deep = b"class A {" * 1000 + b"void f() {\n x(); }"
+    assert all(len(each.scope) <= MAX_DEPTH for each in touched_definitions(Question("C++", deep, [2])))
+
+
+def test_answers_that_are_none() -> None:
+    lines = [
+        b"[]",
+        b"null",
+        b"3",
+        b"[1]",
+        b'[{"name": 3, "scope": [[]]}]',
+        b'[{"scope": 3}]',
+        b"[" * 9999,
+        b"\xff",
+    ]
+    answers = list(decode_answers(b"\n".join([*lines, b"[]"])))
+    assert answers == [[], None, None, None, [Definition("3", ("[]",))], None, None, None]
+
+
+def test_manifests_made_to_be_slow() -> None:
+    go = language_of("a.go")
+    assert go is not None
+    for line in ("\n", " ", "module ", "module \n", 'module "'):
+        module_of_source(go, "a.go", "shop", {"go.mod": (line * (LONG // len(line))).encode()})
 
 
 @pytest.mark.parametrize(
@@ -84,15 +119,6 @@ def test_paths_that_no_one_would_choose(path: str, module: str) -> None:
     language = language_of(path)
     assert language is not None
     assert module_of_source(language, path, "", {}) == module
-
-
-def test_no_time_is_spent_once_it_is_late() -> None:
-    patch = next(parse_patch(f"index {SHA}..{SHA}\n@@ -0,0 +1,2 @@\n+int f() {{\n+  x();\n".encode()))
-    language = language_of("a.c")
-    assert language is not None
-    empty = Version()
-    assert touched_subroutines(language, patch, empty, empty, "") == {"f"}
-    assert touched_subroutines(language, patch, empty, empty, "", is_late=lambda: True) == set()
 
 
 @pytest.mark.parametrize("parse", [True, False])
@@ -159,19 +185,3 @@ def test_objects_that_go_between_two_looks() -> None:
 def test_a_hunk_of_thousands_of_digits_is_none() -> None:
     text = f"index {SHA}..{SHA}\n@@ -{'1' * 5000} +1 @@\n+x\n".encode()
     assert [patch.hunks for patch in parse_patch(text)] == [[]]
-
-
-def test_marks_that_are_none() -> None:
-    out = b"\n".join(
-        [
-            b'{"_type": "tag", "path": "0.c", "name": "f", "line": 2, "end": "x", "kind": "function"}',
-            b'{"_type": "tag", "path": "0.c", "line": 1}',
-            b'{"_type": "tag", "path": "0.c", "name": "g", "line": "1"}',
-            b'{"_type": "tag", "path": "0.c", "name": "g", "line": 1, "scope": []}',
-            b'{"_type": "tag", "path": ["0.c"], "name": "g", "line": 1}',
-            b"[]",
-            b"1",
-            b"\xff",
-        ]
-    )
-    assert parse_marks(out, ["0.c"]) == [[Mark("f", "function", 2, None, "")]]

@@ -1,4 +1,4 @@
-"""Modified subroutines of languages that are always told by hunk headers, and of those that are not read."""
+"""Modified subroutines of PHP, Kotlin, Scala, C# and Ruby, and of languages that are not read."""
 
 from __future__ import annotations
 
@@ -124,7 +124,9 @@ CASES = [
 
 
 @pytest.mark.parametrize(("path", "old", "before", "after", "expected"), CASES)
-def test_hunk_headers(work: Work, path: str, old: str, before: str, after: str, expected: list[str]) -> None:
+def test_modified_subroutines(
+    work: Work, path: str, old: str, before: str, after: str, expected: list[str]
+) -> None:
     described = work.described(work.edit(path, old, before, after))
     assert described.left_out == ()
     assert list(described.change.subroutines) == expected
