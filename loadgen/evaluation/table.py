@@ -52,7 +52,7 @@ def _parts(score: Score) -> Iterator[RenderableType]:
         table.add_row(one.name, wanted, *_cells(one.rows))
     yield table
     if score.cost_shifts:
-        yield _rates("Cost shifts that were told", score.cost_shifts)
+        yield _rates("Cost shifts that were reported", score.cost_shifts)
     if score.false_kinds:
         table = _table("False positives: what happened instead", "kind", "events")
         for name, count in score.false_kinds.items():

@@ -55,7 +55,7 @@ def suite_tables(runs: Sequence[Run]) -> Iterator[Table]:
         table.add_row(row["kind"], "yes" if row["expected"] else "no", *_cells(row["reported"]))
     yield table
     if found["cost_shifts_by_form"]:
-        yield _by("Cost shifts that were told, by form", "form", found["cost_shifts_by_form"])
+        yield _by("Cost shifts that were reported, by form", "form", found["cost_shifts_by_form"])
     table = _table("False positives: what happened instead", "kind", "events")
     for name, count in found["false_positive_kinds"].items():
         table.add_row(name, f"{count:,}")
