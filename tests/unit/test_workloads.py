@@ -128,7 +128,7 @@ def test_cost_domains_of_ones_own(tmp_path: Path) -> None:
     assert (domain.name, domain.subroutines) == ("cart", ("shop.cart.*", "re:pay_.*"))
 
 
-DOCS = ROOT / "docs" / "operations.md"
+DOCS = ROOT / "docs" / "workloads.md"
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
 
 

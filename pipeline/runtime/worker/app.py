@@ -1,7 +1,7 @@
 """Faust, configured: one app (one consumer group) a stage, and its streams tied to the worker loop.
 
 This is the only package that imports Faust. Why each setting is as it is was measured; see
-docs/operations.md.
+docs/decisions/one-worker-loop.md.
 """
 
 from __future__ import annotations
