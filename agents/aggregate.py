@@ -9,7 +9,8 @@ import numpy as np
 
 from agents.formats.collapsed import Stack
 from agents.naming import NamedFrame, name_stack
-from pipeline.codec.inputs import MAX_COUNT, encode_profile
+from pipeline.codec.inputs import encode_profile
+from pipeline.codec.schema.inputs import MAX_COUNT
 from pipeline.errors import InvalidMessage
 from pipeline.frames import cut_name
 from pipeline.model import Annotation, Profile

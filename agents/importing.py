@@ -11,7 +11,7 @@ import xxhash
 
 from agents.aggregate import Source, build_profile, encode_within
 from agents.formats.collapsed import Collapsed, parse_collapsed
-from pipeline.codec.inputs import MAX_COUNT
+from pipeline.codec.schema.inputs import MAX_COUNT
 from pipeline.errors import ConfigError
 from pipeline.model import Outgoing, Profile
 

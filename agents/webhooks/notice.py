@@ -85,9 +85,9 @@ def moment(raw: Mapping[str, Any], *names: str) -> float | None:
             if len(value) > _LONGEST_TIME:
                 raise InvalidMessage(f"{name}: longer than {_LONGEST_TIME} characters")
             spelt = _OFFSET.sub(lambda m: f"{m[1]}:{m[2]}" if m[1] else "+00:00", value)
-            return fields.to_moment(from_iso(spelt), name)
+            return fields.moment({name: from_iso(spelt)}, name)
         if isinstance(value, int | float):
-            return fields.to_moment(value, name)
+            return fields.moment(raw, name)
     return None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import orjson
@@ -45,7 +45,7 @@ def parse_object(value: bytes | None, *, max_depth: int | None = MAX_DEPTH) -> d
             raise InvalidMessage(value[:1000].decode(errors="replace")) from None
         raise InvalidMessage(f"not JSON: {error}") from None
     if not isinstance(raw, dict):
-        raise InvalidMessage(f"should be a JSON object, not {_kind(raw)}")
+        raise InvalidMessage(f"should be a JSON object, not {kind_of(raw)}")
     if max_depth is not None and value.count(b"[") + value.count(b"{") > max_depth:
         _check_depth(raw, max_depth)
     return raw
@@ -57,7 +57,7 @@ def text(raw: Mapping[str, Any], field: str, default: str | None = None, *, limi
     if value is None:
         raise InvalidMessage(f"{field}: missing")
     if not isinstance(value, str):
-        raise InvalidMessage(f"{field}: should be a string, not {_kind(value)}")
+        raise InvalidMessage(f"{field}: should be a string, not {kind_of(value)}")
     if len(value) > limit:
         raise InvalidMessage(f"{field}: longer than {limit} characters")
     if default is None and not value:
@@ -72,7 +72,7 @@ def texts(
     values = listing(raw, field, optional=optional)
     for index, value in enumerate(values):
         if not isinstance(value, str):
-            raise InvalidMessage(f"{field}[{index}]: should be a string, not {_kind(value)}")
+            raise InvalidMessage(f"{field}[{index}]: should be a string, not {kind_of(value)}")
         if len(value) > limit:
             raise InvalidMessage(f"{field}[{index}]: longer than {limit} characters")
     return tuple(values)
@@ -86,7 +86,7 @@ def listing(raw: Mapping[str, Any], field: str, *, optional: bool = False) -> li
             return []
         raise InvalidMessage(f"{field}: missing")
     if not isinstance(value, list):
-        raise InvalidMessage(f"{field}: should be a list, not {_kind(value)}")
+        raise InvalidMessage(f"{field}: should be a list, not {kind_of(value)}")
     return value
 
 
@@ -94,16 +94,16 @@ def mapping_of_text(raw: Mapping[str, Any], field: str) -> dict[str, str]:
     """Return an optional field that is an object whose values are strings."""
     value = raw.get(field, {})
     if not isinstance(value, dict):
-        raise InvalidMessage(f"{field}: should be an object, not {_kind(value)}")
+        raise InvalidMessage(f"{field}: should be an object, not {kind_of(value)}")
     for name, item in value.items():
         if not isinstance(item, str):
-            raise InvalidMessage(f"{field}.{name[:100]}: should be a string, not {_kind(item)}")
+            raise InvalidMessage(f"{field}.{name[:100]}: should be a string, not {kind_of(item)}")
     return value
 
 
 def number(raw: Mapping[str, Any], field: str) -> float:
     """Return a finite number."""
-    return to_number(raw.get(field), field)
+    return _named(to_number, raw.get(field), field)
 
 
 def integer(
@@ -114,7 +114,7 @@ def integer(
     if value is None:
         raise InvalidMessage(f"{field}: missing")
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise InvalidMessage(f"{field}: should be a whole number of at least 0, not {_kind(value)}")
+        raise InvalidMessage(f"{field}: should be a whole number of at least 0, not {kind_of(value)}")
     if value > limit:
         raise InvalidMessage(f"{field}: {value} is more than {limit}")
     return value
@@ -124,38 +124,40 @@ def flag(raw: Mapping[str, Any], field: str) -> bool:
     """Return an optional boolean, false where it is left out."""
     value = raw.get(field, False)
     if not isinstance(value, bool):
-        raise InvalidMessage(f"{field}: should be true or false, not {_kind(value)}")
+        raise InvalidMessage(f"{field}: should be true or false, not {kind_of(value)}")
     return value
 
 
 def moment(raw: Mapping[str, Any], field: str) -> float:
     """Return a time as epoch seconds; it may be written so or as ISO 8601."""
-    return to_moment(raw.get(field), field)
+    return _named(to_moment, raw.get(field), field)
 
 
-def to_number(value: object, field: str) -> float:
+def to_number(value: object) -> float:
     """Check one finite number."""
     if value is None:
-        raise InvalidMessage(f"{field}: missing")
+        raise InvalidMessage("missing")
     if not isinstance(value, int | float) or isinstance(value, bool):
-        raise InvalidMessage(f"{field}: should be a number, not {_kind(value)}")
+        raise InvalidMessage(f"should be a number, not {kind_of(value)}")
     if not math.isfinite(value):
-        raise InvalidMessage(f"{field}: should be finite")
+        raise InvalidMessage("should be finite")
     return float(value)
 
 
-def to_moment(value: object, field: str) -> float:
+def to_moment(value: object) -> float:
     """Check one time, epoch seconds or ISO 8601."""
-    if isinstance(value, str):
-        try:
-            seconds = from_iso(value)
-        except InvalidMessage as error:
-            raise InvalidMessage(f"{field}: {error}") from None
-    else:
-        seconds = to_number(value, field)
+    seconds = from_iso(value) if isinstance(value, str) else to_number(value)
     if not EARLIEST_S <= seconds < LATEST_S:
-        raise InvalidMessage(f"{field}: {seconds:g} is not a time between 2000 and 2100 in epoch seconds")
+        raise InvalidMessage(f"{seconds:g} is not a time between 2000 and 2100 in epoch seconds")
     return seconds
+
+
+def _named(check: Callable[[object], float], value: object, field: str) -> float:
+    """Put the field's name before what a check complains of."""
+    try:
+        return check(value)
+    except InvalidMessage as error:
+        raise InvalidMessage(f"{field}: {error}") from None
 
 
 def _check_depth(raw: dict[str, Any], max_depth: int) -> None:
@@ -173,7 +175,8 @@ def _check_depth(raw: dict[str, Any], max_depth: int) -> None:
     raise InvalidMessage(f"nested deeper than {max_depth}")
 
 
-def _kind(value: object) -> str:
+def kind_of(value: object) -> str:
+    """Return what JSON calls a value's type, with its article."""
     names = {
         bool: "a boolean",
         int: "an integer",

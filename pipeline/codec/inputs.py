@@ -4,37 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import orjson
 
 from pipeline.codec import fields
+from pipeline.codec.records import check, plain, read
+from pipeline.codec.schema import inputs as shapes
+from pipeline.codec.schema.inputs import MAX_COUNT, MAX_METRIC
 from pipeline.errors import InvalidMessage
-from pipeline.model import Annotation, AnnotationKind, Change, IntArray, MetricPoints, Profile
+from pipeline.model import Annotation, Change, FloatArray, IntArray, MetricPoints, Profile
 from pipeline.units import DAY_S, HOUR_S
 
 MAX_INTERVAL_S = DAY_S
-MAX_COUNT = 2**40  # in all of a profile: far above any host's interval, so that no sum of many overflows
 
 MAX_ELEMENTS = 2**23
 """Most frames and annotations in all stacks of a profile: about as many as a message of 16 MiB can spell."""
 
-MAX_FRAME = 16 * 2**20
-"""Longest name of a frame, in characters: only the message bounds it. Long ones are cut when they are counted
-(``pipeline.frames.cut_name``), so that one broken symbol does not cost a host's whole interval."""
-
 MAX_FRAME_ANNOTATIONS = 16
 """Most annotations of one frame; each is an element of every stack with that frame."""
-
-MAX_ID = 200
-"""Longest id of a profile, in characters."""
-
-MAX_METRIC = 1e100
-"""Largest value of a metric, either sign: squares and sums of many stay finite."""
-
-MAX_CONTENT = 32 * 1024
-"""Longest text of a diff that a change may carry, in characters: senders cut it there."""
 
 FUTURE_S = HOUR_S
 """How far ahead of the receiver's clock a message may be: a later one would end every window early."""
@@ -53,16 +42,9 @@ def encode_profile(profile: Profile) -> bytes:
         "stacks": [flat[a:b] for a, b in zip(starts, starts[1:], strict=False)],
         "counts": profile.counts.tolist(),
     }
-    if profile.annotations:
-        message["annotations"] = [
-            {"frame": a.frame, "kind": a.kind, "value": a.value} for a in profile.annotations
-        ]
-    if profile.release:
-        message["release"] = profile.release
-    if profile.labels:
-        message["labels"] = dict(profile.labels)
-    if profile.id:
-        message["id"] = profile.id
+    for field in ("annotations", "release", "labels", "id"):
+        if value := getattr(profile, field):
+            message[field] = value
     return orjson.dumps(message)
 
 
@@ -72,36 +54,25 @@ def decode_profile(value: bytes | None, *, now: float | None = None) -> Profile:
     Raises:
         InvalidMessage: the field that is missing or wrong.
     """
-    raw = fields.parse_object(value, max_depth=None)
-    start, end = fields.moment(raw, "start"), fields.moment(raw, "end")
+    raw = check(shapes.Profile, fields.parse_object(value, max_depth=None))
+    start, end = raw["start"], raw["end"]
     if not start <= end <= start + MAX_INTERVAL_S:
         raise InvalidMessage("end: should be at or after start, by at most a day")
     _not_ahead(end, "end", now)
-    frames = fields.texts(raw, "frames", optional=False, limit=MAX_FRAME)
-    stack_frames, stack_starts = _stacks(fields.listing(raw, "stacks"), len(frames))
-    counts = _integers(fields.listing(raw, "counts"), "counts")
-    if len(counts) != len(stack_starts) - 1:
-        raise InvalidMessage(f"counts: {len(counts)} of them for {len(stack_starts) - 1} stacks")
-    if counts.size and (counts.min() < 0 or counts.max() > MAX_COUNT):
-        raise InvalidMessage(f"counts: should be between 0 and {MAX_COUNT}")
-    if counts.sum(dtype=np.float64) > MAX_COUNT:
-        raise InvalidMessage(f"counts: more than {MAX_COUNT} samples in all")
-    annotations = _annotations(fields.listing(raw, "annotations", optional=True), len(frames))
-    _check_elements(stack_frames, annotations, len(frames))
-    return Profile(
-        service=fields.text(raw, "service", limit=200),
-        host=fields.text(raw, "host", limit=400),
-        start=start,
-        end=end,
-        frames=frames,
-        stack_frames=stack_frames,
-        stack_starts=stack_starts,
-        counts=counts,
-        annotations=annotations,
-        release=fields.text(raw, "release", ""),
-        labels=fields.mapping_of_text(raw, "labels"),
-        id=fields.text(raw, "id", "", limit=MAX_ID),
+    frames = len(raw["frames"])
+    stack_frames, stack_starts = _stacks(fields.listing(raw, "stacks"), frames)
+    profile = read(
+        Profile,
+        {
+            **{name: given for name, given in raw.items() if name != "stacks"},
+            "stack_frames": stack_frames,
+            "stack_starts": stack_starts,
+            "counts": _counts(fields.listing(raw, "counts"), len(stack_starts) - 1),
+            "labels": fields.mapping_of_text(raw, "labels"),
+        },
     )
+    _check_elements(stack_frames, profile.annotations, frames)
+    return profile
 
 
 def encode_metric_points(points: MetricPoints) -> bytes:
@@ -119,47 +90,21 @@ def decode_metric_points(value: bytes | None, *, now: float | None = None) -> Me
     Raises:
         InvalidMessage: the field that is missing or wrong.
     """
-    raw = fields.parse_object(value, max_depth=None)
-    points = fields.listing(raw, "points")
-    if not points:
-        raise InvalidMessage("points: empty")
-    timestamps, values = np.empty(len(points)), np.empty(len(points))
-    for index, point in enumerate(points):
-        if not isinstance(point, list) or len(point) != 2:
-            raise InvalidMessage(f"points[{index}]: should be a pair of time and value")
-        timestamps[index] = fields.to_moment(point[0], f"points[{index}][0]")
-        values[index] = fields.to_number(point[1], f"points[{index}][1]")
-    if len(beyond := np.flatnonzero(np.abs(values) > MAX_METRIC)):
-        raise InvalidMessage(f"points[{beyond[0]}][1]: should be within {MAX_METRIC:g} of 0")
+    raw = check(shapes.MetricPoints, fields.parse_object(value, max_depth=None))
+    timestamps, values = _points(fields.listing(raw, "points"))
     _not_ahead(float(timestamps.max()), "points", now)
-    return MetricPoints(
-        service=fields.text(raw, "service", limit=200),
-        metric=fields.text(raw, "metric", limit=400),
-        timestamps=timestamps,
-        values=values,
-        setup=fields.flag(raw, "setup"),
-    )
+    given = {name: item for name, item in raw.items() if name != "points"}
+    return read(MetricPoints, {**given, "timestamps": timestamps, "values": values})
 
 
 def encode_change(change: Change) -> bytes:
     """Encode a change; the inverse of decode_change."""
-    return orjson.dumps(change_to_json(change))
+    return orjson.dumps(change)
 
 
 def change_to_json(change: Change) -> dict[str, Any]:
     """Return a change as the JSON object of a ``changes`` message."""
-    return {
-        "id": change.id,
-        "service": change.service,
-        "time": change.time,
-        "title": change.title,
-        "author": change.author,
-        "summary": change.summary,
-        "files": list(change.files),
-        "subroutines": list(change.subroutines),
-        "gates": list(change.gates),
-        "content": change.content,
-    }
+    return plain(change)
 
 
 def decode_change(value: bytes | None, *, now: float | None = None) -> Change:
@@ -173,20 +118,9 @@ def decode_change(value: bytes | None, *, now: float | None = None) -> Change:
 
 def change_from_json(raw: dict[str, Any], *, now: float | None = None) -> Change:
     """Check a change that is already parsed."""
-    time = fields.moment(raw, "time")
-    _not_ahead(time, "time", now)
-    return Change(
-        id=fields.text(raw, "id", limit=400),
-        service=fields.text(raw, "service", limit=200),
-        time=time,
-        title=fields.text(raw, "title", ""),
-        author=fields.text(raw, "author", ""),
-        summary=fields.text(raw, "summary", "", limit=100_000),
-        files=fields.texts(raw, "files"),
-        subroutines=fields.texts(raw, "subroutines"),
-        gates=fields.texts(raw, "gates"),
-        content=fields.text(raw, "content", "", limit=MAX_CONTENT),
-    )
+    change = read(Change, {"title": "", **check(shapes.Change, raw)})
+    _not_ahead(change.time, "time", now)
+    return change
 
 
 def _not_ahead(moment: float, field: str, now: float | None) -> None:
@@ -209,10 +143,45 @@ def _stacks(stacks: list[Any], frames: int) -> tuple[IntArray, IntArray]:
     return flat, starts
 
 
+def _counts(counts: list[Any], stacks: int) -> IntArray:
+    found = _integers(counts, "counts")
+    if len(found) != stacks:
+        raise InvalidMessage(f"counts: {len(found)} of them for {stacks} stacks")
+    if found.size and (found.min() < 0 or found.max() > MAX_COUNT):
+        raise InvalidMessage(f"counts: should be between 0 and {MAX_COUNT}")
+    if found.sum(dtype=np.float64) > MAX_COUNT:
+        raise InvalidMessage(f"counts: more than {MAX_COUNT} samples in all")
+    return found
+
+
+def _points(points: list[Any]) -> tuple[FloatArray, FloatArray]:
+    """Split pairs of time and value into two arrays."""
+    if not points:
+        raise InvalidMessage("points: empty")
+    timestamps, values = np.empty(len(points)), np.empty(len(points))
+    for index, point in enumerate(points):
+        if not isinstance(point, list) or len(point) != 2:
+            raise InvalidMessage(f"points[{index}]: should be a pair of time and value")
+        column = 0
+        try:
+            timestamps[index] = fields.to_moment(point[0])
+            column = 1
+            values[index] = fields.to_number(point[1])
+        except InvalidMessage as error:
+            raise InvalidMessage(f"points[{index}][{column}]: {error}") from None
+    if len(beyond := np.flatnonzero(np.abs(values) > MAX_METRIC)):
+        raise InvalidMessage(f"points[{beyond[0]}][1]: should be within {MAX_METRIC:g} of 0")
+    return timestamps, values
+
+
 def _check_elements(stack_frames: IntArray, annotations: Sequence[Annotation], frames: int) -> None:
     """Bound what counting makes of a profile: every annotation is an element of each stack with its frame."""
     elements = len(stack_frames)
     if annotations:
+        for index, annotation in enumerate(annotations):
+            if annotation.frame >= frames:
+                where = f"annotations[{index}].frame"
+                raise InvalidMessage(f"{where}: index {annotation.frame} outside {frames} frames")
         more = np.bincount([annotation.frame for annotation in annotations], minlength=frames)
         if more.max() > MAX_FRAME_ANNOTATIONS:
             raise InvalidMessage(f"annotations: more than {MAX_FRAME_ANNOTATIONS} of frame {more.argmax()}")
@@ -228,25 +197,3 @@ def _integers(values: list[Any], field: str) -> IntArray:
         return np.array(values, dtype=np.int64)
     except OverflowError:
         raise InvalidMessage(f"{field}: beyond 64 bits") from None
-
-
-def _annotations(raw: list[Any], frames: int) -> tuple[Annotation, ...]:
-    found = []
-    for index, item in enumerate(raw):
-        where = f"annotations[{index}]"
-        if not isinstance(item, dict):
-            raise InvalidMessage(f"{where}: should be an object")
-        try:
-            frame, kind, value = (
-                fields.integer(item, "frame"),
-                fields.text(item, "kind"),
-                fields.text(item, "value"),
-            )
-        except InvalidMessage as error:
-            raise InvalidMessage(f"{where}.{error}") from None
-        if frame >= frames:
-            raise InvalidMessage(f"{where}.frame: index {frame} outside {frames} frames")
-        if kind not in get_args(AnnotationKind):
-            raise InvalidMessage(f"{where}.kind: should be endpoint or metadata, not {kind[:40]!r}")
-        found.append(Annotation(frame, "endpoint" if kind == "endpoint" else "metadata", value))
-    return tuple(found)

@@ -10,6 +10,9 @@ import orjson
 
 from pipeline.codec import fields
 from pipeline.codec.domains import domain_from_json, domain_to_json
+from pipeline.codec.records import check, read
+from pipeline.codec.schema import scans as shapes
+from pipeline.codec.schema.scans import MAX_PARTS
 from pipeline.errors import InvalidMessage
 from pipeline.model import Candidate, Decision, Dropped, Joined, MetricKind, Progress, RegressionKind, Scan
 from pipeline.steps import TEXT, sentence
@@ -17,24 +20,13 @@ from pipeline.steps import TEXT, sentence
 MAX_PART_ITEMS = 3000
 """Candidates and dropped ones in one message; with every step's decisions about 2.5 MB of JSON."""
 
-MAX_PARTS = 10_000
-"""Most parts of one scan: they wait in memory for each other."""
-
 MAX_GROUP_DEPTH = 16
 """How deep groups may be nested: far beyond what merging makes, far below Python's recursion limit."""
 
 
 def encode_progress(progress: Progress) -> bytes:
     """Encode progress; the inverse of decode_progress."""
-    return orjson.dumps(
-        {
-            "service": progress.service,
-            "topic": progress.topic,
-            "partition": progress.partition,
-            "watermark": progress.watermark,
-            "earliest": progress.earliest,
-        }
-    )
+    return orjson.dumps(progress)
 
 
 def decode_progress(value: bytes | None) -> Progress:
@@ -43,14 +35,7 @@ def decode_progress(value: bytes | None) -> Progress:
     Raises:
         InvalidMessage: the field that is missing or wrong.
     """
-    raw = fields.parse_object(value, max_depth=None)
-    return Progress(
-        service=fields.text(raw, "service"),
-        topic=fields.text(raw, "topic"),
-        partition=fields.integer(raw, "partition"),
-        watermark=fields.moment(raw, "watermark"),
-        earliest=fields.moment(raw, "earliest"),
-    )
+    return read(Progress, check(shapes.Progress, fields.parse_object(value, max_depth=None)))
 
 
 def split_scan(scan: Scan, max_items: int = MAX_PART_ITEMS) -> list[Scan]:

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from pipeline.codec.events import decode_event, encode_event, regression_event, regression_id
 from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.codec.inputs import (
-    MAX_METRIC,
     decode_change,
     decode_metric_points,
     decode_profile,
@@ -30,6 +29,7 @@ from pipeline.codec.scans import (
     join_scan,
     split_scan,
 )
+from pipeline.codec.schema.inputs import MAX_METRIC
 from pipeline.errors import InvalidMessage
 from pipeline.model import (
     Annotation,

@@ -8,11 +8,11 @@ from pydantic import Field
 from typing_extensions import TypedDict  # pydantic cannot read typing.TypedDict before Python 3.12
 
 from pipeline.codec.schema.scans import Decision, DomainDecision
-from pipeline.codec.schema.types import Count, Name, UtcTime, documented
+from pipeline.codec.schema.types import Count, Name, UtcTime, message
 from pipeline.model import MetricKind, RegressionKind
 
 
-@documented
+@message
 class Member(TypedDict):
     """One series and its change. Levels are gCPU ratios, or in the metric's own unit."""
 
@@ -27,7 +27,7 @@ class Member(TypedDict):
     """The change as a share of the level before; null for what did not exist before."""
 
 
-@documented
+@message
 class ToldChange(TypedDict):
     """A deployed change. Long texts and lists are cut; the whole is in the table changes under its id."""
 
@@ -45,7 +45,7 @@ class ToldChange(TypedDict):
     """Stands where something was cut."""
 
 
-@documented
+@message
 class Suspect(TypedDict):
     """A change that may have caused the regression."""
 
@@ -56,7 +56,7 @@ class Suspect(TypedDict):
     """Attribution, recency, text, correlation: what the score is made of, as far as it could be computed."""
 
 
-@documented
+@message
 class StackChange(TypedDict):
     """By how much stacks changed, as shares of all the service's samples."""
 
@@ -66,7 +66,7 @@ class StackChange(TypedDict):
     after: float
 
 
-@documented
+@message
 class ScanWindows(TypedDict):
     """Where the windows of the scan lie that found the regression."""
 
@@ -77,7 +77,7 @@ class ScanWindows(TypedDict):
     end: UtcTime
 
 
-@documented
+@message
 class DetectedData(TypedDict):
     """A regression as it was found, with its levels, its group, its suspects and why it was told."""
 
@@ -140,7 +140,7 @@ class UpdateData(TypedDict):  # annotated: a docstring below a field is lost to 
     ]
 
 
-@documented
+@message
 class UpdatedData(UpdateData):
     """A regression that grew, or that further series turned out to be part of."""
 
@@ -152,7 +152,7 @@ class UpdatedData(UpdateData):
     """How many there are, also where the list is cut."""
 
 
-@documented
+@message
 class ResolvedData(UpdateData):
     """A regression whose series has returned to the level before it."""
 
@@ -171,7 +171,7 @@ class CloudEvent(TypedDict):  # likewise
     datacontenttype: Literal["application/json"]
 
 
-@documented
+@message
 class RegressionDetected(CloudEvent):
     """A new regression: told once."""
 
@@ -179,7 +179,7 @@ class RegressionDetected(CloudEvent):
     data: DetectedData
 
 
-@documented
+@message
 class RegressionUpdated(CloudEvent):
     """A known regression has grown, or more series are part of it."""
 
@@ -187,7 +187,7 @@ class RegressionUpdated(CloudEvent):
     data: UpdatedData
 
 
-@documented
+@message
 class RegressionResolved(CloudEvent):
     """A known regression is gone."""
 
@@ -195,7 +195,7 @@ class RegressionResolved(CloudEvent):
     data: ResolvedData
 
 
-@documented
+@message
 class DeadLetterHeaders(TypedDict):
     """Where a message came from that cannot be used, and why. The value is the message's own bytes."""
 

@@ -4,17 +4,31 @@ from __future__ import annotations
 
 from typing import Annotated, NotRequired
 
-from pydantic import Field
+from pydantic import Field, SkipValidation
 from typing_extensions import TypedDict  # pydantic cannot read typing.TypedDict before Python 3.12
 
-from pipeline.codec.inputs import MAX_CONTENT, MAX_COUNT, MAX_FRAME, MAX_ID, MAX_METRIC
-from pipeline.codec.schema.types import Count, Moment, Name, ServiceName, ShortName, Text, documented
+from pipeline.codec.schema.types import Count, Moment, Name, ServiceName, Several, ShortName, Text, message
 from pipeline.model import AnnotationKind
+
+MAX_COUNT = 2**40  # in all of a profile: far above any host's interval, so that no sum of many overflows
+
+MAX_FRAME = 16 * 2**20
+"""Longest name of a frame, in characters: only the message bounds it. Long ones are cut when they are counted
+(``pipeline.frames.cut_name``), so that one broken symbol does not cost a host's whole interval."""
+
+MAX_ID = 200
+"""Longest id of a profile, in characters."""
+
+MAX_METRIC = 1e100
+"""Largest value of a metric, either sign: squares and sums of many stay finite."""
+
+MAX_CONTENT = 32 * 1024
+"""Longest text of a diff that a change may carry, in characters: senders cut it there."""
 
 MetricValue = Annotated[float, Field(ge=-MAX_METRIC, le=MAX_METRIC)]
 
 
-@documented
+@message
 class Annotation(TypedDict):
     """Metadata on a frame (FBDetect §3.2, SetFrameMetadata): each value becomes a series of its own."""
 
@@ -24,7 +38,7 @@ class Annotation(TypedDict):
     value: Name
 
 
-@documented
+@message
 class Profile(TypedDict):
     """One host's stack samples of one interval, identical stacks counted once."""
 
@@ -33,34 +47,34 @@ class Profile(TypedDict):
     start: Moment
     end: Moment
     """At or after the start, by at most a day."""
-    frames: list[Annotated[str, Field(max_length=MAX_FRAME)]]
+    frames: Several[Annotated[str, Field(max_length=MAX_FRAME)]]
     """Names of subroutines; what is longer than a series' name is cut, with a hash of the whole."""
-    stacks: list[list[Count]]
+    stacks: SkipValidation[list[list[Count]]]  # arrays are checked as arrays
     """From the root to the leaf, as indexes into frames."""
-    counts: list[Annotated[int, Field(ge=0, le=MAX_COUNT)]]
+    counts: SkipValidation[list[Annotated[int, Field(ge=0, le=MAX_COUNT)]]]
     """How many samples had each stack: as many numbers as there are stacks, together within the maximum."""
-    annotations: NotRequired[list[Annotation] | None]
+    annotations: NotRequired[Several[Annotation] | None]
     """At most 16 of one frame."""
     release: NotRequired[Text]
     """What runs on the host, such as a commit."""
-    labels: NotRequired[dict[str, str]]
+    labels: NotRequired[SkipValidation[dict[str, str]]]
     id: NotRequired[Annotated[str, Field(max_length=MAX_ID)]]
     """Profiles of one service and day with the same id and the same key are counted once."""
 
 
-@documented
+@message
 class MetricPoints(TypedDict):
     """Points of one service-level metric, such as throughput or latency."""
 
     service: ServiceName
     metric: ShortName
-    points: Annotated[list[tuple[Moment, MetricValue]], Field(min_length=1)]
+    points: SkipValidation[Annotated[list[tuple[Moment, MetricValue]], Field(min_length=1)]]
     """Pairs of time and value."""
     setup: NotRequired[bool]
     """Marks a metric that explains but is never judged itself."""
 
 
-@documented
+@message
 class Change(TypedDict):
     """A deployed code or configuration change."""
 
@@ -72,10 +86,10 @@ class Change(TypedDict):
     title: NotRequired[Text]
     author: NotRequired[Text]
     summary: NotRequired[Annotated[str, Field(max_length=100_000)]]
-    files: NotRequired[list[Text] | None]
-    subroutines: NotRequired[list[Text] | None]
+    files: NotRequired[Several[Text] | None]
+    subroutines: NotRequired[Several[Text] | None]
     """Modified ones, spelt as in stack frames."""
-    gates: NotRequired[list[Text] | None]
+    gates: NotRequired[Several[Text] | None]
     """Configuration keys that it flips, or whose flip it is."""
     content: NotRequired[Annotated[str, Field(max_length=MAX_CONTENT)]]
     """The text of the diff, cut to a bound, for its words."""

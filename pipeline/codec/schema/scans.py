@@ -7,13 +7,14 @@ from typing import Annotated, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict  # pydantic cannot read typing.TypedDict before Python 3.12
 
-from pipeline.codec.fields import MAX_NAME
-from pipeline.codec.scans import MAX_PARTS
-from pipeline.codec.schema.types import Count, Moment, Name, Text, documented
+from pipeline.codec.schema.types import Count, LongText, Moment, Name, Several, Text, message
 from pipeline.model import DomainFinding, MetricKind, RegressionKind
 
+MAX_PARTS = 10_000
+"""Most parts of one scan: they wait in memory for each other."""
 
-@documented
+
+@message
 class Progress(TypedDict):
     """Everything of a service in one partition of one topic is stored up to the watermark."""
 
@@ -25,7 +26,7 @@ class Progress(TypedDict):
     """Start of the oldest data in the batch that was stored last."""
 
 
-@documented
+@message
 class Decision(TypedDict):
     """A step's decision: the number that it looked at and the bound that it held it against."""
 
@@ -38,11 +39,11 @@ class Decision(TypedDict):
     Deprecated: use code and subjects."""
     code: NotRequired[Text]
     """Which answer of the step this is; empty where it passed without a remark."""
-    subjects: NotRequired[list[Annotated[str, Field(max_length=4 * MAX_NAME)]] | None]
+    subjects: NotRequired[Several[LongText] | None]
     """What the answer names: the metric that it was compared with and its event, or a cost domain."""
 
 
-@documented
+@message
 class DomainDecision(TypedDict):
     """What one cost domain says of a candidate (FBDetect §5.4.6)."""
 
@@ -59,7 +60,7 @@ class DomainDecision(TypedDict):
     bound: float
 
 
-@documented
+@message
 class Candidate(TypedDict):
     """A change point that may be a regression, with its levels on both sides."""
 
@@ -74,22 +75,22 @@ class Candidate(TypedDict):
     p_value: float
     statistic: float
     """Of the test: likelihood-ratio chi-squared."""
-    group: NotRequired[list[Candidate] | None]
+    group: NotRequired[Several[Candidate] | None]
     """Merged members, the representative left out."""
-    passed: NotRequired[list[Decision] | None]
+    passed: NotRequired[Several[Decision] | None]
     """What steps decided that let it through, in order."""
-    domains: NotRequired[list[DomainDecision] | None]
+    domains: NotRequired[Several[DomainDecision] | None]
     """What its cost domains said."""
 
 
-@documented
+@message
 class Dropped(Decision):
     """A candidate that a step dropped, and the decision."""
 
     candidate: Candidate
 
 
-@documented
+@message
 class Joined(TypedDict):
     """A candidate that is part of a regression which an earlier scan passed on."""
 
@@ -98,7 +99,7 @@ class Joined(TypedDict):
     candidate: Candidate
 
 
-@documented
+@message
 class Scan(TypedDict):
     """One look at one service by one workload, with everything found and dropped so far.
 
@@ -114,11 +115,11 @@ class Scan(TypedDict):
     end: Moment
     series: Count
     """How many series were scanned."""
-    candidates: list[Candidate]
-    dropped: NotRequired[list[Dropped] | None]
-    grown: NotRequired[list[Candidate] | None]
+    candidates: Several[Candidate]
+    dropped: NotRequired[Several[Dropped] | None]
+    grown: NotRequired[Several[Candidate] | None]
     """What a regression of an earlier scan has become; also among the dropped."""
-    joined: NotRequired[list[Joined] | None]
+    joined: NotRequired[Several[Joined] | None]
     """What belongs to regressions of earlier scans; also among the dropped."""
     part: NotRequired[Count]
     parts: NotRequired[Annotated[int, Field(ge=0, le=MAX_PARTS)]]

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
-from pydantic import ConfigDict, Field, WithJsonSchema, with_config
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, with_config
+from pydantic_core import PydanticCustomError
 
-from pipeline.codec.fields import EARLIEST_S, LATEST_S, MAX_INTEGER, MAX_NAME
+from pipeline.codec.fields import EARLIEST_S, LATEST_S, MAX_INTEGER, MAX_NAME, to_moment
+from pipeline.errors import InvalidMessage
 
-documented = with_config(ConfigDict(use_attribute_docstrings=True))
-"""Takes the string below a field for its description."""
+message = with_config(ConfigDict(strict=True, use_attribute_docstrings=True))
+"""Declares an object of a message: no value is converted, and the string below a field describes it."""
+
+Item = TypeVar("Item")
+
+Several = Annotated[list[Item], Field(fail_fast=True)]
+"""A list that is refused at the first wrong item, so that a long one makes no long list of complaints."""
 
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
 
@@ -19,10 +26,22 @@ ShortName = Annotated[str, Field(min_length=1, max_length=400)]
 
 Text = Annotated[str, Field(max_length=MAX_NAME)]
 
+LongText = Annotated[str, Field(max_length=4 * MAX_NAME)]
+"""Several names in one, such as those of a subroutine's callers."""
+
 Count = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
 
+
+def _moment(value: Any) -> float:
+    try:
+        return to_moment(value)
+    except InvalidMessage as error:
+        raise PydanticCustomError("moment", "{what}", {"what": str(error)}) from None
+
+
 Moment = Annotated[
-    float | str,
+    float,
+    BeforeValidator(_moment),
     WithJsonSchema(
         {
             "anyOf": [
@@ -41,7 +60,7 @@ Moment = Annotated[
         }
     ),
 ]
-"""A time as it may be sent."""
+"""A time as it may be sent: epoch seconds, or ISO 8601, which becomes them."""
 
 UtcTime = Annotated[
     str,

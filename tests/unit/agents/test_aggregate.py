@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from agents.aggregate import Source, build_profile, encode_within
-from pipeline.codec.inputs import MAX_COUNT, decode_profile
+from pipeline.codec.inputs import decode_profile
+from pipeline.codec.schema.inputs import MAX_COUNT
 from pipeline.errors import InvalidMessage
 from pipeline.frames import MAX_LABEL
 from pipeline.model import Annotation, Profile

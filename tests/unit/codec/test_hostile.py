@@ -13,14 +13,14 @@ from loadgen.evaluation.reading import read_events
 from pipeline.codec.events import decode_event
 from pipeline.codec.fields import MAX_DEPTH, parse_object
 from pipeline.codec.inputs import (
-    MAX_COUNT,
     MAX_ELEMENTS,
     MAX_FRAME_ANNOTATIONS,
-    MAX_METRIC,
     decode_metric_points,
     decode_profile,
 )
-from pipeline.codec.scans import MAX_PARTS, decode_progress, decode_scan
+from pipeline.codec.scans import decode_progress, decode_scan
+from pipeline.codec.schema.inputs import MAX_COUNT, MAX_METRIC
+from pipeline.codec.schema.scans import MAX_PARTS
 from pipeline.errors import ConfigError, InvalidMessage
 
 T0 = 1_760_000_000.0

@@ -9,15 +9,13 @@ import pytest
 
 from pipeline.codec.inputs import (
     FUTURE_S,
-    MAX_CONTENT,
-    MAX_COUNT,
-    MAX_FRAME,
     decode_change,
     decode_metric_points,
     decode_profile,
     encode_change,
     encode_profile,
 )
+from pipeline.codec.schema.inputs import MAX_CONTENT, MAX_COUNT, MAX_FRAME
 from pipeline.errors import InvalidMessage
 from pipeline.model import Annotation, Change, Profile
 from tests.support.builders import build_profile

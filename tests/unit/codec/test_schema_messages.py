@@ -31,6 +31,7 @@ from pipeline.errors import InvalidMessage
 from pipeline.lifecycle import OpenRegression, Update
 from pipeline.model import Candidate, Decision, DomainDecision, Joined, Regression, Scan, StackChange, Suspect
 from tests.properties import test_codec as given_by
+from tests.unit.codec.test_former import former
 
 SCHEMAS = message_schemas()
 
@@ -54,6 +55,7 @@ FEW = settings(max_examples=30)  # large documents; what matters is which fields
 
 def written(name: str, message: bytes) -> None:
     STRICT[name].validate(orjson.loads(message))
+    former(name, orjson.loads(message))
 
 
 # What is written is declared, field by field.
