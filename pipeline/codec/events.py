@@ -15,11 +15,11 @@ import xxhash
 
 from pipeline.clock import to_iso
 from pipeline.codec import fields
-from pipeline.codec.domains import domain_to_json
+from pipeline.codec.records import plain, to_json
 from pipeline.codec.scans import decision_to_json
 from pipeline.errors import InvalidMessage
 from pipeline.lifecycle import Update, UpdateKind
-from pipeline.model import Candidate, Change, Regression, Scan, StackChange, Suspect
+from pipeline.model import Candidate, Change, Regression, Scan, Suspect
 
 if TYPE_CHECKING:
     from pipeline.codec.schema import events as shapes  # the type checker holds events to them
@@ -73,6 +73,8 @@ def regression_event(regression: Regression, scan: Scan | None = None) -> dict[s
     """Return a regression as a CloudEvent (structured mode), with the windows of its scan if given."""
     candidate = regression.candidate
     passed: list[Any] = [decision_to_json(decision) for decision in candidate.passed]
+    domains: list[Any] = [plain(domain) for domain in candidate.domains]
+    stacks: list[Any] = [to_json(line) for line in regression.stacks]
     data: shapes.DetectedData = {
         "service": regression.service,
         "workload": regression.workload,
@@ -90,8 +92,8 @@ def regression_event(regression: Regression, scan: Scan | None = None) -> dict[s
         "group": _fitting([_member(member) for member in candidate.group], GROUP_BYTES),
         "group_size": len(candidate.group),
         "root_causes": _fitting([_suspect(suspect) for suspect in regression.suspects], SUSPECTS_BYTES),
-        "cost_domains": _fitting([domain_to_json(v) for v in candidate.domains], DOMAINS_BYTES),
-        "stacks": _fitting([_stack(line) for line in regression.stacks], STACKS_BYTES),
+        "cost_domains": _fitting(domains, DOMAINS_BYTES),
+        "stacks": _fitting(stacks, STACKS_BYTES),
         "servers": regression.servers,
         "waste_servers": _waste_servers(regression),
         "passed": _fitting(passed, PASSED_BYTES),
@@ -239,10 +241,6 @@ def _told_change(change: Change) -> shapes.ToldChange:
     ]:
         told["cut"] = True
     return told
-
-
-def _stack(line: StackChange) -> shapes.StackChange:
-    return {"stack": list(line.stack), "before": line.before, "after": line.after}
 
 
 def _fitting(items: Sequence[Item], room_bytes: int) -> list[Item]:

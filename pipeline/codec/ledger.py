@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,9 +10,10 @@ import orjson
 
 from pipeline.clock import to_iso
 from pipeline.codec import fields
-from pipeline.codec.domains import domain_to_json
 from pipeline.codec.events import regression_id, windows_to_json
-from pipeline.codec.scans import candidate_from_json, candidate_to_json, decision_from_json, decision_to_json
+from pipeline.codec.records import check, plain, read, to_json
+from pipeline.codec.scans import candidate_from_json, decision_of, decision_to_json
+from pipeline.codec.schema import ledger as shapes
 from pipeline.errors import InvalidMessage
 from pipeline.model import Candidate, Decision, Scan
 from pipeline.steps import sentence
@@ -51,33 +52,30 @@ def reported_entries(scan: Scan) -> list[LedgerEntry]:
 
 
 def ledger_columns(entries: Sequence[LedgerEntry]) -> dict[str, list[Any]]:
-    """Return entries as columns of the table ``ledger``."""
-    found = [entry.candidate for entry in entries]
-    decisions = [entry.dropped or _REPORTED for entry in entries]
+    """Return entries, one at least, as columns of the table ``ledger``: its candidate's fields and more."""
+    rows = [_row(entry) for entry in entries]
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def _row(entry: LedgerEntry) -> dict[str, Any]:
+    candidate = plain(entry.candidate)
+    del candidate["group"]
+    decision = entry.dropped or _REPORTED
     return {
-        "id": [entry.id for entry in entries],
-        "service": [entry.scan.service for entry in entries],
-        "workload": [entry.scan.workload for entry in entries],
-        "time": [entry.scan.end for entry in entries],
-        "scan_start": [entry.scan.start for entry in entries],
-        "analysis_start": [entry.scan.analysis_start for entry in entries],
-        "analysis_end": [entry.scan.analysis_end for entry in entries],
-        "metric_kind": [candidate.metric_kind for candidate in found],
-        "metric": [candidate.metric for candidate in found],
-        "kind": [candidate.kind for candidate in found],
-        "change_time": [candidate.change_time for candidate in found],
-        "before": [candidate.before for candidate in found],
-        "after": [candidate.after for candidate in found],
-        "p_value": [candidate.p_value for candidate in found],
-        "statistic": [candidate.statistic for candidate in found],
-        "step": [decision.step for decision in decisions],
-        "value": [decision.statistic for decision in decisions],
-        "bound": [decision.bound for decision in decisions],
-        "reason": [sentence(decision) for decision in decisions],
-        "code": [decision.code for decision in decisions],
-        "subjects": [list(decision.subjects) for decision in decisions],
-        "passed": [_json(map(decision_to_json, candidate.passed)) for candidate in found],
-        "domains": [_json(map(domain_to_json, candidate.domains)) for candidate in found],
+        "id": entry.id,
+        "service": entry.scan.service,
+        "workload": entry.scan.workload,
+        "time": entry.scan.end,
+        "scan_start": entry.scan.start,
+        "analysis_start": entry.scan.analysis_start,
+        "analysis_end": entry.scan.analysis_end,
+        **{name: _cell(value) for name, value in candidate.items()},
+        "step": decision.step,
+        "value": decision.statistic,
+        "bound": decision.bound,
+        "reason": sentence(decision),
+        "code": decision.code,
+        "subjects": list(decision.subjects),
     }
 
 
@@ -87,25 +85,19 @@ def entry_from_row(row: Mapping[str, Any]) -> LedgerEntry:
     Raises:
         InvalidMessage: a version that is not known wrote the row.
     """
+    windows = (row["scan_start"], row["analysis_start"], row["analysis_end"], row["time"])
+    lists = {column: _parsed(row, column) for column in ("passed", "domains")}
     return LedgerEntry(
         id=row["id"],
-        scan=Scan(
-            service=row["service"],
-            workload=row["workload"],
-            start=row["scan_start"],
-            analysis_start=row["analysis_start"],
-            analysis_end=row["analysis_end"],
-            end=row["time"],
-            series=0,
-        ),
-        candidate=candidate_from_json({**row, "passed": _parsed(row, "passed"), "domains": _domains(row)}),
+        scan=Scan(row["service"], row["workload"], *windows, series=0),
+        candidate=candidate_from_json({**row, **lists}, ""),
         dropped=_dropped({**row, "statistic": row["value"]}),
     )
 
 
 def entry_to_json(entry: LedgerEntry) -> dict[str, Any]:
     """Return an entry as a line of a ledger file."""
-    candidate = candidate_to_json(entry.candidate)
+    candidate = {"passed": [], "domains": [], **to_json(entry.candidate)}
     decision = decision_to_json(entry.dropped or _REPORTED)
     return {
         "id": entry.id,
@@ -113,11 +105,11 @@ def entry_to_json(entry: LedgerEntry) -> dict[str, Any]:
         "workload": entry.scan.workload,
         "scan_end": to_iso(entry.scan.end),
         "metric": entry.candidate.metric,
-        "candidate": {key: value for key, value in candidate.items() if key not in ("passed", "domains")},
         **decision,
         "step": decision["step"] or None,
-        "passed": [decision_to_json(passed) for passed in entry.candidate.passed],
-        "domains": [domain_to_json(domain) for domain in entry.candidate.domains],
+        "passed": candidate.pop("passed"),
+        "domains": candidate.pop("domains"),
+        "candidate": candidate,
         "scan": windows_to_json(entry.scan),
     }
 
@@ -129,25 +121,15 @@ def entry_from_json(raw: Mapping[str, Any]) -> LedgerEntry:
         InvalidMessage: the field that is missing or wrong.
     """
     if "specversion" in raw:
-        return _entry_from_event(raw)
-    candidate = raw.get("candidate")
-    if not isinstance(candidate, Mapping):
-        raise InvalidMessage("candidate: should be an object")
-    found = candidate_from_json({**candidate, "passed": raw.get("passed"), "domains": raw.get("domains")})
-    scan = _scan_from_json(raw)
-    return LedgerEntry(
-        id=fields.text(raw, "id", "") or _id(scan, found),
-        scan=scan,
-        candidate=found,
-        dropped=_dropped({**raw, "step": raw.get("step") or ""}),
-    )
-
-
-def _entry_from_event(raw: Mapping[str, Any]) -> LedgerEntry:
-    data = raw.get("data")
-    if not isinstance(data, Mapping):
-        raise InvalidMessage("data: should be an object")
-    return LedgerEntry(fields.text(raw, "id"), _scan_from_json(data), candidate_of_event(data))
+        data = raw.get("data")
+        if not isinstance(data, Mapping):
+            raise InvalidMessage("data: should be an object")
+        scan = _scan_of(check(shapes.ScanOf, dict(data)))
+        return LedgerEntry(fields.text(raw, "id"), scan, candidate_of_event(data))
+    line = check(shapes.Line, dict(raw))
+    lists = {name: line.get(name) for name in ("passed", "domains")}
+    found, scan = candidate_from_json({**line["candidate"], **lists}), _scan_of(line)
+    return LedgerEntry(line.get("id") or _id(scan, found), scan, found, _dropped(line))
 
 
 def candidate_of_event(data: Mapping[str, Any]) -> Candidate:
@@ -162,26 +144,17 @@ def candidate_of_event(data: Mapping[str, Any]) -> Candidate:
         for member in fields.listing(data, "group", optional=True)
     ]
     domains = data.get("cost_domains")
-    return candidate_from_json({"statistic": 0.0, **data, "group": members, "domains": domains})
+    return candidate_from_json({"statistic": 0.0, **data, "group": members, "domains": domains}, "")
 
 
-def _dropped(raw: Mapping[str, Any]) -> Decision | None:
+def _dropped(checked: Mapping[str, Any]) -> Decision | None:
     """Return the decision of a line, None if its candidate was reported."""
-    return decision_from_json(raw, passed=False) if raw["step"] else None
+    return decision_of(checked, passed=False) if checked.get("step") else None
 
 
-def _scan_from_json(raw: Mapping[str, Any]) -> Scan:
-    windows = raw.get("scan")
-    if not isinstance(windows, Mapping):
-        raise InvalidMessage("scan: should be an object with the windows of the scan")
-    scan = Scan(
-        service=fields.text(raw, "service"),
-        workload=fields.text(raw, "workload"),
-        start=fields.moment(windows, "start"),
-        analysis_start=fields.moment(windows, "analysis_start"),
-        analysis_end=fields.moment(windows, "analysis_end"),
-        end=fields.moment(windows, "end"),
-        series=0,
+def _scan_of(checked: Mapping[str, Any]) -> Scan:
+    scan = read(
+        Scan, {"service": checked["service"], "workload": checked["workload"], "series": 0, **checked["scan"]}
     )
     if not scan.start <= scan.analysis_start <= scan.analysis_end <= scan.end:
         raise InvalidMessage("scan: its windows should follow each other")
@@ -196,16 +169,13 @@ def _id(scan: Scan, candidate: Candidate) -> str:
     return regression_id(scan.service, scan.workload, candidate, scan.end)
 
 
-def _json(items: Iterable[object]) -> str:
-    return orjson.dumps(list(items)).decode()
-
-
-def _domains(row: Mapping[str, Any]) -> Any:
-    return _parsed(row, "domains") if row.get("domains") else []  # older rows have none
+def _cell(value: object) -> object:
+    """Return a candidate's field as a value of a column: lists are texts there."""
+    return orjson.dumps([to_json(item) for item in value]).decode() if isinstance(value, tuple) else value
 
 
 def _parsed(row: Mapping[str, Any], column: str) -> Any:
     try:
-        return orjson.loads(row[column])
+        return orjson.loads(row.get(column) or b"[]")  # older rows have no domains
     except orjson.JSONDecodeError:
         raise InvalidMessage(f"{column}: not JSON") from None

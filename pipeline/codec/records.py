@@ -8,6 +8,7 @@ from functools import cache
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
+import orjson
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
@@ -42,6 +43,8 @@ def check(shape: type, raw: object, where: str = "") -> dict[str, Any]:
         found: dict[str, Any] = _adapter(shape).validate_python(raw)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
+        if first["type"].startswith("recursion"):
+            raise InvalidMessage("nested deeper than any message is") from None
         raise InvalidMessage(": ".join(filter(None, [_path(where, first["loc"]), _what(first)]))) from None
     return found
 
@@ -52,9 +55,39 @@ def read(record: type[Row], checked: Mapping[str, Any]) -> Row:
     return found
 
 
+def encode(record: Any) -> bytes:
+    """Return a record, and those within it, as JSON: its fields by their names."""
+    return orjson.dumps(record, default=_written, option=orjson.OPT_PASSTHROUGH_DATACLASS)
+
+
+def to_json(record: Any) -> dict[str, Any]:
+    """Return a record, and those within it, as a JSON object."""
+    found: dict[str, Any] = orjson.loads(encode(record))
+    return found
+
+
 def plain(record: Any) -> dict[str, Any]:
-    """Return a record's fields by name, those within it as they are: what orjson asks for."""
+    """Return a record's fields by their names, those that are records as they are."""
     return {name: getattr(record, name) for name in _names(type(record))}
+
+
+def own_form(
+    record: type,
+    writer: Callable[[Any], dict[str, Any]],
+    reader: Callable[[Mapping[str, Any]], Any] | None = None,
+) -> None:
+    """Declare that a record's JSON is not simply its fields; ``reader`` where it is not read so either."""
+    _WRITERS[record] = writer
+    if reader:
+        _READERS[record] = reader
+
+
+_READERS: dict[type, Callable[[Mapping[str, Any]], Any]] = {}
+_WRITERS: dict[type, Callable[[Any], dict[str, Any]]] = {}
+
+
+def _written(record: Any) -> dict[str, Any]:
+    return _WRITERS.get(type(record), plain)(record)
 
 
 def _once(make: Callable[[Any], Made]) -> Callable[[Any], Made]:
@@ -75,6 +108,8 @@ def _names(record: type) -> tuple[str, ...]:
 @_once
 def _reader(record: type) -> Callable[[Mapping[str, Any]], Any]:
     """Return what makes a record of a mapping: lists become tuples, objects the records declared there."""
+    if own := _READERS.get(record):
+        return own
     hints = get_type_hints(record)
     conversions = {name: found for name in _names(record) if (found := _conversion(hints[name]))}
 
@@ -122,6 +157,4 @@ def _what(error: ErrorDetails) -> str:
         return f"should be a whole number of at least {limits['ge']}, not {kind_of(value)}"
     if kind == "literal_error":
         return f"should be {limits['expected'].replace(chr(39), '')}, not {value!r:.{_SHOWN}}"
-    if kind == "recursion_loop":
-        return "nested too deeply"
     return "empty" if kind in ("string_too_short", "too_short") else error["msg"]

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, get_args
-
-import orjson
+from functools import partial
+from typing import Any
 
 from pipeline.codec import fields
-from pipeline.codec.domains import domain_from_json, domain_to_json
-from pipeline.codec.records import check, read
+from pipeline.codec.records import check, encode, own_form, plain, read
 from pipeline.codec.schema import scans as shapes
-from pipeline.codec.schema.scans import MAX_PARTS
 from pipeline.errors import InvalidMessage
-from pipeline.model import Candidate, Decision, Dropped, Joined, MetricKind, Progress, RegressionKind, Scan
+from pipeline.model import Candidate, Decision, Dropped, Joined, Progress, Scan
 from pipeline.steps import TEXT, sentence
 
 MAX_PART_ITEMS = 3000
@@ -26,7 +23,7 @@ MAX_GROUP_DEPTH = 16
 
 def encode_progress(progress: Progress) -> bytes:
     """Encode progress; the inverse of decode_progress."""
-    return orjson.dumps(progress)
+    return encode(progress)
 
 
 def decode_progress(value: bytes | None) -> Progress:
@@ -86,26 +83,7 @@ def join_scan(parts: list[Scan]) -> Scan:
 
 def encode_scan(scan: Scan) -> bytes:
     """Encode one part of a scan; the inverse of decode_scan."""
-    return orjson.dumps(
-        {
-            "service": scan.service,
-            "workload": scan.workload,
-            "start": scan.start,
-            "analysis_start": scan.analysis_start,
-            "analysis_end": scan.analysis_end,
-            "end": scan.end,
-            "series": scan.series,
-            "candidates": [candidate_to_json(c) for c in scan.candidates],
-            "dropped": [dropped_to_json(d) for d in scan.dropped],
-            "grown": [candidate_to_json(c) for c in scan.grown],
-            "joined": [
-                {"regression": joined.regression, "candidate": candidate_to_json(joined.candidate)}
-                for joined in scan.joined
-            ],
-            "part": scan.part,
-            "parts": scan.parts,
-        }
-    )
+    return encode(scan)
 
 
 def decode_scan(value: bytes | None) -> Scan:
@@ -114,82 +92,24 @@ def decode_scan(value: bytes | None) -> Scan:
     Raises:
         InvalidMessage: the field that is missing or wrong.
     """
-    raw = fields.parse_object(value, max_depth=None)
-    part, parts = fields.integer(raw, "part", 0), fields.integer(raw, "parts", 1, limit=MAX_PARTS)
-    if part >= parts:
-        raise InvalidMessage(f"part: {part} of {parts}")
-    return Scan(
-        service=fields.text(raw, "service"),
-        workload=fields.text(raw, "workload"),
-        start=fields.moment(raw, "start"),
-        analysis_start=fields.moment(raw, "analysis_start"),
-        analysis_end=fields.moment(raw, "analysis_end"),
-        end=fields.moment(raw, "end"),
-        series=fields.integer(raw, "series"),
-        candidates=tuple(candidate_from_json(c) for c in fields.listing(raw, "candidates")),
-        dropped=tuple(_dropped_from_json(d) for d in fields.listing(raw, "dropped", optional=True)),
-        grown=tuple(candidate_from_json(c) for c in fields.listing(raw, "grown", optional=True)),
-        joined=tuple(_joined_from_json(j) for j in fields.listing(raw, "joined", optional=True)),
-        part=part,
-        parts=parts,
-    )
+    raw = check(shapes.Scan, fields.parse_object(value, max_depth=None))
+    if raw.get("part", 0) >= raw.get("parts", 1):
+        raise InvalidMessage(f"part: {raw.get('part', 0)} of {raw.get('parts', 1)}")
+    holders = (*(raw.get("dropped") or ()), *(raw.get("joined") or ()))
+    found = (*raw["candidates"], *(raw.get("grown") or ()), *(holder["candidate"] for holder in holders))
+    _check_groups(found)
+    return read(Scan, raw)
 
 
-def _joined_from_json(raw: object) -> Joined:
-    if not isinstance(raw, dict):
-        raise InvalidMessage("joined: each should be an object")
-    return Joined(fields.text(raw, "regression"), candidate_from_json(raw.get("candidate")))
-
-
-def candidate_to_json(candidate: Candidate) -> dict[str, Any]:
-    """Return a candidate as a JSON object."""
-    raw: dict[str, Any] = {
-        "metric_kind": candidate.metric_kind,
-        "metric": candidate.metric,
-        "kind": candidate.kind,
-        "change_time": candidate.change_time,
-        "before": candidate.before,
-        "after": candidate.after,
-        "p_value": candidate.p_value,
-        "statistic": candidate.statistic,
-    }
-    if candidate.group:
-        raw["group"] = [candidate_to_json(member) for member in candidate.group]
-    if candidate.passed:
-        raw["passed"] = [decision_to_json(decision) for decision in candidate.passed]
-    if candidate.domains:
-        raw["domains"] = [domain_to_json(domain) for domain in candidate.domains]
-    return raw
-
-
-def candidate_from_json(raw: object, depth: int = 0) -> Candidate:
-    """Check a candidate that is already parsed; ``depth`` counts the groups that it stands in.
+def candidate_from_json(raw: object, where: str = "candidate") -> Candidate:
+    """Check a candidate that is already parsed; ``where`` stands before the field that is wrong.
 
     Raises:
         InvalidMessage: the field that is missing or wrong.
     """
-    if not isinstance(raw, dict):
-        raise InvalidMessage("candidates: each should be an object")
-    if depth > MAX_GROUP_DEPTH:
-        raise InvalidMessage(f"candidates: groups nested deeper than {MAX_GROUP_DEPTH}")
-    metric_kind, kind = fields.text(raw, "metric_kind"), fields.text(raw, "kind")
-    if metric_kind not in get_args(MetricKind) or kind not in get_args(RegressionKind):
-        raise InvalidMessage(f"candidates: unknown kind {metric_kind[:40]!r}, {kind[:40]!r}")
-    return Candidate(
-        metric_kind=metric_kind,  # type: ignore[arg-type]  # one of the literal's values, just checked
-        metric=fields.text(raw, "metric"),
-        kind=kind,  # type: ignore[arg-type]  # likewise
-        change_time=fields.moment(raw, "change_time"),
-        before=fields.number(raw, "before"),
-        after=fields.number(raw, "after"),
-        p_value=fields.number(raw, "p_value"),
-        statistic=fields.number(raw, "statistic"),
-        group=tuple(
-            candidate_from_json(member, depth + 1) for member in fields.listing(raw, "group", optional=True)
-        ),
-        passed=tuple(_passed_from_json(d) for d in fields.listing(raw, "passed", optional=True)),
-        domains=tuple(domain_from_json(d) for d in fields.listing(raw, "domains", optional=True)),
-    )
+    checked = check(shapes.Candidate, raw, where)
+    _check_groups([checked])
+    return read(Candidate, checked)
 
 
 def decision_to_json(decision: Decision) -> dict[str, Any]:
@@ -203,42 +123,39 @@ def decision_to_json(decision: Decision) -> dict[str, Any]:
     if decision.code:
         raw["code"] = decision.code
     if decision.subjects:
-        raw["subjects"] = decision.subjects
+        raw["subjects"] = list(decision.subjects)
     return raw
 
 
-def decision_from_json(raw: Mapping[str, Any], *, passed: bool) -> Decision:
-    """Check a step's decision that is already parsed; of a former version only the sentence is left.
-
-    Raises:
-        InvalidMessage: the field that is missing or wrong.
-    """
-    code, reason = fields.text(raw, "code", ""), fields.text(raw, "reason", "")
-    subjects = fields.texts(raw, "subjects", limit=4 * fields.MAX_NAME)
-    if not code and reason:
+def decision_of(checked: Mapping[str, Any], *, passed: bool) -> Decision:
+    """Return a decision that was checked; of one by a former version only the sentence is left."""
+    code, subjects = checked.get("code", ""), tuple(checked.get("subjects") or ())
+    if not code and (reason := checked.get("reason")):
         code, subjects = TEXT, (reason,)
-    return Decision(
-        step=fields.text(raw, "step"),
-        passed=passed,
-        statistic=fields.number(raw, "statistic"),
-        bound=fields.number(raw, "bound"),
-        code=code,
-        subjects=subjects,
-    )
+    return Decision(checked["step"], passed, checked["statistic"], checked["bound"], code, subjects)
 
 
-def _passed_from_json(raw: object) -> Decision:
-    if not isinstance(raw, dict):
-        raise InvalidMessage("passed: each should be an object")
-    return decision_from_json(raw, passed=True)
+def _dropped(checked: Mapping[str, Any]) -> Dropped:
+    return Dropped(read(Candidate, checked["candidate"]), decision_of(checked, passed=False))
 
 
-def dropped_to_json(dropped: Dropped) -> dict[str, Any]:
-    """Return a dropped candidate as a JSON object, the ledger's line."""
-    return {"candidate": candidate_to_json(dropped.candidate), **decision_to_json(dropped.decision)}
+def _dropped_to_json(dropped: Dropped) -> dict[str, Any]:
+    return {"candidate": dropped.candidate, **decision_to_json(dropped.decision)}
 
 
-def _dropped_from_json(raw: object) -> Dropped:
-    if not isinstance(raw, dict):
-        raise InvalidMessage("dropped: each should be an object")
-    return Dropped(candidate_from_json(raw.get("candidate")), decision_from_json(raw, passed=False))
+def _candidate_to_json(candidate: Candidate) -> dict[str, Any]:
+    """Return its fields, without lists that are empty."""
+    return {name: value for name, value in plain(candidate).items() if value != ()}
+
+
+def _check_groups(candidates: Iterable[Mapping[str, Any]]) -> None:
+    """Raise InvalidMessage if groups are nested deeper; level by level, so it needs no stack."""
+    for _ in range(MAX_GROUP_DEPTH + 1):
+        candidates = [member for candidate in candidates for member in candidate.get("group") or ()]
+    if candidates:
+        raise InvalidMessage(f"candidates: groups nested deeper than {MAX_GROUP_DEPTH}")
+
+
+own_form(Candidate, _candidate_to_json)
+own_form(Decision, decision_to_json, partial(decision_of, passed=True))
+own_form(Dropped, _dropped_to_json, _dropped)

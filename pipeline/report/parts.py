@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.codec import fields
-from pipeline.codec.domains import domain_from_json
 from pipeline.codec.inputs import change_from_json
+from pipeline.codec.records import check, read
+from pipeline.codec.schema import scans as shapes
 from pipeline.errors import InvalidMessage
 from pipeline.model import DomainDecision, StackChange, Suspect
 from pipeline.stacks import ELLIPSIS
@@ -85,7 +86,9 @@ def domains_of(data: Mapping[str, Any]) -> list[DomainDecision]:
     Raises:
         InvalidMessage: the field that is missing or wrong.
     """
-    return [domain_from_json(raw) for raw in fields.listing(data, "cost_domains", optional=True)]
+    found = fields.listing(data, "cost_domains", optional=True)
+    checked = (check(shapes.DomainDecision, raw, f"cost_domains[{index}]") for index, raw in enumerate(found))
+    return [read(DomainDecision, raw) for raw in checked]
 
 
 def stacks_of(data: Mapping[str, Any]) -> list[StackChange]:

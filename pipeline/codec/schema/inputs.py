@@ -80,9 +80,9 @@ class Change(TypedDict):
 
     id: ShortName
     """Such as a commit."""
-    service: ServiceName
     time: Moment
     """When it was deployed, not when it was written."""
+    service: ServiceName
     title: NotRequired[Text]
     author: NotRequired[Text]
     summary: NotRequired[Annotated[str, Field(max_length=100_000)]]

@@ -7,7 +7,7 @@ from typing import Annotated, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict  # pydantic cannot read typing.TypedDict before Python 3.12
 
-from pipeline.codec.schema.types import Count, LongText, Moment, Name, Several, Text, message
+from pipeline.codec.schema.types import Count, LongName, LongText, Moment, Name, Several, Text, message
 from pipeline.model import DomainFinding, MetricKind, RegressionKind
 
 MAX_PARTS = 10_000
@@ -47,7 +47,7 @@ class Decision(TypedDict):
 class DomainDecision(TypedDict):
     """What one cost domain says of a candidate (FBDetect §5.4.6)."""
 
-    domain: str
+    domain: LongName
     """Its kind and what it is, for people."""
     finding: DomainFinding
     """It did not exist before; it is too large to tell; it rose with the candidate; or it did not rise, so

@@ -27,6 +27,8 @@ ShortName = Annotated[str, Field(min_length=1, max_length=400)]
 Text = Annotated[str, Field(max_length=MAX_NAME)]
 
 LongText = Annotated[str, Field(max_length=4 * MAX_NAME)]
+
+LongName = Annotated[str, Field(min_length=1, max_length=4 * MAX_NAME)]
 """Several names in one, such as those of a subroutine's callers."""
 
 Count = Annotated[int, Field(ge=0, le=MAX_INTEGER)]

@@ -126,13 +126,13 @@ def test_a_line_of_an_older_version_gets_its_id() -> None:
     [
         ({"candidate": None}, "candidate: should be an object"),
         ({"candidate": {"metric": "f"}}, "metric_kind: missing"),
-        ({"scan": None}, "scan: should be an object with the windows"),
+        ({"scan": None}, "scan: should be an object"),
         ({"scan": {"start": 1}}, "start: 1 is not a time"),
         ({"statistic": "much"}, "statistic: should be a number"),
         ({"step": 3}, "step: should be a string"),
-        ({"passed": [3]}, "passed: each should be an object"),
-        ({"domains": [3]}, "domains: each should be an object"),
-        ({"domains": [{"domain": "class: f", "finding": "vanished"}]}, "unknown finding 'vanished'"),
+        ({"passed": [3]}, r"passed\[0\]: should be an object"),
+        ({"domains": [3]}, r"domains\[0\]: should be an object"),
+        ({"domains": [{"domain": "class: f", "finding": "vanished"}]}, "should be new, .*, not 'vanished'"),
     ],
 )
 def test_what_is_no_line_is_refused(alteration: dict[str, Any], message: str) -> None:

@@ -6,13 +6,12 @@ from typing import Any
 import orjson
 import pytest
 
+from pipeline.codec.records import to_json
 from pipeline.codec.scans import (
     MAX_GROUP_DEPTH,
     MAX_PART_ITEMS,
-    candidate_to_json,
     decode_progress,
     decode_scan,
-    dropped_to_json,
     encode_scan,
     join_scan,
     split_scan,
@@ -68,7 +67,13 @@ def test_wrong_progress_is_named(alteration: dict[str, Any], message: str) -> No
     assert str(caught.value).startswith(message)
 
 
-CANDIDATE_JSON = candidate_to_json(CANDIDATE)
+CANDIDATE_JSON = to_json(CANDIDATE)
+FIRST = "candidates[0]"
+
+
+def first(**alteration: object) -> dict[str, Any]:
+    """Return an alteration of a scan: its one candidate is altered."""
+    return {"candidates": [{**CANDIDATE_JSON, **alteration}]}
 
 
 @pytest.mark.parametrize(
@@ -86,32 +91,32 @@ CANDIDATE_JSON = candidate_to_json(CANDIDATE)
         ({"part": 0, "parts": 0}, "part: 0 of 0"),
         ({"part": 2, "parts": 2}, "part: 2 of 2"),
         ({"candidates": {}}, "candidates: should be a list, not an object"),
-        ({"candidates": [3]}, "candidates: each should be an object"),
-        ({"candidates": [{**CANDIDATE_JSON, "metric_kind": "host"}]}, "candidates: unknown kind 'host'"),
-        ({"candidates": [{**CANDIDATE_JSON, "kind": "m"}]}, "candidates: unknown kind 'subroutine', 'm'"),
-        ({"candidates": [{**CANDIDATE_JSON, "before": None}]}, "before: missing"),
-        ({"candidates": [{**CANDIDATE_JSON, "p_value": "0"}]}, "p_value: should be a number, not a string"),
-        ({"candidates": [{**CANDIDATE_JSON, "change_time": 1}]}, "change_time: 1 is not a time"),
-        ({"candidates": [{**CANDIDATE_JSON, "group": [1]}]}, "candidates: each should be an object"),
-        ({"candidates": [{**CANDIDATE_JSON, "passed": {}}]}, "passed: should be a list, not an object"),
-        ({"candidates": [{**CANDIDATE_JSON, "passed": [3]}]}, "passed: each should be an object"),
-        ({"candidates": [{**CANDIDATE_JSON, "passed": [{"step": "s"}]}]}, "statistic: missing"),
-        ({"candidates": [{**CANDIDATE_JSON, "domains": {}}]}, "domains: should be a list, not an object"),
-        ({"candidates": [{**CANDIDATE_JSON, "domains": [3]}]}, "domains: each should be an object"),
+        ({"candidates": [3]}, "candidates[0]: should be an object, not an integer"),
+        (first(metric_kind="host"), f"{FIRST}.metric_kind: should be subroutine"),
+        (first(kind="m"), f"{FIRST}.kind: should be short_term or long_term, not 'm'"),
+        (first(before=None), f"{FIRST}.before: missing"),
+        (first(p_value="0"), f"{FIRST}.p_value: should be a number, not a string"),
+        (first(change_time=1), f"{FIRST}.change_time: 1 is not a time"),
+        (first(group=[1]), f"{FIRST}.group[0]: should be an object"),
+        (first(passed={}), f"{FIRST}.passed: should be a list, not an object"),
+        (first(passed=[3]), f"{FIRST}.passed[0]: should be an object"),
+        (first(passed=[{"step": "s"}]), f"{FIRST}.passed[0].statistic: missing"),
+        (first(domains={}), f"{FIRST}.domains: should be a list, not an object"),
+        (first(domains=[3]), f"{FIRST}.domains[0]: should be an object"),
         (
-            {"candidates": [{**CANDIDATE_JSON, "domains": [{"finding": "fell"}]}]},
-            "domains: unknown finding 'fell'",
+            first(domains=[{"domain": "d", "finding": "fell"}]),
+            f"{FIRST}.domains[0].finding: should be new, too large, rose or shifted, not 'fell'",
         ),
-        ({"candidates": [{**CANDIDATE_JSON, "domains": [{"finding": "new"}]}]}, "domain: missing"),
+        (first(domains=[{"finding": "new"}]), f"{FIRST}.domains[0].domain: missing"),
         ({"grown": {}}, "grown: should be a list, not an object"),
-        ({"grown": [3]}, "candidates: each should be an object"),
-        ({"dropped": [3]}, "dropped: each should be an object"),
+        ({"grown": [3]}, "grown[0]: should be an object"),
+        ({"dropped": [3]}, "dropped[0]: should be an object"),
         (
-            {"dropped": [{**dropped_to_json(DROPPED), "candidate": None}]},
-            "candidates: each should be an object",
+            {"dropped": [{**to_json(DROPPED), "candidate": None}]},
+            "dropped[0].candidate: should be an object, not null",
         ),
-        ({"dropped": [{**dropped_to_json(DROPPED), "step": ""}]}, "step: empty"),
-        ({"dropped": [{**dropped_to_json(DROPPED), "bound": None}]}, "bound: missing"),
+        ({"dropped": [{**to_json(DROPPED), "step": ""}]}, "dropped[0].step: empty"),
+        ({"dropped": [{**to_json(DROPPED), "bound": None}]}, "dropped[0].bound: missing"),
     ],
 )  # fmt: skip
 def test_a_wrong_scan_is_named(alteration: dict[str, Any], message: str) -> None:
