@@ -126,6 +126,8 @@ def entry_from_json(raw: Mapping[str, Any]) -> LedgerEntry:
             raise InvalidMessage("data: should be an object")
         scan = _scan_of(check(shapes.ScanOf, dict(data)))
         return LedgerEntry(fields.text(raw, "id"), scan, candidate_of_event(data))
+    if not isinstance(raw.get("candidate"), Mapping):
+        raise InvalidMessage("candidate: should be an object")
     line = check(shapes.Line, dict(raw))
     lists = {name: line.get(name) for name in ("passed", "domains")}
     found, scan = candidate_from_json({**line["candidate"], **lists}), _scan_of(line)
