@@ -91,7 +91,7 @@ def screen(series: Normalised, windows: Windows) -> tuple[IntArray, FloatArray]:
         largest = roots[np.arange(len(roots)), best]
         span = log_odds_span(sums, everywhere)
         splits.append(best + windows.analysis)
-        found.append(p_values(largest, series.freedom[rows], span, everywhere.sum(axis=1)))
+        found.append(p_values(largest, series.degrees_of_freedom[rows], span, everywhere.sum(axis=1)))
     return np.concatenate(splits), np.concatenate(found)
 
 

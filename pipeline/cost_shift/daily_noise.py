@@ -31,20 +31,20 @@ _LARGEST = 256
 _ENOUGH = 30.0
 """Samples from which on a count is about normal."""
 
-_LEAST_FREEDOM, _MOST_FREEDOM = 0.1, 100.0
+_LEAST_DEGREES, _MOST_DEGREES = 0.1, 100.0
 """Below, a prior says nothing; above, it says all."""
 
 
 @dataclass(frozen=True, slots=True)
-class UsualNoise:
+class DailyNoise:
     """What a service's subroutines are seen to do from day to day, beyond sampling.
 
-    ``drift`` is the typical relative standard deviation. ``freedom`` says how alike subroutines are in it:
-    knowing all of them is worth that many more days of one of them; 0 where too little is known.
+    ``drift`` is the typical relative standard deviation. ``degrees_of_freedom`` says how similar subroutines
+    are in it: knowing all of them is worth that many more days of one of them; 0 where too little is known.
     """
 
     drift: float = 0.0
-    freedom: float = 0.0
+    degrees_of_freedom: float = 0.0
 
     def weigh(self, *, sampled: float, observed: float, expected: float, days: int) -> tuple[float, float]:
         """Return the standard error of a change of some stacks' share, and its degrees of freedom.
@@ -59,8 +59,10 @@ class UsualNoise:
         if days < MIN_DAYS:
             return likely, math.inf
         own = days - 1
-        freedom = own + self.freedom
-        return math.sqrt((own * observed**2 + self.freedom * likely**2) / freedom), freedom
+        degrees_of_freedom = own + self.degrees_of_freedom
+        return math.sqrt(
+            (own * observed**2 + self.degrees_of_freedom * likely**2) / degrees_of_freedom
+        ), degrees_of_freedom
 
 
 def sampling_dispersion(
@@ -122,13 +124,13 @@ def moving_dispersion(movements: Sequence[Movement]) -> float:
     return max((float(np.median(known)) / NORMAL_QUARTILE) ** 2, 1.0)
 
 
-def usual_noise(
+def fit_daily_noise(
     expected: FloatArray,
     after: FloatArray,
     samples_before: FloatArray,
     samples_after: FloatArray,
     dispersion: float,
-) -> UsualNoise:
+) -> DailyNoise:
     """Return how much labels differ from day to day: a prior for the variance of any sum of stacks.
 
     The variances of all labels are taken for draws from a scaled inverse chi-squared distribution, whose
@@ -155,7 +157,7 @@ def usual_noise(
     usable = np.flatnonzero(enough & (mean < 0.5) & (after.sum(axis=0) > 0))
     chosen = usable[np.argsort(-mean[usable], kind="stable")[:_LARGEST]]
     if len(chosen) < _MANY:
-        return UsualNoise()
+        return DailyNoise()
     expected, after, mean = expected[:, chosen], after[:, chosen], mean[chosen]
     usual = expected * (after.sum(axis=0) / expected.sum(axis=0)) if repeated else expected
     own = days - 1 if repeated else 1
@@ -165,20 +167,22 @@ def usual_noise(
     middle = float(stats.chi2.median(own)) / own
     drift = math.sqrt(max(float(np.median((observed / middle - sampled) / mean**2)), 0.0))
     if not repeated:
-        return UsualNoise(drift)
+        return DailyNoise(drift)
     logs = np.log(np.maximum(observed, np.finfo(np.float64).tiny) / (sampled + (drift * mean) ** 2))
-    return UsualNoise(drift, _freedom(float(logs.var(ddof=1)), own))
+    return DailyNoise(drift, _degrees_of_freedom(float(logs.var(ddof=1)), own))
 
 
-def _freedom(variance: float, own: int) -> float:
+def _degrees_of_freedom(variance: float, own: int) -> float:
     """Return the prior's degrees of freedom if logarithms of variances of ``own`` each differ so much."""
     excess = variance - float(special.polygamma(1, own / 2))
-    if excess <= float(special.polygamma(1, _MOST_FREEDOM / 2)):
-        return _MOST_FREEDOM
-    if excess >= float(special.polygamma(1, _LEAST_FREEDOM / 2)):
+    if excess <= float(special.polygamma(1, _MOST_DEGREES / 2)):
+        return _MOST_DEGREES
+    if excess >= float(special.polygamma(1, _LEAST_DEGREES / 2)):
         return 0.0
     return float(
         optimize.brentq(
-            lambda freedom: float(special.polygamma(1, freedom / 2)) - excess, _LEAST_FREEDOM, _MOST_FREEDOM
+            lambda degrees_of_freedom: float(special.polygamma(1, degrees_of_freedom / 2)) - excess,
+            _LEAST_DEGREES,
+            _MOST_DEGREES,
         )
     )

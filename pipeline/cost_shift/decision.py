@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import special
 
-from pipeline.cost_shift.daily_noise import MIN_DAYS, UsualNoise
+from pipeline.cost_shift.daily_noise import MIN_DAYS, DailyNoise
 from pipeline.cost_shift.domains import Domain
-from pipeline.cost_shift.refactorings import OldForms
-from pipeline.cost_shift.stack_history import Surroundings
+from pipeline.cost_shift.refactorings import Refactorings
+from pipeline.cost_shift.stack_history import StackHistory
 from pipeline.model import BoolArray, Decision, DomainDecision, DomainFinding, FloatArray
 
 
@@ -54,20 +54,20 @@ class _Change:
     sampled: float  # standard error of after - expected by sampling
     observed: float  # standard error by what earlier days differ
     days: int
-    usual: UsualNoise
+    daily_noise: DailyNoise
 
     def margin(self, mistaken: float) -> float:
         """Return how far from what is expected the stacks come to lie by chance, one-sided.
 
         It is never less than what sampling makes.
         """
-        error, freedom = self.usual.weigh(
+        error, degrees_of_freedom = self.daily_noise.weigh(
             sampled=self.sampled, observed=self.observed, expected=self.expected, days=self.days
         )
         normal = -float(special.ndtri(mistaken))
-        if math.isinf(freedom):
+        if math.isinf(degrees_of_freedom):
             return error * normal
-        quantile = -float(special.stdtrit(freedom, mistaken))
+        quantile = -float(special.stdtrit(degrees_of_freedom, mistaken))
         # What is usual at these hours is itself a mean of few days.
         return max(error * quantile, self.sampled * normal) * math.sqrt(1 + 1 / self.days)
 
@@ -91,27 +91,27 @@ class _Compared:
     appeared: bool  # whether the candidate hardly existed before
     rest: _Change
     whole: _Change
-    near: tuple[float, float] | None  # how far the domain rose nearer the change, and the error of that
+    nearer: tuple[float, float] | None  # how far the domain rose nearer the change, and the error of that
 
 
 def judge_cost_shift(
-    around: Surroundings,
+    history: StackHistory,
     own: BoolArray,
     domains: Sequence[Domain],
-    forms: OldForms | None = None,
+    refactorings: Refactorings | None = None,
     *,
     config: CostShiftConfig | None = None,
 ) -> tuple[Decision, tuple[DomainDecision, ...]]:
     """Drop a candidate whose cost came from the rest of one of its cost domains.
 
-    Each domain that can tell may take a true regression for a shift in an equal part of the cases that the
-    config allows; which ones can is told by their noise alone.
+    Each domain that is quiet enough may take a true regression for a shift in an equal part of the cases that
+    the config allows; which ones are is known from their noise alone.
 
     Args:
-        around: Stacks around the change and on earlier days.
+        history: Stacks around the change and on earlier days.
         own: (stacks,) the candidate's.
         domains: Its cost domains.
-        forms: Its old forms.
+        refactorings: Its refactorings.
         config: Settings.
 
     Returns:
@@ -119,25 +119,29 @@ def judge_cost_shift(
         that consist of nothing but the candidate.
     """
     config = config or CostShiftConfig()
-    forms = forms or OldForms()
-    asked = (forms.renamed, forms.extracted, *domains, forms.moved)
-    compared = _compare(around, own, [domain for domain in asked if domain is not None])
-    able = [one for one in compared if not _is_too_large(one, config.mistaken, config)]
+    refactorings = refactorings or Refactorings()
+    asked = (refactorings.renamed, refactorings.extracted, *domains, refactorings.moved)
+    compared = _compare(history, own, [domain for domain in asked if domain is not None])
+    able = [pair for pair in compared if not _is_too_large(pair, config.mistaken, config)]
     mistaken = config.mistaken / max(len(able), 1)
-    told = []
-    for one in compared:
+    decisions = []
+    for pair in compared:
         # Of the labels beside it the one that lost most was chosen: chance had as many tries as there are.
-        choices = forms.beside if one.domain is forms.moved else 1
-        told.append(_judge(one, mistaken / choices, config))
-        if one.domain is forms.renamed and told[-1].finding == "too large" and forms.one_to_one:
-            told.append(_judge_one_to_one(around, own, forms.one_to_one, mistaken, config))
-    if not told:
+        choices = refactorings.beside if pair.domain is refactorings.moved else 1
+        decisions.append(_judge(pair, mistaken / choices, config))
+        if (
+            pair.domain is refactorings.renamed
+            and decisions[-1].finding == "too large"
+            and refactorings.one_to_one
+        ):
+            decisions.append(_judge_one_to_one(history, own, refactorings.one_to_one, mistaken, config))
+    if not decisions:
         return Decision(_STEP, True, 1.0, config.negligible), ()
-    worst = min(told, key=lambda said: (said.finding != "shifted", said.statistic - said.bound))
+    worst = min(decisions, key=lambda said: (said.finding != "shifted", said.statistic - said.bound))
     if worst.finding == "shifted":
         shifted = Decision(_STEP, False, worst.statistic, worst.bound, "shifted", (worst.domain,))
-        return shifted, tuple(told)
-    return Decision(_STEP, True, worst.statistic, worst.bound), tuple(told)
+        return shifted, tuple(decisions)
+    return Decision(_STEP, True, worst.statistic, worst.bound), tuple(decisions)
 
 
 def _judge(compared: _Compared, mistaken: float, config: CostShiftConfig) -> DomainDecision:
@@ -154,31 +158,31 @@ def _judge(compared: _Compared, mistaken: float, config: CostShiftConfig) -> Dom
     """
     domain, apart, rest, whole = compared.domain, compared.apart, compared.rest, compared.whole
 
-    def told(finding: DomainFinding, rose: float, bound: float) -> DomainDecision:
+    def decide(finding: DomainFinding, rose: float, bound: float) -> DomainDecision:
         return DomainDecision(domain.name, finding, whole.before, whole.after, rose, bound)
 
     if whole.before < config.negligible * whole.after:
-        return told("new", 1.0, config.negligible)
+        return decide("new", 1.0, config.negligible)
     if apart <= 0:  # it fell in these stacks, or the domain is nearly everything
-        return told("too large", 1.0, config.negligible)
+        return decide("too large", 1.0, config.negligible)
     rose = 1 - rest.lost(mistaken) / apart
     kept = 1 - rest.margin(mistaken) / apart
     hardly = config.negligible + whole.margin(mistaken) / apart
     gone = domain.gone and compared.appeared
     large = _is_too_large(compared, mistaken, config)
     if large and not gone:
-        return told("too large", rose, kept)
+        return decide("too large", rose, kept)
     bound = min(_NEARER, hardly) if gone else min(_NEARER, hardly, kept)
     if rose >= bound:
-        return told("too large" if large else "rose", rose, bound)
+        return decide("too large" if large else "rose", rose, bound)
     if rose < -hardly and not gone:  # it lost much more, for reasons of its own
-        return told("too large", rose, bound)
-    if compared.near is not None:
+        return decide("too large", rose, bound)
+    if compared.nearer is not None:
         # What the rest lost it must have lost just then, and not some hours before or after.
-        rose_near, error = compared.near
+        rose_near, error = compared.nearer
         if rose_near >= (bound_near := _NEARER + _LIKELY * error):
-            return told("rose", rose_near, bound_near)
-    return told("shifted", rose, bound)
+            return decide("rose", rose_near, bound_near)
+    return decide("shifted", rose, bound)
 
 
 def _is_too_large(compared: _Compared, mistaken: float, config: CostShiftConfig) -> bool:
@@ -187,7 +191,7 @@ def _is_too_large(compared: _Compared, mistaken: float, config: CostShiftConfig)
 
 
 def _judge_one_to_one(
-    around: Surroundings,
+    history: StackHistory,
     own: BoolArray,
     pairs: Sequence[Domain],
     mistaken: float,
@@ -197,58 +201,58 @@ def _judge_one_to_one(
 
     Of several that vanished at one place only one has become the candidate, so it must match both ways.
     """
-    compared = _compare(around, own, pairs)
-    best = min(compared, key=lambda one: abs(one.rest.lost(mistaken) - one.apart))
-    told = _judge(best, mistaken, config)
-    if told.finding == "shifted" and told.statistic < -told.bound:
-        return DomainDecision(told.domain, "too large", told.before, told.after, told.statistic, told.bound)
-    return told
+    compared = _compare(history, own, pairs)
+    best = min(compared, key=lambda pair: abs(pair.rest.lost(mistaken) - pair.apart))
+    decision = _judge(best, mistaken, config)
+    if decision.finding == "shifted" and decision.statistic < -decision.bound:
+        return replace(decision, finding="too large")
+    return decision
 
 
-def _compare(around: Surroundings, own: BoolArray, domains: Sequence[Domain]) -> list[_Compared]:
+def _compare(history: StackHistory, own: BoolArray, domains: Sequence[Domain]) -> list[_Compared]:
     """Hold a candidate against each of its domains that has more than the candidate."""
     rests = [(domain, rows) for domain in domains if (rows := domain.rows & ~own).any()]
     masks = np.array([own, *(rows for _, rows in rests)], dtype=np.float64)
-    before, after = masks @ around.before.T, masks @ around.after.T  # (1 + domains, 1 + days)
+    before, after = masks @ history.before.T, masks @ history.after.T  # (1 + domains, 1 + days)
     own_before, own_after = float(before[0, 0]), float(after[0, 0])
     found = []
     for place, (domain, rows) in enumerate(rests, start=1):
-        common = around.common_outside(rows | own)
+        common = history.share_factor_outside(rows | own)
         if common is None:
             # A true regression makes all else shrink, a shift does not.
             common = (1 - own_after) / max(1 - own_before, 1e-9)
             apart = own_after - own_before - float(before[place, 0]) * (1 - common)
         else:
             apart = own_after - own_before * common
-        rest = _change(around, before[place], after[place], common)
-        whole = _change(around, before[0] + before[place], after[0] + after[place], common)
-        near = _near_change(around, own, rows, common)
-        found.append(_Compared(domain, apart, own_before < _APPEARED * own_after, rest, whole, near))
+        rest = _change(history, before[place], after[place], common)
+        whole = _change(history, before[0] + before[place], after[0] + after[place], common)
+        nearer = _nearer_change(history, own, rows, common)
+        found.append(_Compared(domain, apart, own_before < _APPEARED * own_after, rest, whole, nearer))
     return found
 
 
-def _near_change(
-    around: Surroundings, own: BoolArray, rest: BoolArray, common: float
+def _nearer_change(
+    history: StackHistory, own: BoolArray, rest: BoolArray, common: float
 ) -> tuple[float, float] | None:
     """Return by how much of the candidate's rise a domain rose close to the change, and the error of that."""
-    if around.near is None or around.near_samples is None:
+    if history.nearer is None or history.nearer_samples is None:
         return None
-    before, after = around.near[:, rest].sum(axis=1).tolist()
-    own_before, own_after = around.near[:, own].sum(axis=1).tolist()
+    before, after = history.nearer[:, rest].sum(axis=1).tolist()
+    own_before, own_after = history.nearer[:, own].sum(axis=1).tolist()
     won = own_after - own_before * common
     if won <= 0:
         return None
-    samples_before, samples_after = around.near_samples.tolist()
-    variance = common**2 * _variance(before, samples_before, around.dispersion)
-    variance += _variance(after, samples_after, around.dispersion)
+    samples_before, samples_after = history.nearer_samples.tolist()
+    variance = common**2 * _variance(before, samples_before, history.dispersion)
+    variance += _variance(after, samples_after, history.dispersion)
     return 1 - (before * common - after) / won, math.sqrt(variance) / won
 
 
-def _change(around: Surroundings, before: FloatArray, after: FloatArray, common: float) -> _Change:
+def _change(history: StackHistory, before: FloatArray, after: FloatArray, common: float) -> _Change:
     expected = float(before[0]) * common
-    variance = common**2 * _variance(float(before[0]), float(around.samples_before[0]), around.dispersion)
-    variance += _variance(float(after[0]), float(around.samples_after[0]), around.dispersion)
-    usual, observed, days = _on_earlier_days(before[1:] * around.common[1:], after[1:])
+    variance = common**2 * _variance(float(before[0]), float(history.samples_before[0]), history.dispersion)
+    variance += _variance(float(after[0]), float(history.samples_after[0]), history.dispersion)
+    usual, observed, days = _on_earlier_days(before[1:] * history.share_factor[1:], after[1:])
     return _Change(
         before=float(before[0]),
         after=float(after[0]),
@@ -257,7 +261,7 @@ def _change(around: Surroundings, before: FloatArray, after: FloatArray, common:
         sampled=math.sqrt(variance),
         observed=expected * observed,
         days=days,
-        usual=around.usual,
+        daily_noise=history.daily_noise,
     )
 
 

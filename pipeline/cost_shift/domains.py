@@ -2,7 +2,7 @@
 
 A domain is a set of stacks: those of the candidate, and those that may have given it their cost. The ones
 here are the paper's: upstream callers, the enclosing class and module, metadata or endpoints of one prefix,
-all that one change modified, and what a user names. ``old_forms`` adds those that stacks themselves tell.
+all that one change modified, and what a user names. ``refactorings`` adds those that stacks themselves tell.
 """
 
 from __future__ import annotations

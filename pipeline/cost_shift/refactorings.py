@@ -1,4 +1,4 @@
-"""Where a candidate's cost may have been before: stacks alike but for what a refactoring changes.
+"""Refactorings of a candidate: stacks similar but for what a refactoring changes.
 
 A refactoring leaves most of a stack as it was. A renamed subroutine, or a whole class of them, stands in the
 same stacks at the same places; a subroutine split in two likewise; one that was extracted stands in stacks
@@ -6,7 +6,7 @@ that lacked it before; work that was moved to a sibling is in the same stack but
 that may have given a candidate its cost are few then, and so their noise is small: these are cost domains
 (FBDetect §5.4.6) that need no knowledge of classes or changes.
 
-Which stacks are alike is told by names alone. That a label is new or vanished is told by its cost, with an
+Names alone say which stacks are similar. Its cost says whether a label is new or vanished, with an
 error that does not grow with the number of labels. Whether the cost moved is for ``cost_shift`` to decide.
 """
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from pipeline.cost_shift.domains import Domain, named
-from pipeline.cost_shift.stack_history import Surroundings
+from pipeline.cost_shift.stack_history import StackHistory
 from pipeline.model import BoolArray, FloatArray, IntArray
 
 Keys = NDArray[np.uint64]
@@ -29,7 +29,7 @@ _SEED = 0x5F0D
 
 
 @dataclass(frozen=True, slots=True)
-class FormsConfig:
+class RefactoringConfig:
     """Settings of the search."""
 
     most: float = 0.5  # a label that lost more than this share vanishes; a new one won more
@@ -37,8 +37,8 @@ class FormsConfig:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Alike:
-    """Which stacks are alike, as numbers: equal ones are equal stacks, but for what is left out."""
+class StackSimilarity:
+    """Which stacks are similar, as numbers: equal ones are equal stacks, but for what is left out."""
 
     same_places: IntArray  # (stacks,) with every new or vanished label replaced by one sign
     same_rest: IntArray  # (stacks,) with every new or vanished label left out
@@ -49,14 +49,14 @@ class Alike:
     vanished: BoolArray  # (labels,)
     fresh: BoolArray  # (stacks,) that hold a new label
 
-    def with_heirs(self, rows: BoolArray) -> BoolArray:
+    def with_refactored(self, rows: BoolArray) -> BoolArray:
         """Return stacks and what became of them: what was renamed, extracted or inlined was not saved."""
         old = rows & ~self.fresh
         return rows | _matching(self.same_places, old) | _matching(self.same_rest, old)
 
 
 @dataclass(frozen=True, slots=True)
-class OldForms:
+class Refactorings:
     """Domains of a candidate and what it may have been before."""
 
     renamed: Domain | None = None  # all vanished labels that stood where it stands
@@ -66,14 +66,14 @@ class OldForms:
     beside: int = 0  # how many labels stand beside it, of which that is one
 
 
-def find_alike(around: Surroundings, config: FormsConfig | None = None) -> Alike:
-    """Return which stacks are alike, in time proportional to their elements.
+def compare_stacks(history: StackHistory, config: RefactoringConfig | None = None) -> StackSimilarity:
+    """Return which stacks are similar, in time proportional to their elements.
 
     A stack's key is a sum of random numbers over its labels, each times one of its place, modulo 2^64: so
     leaving a label out is a subtraction.
     """
-    index = around.index
-    new, vanished = _new_and_vanished(around, config or FormsConfig())
+    index = history.index
+    new, vanished = _new_and_vanished(history, config or RefactoringConfig())
     changed = (new | vanished)[index.label]
     lengths = np.diff(index.starts)
     begin = np.repeat(index.starts[:-1], lengths)
@@ -96,7 +96,7 @@ def find_alike(around: Surroundings, config: FormsConfig | None = None) -> Alike
     end = np.repeat(index.starts[1:], lengths)
     without = above[:-1] - above[begin] + below[end] - below[1:]
     both = _numbered(np.concatenate([whole, without]))
-    return Alike(
+    return StackSimilarity(
         same_places=_numbered(same_places),
         same_rest=_numbered(same_rest),
         standing=_numbered(same_places[index.stack] + mark[place]),
@@ -108,38 +108,42 @@ def find_alike(around: Surroundings, config: FormsConfig | None = None) -> Alike
     )
 
 
-def find_old_forms(around: Surroundings, alike: Alike, label: str) -> OldForms:
-    """Return the domains that a candidate and its possible old forms make.
+def find_refactorings(history: StackHistory, similar: StackSimilarity, label: str) -> Refactorings:
+    """Return the domains that a candidate and its possible refactorings make.
 
     Args:
-        around: The stacks.
-        alike: What ``find_alike`` says of them.
+        history: The stacks.
+        similar: What ``compare_stacks`` says of them.
         label: The candidate, as stacks hold it.
     """
-    index = around.index
+    index = history.index
     places = index.positions(label)
     own = index.holding([label])
-    stood = _elements_like(alike.standing, places)
-    stood = stood[alike.vanished[index.label[stood]] & ~own[index.stack[stood]]]
+    stood = _elements_like(similar.standing, places)
+    stood = stood[similar.vanished[index.label[stood]] & ~own[index.stack[stood]]]
     renamed = None
     if len(stood):
-        renamed = Domain(_told("renamed from", around, stood), _matching(alike.same_places, own), gone=True)
-    left = np.zeros(int(max(alike.whole.max(initial=0), alike.without.max(initial=0))) + 1, dtype=np.bool_)
-    left[alike.without[places]] = True
-    inner = _matching(alike.same_rest, own) | left[alike.whole]
+        renamed = Domain(
+            _named("renamed from", history, stood), _matching(similar.same_places, own), gone=True
+        )
+    left = np.zeros(
+        int(max(similar.whole.max(initial=0), similar.without.max(initial=0))) + 1, dtype=np.bool_
+    )
+    left[similar.without[places]] = True
+    inner = _matching(similar.same_rest, own) | left[similar.whole]
     extracted = None
     if len(others := np.flatnonzero(inner & ~own)):
         extracted = Domain(
-            _told("extracted from", around, index.starts[1:][others] - 1), alike.with_heirs(inner)
+            _named("extracted from", history, index.starts[1:][others] - 1), similar.with_refactored(inner)
         )
-    siblings = _elements_like(alike.beside, places)
-    moved, choices = _most_lost(around, alike, siblings[~own[index.stack[siblings]]], own)
-    return OldForms(renamed, _each(around, stood, own), extracted, moved, choices)
+    siblings = _elements_like(similar.beside, places)
+    moved, choices = _most_lost(history, similar, siblings[~own[index.stack[siblings]]], own)
+    return Refactorings(renamed, _each(history, stood, own), extracted, moved, choices)
 
 
-def _each(around: Surroundings, places: IntArray, own: BoolArray) -> tuple[Domain, ...]:
+def _each(history: StackHistory, places: IntArray, own: BoolArray) -> tuple[Domain, ...]:
     """Return a domain for each label at some places: the stacks that hold it there, and the own ones."""
-    index = around.index
+    index = history.index
     domains = []
     for number in np.unique(index.label[places]).tolist():
         rows = own.copy()
@@ -149,39 +153,39 @@ def _each(around: Surroundings, places: IntArray, own: BoolArray) -> tuple[Domai
 
 
 def _most_lost(
-    around: Surroundings, alike: Alike, places: IntArray, own: BoolArray
+    history: StackHistory, similar: StackSimilarity, places: IntArray, own: BoolArray
 ) -> tuple[Domain | None, int]:
     """Return the domain of the label at some places that lost most, and how many labels are there.
 
-    As in ``with_heirs``, a label has lost what all stacks have that are alike, the new ones included.
+    As in ``with_refactored``, a label has lost what all stacks have that are similar, the new ones included.
     """
-    index = around.index
+    index = history.index
     if not len(places):
         return None, 0
-    change = np.where(own, 0.0, around.before[0] - around.after[0])
-    by_places = np.bincount(alike.same_places, weights=change)
-    lost = np.concatenate([by_places, np.bincount(alike.same_rest, weights=change)])
-    kin = np.where(alike.fresh, alike.same_places, alike.same_rest + len(by_places))
+    change = np.where(own, 0.0, history.before[0] - history.after[0])
+    by_places = np.bincount(similar.same_places, weights=change)
+    lost = np.concatenate([by_places, np.bincount(similar.same_rest, weights=change)])
+    kin = np.where(similar.fresh, similar.same_places, similar.same_rest + len(by_places))
     pairs = np.unique(np.stack([index.label[places], kin[index.stack[places]]]), axis=1)  # each once
     labels, position = np.unique(pairs[0], return_inverse=True)
     best = int(labels[np.argmax(np.bincount(position, weights=lost[pairs[1]]))])
     rows = np.zeros(index.stacks, dtype=np.bool_)
     rows[index.stack[places[index.label[places] == best]]] = True
-    return Domain(f"moved from: {index.names[best]}", alike.with_heirs(rows) | own), len(labels)
+    return Domain(f"moved from: {index.names[best]}", similar.with_refactored(rows) | own), len(labels)
 
 
-def _new_and_vanished(around: Surroundings, config: FormsConfig) -> tuple[BoolArray, BoolArray]:
+def _new_and_vanished(history: StackHistory, config: RefactoringConfig) -> tuple[BoolArray, BoolArray]:
     """Return which labels won or lost most of their cost, beyond chance: (labels,) each."""
-    index = around.index
-    before, after = index.sums(np.stack([around.before[0] * around.common[0], around.after[0]]))
+    index = history.index
+    before, after = index.sums(np.stack([history.before[0] * history.share_factor[0], history.after[0]]))
     sampled: FloatArray = np.sqrt(
-        around.dispersion * (before / around.samples_before[0] + after / around.samples_after[0])
+        history.dispersion * (before / history.samples_before[0] + after / history.samples_after[0])
     )
     bound = float(special.ndtri(1 - config.mistaken / max(len(index.names), 1))) * sampled
     least, most = before, before
-    if len(around.before) > 1:
+    if len(history.before) > 1:
         # What was there for some hours only, a spike that ended, has not vanished.
-        day_before = index.sums(np.stack([around.before[1], around.after[1]])).max(axis=0)
+        day_before = index.sums(np.stack([history.before[1], history.after[1]])).max(axis=0)
         least, most = np.minimum(before, day_before), np.maximum(before, day_before)
     new = (most < config.most * after) & (after - before > bound)
     vanished = (after < config.most * least) & (before - after > bound)
@@ -202,9 +206,9 @@ def _matching(numbers: IntArray, rows: BoolArray) -> BoolArray:
     return wanted[numbers]
 
 
-def _told(kind: str, around: Surroundings, places: IntArray) -> str:
-    numbers = np.unique(around.index.label[places]).tolist()
-    return named(kind, [around.index.names[number] for number in numbers])
+def _named(kind: str, history: StackHistory, places: IntArray) -> str:
+    numbers = np.unique(history.index.label[places]).tolist()
+    return named(kind, [history.index.names[number] for number in numbers])
 
 
 def _numbered(keys: Keys) -> IntArray:

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.cost_shift.daily_noise import (
+    DailyNoise,
     Movement,
-    UsualNoise,
+    fit_daily_noise,
     moving_dispersion,
     sampling_dispersion,
-    usual_noise,
 )
 from pipeline.model import BoolArray, FloatArray, IntArray, StackMatrix
 from pipeline.stacks import StackIndex, index_stacks
@@ -31,11 +31,12 @@ _ENOUGH = 30.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Surroundings:
+class StackHistory:
     """Shares of all samples before and after; row 0 is the change, the others are earlier days.
 
-    ``common`` is the factor by which each row's shares moved all together: shares add up to one, so a
-    regression of 4 % lowers all others by 4 % (``detect.composition``). It is 1 where too few stacks are.
+    ``share_factor`` is the factor by which each row's shares moved all together: shares add up to one, so a
+    regression of 4 % lowers all others by 4 % (``detect.share_normalisation``). It is 1 where there are too
+    few stacks.
     """
 
     index: StackIndex  # of the stacks of all rows
@@ -43,14 +44,14 @@ class Surroundings:
     after: FloatArray  # (1 + days, stacks)
     samples_before: FloatArray  # (1 + days,)
     samples_after: FloatArray  # (1 + days,)
-    common: FloatArray  # (1 + days,)
+    share_factor: FloatArray  # (1 + days,)
     by_ratio: IntArray  # (usable stacks,) those with samples enough, by after / before of row 0
     dispersion: float  # variance of a count in units of what independent samples make
-    usual: UsualNoise
-    near: FloatArray | None = None  # (before and after, stacks) shares in shorter spans, nearer the change
-    near_samples: FloatArray | None = None  # (before and after,)
+    daily_noise: DailyNoise
+    nearer: FloatArray | None = None  # (before and after, stacks) shares in shorter spans, nearer the change
+    nearer_samples: FloatArray | None = None  # (before and after,)
 
-    def common_outside(self, rows: BoolArray) -> float | None:
+    def share_factor_outside(self, rows: BoolArray) -> float | None:
         """Return the factor by which the change moved the shares of all stacks but some.
 
         Args:
@@ -65,25 +66,25 @@ class Surroundings:
         return _middle(self.before[0, chosen], self.after[0, chosen])
 
 
-def surroundings(
+def stack_history(
     index: StackIndex,
     days: Sequence[StackMatrix] = (),
-    near: StackMatrix | None = None,
+    nearer: StackMatrix | None = None,
     earlier: Sequence[StackMatrix] = (),
-) -> Surroundings:
+) -> StackHistory:
     """Join the stacks around a change with those of earlier days.
 
     Args:
         index: Of the stacks before and after the change.
         days: The same of earlier days, at the same hours, the nearest first; those without samples on either
             side are left out.
-        near: Stacks in shorter spans before and after the change, within those of the index.
+        nearer: Stacks in shorter spans before and after the change, within those of the index.
         earlier: Stacks in spans as long as those of the index that follow each other, all before the change:
             of a service too young for days to be compared, they say by how much it moves by itself.
     """
     known = [index.matrix, *(day for day in days if day.total_before and day.total_after)]
-    if near is not None and not (near.total_before and near.total_after):
-        near = None
+    if nearer is not None and not (nearer.total_before and nearer.total_after):
+        nearer = None
     rows, places = _joined(known)
     before, after = np.zeros((2, len(known), len(rows)))
     for day, (each, place) in enumerate(zip(known, places, strict=True)):
@@ -103,18 +104,20 @@ def surroundings(
         sampling_dispersion(expected, after, samples_before, samples_after),
         moving_dispersion(_movements(index, earlier)) if earlier else 1.0,
     )
-    return Surroundings(
+    return StackHistory(
         index=whole,
         before=before,
         after=after,
         samples_before=samples_before,
         samples_after=samples_after,
-        common=common,
+        share_factor=common,
         by_ratio=ordered[0],
         dispersion=dispersion,
-        usual=usual_noise(whole.sums(expected), whole.sums(after), samples_before, samples_after, dispersion),
-        near=_near_shares(rows, near),
-        near_samples=np.array([near.total_before, near.total_after]) if near else None,
+        daily_noise=fit_daily_noise(
+            whole.sums(expected), whole.sums(after), samples_before, samples_after, dispersion
+        ),
+        nearer=_nearer_shares(rows, nearer),
+        nearer_samples=np.array([nearer.total_before, nearer.total_after]) if nearer else None,
     )
 
 
@@ -150,16 +153,16 @@ def _movements(index: StackIndex, earlier: Sequence[StackMatrix]) -> list[Moveme
     ]
 
 
-def _near_shares(rows: Mapping[Stack, int], near: StackMatrix | None) -> FloatArray | None:
-    if near is None:
+def _nearer_shares(rows: Mapping[Stack, int], nearer: StackMatrix | None) -> FloatArray | None:
+    if nearer is None:
         return None
     shares = np.zeros((2, len(rows)))
-    places = [rows.get(stack, -1) for stack in near.stacks]
+    places = [rows.get(stack, -1) for stack in nearer.stacks]
     known = np.array(places, dtype=np.int64) >= 0
     at = np.array(places, dtype=np.int64)[known]
     shares[0, at], shares[1, at] = (
-        near.before[known] / near.total_before,
-        near.after[known] / near.total_after,
+        nearer.before[known] / nearer.total_before,
+        nearer.after[known] / nearer.total_after,
     )
     return shares
 
@@ -175,6 +178,6 @@ def _by_ratio(before: FloatArray, after: FloatArray, chosen: IntArray) -> IntArr
 
 def _middle(before: FloatArray, after: FloatArray) -> float:
     """Return the median of after / before, ascending in it, a stack weighing as its ratio is certain."""
-    mass = np.cumsum(np.sqrt(before))
-    at = int(np.searchsorted(mass, mass[-1] / 2))
+    weight = np.cumsum(np.sqrt(before))
+    at = int(np.searchsorted(weight, weight[-1] / 2))
     return float(after[at] / before[at])

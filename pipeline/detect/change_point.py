@@ -77,13 +77,13 @@ def signed_roots(sums: Sums, family: Family) -> FloatArray:
     2 Σ O log(O / Ê), Ê being the sum divided as the expectations are.
     """
     both = (sums.left_exposure > 0) & (sums.right_exposure > 0)
-    mass = np.where(both, sums.left_exposure + sums.right_exposure, 1.0)
+    weight = np.where(both, sums.left_exposure + sums.right_exposure, 1.0)
     if family == "values":
         change = ratio(sums.right, sums.right_exposure) - ratio(sums.left, sums.left_exposure)
-        roots: FloatArray = change * np.sqrt(sums.left_exposure * sums.right_exposure / mass)
+        roots: FloatArray = change * np.sqrt(sums.left_exposure * sums.right_exposure / weight)
         return np.where(both, roots, 0.0)
     total = sums.left + sums.right
-    share = sums.right_exposure / mass
+    share = sums.right_exposure / weight
     expected_right = total * share
     expected_left = total - expected_right
     deviance = 2 * (_times_log(sums.left, expected_left) + _times_log(sums.right, expected_right))
@@ -97,7 +97,9 @@ def _times_log(observed: FloatArray, expected: FloatArray) -> FloatArray:
     return result
 
 
-def p_values(root: FloatArray, freedom: FloatArray, span: FloatArray, splits: IntArray) -> FloatArray:
+def p_values(
+    root: FloatArray, degrees_of_freedom: FloatArray, span: FloatArray, splits: IntArray
+) -> FloatArray:
     """Return how likely the best of many splits is to show so large a root where nothing changed.
 
     One split's root by the estimated noise follows Student's t. The best of neighbouring splits, standardised
@@ -107,11 +109,11 @@ def p_values(root: FloatArray, freedom: FloatArray, span: FloatArray, splits: In
 
     Args:
         root: (series,) standardised by the noise.
-        freedom: (series,) degrees of freedom of the noise's estimate.
+        degrees_of_freedom: (series,) degrees of freedom of the noise's estimate.
         span: (series,) U.
         splits: (series,) how many were searched.
     """
-    one = 2 * special.stdtr(freedom, -np.abs(root))
+    one = 2 * special.stdtr(degrees_of_freedom, -np.abs(root))
     normal = -special.ndtri(np.maximum(one, 1e-300) / 2)
     searched = one + span * normal * np.exp(-(normal**2) / 2) / math.sqrt(2 * math.pi)
     independent = -np.expm1(splits * np.log1p(-np.minimum(one, 1 - 1e-12)))

@@ -40,7 +40,7 @@ class Normalised:
     observed: FloatArray  # (series, windows) counts, or weighted values less centre and cycle
     exposure: FloatArray  # (series, windows) counts expected, or weights; 0 = no data
     variance: FloatArray  # (series,) see pipeline.detect.noise.scale
-    freedom: FloatArray  # (series,) degrees of freedom of that
+    degrees_of_freedom: FloatArray  # (series,) degrees of freedom of that
     centre: FloatArray  # (series,)
     scale: FloatArray  # (series,)
     cycle: FloatArray  # (series, windows) in units of the level
@@ -67,9 +67,9 @@ def values_and_weights(matrix: SeriesMatrix) -> tuple[FloatArray, FloatArray]:
     values = np.divide(
         matrix.samples, matrix.totals, out=np.full(matrix.samples.shape, np.nan), where=matrix.totals > 0
     )
-    if matrix.dilution is not None:
+    if matrix.share_factor is not None:
         level = matrix.samples.sum(axis=1) / max(float(matrix.totals.sum()), 1.0)
-        values /= _dilution(matrix.dilution, level)
+        values /= _share_factors(matrix.share_factor, level)
     return values, matrix.totals
 
 
@@ -101,10 +101,10 @@ def _normalise_counts(
     past, past_totals = counts[:, :history], totals[None, :history]
     # Of shares, where a count's dispersion is the variance by the level.
     near = unit_variance(past, past_totals, longest=1, apart=1, counts=True, config=config.noise)[0]
-    dilution = None if matrix.dilution is None else _dilution(matrix.dilution, level)
+    share_factors = None if matrix.share_factor is None else _share_factors(matrix.share_factor, level)
     ratios = past / np.where(past_totals > 0, past_totals, np.inf)
-    if dilution is not None:
-        ratios /= dilution[:, :history]
+    if share_factors is not None:
+        ratios /= share_factors[:, :history]
     cycle = fit_daily_cycle(
         ratios,
         totals[:history],
@@ -115,9 +115,9 @@ def _normalise_counts(
         config=config.cycle,
     )
     exposure = np.maximum(scale[:, None] + cycle, _LEAST_SHARE * scale[:, None]) * totals
-    if dilution is not None:
-        exposure *= dilution
-    variance, freedom = unit_variance(
+    if share_factors is not None:
+        exposure *= share_factors
+    variance, degrees_of_freedom = unit_variance(
         counts[:, :history],
         exposure[:, :history],
         longest=longest,
@@ -127,14 +127,14 @@ def _normalise_counts(
     )
     measured = variance
     if matrix.noise is not None:
-        variance, freedom = moderated(matrix.noise, level, variance, freedom)
+        variance, degrees_of_freedom = moderated(matrix.noise, level, variance, degrees_of_freedom)
     sampling = np.maximum(1 - level, 1e-6)  # binomial: less noise than counts have there cannot be
     return Normalised(
         "counts",
         counts,
         exposure,
         np.maximum(variance, sampling),
-        freedom,
+        degrees_of_freedom,
         np.zeros(len(counts)),
         scale,
         cycle,
@@ -142,7 +142,7 @@ def _normalise_counts(
     )
 
 
-def _dilution(factor: FloatArray, level: FloatArray) -> FloatArray:
+def _share_factors(factor: FloatArray, level: FloatArray) -> FloatArray:
     """Return by how much each series' share moved because others changed: (series, windows).
 
     The others' change moves a share p by 1 - p of itself: what every sample holds stays at 1.
@@ -155,9 +155,9 @@ def _normalise_values(
     matrix: SeriesMatrix, history: int, longest: int, apart: int, config: NormaliseConfig
 ) -> Normalised:
     values, weights = values_and_weights(matrix)
-    mass = weights[:, :history].sum(axis=1)
+    weight = weights[:, :history].sum(axis=1)
     known = np.where(weights > 0, values, 0.0)
-    centre = np.divide(known[:, :history].sum(axis=1), mass, out=np.zeros(len(values)), where=mass > 0)
+    centre = np.divide(known[:, :history].sum(axis=1), weight, out=np.zeros(len(values)), where=weight > 0)
     moved = np.where(weights > 0, values - centre[:, None], 0.0)
     past = moved[:, :history], weights[:, :history]
     near = unit_variance(*past, longest=1, apart=1, counts=False, config=config.noise)[0]
@@ -170,7 +170,7 @@ def _normalise_values(
         config=config.cycle,
     )
     moved -= np.where(weights > 0, cycle, 0.0)
-    variance, freedom = unit_variance(
+    variance, degrees_of_freedom = unit_variance(
         moved[:, :history],
         weights[:, :history],
         longest=longest,
@@ -185,7 +185,7 @@ def _normalise_values(
         moved,
         weights,
         np.maximum(variance, rounding),
-        freedom,
+        degrees_of_freedom,
         centre,
         np.ones(len(values)),
         cycle,
@@ -201,7 +201,7 @@ def one_row(series: Normalised, row: int, shown: FloatArray) -> Normalised:
         observed=series.observed[one] * shown,
         exposure=series.exposure[one] * shown,
         variance=series.variance[one],
-        freedom=series.freedom[one],
+        degrees_of_freedom=series.degrees_of_freedom[one],
         centre=series.centre[one],
         scale=series.scale[one],
     )

@@ -174,13 +174,13 @@ def _examine(
         return []
     seasonal, trend = _season_and_trend(values, weights, matrix.resolution_s, days, config)
     left = values - seasonal
-    variance, freedom = _mean_variance(left, weights, days)
+    variance, degrees_of_freedom = _mean_variance(left, weights, days)
     mean = _Levels(_means(trend, days.baseline), _means(trend, days.current))
     median = _Levels(
         _medians(left, weights, days.baseline, config), _medians(left, weights, days.current, config)
     )
     statistic = np.minimum(_statistic(mean, variance), _statistic(median, np.pi / 2 * variance))
-    p_value = stats.t.sf(statistic, freedom)
+    p_value = stats.t.sf(statistic, degrees_of_freedom)
     chosen = np.flatnonzero((p_value < config.significance) & least.reached(mean, 1.0))
     starts = [_locate(values[i], left[i], weights[i], days) for i in chosen.tolist()]
     return [
@@ -212,9 +212,9 @@ def _unexplained(values: FloatArray, weights: FloatArray) -> float:
     split = best_split(values, weights)
     error = 0.0
     for side in (slice(0, split), slice(split, len(values))):
-        mass = float(weights[side].sum())
-        if mass > 0:
-            mean = float(values[side] @ weights[side]) / mass
+        weight = float(weights[side].sum())
+        if weight > 0:
+            mean = float(values[side] @ weights[side]) / weight
             error += float(weights[side] @ (values[side] - mean) ** 2)
     return error
 
@@ -257,9 +257,9 @@ def _screen(
     rows = np.flatnonzero(least.reached(median, config.screen_threshold))
     values, weights = values[rows], weights[rows]
     # A day's phases in the mean are near enough to its season for a measure of noise.
-    variance, freedom = _mean_variance(values - fold(values, weights, days.length), weights, days)
+    variance, degrees_of_freedom = _mean_variance(values - fold(values, weights, days.length), weights, days)
     rose = _Levels(median.starts[rows], median.ends[rows])
-    likely = stats.t.sf(_statistic(rose, variance), freedom) < config.screen_significance
+    likely = stats.t.sf(_statistic(rose, variance), degrees_of_freedom) < config.screen_significance
     return np.asarray(rows[likely])
 
 
@@ -270,12 +270,12 @@ def _medians(
     columns = []
     for span in spans:
         width = max(1, (span.stop - span.start) // 8)
-        means, mass = block_means(values[:, span], weights[:, span], width)
+        means, weight = block_means(values[:, span], weights[:, span], width)
         column = np.median(means, axis=1)
-        gaps = np.flatnonzero((mass == 0).any(axis=1))
+        gaps = np.flatnonzero((weight == 0).any(axis=1))
         told = (weights[gaps, span] > 0).mean(axis=1) >= config.min_known
         column[gaps] = np.nan
-        holes = np.where(mass[gaps[told]] > 0, means[gaps[told]], np.nan)
+        holes = np.where(weight[gaps[told]] > 0, means[gaps[told]], np.nan)
         column[gaps[told]] = np.nanmedian(holes, axis=1)
         columns.append(column)
     return np.stack(columns, axis=1)
@@ -290,12 +290,12 @@ def _season_and_trend(
         return np.zeros(values.shape), moving_mean(values, weights, days.length)
     # Nothing on this path looks closer than an hour, and STL's cost grows with the windows.
     width = max(1, day // 24)
-    means, mass = block_means(values, weights, width)
-    weekly = find_periods(means, mass, resolution_s * width, config=config.season).weekly
+    means, weight = block_means(values, weights, width)
+    weekly = find_periods(means, weight, resolution_s * width, config=config.season).weekly
     seasonal, trend = np.zeros(means.shape), np.zeros(means.shape)
     for rows, periods in ((~weekly, [day // width]), (weekly, [day // width, week // width])):
         if rows.any():
-            parts = decompose(means[rows], mass[rows], periods, config=config.season)
+            parts = decompose(means[rows], weight[rows], periods, config=config.season)
             seasonal[rows], trend[rows] = parts.seasonal, parts.trend
     return _spread(seasonal, width, values.shape[1]), _spread(trend, width, values.shape[1])
 
@@ -321,7 +321,7 @@ def _statistic(levels: _Levels, variance: FloatArray) -> FloatArray:
 
 def _mean_variance(values: FloatArray, weights: FloatArray, days: _Days) -> tuple[FloatArray, FloatArray]:
     """Return the variance of a day's mean, and the degrees of freedom of that estimate."""
-    variance, freedom = long_run_variance(values, weights, longest=days.length)
+    variance, degrees_of_freedom = long_run_variance(values, weights, longest=days.length)
     known = np.maximum((weights > 0).sum(axis=1), 1)
-    mass = days.length * np.maximum(weights.sum(axis=1) / known, np.finfo(np.float64).tiny)
-    return variance / mass, freedom
+    weight = days.length * np.maximum(weights.sum(axis=1) / known, np.finfo(np.float64).tiny)
+    return variance / weight, degrees_of_freedom

@@ -38,5 +38,5 @@ def drop_windows(matrix: SeriesMatrix, windows: int) -> SeriesMatrix:
         start=matrix.start + windows * matrix.resolution_s,
         samples=matrix.samples[:, windows:],
         totals=matrix.totals[windows:],
-        dilution=None if matrix.dilution is None else matrix.dilution[windows:],
+        share_factor=None if matrix.share_factor is None else matrix.share_factor[windows:],
     )

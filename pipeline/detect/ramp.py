@@ -31,8 +31,8 @@ def locate_rise(values: FloatArray, weights: FloatArray, *, shortest: int) -> in
         return 0
     clean = _without_transients(bridge(values, weights > 0), width=2 * (shortest // 4) + 1)
     width = -(-len(clean) // _PLACES)
-    means, mass = block_means(clean[None, :], weights[None, :], width)
-    begins, ends, errors = _slopes(means[0], mass[0])
+    means, weight = block_means(clean[None, :], weights[None, :], width)
+    begins, ends, errors = _slopes(means[0], weight[0])
     # A step within a block looks like a slope over two.
     gradual = ends - begins > max(2, shortest // width)
     if gradual.any() and not gradual.all():
@@ -60,12 +60,12 @@ def best_split(values: FloatArray, weights: FloatArray) -> int:
 
     Every partition is compared by running sums: the dynamic programming search for one change point.
     """
-    mass = np.cumsum(weights)
+    weight = np.cumsum(weights)
     known = np.where(weights > 0, values, 0.0)
     total = np.cumsum((known - np.average(known, weights=weights)) * weights)
-    inside = (mass > 0) & (mass < mass[-1])
+    inside = (weight > 0) & (weight < weight[-1])
     gain = np.full(len(values), -np.inf)
-    gain[inside] = total[inside] ** 2 / (mass[inside] * (mass[-1] - mass[inside]))
+    gain[inside] = total[inside] ** 2 / (weight[inside] * (weight[-1] - weight[inside]))
     return min(int(np.argmax(gain)) + 1, len(values) - 1)
 
 

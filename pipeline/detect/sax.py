@@ -23,7 +23,7 @@ class RunningSums:
 
     centre: FloatArray  # (rows, 1) taken off before summing, so that the sums stay exact
     moment: FloatArray  # (rows, windows + 1) weight × (value - centre)
-    mass: FloatArray  # (rows, windows + 1) weight
+    weight: FloatArray  # (rows, windows + 1) weight
     known: FloatArray  # (rows, windows + 1) windows with data
 
 
@@ -35,11 +35,11 @@ def running_sums(values: FloatArray, weights: FloatArray) -> RunningSums:
         weights: (rows, windows), not negative; 0 is no data.
     """
     known = weights > 0
-    mass = _running(weights)
+    weight = _running(weights)
     total = _running(np.where(known, values, 0.0) * weights)[:, -1:]
-    centre = np.divide(total, mass[:, -1:], out=np.zeros_like(total), where=mass[:, -1:] > 0)
+    centre = np.divide(total, weight[:, -1:], out=np.zeros_like(total), where=weight[:, -1:] > 0)
     moment = _running(np.where(known, values - centre, 0.0) * weights)
-    return RunningSums(centre, moment, mass, _running(known.astype(np.float64)))
+    return RunningSums(centre, moment, weight, _running(known.astype(np.float64)))
 
 
 def block_means(sums: RunningSums, starts: IntArray, sizes: IntArray) -> FloatArray:
@@ -51,7 +51,7 @@ def block_means(sums: RunningSums, starts: IntArray, sizes: IntArray) -> FloatAr
         sizes: (rows,) windows per block.
     """
     ends = starts + sizes[:, None]
-    last = sums.mass.shape[1] - 1
+    last = sums.weight.shape[1] - 1
     inside = (starts >= 0) & (ends <= last)
     left, right = np.clip(starts, 0, last), np.clip(ends, 0, last)
 
@@ -61,7 +61,7 @@ def block_means(sums: RunningSums, starts: IntArray, sizes: IntArray) -> FloatAr
 
     told = inside & (between(sums.known) * 2 >= sizes[:, None])
     means: FloatArray = np.divide(
-        between(sums.moment), between(sums.mass), out=np.full(starts.shape, np.nan), where=told
+        between(sums.moment), between(sums.weight), out=np.full(starts.shape, np.nan), where=told
     )
     return means + sums.centre
 

@@ -21,7 +21,7 @@ _LEAST = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class CompositionConfig:
+class ShareNormalisationConfig:
     """Settings of the common factor."""
 
     min_series: int = 100  # of a service: of fewer, one regression with its callers may be the majority
@@ -30,8 +30,8 @@ class CompositionConfig:
     longest_block: int = 36  # windows: a slower service has no common factor
 
 
-def with_dilution(
-    matrix: SeriesMatrix, *, history: int, config: CompositionConfig | None = None
+def with_share_factor(
+    matrix: SeriesMatrix, *, history: int, config: ShareNormalisationConfig | None = None
 ) -> SeriesMatrix:
     """Return gCPU series together with the factor by which, in each window, all shares moved.
 
@@ -41,7 +41,7 @@ def with_dilution(
         history: How many windows make a series' past, from the first on.
         config: Settings.
     """
-    config = config or CompositionConfig()
+    config = config or ShareNormalisationConfig()
     if not matrix.kinds or matrix.kinds[0] == "service":
         return matrix
     known = matrix.totals > 0
@@ -69,16 +69,16 @@ def with_dilution(
     factor = _weighted_median(ratios, np.sqrt(past[chosen]))
     # A block of few samples, most windows of which are missing, tells nothing.
     enough = totals * float(np.median(share[chosen])) >= config.min_samples / 2
-    dilution = np.repeat(np.where(enough, factor, 1.0), block)[: len(known)]
-    return replace(matrix, dilution=np.where(known, np.maximum(dilution, _LEAST), 1.0))
+    share_factor = np.repeat(np.where(enough, factor, 1.0), block)[: len(known)]
+    return replace(matrix, share_factor=np.where(known, np.maximum(share_factor, _LEAST), 1.0))
 
 
 def _weighted_median(values: FloatArray, weights: FloatArray) -> FloatArray:
     """Return the weighted median of each column."""
     columns = np.ascontiguousarray(values.T)  # or sorting jumps about in memory
     order = np.argsort(columns, axis=1)
-    mass = np.cumsum(weights[order], axis=1)
-    middle = (mass < mass[:, -1:] / 2).sum(axis=1)
+    weight = np.cumsum(weights[order], axis=1)
+    middle = (weight < weight[:, -1:] / 2).sum(axis=1)
     places = np.arange(len(columns))
     result: FloatArray = columns[places, order[places, middle]]
     return result

@@ -25,9 +25,17 @@ from pipeline.detect.change_point import (
 )
 from pipeline.detect.expected import NormaliseConfig, Normalised, normalise, one_row
 from pipeline.detect.noise.scale import unit_variance
-from pipeline.detect.noise.shared_prior import CommonNoiseConfig, moderated
+from pipeline.detect.noise.shared_prior import SharedPriorConfig, moderated
 from pipeline.detect.seasonal.weekly import SAME_DAYS, beyond_last_week
-from pipeline.model import BoolArray, Candidate, CommonNoise, Direction, FloatArray, IntArray, SeriesMatrix
+from pipeline.model import (
+    BoolArray,
+    Candidate,
+    Direction,
+    FloatArray,
+    IntArray,
+    SeriesMatrix,
+    SharedVariancePrior,
+)
 from pipeline.units import DAY_S
 
 _MOST_CUTS = 8
@@ -59,7 +67,7 @@ class ScanConfig:
     week_doubt: float = 2.0  # of a change at this time last week, see pipeline.detect.seasonal.weekly
     placement: float = 6.635  # likelihood ratio by which a split elsewhere must be better (99 %)
     count_likelihood: bool = True  # of counts; else they are tested as values are
-    common_noise: CommonNoiseConfig = field(default_factory=CommonNoiseConfig)
+    shared_prior: SharedPriorConfig = field(default_factory=SharedPriorConfig)
     normalise: NormaliseConfig = field(default_factory=NormaliseConfig)
 
 
@@ -110,7 +118,7 @@ def find_candidates(
             matrix.names[rows],
             matrix.samples[rows, : windows.end],
             matrix.totals[: windows.end],
-            None if matrix.dilution is None else matrix.dilution[: windows.end],
+            None if matrix.share_factor is None else matrix.share_factor[: windows.end],
             matrix.noise,
         )
         found += _find(chunk, windows, 1.0 if direction == "up" else -1.0, config)
@@ -164,7 +172,7 @@ class _Search:
     def __init__(
         self,
         series: Normalised,
-        noise: CommonNoise | None,
+        noise: SharedVariancePrior | None,
         resolution_s: float,
         windows: Windows,
         config: ScanConfig,
@@ -303,7 +311,7 @@ class _Search:
             else:
                 observed[side] -= level * exposure[side]
         longest = max(1, (high - low) // self._config.normalise.noise.min_blocks)
-        around, freedom = unit_variance(
+        around, degrees_of_freedom = unit_variance(
             observed[None],
             exposure[None],
             longest=longest,
@@ -313,11 +321,15 @@ class _Search:
         )
         if self._noise is not None:
             level = np.maximum(found.before, found.after)  # the noisier one's
-            around, freedom = moderated(self._noise, level, around, freedom, self._config.common_noise)
+            around, degrees_of_freedom = moderated(
+                self._noise, level, around, degrees_of_freedom, self._config.shared_prior
+            )
         if around[0] <= series.variance[row]:
             return found
         root = found.root * math.sqrt(series.variance[row] / around[0])
-        p_value = p_values(root, np.minimum(freedom, series.freedom[row]), found.span, found.splits)
+        p_value = p_values(
+            root, np.minimum(degrees_of_freedom, series.degrees_of_freedom[row]), found.span, found.splits
+        )
         return replace(found, root=root, p_value=p_value)
 
     def best(
@@ -352,7 +364,7 @@ class _Search:
         split = np.abs(roots).argmax(axis=1)
         place = np.arange(len(rows)), split
         span, splits = log_odds_span(plain, allowed), allowed.sum(axis=1)
-        p_value = p_values(roots[place], series.freedom[rows], span, splits)
+        p_value = p_values(roots[place], series.degrees_of_freedom[rows], span, splits)
         centre, scale = series.centre[rows], series.scale[rows]
         before = centre + scale * ratio(plain.left, plain.left_exposure)[place]
         change = (ratio(sums.right, sums.right_exposure) - ratio(sums.left, sums.left_exposure))[place]

@@ -164,7 +164,7 @@ def difference_scale(differences: FloatArray) -> FloatArray:
 
 def mean_between(sums: RunningSums, start: IntArray, end: IntArray) -> FloatArray:
     """Return the weighted mean of [start, end) of each row; NaN without data."""
-    mass = sum_between(sums.mass, start, end)
+    mass = sum_between(sums.weight, start, end)
     mean: FloatArray = np.divide(
         sum_between(sums.moment, start, end), mass, out=np.full(len(start), np.nan), where=mass > 0
     )

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pipeline.detect.share_normalisation import CompositionConfig, with_dilution
+from pipeline.detect.share_normalisation import ShareNormalisationConfig, with_share_factor
 from pipeline.lifecycle.state import Series
 from pipeline.model import SeriesMatrix
 
@@ -21,7 +21,7 @@ def largest_subroutines(matrix: SeriesMatrix) -> list[Series]:
     names: list[Series] = [
         (matrix.kinds[i], matrix.names[i]) for i in order if matrix.kinds[i] == "subroutine"
     ]
-    return names[: CompositionConfig().most_series]
+    return names[: ShareNormalisationConfig().most_series]
 
 
 def share_factor(then: SeriesMatrix, now: SeriesMatrix) -> float:
@@ -42,5 +42,5 @@ def share_factor(then: SeriesMatrix, now: SeriesMatrix) -> float:
         samples=np.array(list(columns.values())).reshape(len(columns), 2),
         totals=np.concatenate([then.totals, now.totals]),
     )
-    dilution = with_dilution(both, history=1).dilution
-    return 1.0 if dilution is None else float(dilution[1])
+    share_factor = with_share_factor(both, history=1).share_factor
+    return 1.0 if share_factor is None else float(share_factor[1])

@@ -18,7 +18,14 @@ from pipeline.model.messages import (
 )
 from pipeline.model.regression import Regression, StackChange, Suspect
 from pipeline.model.scan import Scan
-from pipeline.model.series import CommonNoise, Detector, Direction, MetricKind, SeriesMatrix, StackMatrix
+from pipeline.model.series import (
+    Detector,
+    Direction,
+    MetricKind,
+    SeriesMatrix,
+    SharedVariancePrior,
+    StackMatrix,
+)
 
 __all__ = [
     "Annotation",
@@ -26,7 +33,7 @@ __all__ = [
     "BoolArray",
     "Candidate",
     "Change",
-    "CommonNoise",
+    "SharedVariancePrior",
     "Detector",
     "Direction",
     "Decision",

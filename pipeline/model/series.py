@@ -20,12 +20,12 @@ Detector = Literal["short_term", "long_term", "kdd2018"]
 
 
 @dataclass(frozen=True, slots=True)
-class CommonNoise:
+class SharedVariancePrior:
     """What the noise of a service's gCPU series is like at each level, and what that tells of one of them."""
 
     log_levels: FloatArray  # (knots,) ascending
     log_variances: FloatArray  # (knots,) of a mean of exposure 1, see detect.noise
-    freedom: float  # degrees of freedom that it is worth to each series
+    degrees_of_freedom: float  # degrees of freedom that it is worth to each series
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,8 @@ class SeriesMatrix:
     names: tuple[str, ...]  # (series,)
     samples: FloatArray  # (series, windows)
     totals: FloatArray  # (windows,)
-    dilution: FloatArray | None = None  # (windows,) by which all shares moved: detect.composition
-    noise: CommonNoise | None = None  # of all the service's series: detect.common_noise
+    share_factor: FloatArray | None = None  # (windows,) by which all shares moved: detect.share_normalisation
+    noise: SharedVariancePrior | None = None  # of all the service's series: detect.noise.shared_prior
 
 
 @dataclass(frozen=True, slots=True)

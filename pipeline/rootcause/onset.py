@@ -48,15 +48,15 @@ def onset_density(
     if known.sum() < _MIN_KNOWN or not allowed.any():
         return even
     block = -(-len(values) // _MOST_COLUMNS) if slow else 1
-    means, mass = _blocks(np.where(known, values, 0.0), np.where(known, weights, 0.0), block)
+    means, weight = _blocks(np.where(known, values, 0.0), np.where(known, weights, 0.0), block)
     bases, starts = _ramps(len(means)) if slow else _steps(len(means))
-    left = _residuals(means, mass, bases)
+    left = _residuals(means, weight, bases)
     squares = np.full(len(means), np.inf)
     np.minimum.at(squares, starts, left)
     best = int(left.argmin())
     if not np.isfinite(left[best]) or left[best] <= 0:
         return even
-    independent = max(int((mass > 0).sum()) - 2, 1) / _inflation(means, mass, bases[best])
+    independent = max(int((weight > 0).sum()) - 2, 1) / _inflation(means, weight, bases[best])
     likelihood = np.repeat(-0.5 * independent * (squares / left[best] - 1), block)[: len(values)]
     likelihood = np.where(allowed, likelihood, -np.inf)
     if not np.isfinite(likelihood).any():
@@ -130,9 +130,9 @@ def weigh_deployments(
 def _blocks(values: FloatArray, weights: FloatArray, block: int) -> tuple[FloatArray, FloatArray]:
     """Return weighted means of blocks and their weights."""
     edges = np.arange(0, len(values), block)
-    mass = np.add.reduceat(weights, edges)
+    weight = np.add.reduceat(weights, edges)
     sums = np.add.reduceat(values * weights, edges)
-    return np.divide(sums, mass, out=np.zeros(len(edges)), where=mass > 0), mass
+    return np.divide(sums, weight, out=np.zeros(len(edges)), where=weight > 0), weight
 
 
 def _steps(columns: int) -> tuple[FloatArray, IntArray]:
@@ -150,26 +150,26 @@ def _ramps(columns: int) -> tuple[FloatArray, IntArray]:
     return bases, starts
 
 
-def _residuals(means: FloatArray, mass: FloatArray, bases: FloatArray) -> FloatArray:
+def _residuals(means: FloatArray, weight: FloatArray, bases: FloatArray) -> FloatArray:
     """Return the weighted sum of squares that each basis leaves; infinite where there is nothing to fit."""
-    total = mass.sum()
-    centred = means - (means @ mass) / total
-    shifted = bases - (bases @ mass)[:, None] / total
-    power = (shifted**2) @ mass
-    product = shifted @ (mass * centred)
-    whole = float(mass @ centred**2)
+    total = weight.sum()
+    centred = means - (means @ weight) / total
+    shifted = bases - (bases @ weight)[:, None] / total
+    power = (shifted**2) @ weight
+    product = shifted @ (weight * centred)
+    whole = float(weight @ centred**2)
     up = 1.0 if product[np.abs(product).argmax()] >= 0 else -1.0
     fits = (power > 1e-12 * total) & (product * up > 0)
     gain = np.divide(product**2, power, out=np.zeros(len(power)), where=fits)
     return np.where(power > 1e-12 * total, whole - gain, np.inf)
 
 
-def _inflation(means: FloatArray, mass: FloatArray, basis: FloatArray) -> float:
+def _inflation(means: FloatArray, weight: FloatArray, basis: FloatArray) -> float:
     """Return by how much autocorrelation lowers the number of independent windows, 1 at least."""
-    total = mass.sum()
-    centred, shifted = means - (means @ mass) / total, basis - (basis @ mass) / total
-    slope = float(shifted @ (mass * centred)) / float((shifted**2) @ mass)
-    rest = np.where(mass > 0, centred - slope * shifted, 0.0)
+    total = weight.sum()
+    centred, shifted = means - (means @ weight) / total, basis - (basis @ weight) / total
+    slope = float(shifted @ (weight * centred)) / float((shifted**2) @ weight)
+    rest = np.where(weight > 0, centred - slope * shifted, 0.0)
     power = float(rest @ rest)
     if power <= 0:
         return 1.0

@@ -17,8 +17,8 @@ from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.codec.scans import decode_progress, encode_scan, split_scan
 from pipeline.detect.kdd2018.cusum import TEAMS, find_kdd2018
 from pipeline.detect.long_term import find_long_term
-from pipeline.detect.noise.service import with_common_noise
-from pipeline.detect.share_normalisation import with_dilution
+from pipeline.detect.noise.service import with_shared_prior
+from pipeline.detect.share_normalisation import with_share_factor
 from pipeline.detect.short_term import ScanConfig, Windows, find_candidates
 from pipeline.model import Candidate, Detector, Outgoing, Progress, Record, Scan, SeriesMatrix
 from pipeline.stages.ablation import NOTHING, Without, scan_config
@@ -78,8 +78,8 @@ class DetectStage(Stage):
         self._workloads = tuple(workloads)
         self._partition_idle_s = partition_idle_s
         self._config = scan_config(without)
-        self._composition = "composition" not in without
-        self._common_noise = "common_noise" not in without
+        self._share_normalisation = "composition" not in without
+        self._shared_prior = "common_noise" not in without
         self._services: dict[str, _Service] = {}
         self._unsettled: list[Scan] = []
         self.inputs: Mapping[str, Decoder] = {"windows": decode_progress}
@@ -191,10 +191,10 @@ class DetectStage(Stage):
             round(seconds / workload.resolution_s) for seconds in (lead_s, *(lead_s + c for c in columns))
         )
         windows = Windows(analysis, extended, last, history=lead)
-        if self._composition:
-            matrix = with_dilution(matrix, history=analysis)
-        if self._common_noise:
-            matrix = with_common_noise(matrix, windows, config=self._config)
+        if self._share_normalisation:
+            matrix = with_share_factor(matrix, history=analysis)
+        if self._shared_prior:
+            matrix = with_shared_prior(matrix, windows, config=self._config)
         candidates = _detect(matrix, windows, workload, detectors, self._config)
         log.info(
             "scan service=%s workload=%s end=%s series=%d candidates=%d",
@@ -272,7 +272,7 @@ def _from_history(matrix: SeriesMatrix, windows: Windows) -> tuple[SeriesMatrix,
         start=matrix.start + lead * matrix.resolution_s,
         samples=matrix.samples[:, lead:],
         totals=matrix.totals[lead:],
-        dilution=None if matrix.dilution is None else matrix.dilution[lead:],
+        share_factor=None if matrix.share_factor is None else matrix.share_factor[lead:],
     )
     return cut, Windows(windows.analysis - lead, windows.extended - lead, windows.end - lead)
 

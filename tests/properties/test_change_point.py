@@ -75,10 +75,10 @@ def test_series_are_looked_at_by_themselves(
     st.integers(1, 2000),
 )
 def test_a_larger_root_is_never_less_certain(
-    one: float, other: float, freedom: float, span: float, splits: int
+    one: float, other: float, degrees_of_freedom: float, span: float, splits: int
 ) -> None:
     size = np.array(sorted((one, other)))
-    found = p_values(size, np.full(2, freedom), np.full(2, span), np.full(2, splits))
+    found = p_values(size, np.full(2, degrees_of_freedom), np.full(2, span), np.full(2, splits))
     assert 0.0 <= found[1] <= found[0] <= 1.0
 
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from pipeline.cost_shift.decision import judge_cost_shift
 from pipeline.cost_shift.domains import find_domains, find_members
-from pipeline.cost_shift.refactorings import find_alike, find_old_forms
-from pipeline.cost_shift.stack_history import surroundings
+from pipeline.cost_shift.refactorings import compare_stacks, find_refactorings
+from pipeline.cost_shift.stack_history import stack_history
 from pipeline.model import Decision, StackMatrix
 from pipeline.stacks import index_stacks
 
@@ -30,12 +30,12 @@ def matrix(rows: dict[Stack, tuple[int, int]]) -> StackMatrix:
 
 
 def verdict(found: StackMatrix, label: str) -> Decision:
-    around = surroundings(index_stacks(found))
+    history = stack_history(index_stacks(found))
     return judge_cost_shift(
-        around,
-        around.index.holding([label]),
-        find_domains(around.index, find_members(around.index), ("subroutine", label)),
-        find_old_forms(around, find_alike(around), label),
+        history,
+        history.index.holding([label]),
+        find_domains(history.index, find_members(history.index), ("subroutine", label)),
+        find_refactorings(history, compare_stacks(history), label),
     )[0]
 
 

@@ -155,7 +155,7 @@ def cusum(
     scale: FloatArray,
     *,
     first: int = 1,
-    freedom: FloatArray | float = _KNOWN,
+    degrees_of_freedom: FloatArray | float = _KNOWN,
 ) -> Cusum:
     """Return each series' scaled CUSUM: where it is lowest, and how likely by chance (KDD 2018 §2.1).
 
@@ -165,7 +165,7 @@ def cusum(
         variance: (series,) long-run variance of a window of weight 1.
         scale: (series,) by which the statistic is divided, positive.
         first: Smallest index the change point may have.
-        freedom: (series,) degrees of freedom with which the variance was estimated.
+        degrees_of_freedom: (series,) degrees of freedom with which the variance was estimated.
     """
     tiny = np.finfo(np.float64).tiny
     total = np.maximum(weights.sum(axis=1), tiny)
@@ -177,10 +177,14 @@ def cusum(
     depth[depth <= 1e-12 * np.abs(mean)] = 0.0  # what rounding leaves of a constant series is no change
     reached = np.minimum(depth / np.sqrt(np.maximum(variance / total, tiny)), 1e3)
     searched = weights[:, max(first - 1, 0) :].sum(axis=1) / total
-    return Cusum((lowest + 1).astype(np.int64), depth / scale, _bridge_exceeds(reached, searched, freedom))
+    return Cusum(
+        (lowest + 1).astype(np.int64), depth / scale, _bridge_exceeds(reached, searched, degrees_of_freedom)
+    )
 
 
-def _bridge_exceeds(bound: FloatArray, share: FloatArray, freedom: FloatArray | float) -> FloatArray:
+def _bridge_exceeds(
+    bound: FloatArray, share: FloatArray, degrees_of_freedom: FloatArray | float
+) -> FloatArray:
     """Return how likely a Brownian bridge exceeds a bound within that share of its length from one end.
 
     The bound is in units of an estimated standard deviation: exp(-2 x²), averaged over the chi-squared
@@ -188,9 +192,9 @@ def _bridge_exceeds(bound: FloatArray, share: FloatArray, freedom: FloatArray | 
     """
     share = np.clip(share, 1e-9, 1.0)
     spread = np.sqrt(np.maximum(share * (1 - share), 1e-18))
-    whole = np.exp(-freedom / 2 * np.log1p(4 * bound**2 / freedom))
-    inside = stats.t.cdf((2 * share - 1) * bound / spread, freedom)
-    return np.asarray(stats.t.sf(bound / spread, freedom) + whole * inside)
+    whole = np.exp(-degrees_of_freedom / 2 * np.log1p(4 * bound**2 / degrees_of_freedom))
+    inside = stats.t.cdf((2 * share - 1) * bound / spread, degrees_of_freedom)
+    return np.asarray(stats.t.sf(bound / spread, degrees_of_freedom) + whole * inside)
 
 
 def _examine(
@@ -209,22 +213,24 @@ def _examine(
     length = points_of(config.cusum_s, matrix.resolution_s)
     # Blocks as long as the levels that are compared, if the data hold enough of them.
     longest = max(1, min(length // 4, series.shape[1] // BLOCKS))
-    variance, freedom = long_run_variance(series, weights, longest=longest)
+    variance, degrees_of_freedom = long_run_variance(series, weights, longest=longest)
     span = slice(-length, None)
     series, plain, weights = series[:, span], plain[:, span], weights[:, span].copy()
     scale = _scales(series, weights, config)
     smooth = _smooth(series, weights, matrix.resolution_s, config)
     if config.truncate:
-        down = cusum(-smooth, weights, variance, scale, freedom=freedom)
+        down = cusum(-smooth, weights, variance, scale, degrees_of_freedom=degrees_of_freedom)
         fallen = np.flatnonzero(down.p_value < config.significance)
         weights[fallen] *= np.arange(weights.shape[1]) >= down.index[fallen, None]
         smooth[fallen] = _smooth(series[fallen], weights[fallen], matrix.resolution_s, config)
     recent = max(series.shape[1] - scan, 1)
-    found = cusum(smooth, weights, variance, scale, first=recent, freedom=freedom)
+    found = cusum(smooth, weights, variance, scale, first=recent, degrees_of_freedom=degrees_of_freedom)
     clears = (found.p_value < config.significance) & (found.index < series.shape[1])
     index = found.index
     if config.second_pass:
-        second = cusum(series[:, recent:], weights[:, recent:], variance, scale, freedom=freedom)
+        second = cusum(
+            series[:, recent:], weights[:, recent:], variance, scale, degrees_of_freedom=degrees_of_freedom
+        )
         index = np.minimum(recent + second.index, series.shape[1] - 1)
         clears &= second.p_value < config.second_significance
     start = matrix.start + (values.shape[1] - series.shape[1]) * matrix.resolution_s

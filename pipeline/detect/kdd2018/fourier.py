@@ -93,12 +93,12 @@ def loess_operator(points: int, share: float) -> FloatArray:
     distance = np.abs(places[:, None] - places)
     reach = np.sort(distance, axis=1)[:, near - 1 : near] * (1 + 1e-9) + 1e-9
     weight = np.clip(1 - (distance / reach) ** 3, 0.0, 1.0) ** 3
-    mass = weight.sum(axis=1, keepdims=True)
-    middle = weight @ places[:, None] / mass
+    total = weight.sum(axis=1, keepdims=True)
+    middle = weight @ places[:, None] / total
     offset = places - middle
     moment = (weight * offset**2).sum(axis=1, keepdims=True)
     lever = np.divide(places[:, None] - middle, moment, out=np.zeros(moment.shape), where=moment > 1e-9)
-    return np.asarray(weight * (1 / mass + lever * offset))
+    return np.asarray(weight * (1 / total + lever * offset))
 
 
 def _columns(daily: int, weekly: int, max_daily: int) -> list[int]:

@@ -31,14 +31,14 @@ def long_run_variance(
         longest: Windows of the longest blocks; an eighth, a quarter and half of it are tried as well.
     """
     variances: list[FloatArray] = []
-    freedoms: list[FloatArray] = []
+    degrees: list[FloatArray] = []
     for width in sorted({max(1, longest // parts) for parts in (8, 4, 2, 1)}):
         if variances and values.shape[1] // width < _MIN_BLOCKS + 2:
             break
-        means, mass = block_means(values, weights, width)
-        known = mass > 0
+        means, weight = block_means(values, weights, width)
+        known = weight > 0
         told = known[:, 1:-1] & known[:, :-2] & known[:, 2:]
-        inverse = np.divide(1.0, mass, out=np.zeros(mass.shape), where=known)
+        inverse = np.divide(1.0, weight, out=np.zeros(weight.shape), where=known)
         spread = np.where(told, inverse[:, 1:-1] + (inverse[:, :-2] + inverse[:, 2:]) / 4, 1.0)
         away = means[:, 1:-1] - (means[:, :-2] + means[:, 2:]) / 2
         squares = np.where(told, away**2 / spread, 0.0)
@@ -50,8 +50,8 @@ def long_run_variance(
         # Too few of the longer blocks say nothing; of the shortest there is no choice.
         variances.append(np.where((count >= _MIN_BLOCKS) | (not variances), variance, -1.0))
         # Deviations of neighbours share blocks: correlations of 2/3 and 1/6 at lags 1 and 2.
-        freedoms.append(np.maximum(count / (1 + 2 * (4 / 9 + 1 / 36)), 1.0))
+        degrees.append(np.maximum(count / (1 + 2 * (4 / 9 + 1 / 36)), 1.0))
     best = np.argmax(variances, axis=0)
     rows = np.arange(len(values))
     # An estimate that is the largest cannot fall shorter of the truth than the next finer one does.
-    return np.stack(variances)[best, rows], np.stack(freedoms)[np.maximum(best - 1, 0), rows]
+    return np.stack(variances)[best, rows], np.stack(degrees)[np.maximum(best - 1, 0), rows]

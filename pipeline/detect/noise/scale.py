@@ -76,7 +76,7 @@ def unit_variance(
     lags = [max(1, min(round(apart / width), history // width // 8)) for width in scales]
     places = list(zip(scales, lags, strict=True))
     found = [_at_scale(observed, exposure, *place, counts, config) for place in places]
-    variances, freedoms = (np.stack(column) for column in zip(*found, strict=True))
+    variances, degrees = (np.stack(column) for column in zip(*found, strict=True))
     # Where levels change longer means differ by more.
     rows = np.flatnonzero(variances.max(axis=0) > config.restless * variances.min(axis=0))
     own = observed[rows], np.broadcast_to(exposure, observed.shape)[rows]
@@ -84,7 +84,7 @@ def unit_variance(
     if jumping.any():
         rows, own = rows[jumping], (own[0][jumping], own[1][jumping])
         found = [_at_scale(*own, *place, counts, config, jumps=True) for place in places]
-        variances[:, rows], freedoms[:, rows] = (np.stack(column) for column in zip(*found, strict=True))
+        variances[:, rows], degrees[:, rows] = (np.stack(column) for column in zip(*found, strict=True))
     best = variances.argmax(axis=0)
     # An estimate that is the largest cannot fall shorter of the truth than the next finer one does.
     rows = np.arange(len(observed))
@@ -94,7 +94,7 @@ def unit_variance(
         ratios = np.divide(variances[-1], variances[0], out=np.ones(len(rows)), where=variances[0] > 0)
         slope = np.log(np.clip(ratios, 1.0, None)) / math.log(scales[-1])
         growth = (longest / scales[-1]) ** np.minimum(slope, _RANDOM_WALK)
-    return variances[best, rows] * growth, freedoms[np.maximum(best - 1, 0), rows]
+    return variances[best, rows] * growth, degrees[np.maximum(best - 1, 0), rows]
 
 
 def _at_scale(
@@ -107,7 +107,10 @@ def _at_scale(
     *,
     jumps: bool = False,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the variance and its freedom by blocks of one width; with ``jumps``, by pairs without any."""
+    """Return the variance and its degrees of freedom by blocks of one width.
+
+    With ``jumps``, they are estimated by pairs without any.
+    """
     means, inverse = _block_ratios(observed, exposure, width)
     known = inverse > 0
     both = known[:, lag:] & known[:, :-lag]
@@ -154,10 +157,13 @@ def _find_jumps(means: FloatArray, inverse: FloatArray, config: NoiseConfig) -> 
     by more than at the places around it.
     """
     side = max(1, min(config.side, means.shape[1] // config.min_blocks))
-    mass = ratio(np.ones_like(inverse), inverse)
-    masses = _moving_sums(mass, side)
-    levels, spread = ratio(_moving_sums(means * mass, side), masses), ratio(np.ones_like(masses), masses)
-    both = (masses[:, side:] > 0) & (masses[:, :-side] > 0)
+    weight = ratio(np.ones_like(inverse), inverse)
+    block_weights = _moving_sums(weight, side)
+    levels, spread = (
+        ratio(_moving_sums(means * weight, side), block_weights),
+        ratio(np.ones_like(block_weights), block_weights),
+    )
+    both = (block_weights[:, side:] > 0) & (block_weights[:, :-side] > 0)
     apart = np.where(both, levels[:, side:] - levels[:, :-side], 0.0)
     squares = ratio(apart**2, spread[:, side:] + spread[:, :-side])
     jumps = np.zeros(means.shape, dtype=np.bool_)

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from pipeline.detect.noise.shared_prior import fit_common_noise
+from pipeline.detect.noise.shared_prior import fit_shared_prior
 from pipeline.detect.short_term import ScanConfig, Windows, normalised
 from pipeline.model import SeriesMatrix
 
 
-def with_common_noise(
+def with_shared_prior(
     matrix: SeriesMatrix, windows: Windows, *, config: ScanConfig | None = None
 ) -> SeriesMatrix:
     """Return gCPU series together with what they know of each other's noise.
@@ -25,13 +25,13 @@ def with_common_noise(
     past = matrix.samples[:, : windows.analysis].sum(axis=1)
     # As many blocks as the noise is measured on: see pipeline.detect.noise.scale.
     blocks = max(windows.analysis / max(windows.end - windows.analysis, 1), config.normalise.noise.min_blocks)
-    enough = past >= config.common_noise.min_samples * blocks
+    enough = past >= config.shared_prior.min_samples * blocks
     plain = np.array([kind == "subroutine" for kind in matrix.kinds], dtype=np.bool_)
     usable = np.flatnonzero(plain & enough)
-    if len(usable) < config.common_noise.min_series:
+    if len(usable) < config.shared_prior.min_series:
         return matrix
     ranked = sorted(usable.tolist(), key=lambda row: (past[row], matrix.names[row]))
-    places = np.linspace(0, len(ranked) - 1, min(len(ranked), config.common_noise.most_series)).round()
+    places = np.linspace(0, len(ranked) - 1, min(len(ranked), config.shared_prior.most_series)).round()
     rows = [ranked[int(place)] for place in places]
     sample = replace(
         matrix,
@@ -39,10 +39,11 @@ def with_common_noise(
         names=tuple(matrix.names[row] for row in rows),
         samples=matrix.samples[rows, : windows.end],
         totals=matrix.totals[: windows.end],
-        dilution=None if matrix.dilution is None else matrix.dilution[: windows.end],
+        share_factor=None if matrix.share_factor is None else matrix.share_factor[: windows.end],
         noise=None,
     )
     series = normalised(sample, windows, config)
     return replace(
-        matrix, noise=fit_common_noise(series.scale, series.measured, series.freedom, config.common_noise)
+        matrix,
+        noise=fit_shared_prior(series.scale, series.measured, series.degrees_of_freedom, config.shared_prior),
     )

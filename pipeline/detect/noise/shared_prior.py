@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import optimize, special
 
-from pipeline.model import CommonNoise, FloatArray
+from pipeline.model import FloatArray, SharedVariancePrior
 
 _NORMAL_QUARTILES = 1.349
 """Distance of a normal distribution's quartiles, in standard deviations."""
@@ -24,12 +24,12 @@ _NORMAL_QUARTILES = 1.349
 _QUARTILES_ERROR = 1.166
 """Standard error of a deviation that is estimated from n quartiles, times √n, in deviations."""
 
-_MOST_FREEDOM = 1000.0
+_MOST_DEGREES = 1000.0
 """Beyond, Student's t is the normal distribution."""
 
 
 @dataclass(frozen=True, slots=True)
-class CommonNoiseConfig:
+class SharedPriorConfig:
     """Settings of the estimate."""
 
     min_series: int = 100  # fewer do not tell how alike they are
@@ -39,27 +39,30 @@ class CommonNoiseConfig:
     outlying: float = 0.01  # series that the others say nothing of, by the F-test of their variances
 
 
-def fit_common_noise(
-    level: FloatArray, variance: FloatArray, freedom: FloatArray, config: CommonNoiseConfig | None = None
-) -> CommonNoise | None:
+def fit_shared_prior(
+    level: FloatArray,
+    variance: FloatArray,
+    degrees_of_freedom: FloatArray,
+    config: SharedPriorConfig | None = None,
+) -> SharedVariancePrior | None:
     """Learn from the noise of many series what it is like at each level, and how alike it is.
 
     Args:
         level: (series,) above 0.
         variance: (series,) estimates, see pipeline.detect.noise.scale.
-        freedom: (series,) degrees of freedom of those.
+        degrees_of_freedom: (series,) degrees of freedom of those.
         config: Settings.
 
     Returns:
         None if there are too few series, or they have nothing in common.
     """
-    config = config or CommonNoiseConfig()
+    config = config or SharedPriorConfig()
     known = (level > 0) & (variance > 0)
-    level, variance, freedom = level[known], variance[known], freedom[known]
+    level, variance, degrees_of_freedom = level[known], variance[known], degrees_of_freedom[known]
     if len(level) < config.min_series:
         return None
     order = np.lexsort((variance, level))
-    own = float(np.median(freedom))
+    own = float(np.median(degrees_of_freedom))
     log_level, log_variance = np.log(level[order]), np.log(variance[order])
     parts = np.array_split(np.arange(len(order)), max(1, len(order) // config.knot_series))
     knots = np.array([log_level[0], *(np.median(log_level[part]) for part in parts)])
@@ -67,19 +70,19 @@ def fit_common_noise(
     scatter = log_variance - np.interp(log_level, knots, trend)
     # The scatter may be that much larger: what the others are worth is not to be overestimated.
     spread = _spread(scatter) * (1 + _QUARTILES_ERROR / np.sqrt(len(scatter)))
-    worth = _freedom_of(float(spread**2 - special.polygamma(1, own / 2)))
+    worth = _degrees_of_freedom(float(spread**2 - special.polygamma(1, own / 2)))
     if worth < 1:
         return None
     # The median of a quotient of variances is not quite 1.
-    return CommonNoise(knots, trend - np.log(_f_quantile(own, worth, 0.5)), worth)
+    return SharedVariancePrior(knots, trend - np.log(_f_quantile(own, worth, 0.5)), worth)
 
 
 def moderated(
-    common: CommonNoise,
+    common: SharedVariancePrior,
     level: FloatArray,
     variance: FloatArray,
-    freedom: FloatArray,
-    config: CommonNoiseConfig | None = None,
+    degrees_of_freedom: FloatArray,
+    config: SharedPriorConfig | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Return variances and their degrees of freedom in the light of what other series of the service have.
 
@@ -87,19 +90,21 @@ def moderated(
         common: Of the service.
         level: (series,).
         variance: (series,) each one's own estimate.
-        freedom: (series,) degrees of freedom of that.
+        degrees_of_freedom: (series,) degrees of freedom of that.
         config: Settings.
     """
-    config = config or CommonNoiseConfig()
+    config = config or SharedPriorConfig()
     usable = level > 0
     at = np.log(np.where(usable, level, 1.0))
     expected = np.exp(np.interp(at, common.log_levels, common.log_variances))
-    total = freedom + common.freedom
-    likely = variance <= expected * _f_quantile(freedom, common.freedom, 1 - config.outlying)
+    total = degrees_of_freedom + common.degrees_of_freedom
+    likely = variance <= expected * _f_quantile(
+        degrees_of_freedom, common.degrees_of_freedom, 1 - config.outlying
+    )
     # Below the levels that were looked at, nothing is known of the others.
     usable &= likely & (at >= common.log_levels[0])
-    shared = (freedom * variance + common.freedom * expected) / total
-    return np.where(usable, shared, variance), np.where(usable, total, freedom)
+    shared = (degrees_of_freedom * variance + common.degrees_of_freedom * expected) / total
+    return np.where(usable, shared, variance), np.where(usable, total, degrees_of_freedom)
 
 
 def _spread(values: FloatArray) -> float:
@@ -107,13 +112,13 @@ def _spread(values: FloatArray) -> float:
     return float(high - low) / _NORMAL_QUARTILES
 
 
-def _freedom_of(log_variance: float) -> float:
+def _degrees_of_freedom(log_variance: float) -> float:
     """Return the degrees of freedom of a chi-squared variable whose logarithm has a variance."""
-    if log_variance <= special.polygamma(1, _MOST_FREEDOM / 2):
-        return _MOST_FREEDOM
+    if log_variance <= special.polygamma(1, _MOST_DEGREES / 2):
+        return _MOST_DEGREES
     if log_variance >= special.polygamma(1, 0.25):
         return 0.5
-    half = optimize.brentq(lambda x: float(special.polygamma(1, x)) - log_variance, 0.25, _MOST_FREEDOM / 2)
+    half = optimize.brentq(lambda x: float(special.polygamma(1, x)) - log_variance, 0.25, _MOST_DEGREES / 2)
     return 2.0 * float(half)
 
 

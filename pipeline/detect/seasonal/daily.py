@@ -97,8 +97,8 @@ def _common(
     ordered = np.sort(daily, axis=1)[:, cut : days - cut]
     common: FloatArray = ordered.mean(axis=1)
     spread = np.median(np.abs(daily - np.median(daily, axis=1, keepdims=True)), axis=1) * MAD_TO_DEVIATION
-    mass = np.where(weights > 0, weights, 0.0).sum(axis=-1) / np.maximum((weights > 0).sum(axis=-1), 1)
-    sampling = variance / np.maximum(mass, 1e-300) * 2 / (day * days)
+    weight = np.where(weights > 0, weights, 0.0).sum(axis=-1) / np.maximum((weights > 0).sum(axis=-1), 1)
+    sampling = variance / np.maximum(weight, 1e-300) * 2 / (day * days)
     power = (common**2).sum(axis=1)
     significant = power > special.chdtri(terms, config.significance) * sampling
     differing = (spread**2).mean(axis=1) / days

@@ -159,11 +159,11 @@ def fold(values: FloatArray, weights: FloatArray, period: int) -> FloatArray:
     rows, windows = values.shape
     cycles = -(-windows // period)
     padding = ((0, 0), (0, cycles * period - windows))
-    mass = np.pad(weights, padding).reshape(rows, cycles, period)
+    weight = np.pad(weights, padding).reshape(rows, cycles, period)
     total = np.pad(values * weights, padding).reshape(rows, cycles, period)
-    level = _ratio(total.sum(axis=(1, 2)), mass.sum(axis=(1, 2)))
-    phases = _ratio(total.sum(axis=1), mass.sum(axis=1))
-    phases = np.where(mass.sum(axis=1) > 0, phases - level[:, None], 0.0)
+    level = _ratio(total.sum(axis=(1, 2)), weight.sum(axis=(1, 2)))
+    phases = _ratio(total.sum(axis=1), weight.sum(axis=1))
+    phases = np.where(weight.sum(axis=1) > 0, phases - level[:, None], 0.0)
     return np.tile(phases, (1, cycles))[:, :windows]
 
 
@@ -210,8 +210,8 @@ def _periodicity(
     for width in sorted({max(1, period // scale) for scale in config.scales}):
         if period // width < config.min_points:
             continue
-        means, mass = block_means(values, weights, width)
-        p_values.append(_periodicity_at(means, mass, period / width, missing, config))
+        means, weight = block_means(values, weights, width)
+        p_values.append(_periodicity_at(means, weight, period / width, missing, config))
     best: FloatArray = np.minimum(np.min(p_values, axis=0) * len(p_values), 1.0)
     return best
 
@@ -232,15 +232,17 @@ def _periodicity_at(
     correlation = _ratio(_ratio(products, pairs), variance[:, None])
     # Too few pairs are left at the last lags to say anything.
     multiples = np.rint(np.arange(period, windows - period / 4, period)).astype(np.int64)
-    mass = pairs[:, multiples]
-    pooled = _ratio(((correlation[:, multiples] + missing) * mass).sum(axis=1), mass.sum(axis=1))
+    weight = pairs[:, multiples]
+    pooled = _ratio(((correlation[:, multiples] + missing) * weight).sum(axis=1), weight.sum(axis=1))
     bartlett = 1 + 2 * (correlation[:, 1 : width // 2] ** 2).sum(axis=1)
-    score = pooled * np.sqrt(mass.sum(axis=1) / bartlett)
+    score = pooled * np.sqrt(weight.sum(axis=1) / bartlett)
     # Summed over all multiples, the products are the squares of so many independent phases' sums: skewed
     # like a standardised chi-squared variable.
-    freedom = np.maximum(period / bartlett, 1.0)
-    p_value = stats.chi2.sf(np.maximum(freedom + score * np.sqrt(2 * freedom), 0.0), freedom)
-    told = (variance > 0) & (mass.sum(axis=1) > 0)
+    degrees_of_freedom = np.maximum(period / bartlett, 1.0)
+    p_value = stats.chi2.sf(
+        np.maximum(degrees_of_freedom + score * np.sqrt(2 * degrees_of_freedom), 0.0), degrees_of_freedom
+    )
+    told = (variance > 0) & (weight.sum(axis=1) > 0)
     return np.asarray(np.where(told, p_value, 1.0), dtype=np.float64)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pipeline.detect.matrix import select_series
-from pipeline.detect.share_normalisation import with_dilution
+from pipeline.detect.share_normalisation import with_share_factor
 from pipeline.filters import FilterConfig, FilterEvidence, Known
 from pipeline.model import Scan
 from pipeline.stages.ablation import NOTHING, Without, normalise_config
@@ -41,7 +41,7 @@ def gather_filters(
     workload = workloads[scan.workload]
     matrix = store.series(workload.series, scan.service, scan.start, scan.end, workload.resolution_s)
     if "composition" not in without:
-        matrix = with_dilution(matrix, history=round(workload.historical_s / workload.resolution_s))
+        matrix = with_share_factor(matrix, history=round(workload.historical_s / workload.resolution_s))
     # What grows for longer than a scan sees began before it, and was reported when it was in sight.
     memories = recall(store, stage, scan, workloads, same_workload=True, back_s=scan.end - scan.start)
     return FilterEvidence(

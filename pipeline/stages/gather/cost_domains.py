@@ -8,11 +8,21 @@ from dataclasses import replace
 from functools import cache
 from importlib.metadata import entry_points
 
-from pipeline.cost_shift.daily_noise import MIN_DAYS
-from pipeline.cost_shift.decision import CostShiftConfig, judge_cost_shift
-from pipeline.cost_shift.domains import Domain, LabelGroup, find_domains, find_members, match_labels
-from pipeline.cost_shift.refactorings import Alike, find_alike, find_old_forms
-from pipeline.cost_shift.stack_history import Surroundings, surroundings
+from pipeline.cost_shift import (
+    MIN_DAYS,
+    CostShiftConfig,
+    Domain,
+    LabelGroup,
+    StackHistory,
+    StackSimilarity,
+    compare_stacks,
+    find_domains,
+    find_members,
+    find_refactorings,
+    judge_cost_shift,
+    match_labels,
+    stack_history,
+)
 from pipeline.frames import element
 from pipeline.model import Candidate, Change, Decision, DomainDecision, Scan
 from pipeline.stacks import Series, StackIndex
@@ -74,15 +84,15 @@ def judge_cost_shifts(
         return [(group, Decision("cost_shift", True)) for group in groups]
     plugins = load_plugins() if plugins is None else plugins
     days = stacks_on_earlier_days(store, scan, cluster, workload)
-    around = surroundings(
+    history = stack_history(
         index,
         days,
         stacks_around(store, _cut_short(scan, cluster), cluster, workload),
         stacks_just_before(store, scan, cluster, workload) if len(days) < MIN_DAYS else (),
     )
-    members, alike = find_members(around.index), find_alike(around)
+    members, similar = find_members(history.index), compare_stacks(history)
     defined = [
-        LabelGroup(f"defined: {setting.name}", match_labels(around.index, setting.subroutines))
+        LabelGroup(f"defined: {setting.name}", match_labels(history.index, setting.subroutines))
         for setting in workload.cost_domains
     ]
     changes = changes_before_each(store, scan, groups, workload)
@@ -90,29 +100,29 @@ def judge_cost_shifts(
     for group, deployed in zip(groups, changes, strict=True):
         series: Series = (group.metric_kind, group.metric)
         domains = find_domains(
-            around.index,
+            history.index,
             members,
             series,
             changes=_modifying(group, deployed),
-            groups=[*defined, *_plugged_in(plugins, series, around.index.matrix.stacks)],
+            groups=[*defined, *_plugged_in(plugins, series, history.index.matrix.stacks)],
         )
-        decision, told = _judge(around, alike, element(*series), domains, config)
+        decision, told = _judge(history, similar, element(*series), domains, config)
         judged.append((replace(group, domains=told), decision))
     return judged
 
 
 def _judge(
-    around: Surroundings,
-    alike: Alike,
+    history: StackHistory,
+    similar: StackSimilarity,
     label: str,
     domains: Sequence[Domain],
     config: CostShiftConfig | None,
 ) -> tuple[Decision, tuple[DomainDecision, ...]]:
     return judge_cost_shift(
-        around,
-        around.index.holding([label]),
-        [Domain(domain.name, alike.with_heirs(domain.rows)) for domain in domains],
-        find_old_forms(around, alike, label),
+        history,
+        history.index.holding([label]),
+        [Domain(domain.name, similar.with_refactored(domain.rows)) for domain in domains],
+        find_refactorings(history, similar, label),
         config=config,
     )
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pipeline.cost_shift.daily_noise import Movement, moving_dispersion
-from pipeline.cost_shift.stack_history import surroundings
+from pipeline.cost_shift.stack_history import stack_history
 from pipeline.model import StackMatrix
 from pipeline.stacks import index_stacks
 
@@ -67,5 +67,5 @@ def test_spans_before_the_change_say_by_how_much_a_young_service_moves() -> None
 
     change = stacks(1, 4.0)
     index = index_stacks(change)
-    assert surroundings(index).dispersion == 1.0  # too few stacks to tell by themselves
-    assert surroundings(index, earlier=[stacks(2, 4.0)]).dispersion == pytest.approx(4.0, rel=0.5)
+    assert stack_history(index).dispersion == 1.0  # too few stacks to tell by themselves
+    assert stack_history(index, earlier=[stacks(2, 4.0)]).dispersion == pytest.approx(4.0, rel=0.5)

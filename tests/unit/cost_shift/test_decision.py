@@ -5,8 +5,8 @@ import pytest
 
 from pipeline.cost_shift.decision import judge_cost_shift
 from pipeline.cost_shift.domains import Domain, LabelGroup, find_domains, find_members
-from pipeline.cost_shift.refactorings import OldForms, find_alike, find_old_forms
-from pipeline.cost_shift.stack_history import Surroundings, surroundings
+from pipeline.cost_shift.refactorings import Refactorings, compare_stacks, find_refactorings
+from pipeline.cost_shift.stack_history import StackHistory, stack_history
 from pipeline.model import Decision, DomainDecision, StackMatrix
 from pipeline.stacks import index_stacks
 from tests.support.builders import build_stacks
@@ -22,24 +22,24 @@ def scaled(rows: dict[str, tuple[float, float]], samples: int = SAMPLES) -> Stac
 
 
 def judge(
-    around: Surroundings, label: str, *, groups: list[LabelGroup] | None = None, forms: bool = True
+    history: StackHistory, label: str, *, groups: list[LabelGroup] | None = None, refactorings: bool = True
 ) -> tuple[Decision, dict[str, DomainDecision]]:
     """Judge a subroutine by all its domains; verdicts by the kind of the domain."""
-    alike = find_alike(around)
+    similar = compare_stacks(history)
     domains = find_domains(
-        around.index, find_members(around.index), ("subroutine", label), groups=groups or []
+        history.index, find_members(history.index), ("subroutine", label), groups=groups or []
     )
     verdict, told = judge_cost_shift(
-        around,
-        around.index.holding([label]),
-        [Domain(domain.name, alike.with_heirs(domain.rows)) for domain in domains],
-        find_old_forms(around, alike, label) if forms else OldForms(),
+        history,
+        history.index.holding([label]),
+        [Domain(domain.name, similar.with_refactored(domain.rows)) for domain in domains],
+        find_refactorings(history, similar, label) if refactorings else Refactorings(),
     )
     return verdict, {one.domain.partition(":")[0]: one for one in told}
 
 
 def shifted(matrix: StackMatrix, label: str) -> bool:
-    return not judge(surroundings(index_stacks(matrix)), label)[0].passed
+    return not judge(stack_history(index_stacks(matrix)), label)[0].passed
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_cost_shift(rows: dict[str, tuple[float, float]], label: str, expected: 
 def test_figure_1b_cost_moves_between_two_subroutines() -> None:
     # FBDetect Figure 1(b): one subroutine's cost rises because another's, of the same caller, falls.
     verdict, told = judge(
-        surroundings(
+        stack_history(
             index_stacks(scaled({"main->c->a": (1.0, 0.0), "main->c->b": (1.0, 2.0), "main->c": (1, 1)}))
         ),
         "b",
@@ -112,14 +112,14 @@ def test_figure_1b_cost_moves_between_two_subroutines() -> None:
 def test_a_domain_too_large_for_a_tiny_regression_is_not_judged() -> None:
     # 0.05 % of the samples, in a domain that holds half of them: its noise hides the answer.
     matrix = scaled({"main->page": (50, 50), "main->page->tiny": (0.0, 0.05)})
-    verdict, told = judge(surroundings(index_stacks(matrix)), "tiny")
+    verdict, told = judge(stack_history(index_stacks(matrix)), "tiny")
     assert verdict.passed
     assert told["callers"].finding == "too large"
 
 
 def test_a_domain_that_did_not_exist_before_is_new() -> None:
     matrix = scaled({"main->page": (20, 13), "main->page->Row.draw": (0, 4), "main->page->Row.fit": (0, 3)})
-    verdict, told = judge(surroundings(index_stacks(matrix)), "Row.draw", forms=False)
+    verdict, told = judge(stack_history(index_stacks(matrix)), "Row.draw", refactorings=False)
     assert told["class"].finding == "new"
     assert told["callers"].finding == "shifted"
     assert not verdict.passed
@@ -128,15 +128,15 @@ def test_a_domain_that_did_not_exist_before_is_new() -> None:
 def test_a_domain_of_the_users_own_counts() -> None:
     rows = {"main->page->x": (6.0, 11.0), "main->other->y": (9.0, 4.0)}
     group = LabelGroup("defined: drawing", frozenset({"x", "y"}))
-    around = surroundings(index_stacks(scaled(rows)))
-    assert judge(around, "x")[0].passed
-    verdict, told = judge(around, "x", groups=[group])
+    history = stack_history(index_stacks(scaled(rows)))
+    assert judge(history, "x")[0].passed
+    verdict, told = judge(history, "x", groups=[group])
     assert not verdict.passed
     assert told["defined"].finding == "shifted"
 
 
 def test_what_is_alone_has_no_domain() -> None:
-    verdict, told = judge(surroundings(index_stacks(build_stacks({"main": (1, 1)}))), "main")
+    verdict, told = judge(stack_history(index_stacks(build_stacks({"main": (1, 1)}))), "main")
     assert verdict == Decision("cost_shift", True, 1.0, 0.1)
     assert told == {}
 
@@ -163,7 +163,7 @@ def test_over_many_draws_shifts_are_silenced_and_regressions_kept(samples: int, 
     assert dropped["regression"] / draws <= 0.02  # 0.005, and three standard errors of 300 draws
 
 
-def week(rest: tuple[float, float], earlier: list[tuple[float, float]], samples: float) -> Surroundings:
+def week(rest: tuple[float, float], earlier: list[tuple[float, float]], samples: float) -> StackHistory:
     """A piece of 3 % that appears below page, whose own work changes as given; the same on earlier days."""
 
     def matrix(piece: float, page: tuple[float, float]) -> StackMatrix:
@@ -172,7 +172,7 @@ def week(rest: tuple[float, float], earlier: list[tuple[float, float]], samples:
         after = np.array([piece, page[1], 1 - page[1] - piece]) * samples
         return StackMatrix(stacks, before, after, samples, samples)
 
-    return surroundings(index_stacks(matrix(0.03, rest)), [matrix(0.0, pair) for pair in earlier])
+    return stack_history(index_stacks(matrix(0.03, rest)), [matrix(0.0, pair) for pair in earlier])
 
 
 STEADY = [(0.120, 0.1203), (0.120, 0.1198), (0.121, 0.1209), (0.119, 0.119), (0.12, 0.1202), (0.12, 0.1197)]
@@ -203,8 +203,8 @@ def test_earlier_days_tell_how_the_rest_moves(
 
 def test_earlier_days_are_never_taken_for_less_noisy_than_sampling() -> None:
     # A piece of 3 % of 200 samples, six: days that happen to be alike change nothing.
-    alike = [(0.5, 0.5)] * 7
-    assert judge(week((0.5, 0.47), alike, 200), "piece")[0].passed
+    similar = [(0.5, 0.5)] * 7
+    assert judge(week((0.5, 0.47), similar, 200), "piece")[0].passed
 
 
 def test_two_quiet_days_say_no_less_than_none() -> None:
@@ -230,7 +230,7 @@ def test_the_rest_has_to_fall_when_the_candidate_rises(near: tuple[float, float]
         return StackMatrix(stacks, before, after, 1e6, 1e6)
 
     assert (
-        judge(surroundings(index_stacks(matrix((0.12, 0.09))), near=matrix(near)), "piece")[0].passed
+        judge(stack_history(index_stacks(matrix((0.12, 0.09))), nearer=matrix(near)), "piece")[0].passed
         is passed
     )
 
@@ -238,4 +238,4 @@ def test_the_rest_has_to_fall_when_the_candidate_rises(near: tuple[float, float]
 def test_spans_nearer_the_change_without_samples_say_nothing() -> None:
     matrix = scaled({"main->page": (20, 12), "main->page->page_rows": (0, 8)})
     empty = StackMatrix((), np.zeros(0), np.zeros(0), 0.0, 0.0)
-    assert not judge(surroundings(index_stacks(matrix), near=empty), "page_rows")[0].passed
+    assert not judge(stack_history(index_stacks(matrix), nearer=empty), "page_rows")[0].passed

@@ -9,8 +9,8 @@ import pytest
 
 from pipeline.cost_shift.decision import judge_cost_shift
 from pipeline.cost_shift.domains import Domain, find_domains, find_members
-from pipeline.cost_shift.refactorings import find_alike, find_old_forms
-from pipeline.cost_shift.stack_history import Surroundings, surroundings
+from pipeline.cost_shift.refactorings import compare_stacks, find_refactorings
+from pipeline.cost_shift.stack_history import StackHistory, stack_history
 from pipeline.model import DomainDecision, FloatArray, StackMatrix
 from pipeline.stacks import index_stacks
 from tests.support.builders import build_stacks
@@ -114,20 +114,20 @@ def sampled(rng: np.random.Generator, before: Costs, after: Costs, samples: floa
     return StackMatrix(stacks, *counts, float(counts[0].sum()), float(counts[1].sum()))
 
 
-def around_change(rng: np.random.Generator, after: Costs, before: Costs | None = None) -> Surroundings:
+def around_change(rng: np.random.Generator, after: Costs, before: Costs | None = None) -> StackHistory:
     usual = base()
     days = [sampled(rng, usual, usual) for _ in range(5)]
-    return surroundings(index_stacks(sampled(rng, before or usual, after)), days)
+    return stack_history(index_stacks(sampled(rng, before or usual, after)), days)
 
 
-def judge(around: Surroundings, label: str) -> tuple[bool, dict[str, DomainDecision]]:
-    alike = find_alike(around)
-    domains = find_domains(around.index, find_members(around.index), ("subroutine", label))
+def judge(history: StackHistory, label: str) -> tuple[bool, dict[str, DomainDecision]]:
+    similar = compare_stacks(history)
+    domains = find_domains(history.index, find_members(history.index), ("subroutine", label))
     verdict, told = judge_cost_shift(
-        around,
-        around.index.holding([label]),
-        [Domain(domain.name, alike.with_heirs(domain.rows)) for domain in domains],
-        find_old_forms(around, alike, label),
+        history,
+        history.index.holding([label]),
+        [Domain(domain.name, similar.with_refactored(domain.rows)) for domain in domains],
+        find_refactorings(history, similar, label),
     )
     return verdict.passed, {one.domain: one for one in told}
 
@@ -137,8 +137,8 @@ def test_every_kind_of_refactoring_is_silenced(kind: str) -> None:
     change, risen = REFACTORINGS[kind]
     rng = np.random.default_rng(1)
     passed = [
-        judge(around, label)[0]
-        for around in (around_change(rng, moved(base(), change)) for _ in range(DRAWS))
+        judge(history, label)[0]
+        for history in (around_change(rng, moved(base(), change)) for _ in range(DRAWS))
         for label in risen
     ]
     assert sum(passed) <= 0.02 * len(passed)
@@ -153,10 +153,10 @@ def test_a_true_step_beside_a_refactoring_passes(kind: str) -> None:
     for _ in range(DRAWS):
         costs = moved(base(), change) if change else base()
         risen = "shop.p3.Owner1.draw"
-        around = around_change(rng, {s: c + 0.002 * (s[-1] == risen) for s, c in costs.items()})
-        passed.append(judge(around, risen)[0])
-        around = around_change(rng, {s: c + 0.002 * (s[-1] == "lib.db.read") / 50 for s, c in costs.items()})
-        passed.append(judge(around, "lib.db.read")[0])
+        history = around_change(rng, {s: c + 0.002 * (s[-1] == risen) for s, c in costs.items()})
+        passed.append(judge(history, risen)[0])
+        history = around_change(rng, {s: c + 0.002 * (s[-1] == "lib.db.read") / 50 for s, c in costs.items()})
+        passed.append(judge(history, "lib.db.read")[0])
     assert sum(passed) >= 0.98 * len(passed)
 
 
@@ -195,8 +195,8 @@ def test_a_spike_that_ends_gives_its_cost_to_nobody() -> None:
 
 
 def test_what_inlining_leaves_is_no_candidate_and_so_no_shift() -> None:
-    around = around_change(np.random.default_rng(7), moved(base(), inline))
-    assert judge(around, "shop.cart.Cart.all")[0]
+    history = around_change(np.random.default_rng(7), moved(base(), inline))
+    assert judge(history, "shop.cart.Cart.all")[0]
 
 
 @pytest.mark.parametrize(
@@ -224,24 +224,28 @@ def test_what_inlining_leaves_is_no_candidate_and_so_no_shift() -> None:
 )
 def test_stacks_that_are_alike(before: str, after: str, label: str, kind: str, stacks: list[str]) -> None:
     rows = {"main->idle": (50_000.0, 50_000.0), before: (5_000.0, 0.0), after: (0.0, 5_000.0)}
-    around = surroundings(index_stacks(build_stacks(rows)))
-    forms = find_old_forms(around, find_alike(around), label)
-    domain = {"renamed": forms.renamed, "extracted": forms.extracted, "moved": forms.moved}[kind]
+    history = stack_history(index_stacks(build_stacks(rows)))
+    refactorings = find_refactorings(history, compare_stacks(history), label)
+    domain = {
+        "renamed": refactorings.renamed,
+        "extracted": refactorings.extracted,
+        "moved": refactorings.moved,
+    }[kind]
     held = (
         []
         if domain is None
-        else ["->".join(around.index.matrix.stacks[row]) for row in np.flatnonzero(domain.rows)]
+        else ["->".join(history.index.matrix.stacks[row]) for row in np.flatnonzero(domain.rows)]
     )
     assert sorted(held) == sorted(stacks)
 
 
-def test_a_label_that_vanished_from_the_candidates_own_stacks_is_none_of_its_old_forms() -> None:
+def test_a_label_that_vanished_from_the_candidates_own_stacks_is_none_of_its_refactorings() -> None:
     rows = {"m->idle": (5e4, 5e4), "m->x->y": (5e3, 0.0), "m->n->y": (0.0, 5e3), "m->y->n": (0.0, 5e3)}
-    around = surroundings(index_stacks(build_stacks(rows)))
-    assert find_old_forms(around, find_alike(around), "y").one_to_one == ()
-    assert judge(around, "y")[0]
+    history = stack_history(index_stacks(build_stacks(rows)))
+    assert find_refactorings(history, compare_stacks(history), "y").one_to_one == ()
+    assert judge(history, "y")[0]
 
 
 def test_recursion_is_one_subroutine() -> None:
     rows = {"main->idle": (9e4, 9e4), "main->f->f": (5e3, 0.0), "main->g->g": (0.0, 5e3)}
-    assert not judge(surroundings(index_stacks(build_stacks(rows))), "g")[0]
+    assert not judge(stack_history(index_stacks(build_stacks(rows))), "g")[0]

@@ -150,20 +150,20 @@ def test_windows_without_exposure_count_for_nothing(family: Family) -> None:
     np.testing.assert_allclose(holed, expected, atol=1e-9)
 
 
-def one_p(size: float, *, freedom: float = 50.0, span: float = 2.0, splits: int = 20) -> float:
-    columns = np.array([size]), np.array([freedom]), np.array([span])
+def one_p(size: float, *, degrees_of_freedom: float = 50.0, span: float = 2.0, splits: int = 20) -> float:
+    columns = np.array([size]), np.array([degrees_of_freedom]), np.array([span])
     return float(p_values(*columns, np.array([splits]))[0])
 
 
 def test_a_single_split_is_tested_by_students_t() -> None:
-    assert one_p(3.0, freedom=7.0, span=0.0, splits=1) == pytest.approx(2 * stats.t.sf(3.0, 7.0))
+    assert one_p(3.0, degrees_of_freedom=7.0, span=0.0, splits=1) == pytest.approx(2 * stats.t.sf(3.0, 7.0))
 
 
 @pytest.mark.parametrize(
     ("stricter", "milder"),
     [
         pytest.param({"size": 3.0}, {"size": 4.0}, id="a larger root"),
-        pytest.param({"size": 4.0, "freedom": 5.0}, {"size": 4.0}, id="noise that is better known"),
+        pytest.param({"size": 4.0, "degrees_of_freedom": 5.0}, {"size": 4.0}, id="better known noise"),
         pytest.param({"size": 4.0, "span": 3.0}, {"size": 4.0, "span": 1.0}, id="a shorter span"),
         pytest.param({"size": 4.0, "span": 9.0}, {"size": 4.0, "span": 9.0, "splits": 2}, id="fewer splits"),
     ],

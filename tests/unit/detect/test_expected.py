@@ -163,7 +163,7 @@ def test_what_came_after_the_history_is_not_learnt_from() -> None:
     for matrix in (counted(flat(LEVELS)), measured()):
         later = replace(matrix, samples=np.where(PLACE >= HISTORY, 3 * matrix.samples, matrix.samples))
         one, other = norm(matrix), norm(later)
-        for name in ("variance", "freedom", "centre", "scale", "cycle"):
+        for name in ("variance", "degrees_of_freedom", "centre", "scale", "cycle"):
             np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
 
 
@@ -171,7 +171,7 @@ def test_dilution_moves_what_is_expected_of_a_share_by_what_others_left_of_it() 
     factor = np.where(PLACE >= 500, 0.96, 1.0)
     shares = np.array([[0.01], [0.5], [1.0]]) * np.ones(END)
     plain = norm(counted(shares))
-    diluted = norm(replace(counted(shares), dilution=factor))
+    diluted = norm(replace(counted(shares), share_factor=factor))
     moved = (diluted.exposure / plain.exposure)[:, 500:].mean(axis=1)
     np.testing.assert_allclose(moved, [0.96**0.99, 0.96**0.5, 1.0], rtol=1e-3)
     np.testing.assert_array_equal(diluted.exposure[:, :500], plain.exposure[:, :500])

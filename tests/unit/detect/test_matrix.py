@@ -14,7 +14,7 @@ MATRIX = SeriesMatrix(
     ("/a", "a", "b"),
     np.arange(12.0).reshape(3, 4),
     np.arange(4.0),
-    dilution=np.ones(4),
+    share_factor=np.ones(4),
 )
 
 
@@ -35,5 +35,5 @@ def test_windows_are_dropped_from_everything() -> None:
     cut = drop_windows(MATRIX, 3)
     assert cut.start == 130.0
     assert (cut.samples.shape, cut.totals.tolist()) == ((3, 1), [3.0])
-    assert cut.dilution is not None
-    assert len(cut.dilution) == 1
+    assert cut.share_factor is not None
+    assert len(cut.share_factor) == 1

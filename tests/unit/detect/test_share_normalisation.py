@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipeline.detect.share_normalisation import CompositionConfig, with_dilution
+from pipeline.detect.share_normalisation import ShareNormalisationConfig, with_share_factor
 from pipeline.detect.short_term import Windows, find_candidates
 from pipeline.model import FloatArray, MetricKind, SeriesMatrix
 
@@ -45,12 +45,12 @@ def many(series: int = 250) -> FloatArray:
 
 
 def found(matrix: SeriesMatrix, direction: str = "up") -> set[str]:
-    diluted = with_dilution(matrix, history=WINDOWS.analysis)
+    diluted = with_share_factor(matrix, history=WINDOWS.analysis)
     return {c.metric for c in find_candidates(diluted, WINDOWS, direction=direction)}  # type: ignore[arg-type]
 
 
-def factor(matrix: SeriesMatrix, config: CompositionConfig | None = None) -> FloatArray:
-    dilution = with_dilution(matrix, history=WINDOWS.analysis, config=config).dilution
+def factor(matrix: SeriesMatrix, config: ShareNormalisationConfig | None = None) -> FloatArray:
+    dilution = with_share_factor(matrix, history=WINDOWS.analysis, config=config).share_factor
     assert dilution is not None
     return dilution
 
@@ -84,7 +84,7 @@ def test_without_the_factor_it_would() -> None:
 
 
 def test_a_series_is_measured_without_what_others_did_to_it() -> None:
-    matrix = with_dilution(fleet(many(), grown=0, by=0.04), history=WINDOWS.analysis)
+    matrix = with_share_factor(fleet(many(), grown=0, by=0.04), history=WINDOWS.analysis)
     (candidate,) = [c for c in find_candidates(matrix, WINDOWS) if c.metric == "s0"]
     assert candidate.before == pytest.approx(0.05, rel=0.01)
     assert candidate.after == pytest.approx(0.09, rel=0.01)  # of the whole as it was before
@@ -93,13 +93,13 @@ def test_a_series_is_measured_without_what_others_did_to_it() -> None:
 @pytest.mark.parametrize("shares", [many(99), many()[:1]], ids=["99 series", "one"])
 def test_of_few_series_nothing_is_common(shares: FloatArray) -> None:
     matrix = fleet(shares)
-    assert with_dilution(matrix, history=WINDOWS.analysis) is matrix
+    assert with_share_factor(matrix, history=WINDOWS.analysis) is matrix
 
 
 @pytest.mark.parametrize("kind", ["endpoint", "metadata", "service"])
 def test_other_kinds_of_series_take_no_part(kind: MetricKind) -> None:
     matrix = fleet(many(), kind=kind)
-    assert with_dilution(matrix, history=WINDOWS.analysis) is matrix
+    assert with_share_factor(matrix, history=WINDOWS.analysis) is matrix
 
 
 def test_endpoints_beside_subroutines_have_no_say() -> None:
@@ -117,7 +117,7 @@ def test_what_is_too_rare_or_holds_most_samples_has_no_say() -> None:
     shares = np.concatenate([many(150), np.full(100, 1e-5), np.full(5, 0.95)])
     np.testing.assert_array_equal(factor(fleet(shares)), factor(fleet(shares[:150])))
     matrix = fleet(np.full(300, 2e-6))
-    assert with_dilution(matrix, history=WINDOWS.analysis) is matrix
+    assert with_share_factor(matrix, history=WINDOWS.analysis) is matrix
 
 
 def test_only_the_series_with_most_samples_are_looked_at() -> None:
@@ -129,7 +129,7 @@ def test_only_the_series_with_most_samples_are_looked_at() -> None:
         names=matrix.names[:120],
         samples=matrix.samples[largest],
     )
-    np.testing.assert_array_equal(factor(matrix, CompositionConfig(most_series=120)), factor(fewer))
+    np.testing.assert_array_equal(factor(matrix, ShareNormalisationConfig(most_series=120)), factor(fewer))
 
 
 def test_windows_without_samples_have_nothing_in_common() -> None:

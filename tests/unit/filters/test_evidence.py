@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pipeline.detect.matrix import select_series
-from pipeline.detect.share_normalisation import with_dilution
+from pipeline.detect.share_normalisation import with_share_factor
 from pipeline.filters import Filter, FilterCase, FilterConfig, FilterEvidence, seasonality, went_away
 from pipeline.filters.evidence import open_case
 from pipeline.filters.same_regression import has_grown_since, recent_level
@@ -51,7 +51,7 @@ def case(matrix: SeriesMatrix, *candidates: Candidate, direction: str = "up") ->
     start, analysis, extended, end = (START + place * RESOLUTION_S for place in places)
     scan = Scan("shop", "half-hours", start, analysis, extended, end, len(matrix.names), candidates)
     series = select_series(
-        with_dilution(matrix, history=HISTORY), {(c.metric_kind, c.metric) for c in candidates}
+        with_share_factor(matrix, history=HISTORY), {(c.metric_kind, c.metric) for c in candidates}
     )
     return open_case(FilterEvidence(scan, series), replace(CONFIG, rising=direction == "up"))
 

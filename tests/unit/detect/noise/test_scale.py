@@ -24,9 +24,11 @@ def estimate(
 ) -> tuple[float, float]:
     """Return the mean over all series of what is estimated for each: variance and degrees of freedom."""
     exposure = np.ones(observed.shape) if exposure is None else np.broadcast_to(exposure, observed.shape)
-    variance, freedom = unit_variance(observed, exposure, longest=longest, apart=apart, counts=counts)
-    assert variance.shape == freedom.shape == (len(observed),)
-    return float(variance.mean()), float(freedom.mean())
+    variance, degrees_of_freedom = unit_variance(
+        observed, exposure, longest=longest, apart=apart, counts=counts
+    )
+    assert variance.shape == degrees_of_freedom.shape == (len(observed),)
+    return float(variance.mean()), float(degrees_of_freedom.mean())
 
 
 def autocorrelated(factor: float) -> FloatArray:
@@ -43,13 +45,13 @@ def white(rng: Generator) -> FloatArray:
 @pytest.mark.parametrize("longest", [1, 20, 216])
 def test_independent_noise_has_the_variance_of_one_window(history: int, longest: int) -> None:
     values = 3.0 * np.random.default_rng(1).standard_normal((SERIES, history))
-    variance, freedom = unit_variance(
+    variance, degrees_of_freedom = unit_variance(
         values, np.ones(values.shape), longest=longest, apart=history // 2, counts=False
     )
     assert (
         0.8 * 9.0 <= np.median(variance) <= 1.6 * 9.0
     )  # the largest of several estimates is rather too large
-    assert freedom.min() >= 8
+    assert degrees_of_freedom.min() >= 8
 
 
 @pytest.mark.parametrize("factor", [0.5, 0.85, 0.95])
@@ -139,26 +141,26 @@ def test_jumps_that_come_every_day_are_noise() -> None:
 )
 def test_no_data_is_neither_noise_nor_quiet(missing: FloatArray) -> None:
     values = np.where(missing, 0.0, white(np.random.default_rng(7)))
-    variance, freedom = estimate(values, np.where(missing, 0.0, ONES))
+    variance, degrees_of_freedom = estimate(values, np.where(missing, 0.0, ONES))
     assert variance == pytest.approx(1.2, abs=0.3)
-    assert freedom < estimate(white(np.random.default_rng(7)))[1]
+    assert degrees_of_freedom < estimate(white(np.random.default_rng(7)))[1]
 
 
 @pytest.mark.parametrize("counts", [False, True])
 def test_without_data_nothing_varies(counts: bool) -> None:
     nothing = np.zeros((2, 50))
-    variance, freedom = unit_variance(nothing, nothing, longest=9, apart=9, counts=counts)
+    variance, degrees_of_freedom = unit_variance(nothing, nothing, longest=9, apart=9, counts=counts)
     assert variance.tolist() == [0.0, 0.0]
-    assert (freedom >= 1).all()
+    assert (degrees_of_freedom >= 1).all()
 
 
 @pytest.mark.parametrize("history", [1, 2, 5])
 def test_hardly_any_history_says_little(history: int) -> None:
-    variance, freedom = unit_variance(
+    variance, degrees_of_freedom = unit_variance(
         np.ones((3, history)), np.ones((3, history)), longest=20, apart=20, counts=False
     )
     assert variance.tolist() == [0.0] * 3
-    assert (freedom < 4).all()
+    assert (degrees_of_freedom < 4).all()
 
 
 def test_units() -> None:
@@ -195,8 +197,8 @@ def test_a_metric_that_is_mostly_zero_is_not_without_noise() -> None:
 def test_the_settings_can_be_given() -> None:
     values = white(np.random.default_rng(12))
     few = NoiseConfig(min_blocks=8)
-    _, freedom = unit_variance(
+    _, degrees_of_freedom = unit_variance(
         values, np.ones(values.shape), longest=180, apart=180, counts=False, config=few
     )
     _, usual = unit_variance(values, np.ones(values.shape), longest=180, apart=180, counts=False)
-    assert freedom.min() < usual.min()
+    assert degrees_of_freedom.min() < usual.min()

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 
-from pipeline.detect.noise.service import with_common_noise
-from pipeline.detect.noise.shared_prior import fit_common_noise, moderated
+from pipeline.detect.noise.service import with_shared_prior
+from pipeline.detect.noise.shared_prior import fit_shared_prior, moderated
 from pipeline.detect.short_term import Windows, find_candidates
-from pipeline.model import CommonNoise, FloatArray, MetricKind, SeriesMatrix
+from pipeline.model import FloatArray, MetricKind, SeriesMatrix, SharedVariancePrior
 
 SERIES, OWN = 400, 31.0
 WINDOWS = Windows(analysis=1440, extended=1464, end=1500)
@@ -18,7 +18,7 @@ TOTAL = 100_000.0
 
 
 def estimates(rng: Generator, *, prior: float = np.inf) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Levels, estimates and their freedom; true variances rise from 1 to 10 and scatter by the prior."""
+    """Levels, estimates and degrees of freedom; true variances rise from 1 to 10 and scatter by the prior."""
     level = np.exp(np.linspace(np.log(1e-5), np.log(1e-2), SERIES))
     true = 10.0 ** (np.arange(SERIES) / (SERIES - 1))
     if np.isfinite(prior):
@@ -26,8 +26,8 @@ def estimates(rng: Generator, *, prior: float = np.inf) -> tuple[FloatArray, Flo
     return level, true * rng.chisquare(OWN, SERIES) / OWN, np.full(SERIES, OWN)
 
 
-def fit(level: FloatArray, variance: FloatArray, freedom: FloatArray) -> CommonNoise:
-    common = fit_common_noise(level, variance, freedom)
+def fit(level: FloatArray, variance: FloatArray, degrees_of_freedom: FloatArray) -> SharedVariancePrior:
+    common = fit_shared_prior(level, variance, degrees_of_freedom)
     assert common is not None
     return common
 
@@ -36,7 +36,9 @@ def fit(level: FloatArray, variance: FloatArray, freedom: FloatArray) -> CommonN
     ("prior", "least", "most"), [(4.0, 2.5, 6.0), (20.0, 10.0, 40.0), (np.inf, 60.0, 1000.0)]
 )
 def test_others_are_worth_what_they_are_alike(prior: float, least: float, most: float) -> None:
-    worth = [fit(*estimates(np.random.default_rng(seed), prior=prior)).freedom for seed in range(20)]
+    worth = [
+        fit(*estimates(np.random.default_rng(seed), prior=prior)).degrees_of_freedom for seed in range(20)
+    ]
     assert least <= np.median(worth) <= most
 
 
@@ -47,26 +49,26 @@ def test_noise_is_expected_by_the_level() -> None:
 
 
 def test_estimates_come_nearer_to_the_truth() -> None:
-    level, variance, freedom = estimates(np.random.default_rng(2))
-    shared, total = moderated(fit(level, variance, freedom), level, variance, freedom)
+    level, variance, degrees_of_freedom = estimates(np.random.default_rng(2))
+    shared, total = moderated(fit(level, variance, degrees_of_freedom), level, variance, degrees_of_freedom)
     true = 10.0 ** (np.arange(SERIES) / (SERIES - 1))
     assert np.std(np.log(shared / true)) < 0.6 * np.std(np.log(variance / true))
-    assert (total > freedom).mean() >= 0.97
+    assert (total > degrees_of_freedom).mean() >= 0.97
 
 
 def test_a_series_noisier_than_others_account_for_keeps_its_own_noise() -> None:
-    level, variance, freedom = estimates(np.random.default_rng(3))
-    common = fit(level, variance, freedom)
+    level, variance, degrees_of_freedom = estimates(np.random.default_rng(3))
+    common = fit(level, variance, degrees_of_freedom)
     variance[200] *= 10
-    shared, total = moderated(common, level, variance, freedom)
+    shared, total = moderated(common, level, variance, degrees_of_freedom)
     assert (shared[200], total[200]) == (variance[200], OWN)
 
 
 def test_a_quiet_series_among_noisy_ones_is_not_taken_for_as_quiet() -> None:
-    level, variance, freedom = estimates(np.random.default_rng(3))
-    common = fit(level, variance, freedom)
+    level, variance, degrees_of_freedom = estimates(np.random.default_rng(3))
+    common = fit(level, variance, degrees_of_freedom)
     variance[200] /= 10
-    assert moderated(common, level, variance, freedom)[0][200] > 3 * variance[200]
+    assert moderated(common, level, variance, degrees_of_freedom)[0][200] > 3 * variance[200]
 
 
 def test_below_the_levels_looked_at_nothing_is_assumed() -> None:
@@ -78,14 +80,14 @@ def test_below_the_levels_looked_at_nothing_is_assumed() -> None:
 
 @pytest.mark.parametrize("series", [0, 1, 99])
 def test_few_series_have_nothing_in_common(series: int) -> None:
-    level, variance, freedom = (values[:series] for values in estimates(np.random.default_rng(4)))
-    assert fit_common_noise(level, variance, freedom) is None
+    level, variance, degrees_of_freedom = (values[:series] for values in estimates(np.random.default_rng(4)))
+    assert fit_shared_prior(level, variance, degrees_of_freedom) is None
 
 
 def test_series_that_are_not_alike_tell_nothing_of_each_other() -> None:
-    level, variance, freedom = estimates(np.random.default_rng(5))
+    level, variance, degrees_of_freedom = estimates(np.random.default_rng(5))
     variance *= np.exp(np.random.default_rng(6).normal(0, 4, SERIES))
-    assert fit_common_noise(level, variance, freedom) is None
+    assert fit_shared_prior(level, variance, degrees_of_freedom) is None
 
 
 def service(
@@ -103,12 +105,12 @@ def test_what_a_service_has_in_common_does_not_depend_on_the_order_of_its_series
     matrix = service(np.random.default_rng(7), 600)
     order = np.random.default_rng(8).permutation(600)
     mixed = replace(matrix, names=tuple(matrix.names[i] for i in order), samples=matrix.samples[order])
-    one, other = with_common_noise(matrix, WINDOWS).noise, with_common_noise(mixed, WINDOWS).noise
+    one, other = with_shared_prior(matrix, WINDOWS).noise, with_shared_prior(mixed, WINDOWS).noise
     assert one is not None
     assert other is not None
     np.testing.assert_array_equal(one.log_levels, other.log_levels)
     np.testing.assert_array_equal(one.log_variances, other.log_variances)
-    assert one.freedom == other.freedom
+    assert one.degrees_of_freedom == other.degrees_of_freedom
 
 
 def test_what_comes_after_a_scan_has_no_say() -> None:
@@ -118,7 +120,7 @@ def test_what_comes_after_a_scan_has_no_say() -> None:
         samples=np.hstack([matrix.samples, 50.0 * matrix.samples[:, :100]]),
         totals=np.append(matrix.totals, matrix.totals[:100]),
     )
-    one, other = with_common_noise(matrix, WINDOWS).noise, with_common_noise(more, WINDOWS).noise
+    one, other = with_shared_prior(matrix, WINDOWS).noise, with_shared_prior(more, WINDOWS).noise
     assert one is not None
     assert other is not None
     np.testing.assert_array_equal(one.log_variances, other.log_variances)
@@ -127,11 +129,11 @@ def test_what_comes_after_a_scan_has_no_say() -> None:
 @pytest.mark.parametrize("kind", ["service", "endpoint"])
 def test_only_subroutines_are_asked(kind: MetricKind) -> None:
     matrix = service(np.random.default_rng(9), kind=kind)
-    assert with_common_noise(matrix, WINDOWS).noise is None
+    assert with_shared_prior(matrix, WINDOWS).noise is None
 
 
 def test_a_batch_with_common_noise_equals_one_by_one() -> None:
-    matrix = with_common_noise(stepped(service(np.random.default_rng(10)), 7.0), WINDOWS)
+    matrix = with_shared_prior(stepped(service(np.random.default_rng(10)), 7.0), WINDOWS)
     alone = tuple(
         candidate
         for row in range(0, 300, 7)
@@ -168,7 +170,7 @@ def sure(matrix: SeriesMatrix) -> int:
 
 def test_steps_are_surer_with_common_noise_and_steady_series_no_more_often_candidates() -> None:
     steady = service(np.random.default_rng(12), 1500)
-    common = with_common_noise(steady, WINDOWS).noise
+    common = with_shared_prior(steady, WINDOWS).noise
     assert common is not None
     # Half of 1 % rise by chance: 17 or more would happen to one test in a thousand.
     assert len(find_candidates(replace(steady, noise=common), WINDOWS)) <= 16

@@ -159,10 +159,10 @@ def test_a_week_without_any_data_gives_finite_answers(family: Family, whole: Boo
 def test_on_noise_the_roots_are_standard_normal() -> None:
     rng = np.random.default_rng(9)
     draws = 20_000
-    exposure = [np.full((draws, 1), mass) for mass in (400.0, 100.0)]
+    exposure = [np.full((draws, 1), weight) for weight in (400.0, 100.0)]
 
     def noise() -> Sums:
-        left, right = (rng.standard_normal((draws, 1)) * np.sqrt(mass) for mass in exposure)
+        left, right = (rng.standard_normal((draws, 1)) * np.sqrt(weight) for weight in exposure)
         return Sums(left, exposure[0], right, exposure[1])
 
     yes = np.ones((draws, 1), dtype=np.bool_)
