@@ -207,8 +207,11 @@ def _matching(numbers: IntArray, rows: BoolArray) -> BoolArray:
 
 
 def _named(kind: str, history: StackHistory, places: IntArray) -> str:
-    numbers = np.unique(history.index.label[places]).tolist()
-    return named(kind, [history.index.names[number] for number in numbers])
+    """Return a domain's name from the labels at some places, in the order in which stacks are read."""
+    index = history.index
+    numbers = np.unique(index.label[places])
+    in_order = numbers[np.argsort(index.by_label[index.label_starts[numbers]])]
+    return named(kind, [index.names[number] for number in in_order.tolist()])
 
 
 def _numbered(keys: Keys) -> IntArray:

@@ -28,7 +28,7 @@ from pipeline.rootcause.gates import Gates, affected_subroutines
 from pipeline.rootcause.onset import Deployments, onset_density, weigh_deployments
 from pipeline.rootcause.ranking import Evidence, RankingConfig, candidate_changes, rank_suspects
 from pipeline.rootcause.text import ChangeTexts, chances, regression_words
-from pipeline.stacks import StackIndex, index_stacks, stack_difference
+from pipeline.stacks import index_stacks, stack_difference
 
 DELAYS = 6.0
 """How many lookbacks before a change point a change may have been deployed that acts late. A lookback is the
@@ -131,7 +131,7 @@ class _Weighing:
         changes = candidate_changes(common.announced, latest, lookback_s=latest - earliest, tolerance_s=0.0)
         if not changes or common.series is None or common.setup is None:
             return None
-        frames = _risen_frames(self.distances.index, self.regressed) if self.distances else {}
+        frames = _risen_frames(self.distances, self.regressed) if self.distances else {}
         words = regression_words(candidate.metric, candidate.metric_kind, frames)
         similarity = common.texts.similarities(words)
         places = [common.places[change.id] for change in changes]
@@ -240,11 +240,17 @@ def _values(matrix: SeriesMatrix, row: int | None) -> tuple[FloatArray, FloatArr
     return values, np.where(known, matrix.totals, 0.0)
 
 
-def _risen_frames(index: StackIndex, regressed: BoolArray) -> dict[str, float]:
-    """Return by how much of the regression's rise the stacks with each subroutine rose, 0 to 1."""
+def _risen_frames(distances: CallDistances, regressed: BoolArray) -> dict[str, float]:
+    """Return by how much of the regression's rise the stacks with each subroutine rose, 0 to 1.
+
+    The order is that in which stacks are read, from the leaf up: the rounding of sums hangs on it.
+    """
+    index = distances.index
     rise = np.where(regressed, np.maximum(index.rise, 0.0), 0.0)
     whole = float(rise.sum())
     if whole <= 0:
         return {}
-    shares = np.where(index.subroutine, index.sums(rise) / whole, 0.0)
-    return {index.names[number]: float(shares[number]) for number in np.flatnonzero(shares > 0).tolist()}
+    shares = index.sums(rise) / whole
+    numbers, first = np.unique(distances.label, return_index=True)
+    in_order = numbers[np.lexsort((-distances.nearness[first], distances.stack[first]))]
+    return {index.names[number]: float(shares[number]) for number in in_order.tolist() if shares[number] > 0}
