@@ -28,6 +28,12 @@ def step_tables() -> str:
     lines += [
         f"| `{code}` | {', '.join(owners)} | {measures} |" for (code, measures), owners in special.items()
     ]
+    parts = [step.key for step in STEPS if step.ablatable and not step.drops]
+    lines += [
+        "",
+        "Parts that drop nothing by themselves (`smidgen bench accuracy --without` leaves them out, too):",
+    ]
+    lines += [", ".join(f"`{key}`" for key in parts) + "."]
     return "\n".join(lines)
 
 
