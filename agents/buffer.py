@@ -1,4 +1,4 @@
-"""What waits to be published: bounded by messages and bytes, the oldest makes room for the newest."""
+"""Buffer of messages to publish: bounded by messages and bytes, the oldest makes room for the newest."""
 
 from __future__ import annotations
 

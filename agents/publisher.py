@@ -1,4 +1,4 @@
-"""Publishes in the background, so that sampling never waits for a broker."""
+"""Background publisher of an agent: sampling never waits for a broker."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Publisher:
         self._in_hand: Pending | None = None
         self._outage_began: float | None = None
         self._dropped_before = Tally()  # when a message was last confirmed
-        self._told_of_drops = False
+        self._reported_drops = False
         self._closing = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._work: asyncio.Task[None] | None = None
@@ -82,8 +82,8 @@ class Publisher:
     def offer(self, message: Outgoing, samples: int = 0) -> None:
         """Take a message to publish, from any thread, without ever waiting."""
         dropped = self._buffer.put(Pending(message, samples))
-        if dropped and not self._told_of_drops:
-            self._told_of_drops = True
+        if dropped and not self._reported_drops:
+            self._reported_drops = True
             log.warning("the buffer is full: the oldest messages are being dropped")
         self._wake()
 
@@ -172,7 +172,7 @@ class Publisher:
             meanwhile = dropped.minus(self._dropped_before)
             log.warning("the broker is back after %.0f s; dropped meanwhile: %s", lasted_s, meanwhile)
             self._outage_began = None
-            self._told_of_drops = False
+            self._reported_drops = False
         self._dropped_before = dropped
 
     def _wake(self) -> None:

@@ -1,4 +1,4 @@
-"""What a worker counts of itself: every name in one place, written to the log and to /metrics."""
+"""Telemetry of a worker: every metric name in one place, for the log and for /metrics."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Telemetry:
     def __init__(self, stage: str, limited: Callable[[], Mapping[str, int]] = dict) -> None:
         self._stage = stage
         self._limited = limited
-        self._told: Counter[str] = Counter()
+        self._reported: Counter[str] = Counter()
         self._counts: Counter[str] = Counter()
         self._in_all: Counter[str] = Counter(dict.fromkeys(NAMES, 0))
         self._batches = 0
@@ -142,9 +142,11 @@ class Telemetry:
             self._counts.clear()
         limited = Counter(self._limited())
         fields |= {
-            name: limited[name] - self._told[name] for name in LIMITED if limited[name] > self._told[name]
+            name: limited[name] - self._reported[name]
+            for name in LIMITED
+            if limited[name] > self._reported[name]
         }
-        self._told = limited
+        self._reported = limited
         if lag is not None:
             fields["lag"] = lag
         return fields

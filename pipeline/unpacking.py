@@ -1,4 +1,4 @@
-"""Unpacks what others compressed, within a bound: a few kilobytes of it may unpack to gigabytes."""
+"""Bounded decompression of data from others: a few kilobytes of it may unpack to gigabytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Publishes a webhook's messages and waits for the confirmation, within the time that a forge waits."""
+"""Confirmed sending of a webhook's messages, within the time that a forge waits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many samples and messages a second go through the aggregate stage into the store."""
+"""Throughput of the aggregate stage into the store: samples and messages a second."""
 
 from __future__ import annotations
 

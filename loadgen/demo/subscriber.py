@@ -1,4 +1,4 @@
-"""Listens to the broker as any subscriber would: to the events, and to the scans for the display."""
+"""Subscriber of the demo: events, as any subscriber reads them, and scans for the display."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sends a fleet's data through Kafka as its agents, its metrics and its deployments would."""
+"""Publication of a fleet's data through Kafka, as its agents, metrics and deployments would."""
 
 from __future__ import annotations
 

@@ -21,8 +21,7 @@ from pipeline.commands.events import DurationType
 from pipeline.commands.options import settings_options
 from pipeline.config import Settings
 from pipeline.kafka import Broker
-from pipeline.runtime.dlq.dead_letter import Letter, Status
-from pipeline.runtime.dlq.replay import Replay, Survey, alone, survey
+from pipeline.runtime.dlq import DeadLetter, Replay, Status, Survey, alone, survey
 from pipeline.topics import Topic, Topics, load_topics
 
 _DIGITS = re.compile(r"\d+(\.\d+)?")
@@ -40,7 +39,7 @@ class Filter:
     reason: str | None
     since_s: float | None
 
-    def takes(self, letter: Letter, topics: Topics, now: float) -> bool:
+    def takes(self, letter: DeadLetter, topics: Topics, now: float) -> bool:
         """Tell whether a letter is meant."""
         names = {letter.topic, *(name for name, topic in topics.items() if topic.name == letter.topic)}
         return (
@@ -162,19 +161,19 @@ def _report(batch: int) -> None:
     click.echo(f"… {_letters(batch)}", err=True)
 
 
-def _chosen(found: Survey, topics: Topics, wanted: Filter, *, replayed_too: bool = False) -> list[Letter]:
+def _chosen(found: Survey, topics: Topics, wanted: Filter, *, replayed_too: bool = False) -> list[DeadLetter]:
     now = system_clock()
     return [
         letter
-        for letter in found.letters
+        for letter in found.dead_letters
         if wanted.takes(letter, topics, now)
         and (replayed_too or found.receipts.status(letter.place) != "replayed")
     ]
 
 
 def _parted(
-    letters: Sequence[Letter], topics: Topics, limit: int | None
-) -> tuple[list[Letter], list[Letter]]:
+    letters: Sequence[DeadLetter], topics: Topics, limit: int | None
+) -> tuple[list[DeadLetter], list[DeadLetter]]:
     """Part letters into those that can be sent, the oldest of them, and those that cannot."""
     known = _by_name(topics)
     able = sorted((x for x in letters if not x.obstacle(known)), key=lambda letter: letter.time)
@@ -187,7 +186,7 @@ def _say_interrupted(found: Survey) -> None:
         click.echo(f"an earlier replay was interrupted: its last {_letters(left)} come first", err=True)
 
 
-def _say_unable(unable: Sequence[Letter], topics: Topics) -> int:
+def _say_unable(unable: Sequence[DeadLetter], topics: Topics) -> int:
     known = _by_name(topics)
     for letter in unable:
         partition, offset = letter.place
@@ -195,7 +194,7 @@ def _say_unable(unable: Sequence[Letter], topics: Topics) -> int:
     return 1 if unable else 0
 
 
-def _summarise(letters: Iterable[Letter], topics: Topics) -> None:
+def _summarise(letters: Iterable[DeadLetter], topics: Topics) -> None:
     known = _by_name(topics)
     counts = Counter(
         (letter.topic, letter.stage, _kind(letter.reason), not letter.obstacle(known)) for letter in letters
@@ -215,7 +214,7 @@ def _kind(reason: str) -> str:
     return _DIGITS.sub("#", _QUOTED.sub("'…'", reason))[:_MAX_REASON]
 
 
-def _line(letter: Letter, status: Status, topics: Topics) -> Text:
+def _line(letter: DeadLetter, status: Status, topics: Topics) -> Text:
     partition, offset = letter.place
     obstacle = letter.obstacle(_by_name(topics))
     end = {"open": "", "claimed": "  replay interrupted", "replayed": "  replayed", "refused": "  too large"}[
@@ -231,7 +230,7 @@ def _line(letter: Letter, status: Status, topics: Topics) -> Text:
     )
 
 
-def _as_json(letter: Letter, status: Status, topics: Topics) -> dict[str, Any]:
+def _as_json(letter: DeadLetter, status: Status, topics: Topics) -> dict[str, Any]:
     return {
         **{"partition": letter.place[0], "offset": letter.place[1], "time": to_iso(letter.time)},
         **{"topic": letter.topic, "topic_partition": letter.origin[0], "topic_offset": letter.origin[1]},

@@ -14,9 +14,7 @@ from pipeline.commands.options import settings_options
 from pipeline.config import Settings
 from pipeline.errors import ConfigError
 from pipeline.kafka import Broker, cluster_id, require_groups, require_topics
-from pipeline.runtime.worker.checks import BrokerCheck, StoreCheck
-from pipeline.runtime.worker.health import Check, health_address
-from pipeline.runtime.worker.service import Service
+from pipeline.runtime.worker import BrokerCheck, Check, Service, StoreCheck, health_address
 from pipeline.stages.base import Stage
 from pipeline.stages.factory import STAGES, build_stage
 from pipeline.storage.connect import open_store

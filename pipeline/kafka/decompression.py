@@ -1,4 +1,4 @@
-"""Batches of messages are unpacked within a bound, and one that cannot be unpacked stops nobody.
+"""Bounded decompression of batches of messages; one that cannot be unpacked stops nobody.
 
 A broker bounds a batch as it is sent, compressed; a few kilobytes of zstd unpack to gigabytes. And a broker
 takes batches that the client library then fails on, again at every try: damaged compression, the name of a

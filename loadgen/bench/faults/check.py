@@ -1,4 +1,4 @@
-"""Compares what is there in the end with what must be there: counts to the unit, events by id."""
+"""Comparison of what is there in the end with what must be: counts to the unit, events by id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Publishes a load as an agent does, window after window, at the pace that it is told."""
+"""Feeder of a load: publishes window after window as an agent does, at a given pace."""
 
 from __future__ import annotations
 

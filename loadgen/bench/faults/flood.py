@@ -1,4 +1,4 @@
-"""Messages that are none: what a broken or hostile producer sends, as fast as it can."""
+"""Flood of malformed messages: what a broken or hostile producer sends, as fast as it can."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Passes HTTP requests on to a store, and lets somebody decide what becomes of each."""
+"""HTTP relay before a store, with a hook that decides what becomes of each request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything that a load runs through: broker, store, proxies, workers, and an eye on all of it."""
+"""Rig of broker, store, proxies and workers that a load runs through, with a watcher of all of it."""
 
 from __future__ import annotations
 

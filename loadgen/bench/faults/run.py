@@ -1,4 +1,4 @@
-"""Runs a fault: start everything, feed, strike at random moments, wait until all is done, compare."""
+"""Run of one fault: start everything, feed, strike at random moments, wait until all is done, compare."""
 
 from __future__ import annotations
 

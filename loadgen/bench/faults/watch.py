@@ -1,4 +1,4 @@
-"""Looks at the broker from outside: how far every topic and every stage is, and what events came."""
+"""Watcher of the broker from outside: the progress of every topic and stage, and the events."""
 
 from __future__ import annotations
 

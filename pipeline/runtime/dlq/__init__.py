@@ -1,1 +1,30 @@
-"""Dead letters: publishing, limits, replay."""
+"""Dead letters: written by workers, limited, listed and replayed."""
+
+from pipeline.runtime.dlq.dead_letter import DeadLetter, Status
+from pipeline.runtime.dlq.limit import (
+    DeadLetterLimit,
+    LimitConfig,
+    TooManyDeadLetters,
+    printable,
+    source_of,
+)
+from pipeline.runtime.dlq.replay import Replay, Survey, alone, survey
+from pipeline.runtime.dlq.writer import REPLAY, REPLAYED_FROM, DeadLetterWriter, Rejected
+
+__all__ = [
+    "REPLAY",
+    "REPLAYED_FROM",
+    "DeadLetter",
+    "DeadLetterLimit",
+    "DeadLetterWriter",
+    "LimitConfig",
+    "Rejected",
+    "Replay",
+    "Status",
+    "Survey",
+    "TooManyDeadLetters",
+    "alone",
+    "printable",
+    "source_of",
+    "survey",
+]

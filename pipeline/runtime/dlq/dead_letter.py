@@ -1,8 +1,8 @@
 """Dead letters as they stand on their topic, and the receipts that say which of them were replayed.
 
-A receipt is a message of the same partition, with the header ``receipt``: ``claim`` before some letters are
+A receipt is a message of the same partition, with the header ``receipt``: ``claim`` before dead letters are
 sent, ``sent`` once they are on their topics, ``refused`` if the broker will never take them. Receipts come
-after their letters and are therefore never deleted before them.
+after their dead letters and are therefore never deleted before them.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ SENT = b"sent"
 REFUSED = b"refused"
 
 Place = tuple[int, int]
-"""Partition and offset of a letter."""
+"""Partition and offset of a dead letter."""
 
 Status = Literal["open", "claimed", "replayed", "refused"]
 """Not replayed, claimed by a replay (that may have been killed), on its topic again, too large for that."""
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class DeadLetter:
     """A dead letter: where it stands, where it came from, and why. ``topic`` is the broker's name."""
 
     place: Place
@@ -69,7 +69,7 @@ class Letter:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A letter that a replay was about to send: its number in the replay and the place that it goes to.
+    """A dead letter that a replay was about to send: its number in the replay and the place that it goes to.
 
     Its message, if it was sent, stands at ``since`` or later in that partition. ``topic`` is logical.
     """
@@ -90,7 +90,7 @@ class Receipts:
     refused: set[Place] = field(default_factory=set)
 
     def status(self, place: Place) -> Status:
-        """Return what became of a letter."""
+        """Return what became of a dead letter."""
         if place in self.sent:
             return "replayed"
         if place in self.refused:
@@ -98,7 +98,7 @@ class Receipts:
         return "claimed" if place in self.claims else "open"
 
     def interrupted(self) -> dict[tuple[int, str], list[int]]:
-        """Return the letters that were claimed and never noted as sent.
+        """Return the dead letters that were claimed and never noted as sent.
 
         By partition and replay: their offsets, in the order of their numbers.
         """
@@ -109,9 +109,9 @@ class Receipts:
         return found
 
     def add(self, entry: Entry) -> bool:
-        """Take in a message if it is a receipt; False if it is a letter.
+        """Take in a message if it is a receipt; False if it is a dead letter.
 
-        Of several claims of a letter the first one holds.
+        Of several claims of a dead letter the first one holds.
 
         Raises:
             ConfigError: it is a receipt that says nothing: nobody can know what was replayed.
@@ -142,24 +142,24 @@ class Receipts:
 
 
 def claim_value(replay: str, claims: Mapping[int, Claim]) -> bytes:
-    """Return a claim of letters, by offset."""
-    letters = [[offset, c.number, c.topic, c.partition, c.since] for offset, c in claims.items()]
-    return orjson.dumps({"replay": replay, "letters": letters})
+    """Return a claim of dead letters, by offset."""
+    dead_letters = [[offset, c.number, c.topic, c.partition, c.since] for offset, c in claims.items()]
+    return orjson.dumps({"replay": replay, "letters": dead_letters})
 
 
 def outcome_value(replay: str, offsets: Iterable[int]) -> bytes:
-    """Return a receipt of letters that are on their topics, or were refused."""
+    """Return a receipt of dead letters that are on their topics, or were refused."""
     return orjson.dumps({"replay": replay, "offsets": list(offsets)})
 
 
-def letter_of(entry: Entry) -> Letter:
+def dead_letter_of(entry: Entry) -> DeadLetter:
     """Read a dead letter; whatever a header lacks is left empty, for nothing may be hidden by a bad one."""
     headers = {name: printable(value.decode(errors="replace")) for name, value in entry.headers}
     try:
         time = from_iso(headers.get("time", ""))
     except InvalidMessage:
         time = entry.timestamp
-    return Letter(
+    return DeadLetter(
         place=(entry.partition, entry.offset),
         topic=headers.get("topic", ""),
         origin=(_number(headers.get("partition")), _number(headers.get("offset"))),

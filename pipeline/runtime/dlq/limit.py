@@ -1,4 +1,4 @@
-"""When a stage stops because most of its input is bad, and when it goes on.
+"""Dead-letter limit: a stage stops when most of its sources send nothing usable.
 
 A flood of garbage from one sender must stop nothing, while a broken deploy, after which nothing can be used
 any more, must not drain a topic into the dead letters. So sources have votes, not messages: a source is the
@@ -20,7 +20,7 @@ REMEMBERED = 4.0
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class LimitConfig:
     """When a stage stops.
 
     A source is bad once it has sent nothing usable for ``after_s``. The stage stops when more than
@@ -32,9 +32,9 @@ class Limit:
     after_s: float = 600.0
     sources: int = 3
 
-    def within(self) -> Limit:
+    def within(self) -> LimitConfig:
         """Return the limit for topics that only Smidgen writes: nobody else is there, so nobody waits."""
-        return Limit(share=self.share, least=self.least, after_s=0.0, sources=1)
+        return LimitConfig(share=self.share, least=self.least, after_s=0.0, sources=1)
 
 
 class TooManyDeadLetters(Exception):
@@ -48,7 +48,7 @@ class _Source:
     refused: int = 0
 
 
-class Refusals:
+class DeadLetterLimit:
     """What the sources of one topic have sent, and whether that is reason enough to stop.
 
     Sources that have sent something usable to this process, and those in ``expected``, are known; all others
@@ -57,7 +57,7 @@ class Refusals:
     """
 
     def __init__(
-        self, limit: Limit, clock: Callable[[], float], expected: Collection[str] = frozenset()
+        self, limit: LimitConfig, clock: Callable[[], float], expected: Collection[str] = frozenset()
     ) -> None:
         self._limit = limit
         self._clock = clock
@@ -70,7 +70,7 @@ class Refusals:
         """How many sources with a vote are bad at present."""
         return len(self._bad(self._voters(self._clock())))
 
-    def hear(self, usable: Iterable[bytes | None], refused: Iterable[bytes | None]) -> None:
+    def note(self, usable: Iterable[bytes | None], refused: Iterable[bytes | None]) -> None:
         """Note the keys of a batch: those of messages that can be used, and of those that cannot."""
         now = self._clock()
         good = {source_of(key) for key in usable}
@@ -85,7 +85,7 @@ class Refusals:
         _drop_oldest(self._known, MAX_KNOWN)
         _drop_oldest(self._strangers, MAX_STRANGERS)
 
-    def verdict(self) -> str:
+    def reason_to_stop(self) -> str:
         """Return why the stage has to stop, as one line; empty if it has not."""
         limit = self._limit
         voters = self._voters(self._clock())

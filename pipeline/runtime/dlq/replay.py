@@ -1,6 +1,6 @@
-"""Sends dead letters to their topics once more, each exactly once, however often it is killed.
+"""Replay of dead letters: each is sent to its topic exactly once, however often the replay is killed.
 
-Before letters are sent, a claim on the dead-letters topic says which ones, under which replay and number,
+Before some are sent, a claim on the dead-letters topic says which ones, under which replay and number,
 and from where on their topics they would be found; afterwards a receipt says that they are there. A replay
 first finishes what an earlier one has claimed without a receipt: it looks for what was sent, and sends the
 rest under the same numbers. The numbers travel along, rising within a partition, and aggregate counts two
@@ -38,14 +38,14 @@ from pipeline.runtime.dlq.dead_letter import (
     REFUSED,
     SENT,
     Claim,
-    Letter,
+    DeadLetter,
     Place,
     Receipts,
     claim_value,
-    letter_of,
+    dead_letter_of,
     outcome_value,
 )
-from pipeline.runtime.dlq.publisher import REPLAY, REPLAYED_FROM, TOPIC
+from pipeline.runtime.dlq.writer import REPLAY, REPLAYED_FROM, TOPIC
 from pipeline.topics import Topics
 
 GROUP = "smidgen-dlq-replay"
@@ -53,7 +53,7 @@ GROUP = "smidgen-dlq-replay"
 
 MAX_LETTERS = 200
 MAX_BYTES = 8 * 1024**2
-"""Most letters, and about most bytes, that are claimed and sent together."""
+"""Most dead letters, and about most bytes, that are claimed and sent together."""
 
 SESSION_S = 10.0
 POLL_S = 0.5
@@ -62,9 +62,9 @@ SILENCE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """Every letter that is kept, without its value, and what its receipts say."""
+    """Every dead letter that is kept, without its value, and what its receipts say."""
 
-    letters: tuple[Letter, ...]
+    dead_letters: tuple[DeadLetter, ...]
     receipts: Receipts
     ends: Mapping[int, int]  # partition → offset after the last message read
 
@@ -76,14 +76,14 @@ async def survey(broker: Broker, topics: Topics) -> Survey:
         BrokerUnavailable: the broker does not answer.
         ConfigError: the topic is missing, or a receipt cannot be read.
     """
-    letters, receipts = [], Receipts()
+    dead_letters, receipts = [], Receipts()
     ends: dict[int, int] = {}
     async for entry in read_topic(broker, topics[TOPIC], from_start=True, follow=False):
         ends[entry.partition] = entry.offset + 1
         if not receipts.add(entry):
-            letters.append(letter_of(entry))
-    letters.sort(key=lambda letter: letter.place)
-    return Survey(tuple(letters), receipts, ends)
+            dead_letters.append(dead_letter_of(entry))
+    dead_letters.sort(key=lambda dead_letter: dead_letter.place)
+    return Survey(tuple(dead_letters), receipts, ends)
 
 
 def alone(broker: Broker, topics: Topics) -> AbstractAsyncContextManager[None]:
@@ -96,24 +96,24 @@ def alone(broker: Broker, topics: Topics) -> AbstractAsyncContextManager[None]:
 class _Batch:
     """Letters of one partition that are sent together."""
 
-    letters: list[Letter] = field(default_factory=list)
+    dead_letters: list[DeadLetter] = field(default_factory=list)
     values: list[bytes] = field(default_factory=list)
     size: int = 0
 
-    def add(self, letter: Letter, value: bytes) -> None:
-        self.letters.append(letter)
+    def add(self, dead_letter: DeadLetter, value: bytes) -> None:
+        self.dead_letters.append(dead_letter)
         self.values.append(value)
         self.size += len(value)
 
     @property
     def full(self) -> bool:
-        return len(self.letters) >= MAX_LETTERS or self.size >= MAX_BYTES
+        return len(self.dead_letters) >= MAX_LETTERS or self.size >= MAX_BYTES
 
 
 class Replay:
     """One run of ``smidgen dlq replay``: ``name`` is its identity, random so that nobody can foretell it.
 
-    ``progress`` is told of every batch how many letters are on their topics again.
+    ``progress`` is told of every batch how many dead letters are on their topics again.
     """
 
     def __init__(
@@ -138,12 +138,12 @@ class Replay:
         self._publisher = Publisher(broker, topics, idempotent=idempotent)
         self._idempotent = idempotent
 
-    async def run(self, wanted: Sequence[Letter]) -> int:
-        """Finish an interrupted replay, send what was not sent yet of these letters, and return how many.
+    async def run(self, wanted: Sequence[DeadLetter]) -> int:
+        """Finish an interrupted replay, send what was not sent yet of these, and return how many.
 
         Raises:
             BrokerUnavailable: the broker does not answer; a further run goes on from here.
-            ConfigError: another replay has claimed letters meanwhile.
+            ConfigError: another replay has claimed dead letters meanwhile.
         """
         options = ProducerOptions(idempotent=self._idempotent)
         largest = largest_message_bytes(self._topics)
@@ -153,7 +153,7 @@ class Replay:
             try:
                 await self._publisher.start()
                 finished = await self._finish()
-                return finished + await self._send_new({letter.place for letter in wanted})
+                return finished + await self._send_new({dead_letter.place for dead_letter in wanted})
             finally:
                 await self._publisher.stop()
                 await self._producer.close()
@@ -168,16 +168,16 @@ class Replay:
             for offset in offsets:
                 if (partition, offset) in values:  # else it has expired
                     batch.add(*values[partition, offset])
-            there = await self._already_there(batch.letters)
+            there = await self._already_there(batch.dead_letters)
             sent += await self._send(partition, replay, batch, there)
         return sent
 
-    async def _values(self, wanted: set[Place]) -> dict[Place, tuple[Letter, bytes]]:
-        """Read some letters with their values."""
+    async def _values(self, wanted: set[Place]) -> dict[Place, tuple[DeadLetter, bytes]]:
+        """Read some dead letters with their values."""
         if not wanted:
             return {}
         return {
-            (entry.partition, entry.offset): (letter_of(entry), entry.value or b"")
+            (entry.partition, entry.offset): (dead_letter_of(entry), entry.value or b"")
             async for entry in read_topic(self._broker, self._topics[TOPIC], from_start=True, follow=False)
             if (entry.partition, entry.offset) in wanted
         }
@@ -192,7 +192,7 @@ class Replay:
             if (entry.partition, entry.offset) not in wanted:
                 continue
             batch = batches.setdefault(entry.partition, _Batch())
-            batch.add(letter_of(entry), entry.value or b"")
+            batch.add(dead_letter_of(entry), entry.value or b"")
             if batch.full:
                 sent += await self._claim_and_send(entry.partition, batches.pop(entry.partition))
         for partition, batch in batches.items():
@@ -200,24 +200,28 @@ class Replay:
         return sent
 
     async def _claim_and_send(self, partition: int, batch: _Batch) -> int:
-        made = await self._make_claims(batch.letters)
+        made = await self._make_claims(batch.dead_letters)
         offset = await self._write(partition, CLAIM, claim_value(self._name, made))
         await self._confirm(partition, offset, made)
         return await self._send(partition, self._name, batch, set())
 
     async def _send(self, partition: int, replay: str, batch: _Batch, there: set[Place]) -> int:
-        """Send and note one batch that is claimed; return how many letters it brought to their topics."""
-        left = [place for place in range(len(batch.letters)) if batch.letters[place].place not in there]
+        """Send and note one batch that is claimed; return how many of it are on their topics now."""
+        left = [
+            place for place in range(len(batch.dead_letters)) if batch.dead_letters[place].place not in there
+        ]
         packets = [
-            self._packet(batch.letters[i], batch.values[i], self._receipts.claims[batch.letters[i].place])
+            self._packet(
+                batch.dead_letters[i], batch.values[i], self._receipts.claims[batch.dead_letters[i].place]
+            )
             for i in left
         ]
         refused: set[Place] = set()
         try:
             await self._publisher.publish_packets(packets, asyncio.Event())
         except MessagesRefused as error:
-            refused = {batch.letters[left[number]].place for number in error.reasons}
-        done = {letter.place for letter in batch.letters} - refused
+            refused = {batch.dead_letters[left[number]].place for number in error.reasons}
+        done = {dead_letter.place for dead_letter in batch.dead_letters} - refused
         for kind, places, known in (
             (SENT, done, self._receipts.sent),
             (REFUSED, refused, self._receipts.refused),
@@ -228,22 +232,24 @@ class Replay:
         self._progress(len(packets) - len(refused))
         return len(packets) - len(refused)
 
-    async def _make_claims(self, letters: Sequence[Letter]) -> dict[int, Claim]:
+    async def _make_claims(self, dead_letters: Sequence[DeadLetter]) -> dict[int, Claim]:
         places = []
-        for letter in letters:
-            logical = self._logical[letter.topic]
-            packet = Packet(logical, letter.key, b"", partition=letter.origin[0])
-            places.append(TopicPartition(letter.topic, partition_of(packet, self._topics[logical])))
+        for dead_letter in dead_letters:
+            logical = self._logical[dead_letter.topic]
+            packet = Packet(logical, dead_letter.key, b"", partition=dead_letter.origin[0])
+            places.append(TopicPartition(dead_letter.topic, partition_of(packet, self._topics[logical])))
         ends = await self._reader.end_offsets(set(places))
         made = {}
-        for letter, place in zip(letters, places, strict=True):
-            claim = Claim(self._name, self._number, self._logical[letter.topic], place.partition, ends[place])
-            made[letter.place[1]] = claim
+        for dead_letter, place in zip(dead_letters, places, strict=True):
+            claim = Claim(
+                self._name, self._number, self._logical[dead_letter.topic], place.partition, ends[place]
+            )
+            made[dead_letter.place[1]] = claim
             self._number += 1
         return made
 
     async def _confirm(self, partition: int, last: int, made: Mapping[int, Claim]) -> None:
-        """Read back to one's own claim: whoever stands first in the log has the letters.
+        """Read back to one's own claim: whoever stands first in the log has the dead letters.
 
         Raises:
             ConfigError: another replay has claimed some of them before.
@@ -255,15 +261,15 @@ class Replay:
         self._read[partition] = last + 1
         for offset, claim in made.items():
             if self._receipts.claims.get((partition, offset)) != claim:
-                raise ConfigError("another replay is at work: it has claimed the same letters")
+                raise ConfigError("another replay is at work: it has claimed the same dead letters")
 
-    async def _already_there(self, letters: Sequence[Letter]) -> set[Place]:
-        """Return which of some claimed letters are on their topics although no receipt says so."""
+    async def _already_there(self, dead_letters: Sequence[DeadLetter]) -> set[Place]:
+        """Return which of some claimed dead letters are on their topics although no receipt says so."""
         wanted: dict[tuple[str, int], Place] = {}
         since: dict[TopicPartition, int] = {}
-        for letter in letters:
-            claim = self._receipts.claims[letter.place]
-            wanted[claim.replay, claim.number] = letter.place
+        for dead_letter in dead_letters:
+            claim = self._receipts.claims[dead_letter.place]
+            wanted[claim.replay, claim.number] = dead_letter.place
             place = TopicPartition(self._topics[claim.topic].name, claim.partition)
             since[place] = min(since.get(place, claim.since), claim.since)
         found = set()
@@ -296,13 +302,13 @@ class Replay:
             if end is None:
                 end = self._reader.fetched_end(place)
 
-    def _packet(self, letter: Letter, value: bytes, claim: Claim) -> Packet:
-        partition, offset = letter.place
+    def _packet(self, dead_letter: DeadLetter, value: bytes, claim: Claim) -> Packet:
+        partition, offset = dead_letter.place
         headers = (
             (REPLAYED_FROM, f"{partition}/{offset}".encode()),
             (REPLAY, f"{claim.replay}/{claim.number}".encode()),
         )
-        return Packet(claim.topic, letter.key, value, headers, partition=letter.origin[0])
+        return Packet(claim.topic, dead_letter.key, value, headers, partition=dead_letter.origin[0])
 
     async def _write(self, partition: int, kind: bytes, value: bytes) -> int:
         """Put a receipt on the dead-letters topic and return its offset."""

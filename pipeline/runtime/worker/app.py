@@ -1,4 +1,4 @@
-"""Faust, configured: one app (one consumer group) a stage, and its streams tied to the worker loop.
+"""Faust app of a stage (one consumer group), its settings, and its streams tied to the worker loop.
 
 This is the only package that imports Faust. Why each setting is as it is was measured; see
 docs/decisions/one-worker-loop.md.

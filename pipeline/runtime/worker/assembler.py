@@ -1,4 +1,4 @@
-"""Puts the parts of a scan together again, and knows which messages wait for the rest."""
+"""Assembler of scans from their parts, with the messages that wait for the rest."""
 
 from __future__ import annotations
 

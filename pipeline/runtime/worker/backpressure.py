@@ -1,4 +1,4 @@
-"""How much of a stream is held in memory: messages are bounded by their bytes, not only by their number.
+"""Backpressure: what a stream holds in memory is bounded by bytes, not only by the number of messages.
 
 A thousand messages of 16 MiB are 16 GiB. So what a stream has fetched is bounded (``BoundedQueue``), and so
 is a batch (``take_bounded``); a single message may be larger than either bound, and is then alone.

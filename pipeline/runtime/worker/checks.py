@@ -1,4 +1,4 @@
-"""What a worker asks of its surroundings to know that it can work."""
+"""Readiness checks of a worker: its broker and its store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a worker lives and is ready, and what it counts: a small HTTP endpoint.
+"""Health endpoint of a worker: whether it lives, whether it is ready, and what it counts.
 
 ``/live`` says that the process need not be restarted: its event loop turns, for otherwise nobody answers,
 and no call of a stage hangs. ``/ready`` says that it can do its work: it has joined its groups, and broker

@@ -1,4 +1,4 @@
-"""What the worker loop knows of one input topic: how to read its messages, and which are still owed."""
+"""Intake of one input topic: its messages decoded, and those that are still owed."""
 
 from __future__ import annotations
 
@@ -10,8 +10,14 @@ from typing import Any, Protocol
 from pipeline.errors import InvalidMessage
 from pipeline.model import Record
 from pipeline.replayed import ReplayedRecord, log_of, number_of
-from pipeline.runtime.dlq.limit import Refusals, TooManyDeadLetters, printable
-from pipeline.runtime.dlq.publisher import REPLAY, REPLAYED_FROM, Rejected
+from pipeline.runtime.dlq import (
+    REPLAY,
+    REPLAYED_FROM,
+    DeadLetterLimit,
+    Rejected,
+    TooManyDeadLetters,
+    printable,
+)
 from pipeline.runtime.worker.assembler import ScanAssembler
 from pipeline.stages.base import Decoder
 
@@ -47,11 +53,11 @@ class Event(Protocol):
 class Intake:
     """One input topic in the present generation."""
 
-    def __init__(self, logical: str, decode: Decoder, max_bytes: int, refusals: Refusals) -> None:
+    def __init__(self, logical: str, decode: Decoder, max_bytes: int, limit: DeadLetterLimit) -> None:
         self.logical = logical
         self.decode = decode
         self.max_bytes = max_bytes
-        self.refusals = refusals
+        self.limit = limit
         self.generation: int | None = None
         self.assembler = ScanAssembler()
         self.unacknowledged: dict[int, deque[Event]] = defaultdict(deque)
@@ -91,13 +97,13 @@ class Intake:
                 records.append(self._record(event.message, replays))
             except InvalidMessage as error:
                 rejected.append(_rejected(event.message, str(error)))
-        refused = {(letter.partition, letter.offset) for letter in rejected}
+        refused = {(dead_letter.partition, dead_letter.offset) for dead_letter in rejected}
         messages = [event.message for event in events]
-        self.refusals.hear(
+        self.limit.note(
             (m.key for m in messages if (m.partition, m.offset) not in refused),
-            (letter.key for letter in rejected),
+            (dead_letter.key for dead_letter in rejected),
         )
-        if rejected and (reason := self.refusals.verdict()):
+        if rejected and (reason := self.limit.reason_to_stop()):
             raise TooManyDeadLetters(f"{reason}; the last one: {printable(rejected[-1].reason)}")
         return records, rejected
 

@@ -1,4 +1,4 @@
-"""How far the consumers of a process are behind their partitions."""
+"""Lag of the consumers of a process behind the ends of their partitions."""
 
 from __future__ import annotations
 

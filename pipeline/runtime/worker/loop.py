@@ -18,8 +18,15 @@ from typing import Any, Protocol, TypeVar
 from pipeline.errors import StoreUnavailable
 from pipeline.kafka import MessagesRefused, is_set_within
 from pipeline.model import Outgoing, Record
-from pipeline.runtime.dlq.limit import Limit, Refusals, TooManyDeadLetters, printable, source_of
-from pipeline.runtime.dlq.publisher import DeadLetters, Rejected
+from pipeline.runtime.dlq import (
+    DeadLetterLimit,
+    DeadLetterWriter,
+    LimitConfig,
+    Rejected,
+    TooManyDeadLetters,
+    printable,
+    source_of,
+)
 from pipeline.runtime.worker.intake import Event, Intake, by_replay
 from pipeline.stages.base import Stage
 from pipeline.telemetry import Telemetry
@@ -75,11 +82,11 @@ class StageLoop:
         topics: Topics,
         membership: Membership,
         publisher: MessagePublisher,
-        dead_letters: DeadLetters,
+        dead_letters: DeadLetterWriter,
         telemetry: Telemetry,
         *,
         on_failure: Callable[[BaseException], None],
-        limit: Limit = Limit(),  # noqa: B008 - frozen
+        limit: LimitConfig = LimitConfig(),  # noqa: B008 - frozen
         expected: Collection[str] = frozenset(),
         first_retry_s: float = FIRST_RETRY_S,
         monotonic: Callable[[], float] = time.monotonic,
@@ -100,7 +107,7 @@ class StageLoop:
                 name,
                 decode,
                 topics[name].max_message_bytes,
-                Refusals(limit.within() if topics[name].internal else limit, monotonic, expected),
+                DeadLetterLimit(limit.within() if topics[name].internal else limit, monotonic, expected),
             )
             for name, decode in stage.inputs.items()
         }
@@ -121,7 +128,7 @@ class StageLoop:
     @property
     def bad_sources(self) -> Mapping[str, int]:
         """How many sources of each input topic (logical name) send nothing usable."""
-        return {source.logical: source.refusals.bad for source in self._inputs.values()}
+        return {source.logical: source.limit.bad for source in self._inputs.values()}
 
     async def run(self, topic: str, batches: AsyncIterator[Sequence[Event]]) -> None:
         """Work through the batches of one topic (broker's name) until cancelled.
@@ -193,9 +200,9 @@ class StageLoop:
         self._telemetry.batch(events, whole, rejected, self._monotonic() - began)
 
     async def _commit(self) -> None:
-        """Commit now, not within seconds: letters may be replayed, and what they tell of must not come again.
+        """Commit now, not within seconds: dead letters may be replayed, and their messages must not come again.
 
-        It would be counted, if it can be used by then, and its letter's replay as well.
+        It would be counted, if it can be used by then, and its dead letter's replay as well.
         """
         commit = asyncio.ensure_future(self._membership.commit())
         # If it takes longer it is left to go on: the next one comes within seconds.

@@ -1,4 +1,4 @@
-"""Runs stages in one process, from the first assignment to a clean stop."""
+"""Service of one process: its stages from the first assignment to a clean stop."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from pipeline.clock import Clock
 from pipeline.config import Settings
 from pipeline.errors import SmidgenError
 from pipeline.kafka import Broker, Publisher, is_set_within
-from pipeline.runtime.dlq.limit import Limit, source_of
-from pipeline.runtime.dlq.publisher import DeadLetters
+from pipeline.runtime.dlq import DeadLetterWriter, LimitConfig, source_of
 from pipeline.runtime.worker.app import FaustMembership, StageApp, connect, create_app
 from pipeline.runtime.worker.health import Check, Health, HealthServer, health_address
 from pipeline.runtime.worker.lag import LogEnds, lags
@@ -157,10 +156,10 @@ class Service:
             topics,
             FaustMembership(app),
             self._publisher,
-            DeadLetters(self._publisher, topics, stage.name, clock),
+            DeadLetterWriter(self._publisher, topics, stage.name, clock),
             telemetry,
             on_failure=self._fail,
-            limit=Limit(
+            limit=LimitConfig(
                 share=settings.dead_letter_limit,
                 least=settings.dead_letter_min,
                 after_s=settings.dead_letter_after_s,

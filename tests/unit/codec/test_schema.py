@@ -17,7 +17,7 @@ from pipeline.cli import run
 from pipeline.clock import system_clock
 from pipeline.codec.schema.generate import asyncapi_document, generated_files, message_schemas
 from pipeline.config import load_settings
-from pipeline.runtime.dlq.publisher import DeadLetters, Rejected
+from pipeline.runtime.dlq.writer import DeadLetterWriter, Rejected
 from pipeline.stages.factory import STAGES, build_stage
 from pipeline.storage.arrays import ArrayStore
 from pipeline.topics import OUTSIDE, group_name, load_topics
@@ -185,7 +185,7 @@ def test_a_reader_is_said_to_be_of_its_stages_group() -> None:
 @pytest.mark.parametrize("value", [b"bytes", None, b"x" * 20_000_000], ids=["bytes", "none", "too many"])
 def test_the_headers_of_a_letter_are_those_declared(value: bytes | None) -> None:
     collector = Collector()
-    letters = DeadLetters(collector, TOPICS, "aggregate", lambda: 1_760_000_000.0)
+    letters = DeadLetterWriter(collector, TOPICS, "aggregate", lambda: 1_760_000_000.0)
     asyncio.run(letters.send([Rejected("profiles", 3, 9, b"k", value, "not JSON")], asyncio.Event()))
     headers = {name: text.decode() for name, text in collector.packets[0].headers}
     schema = {**SCHEMAS["dead-letter-headers"], "additionalProperties": False}

@@ -11,8 +11,8 @@ from typing import Any
 from pipeline.errors import InvalidMessage, StoreUnavailable
 from pipeline.kafka import Packet
 from pipeline.model import Outgoing, Record
-from pipeline.runtime.dlq.limit import Limit
-from pipeline.runtime.dlq.publisher import DeadLetters
+from pipeline.runtime.dlq.limit import LimitConfig
+from pipeline.runtime.dlq.writer import DeadLetterWriter
 from pipeline.runtime.worker.loop import StageLoop
 from pipeline.stages.base import Decoder, Stage
 from pipeline.telemetry import Telemetry
@@ -128,7 +128,7 @@ class Bench:
         *,
         inputs: Mapping[str, Decoder] | None = None,
         topics: Topics = TOPICS,
-        limit: Limit = Limit(),  # noqa: B008 - frozen
+        limit: LimitConfig = LimitConfig(),  # noqa: B008 - frozen
     ) -> None:
         self.now = 0.0
         self.log: list[str] = []
@@ -144,7 +144,7 @@ class Bench:
             topics,
             self.membership,
             self.publisher,
-            DeadLetters(self.publisher, topics, "fake", lambda: 1_700_000_000.0),
+            DeadLetterWriter(self.publisher, topics, "fake", lambda: 1_700_000_000.0),
             self.telemetry,
             on_failure=self.failures.append,
             limit=limit,

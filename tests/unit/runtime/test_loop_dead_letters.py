@@ -11,7 +11,7 @@ from aiokafka.errors import KafkaError
 
 from pipeline.errors import InvalidMessage
 from pipeline.model import Outgoing
-from pipeline.runtime.dlq.limit import Limit, TooManyDeadLetters
+from pipeline.runtime.dlq.limit import LimitConfig, TooManyDeadLetters
 from pipeline.runtime.worker import loop
 from tests.unit.runtime.faked_loop import TOPICS, Bench, FakeEvent, drive
 
@@ -107,7 +107,7 @@ def test_a_stages_message_that_is_too_large_is_set_aside_and_the_rest_goes_on() 
 def test_a_broken_deploy_stops_it_with_one_line_and_leaves_the_rest_on_the_topic(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    bench = Bench(limit=Limit(share=0.5, least=4, after_s=60.0, sources=2))
+    bench = Bench(limit=LimitConfig(share=0.5, least=4, after_s=60.0, sources=2))
 
     def batch(first: int) -> list[FakeEvent]:
         return [bench.event(first, b"", key=b"shop/h"), bench.event(first + 1, b"", key=b"cart/h")]
@@ -133,7 +133,7 @@ def test_a_broken_deploy_stops_it_with_one_line_and_leaves_the_rest_on_the_topic
 
 
 def test_a_flood_from_one_source_is_dead_letters_and_no_more() -> None:
-    bench = Bench(limit=Limit(share=0.5, least=4, after_s=60.0, sources=2))
+    bench = Bench(limit=LimitConfig(share=0.5, least=4, after_s=60.0, sources=2))
 
     async def scenario() -> None:
         for number in range(20):

@@ -13,7 +13,7 @@ from pipeline.commands.events import describe
 from pipeline.errors import ConfigError
 from pipeline.kafka import Packet, bootstrap_servers, partition_of
 from pipeline.kafka.topics import Actual, drift
-from pipeline.runtime.dlq.publisher import DeadLetters, Rejected
+from pipeline.runtime.dlq.writer import DeadLetterWriter, Rejected
 from pipeline.telemetry import RepeatFilter, Telemetry
 from pipeline.topics import load_topics
 
@@ -31,7 +31,7 @@ class Collector:
 
 def letter(rejected: Rejected) -> Packet:
     collector = Collector()
-    letters = DeadLetters(collector, TOPICS, "aggregate", lambda: 0.0)
+    letters = DeadLetterWriter(collector, TOPICS, "aggregate", lambda: 0.0)
     asyncio.run(letters.send([rejected], asyncio.Event()))
     return collector.packets[0]
 

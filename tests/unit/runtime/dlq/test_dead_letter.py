@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.errors import ConfigError
 from pipeline.kafka import Entry
-from pipeline.runtime.dlq.dead_letter import Claim, Receipts, claim_value, letter_of, outcome_value
+from pipeline.runtime.dlq.dead_letter import Claim, Receipts, claim_value, dead_letter_of, outcome_value
 from pipeline.topics import load_topics
 
 TOPICS = {topic.name: topic for topic in load_topics().values()}
@@ -23,7 +23,7 @@ def entry(headers: dict[str, str], value: bytes = b"{}", *, offset: int = 5, par
 
 
 def test_a_letter_says_where_it_came_from_and_why() -> None:
-    letter = letter_of(entry(HEADERS))
+    letter = dead_letter_of(entry(HEADERS))
     assert (letter.place, letter.topic, letter.origin) == ((1, 5), "profiles", (3, 17))
     assert (letter.reason, letter.stage, letter.service) == ("host: missing", "aggregate", "shop")
     assert letter.time == 1_769_860_800.0
@@ -31,7 +31,7 @@ def test_a_letter_says_where_it_came_from_and_why() -> None:
 
 
 def test_headers_that_are_missing_or_nonsense_hide_nothing() -> None:
-    letter = letter_of(entry({"partition": "x", "time": "yesterday", "reason": "\x1b[2J\x07gone"}))
+    letter = dead_letter_of(entry({"partition": "x", "time": "yesterday", "reason": "\x1b[2J\x07gone"}))
     assert (letter.topic, letter.origin, letter.time) == ("", (-1, -1), 1_700_000_000.0)
     assert letter.reason == "\ufffd[2J\ufffdgone"
     assert letter.obstacle(TOPICS)
@@ -48,7 +48,7 @@ def test_headers_that_are_missing_or_nonsense_hide_nothing() -> None:
     ],
 )
 def test_what_cannot_be_replayed(headers: dict[str, str], value: bytes, obstacle: str) -> None:
-    assert obstacle in letter_of(entry(HEADERS | headers, value)).obstacle(TOPICS)
+    assert obstacle in dead_letter_of(entry(HEADERS | headers, value)).obstacle(TOPICS)
 
 
 def claim(replay: str, *offsets: int, first: int = 0) -> Entry:

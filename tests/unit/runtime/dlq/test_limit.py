@@ -7,33 +7,33 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from pipeline.runtime.dlq.limit import MAX_KNOWN, MAX_STRANGERS, Limit, Refusals, source_of
+from pipeline.runtime.dlq.limit import MAX_KNOWN, MAX_STRANGERS, DeadLetterLimit, LimitConfig, source_of
 
-LIMIT = Limit(share=0.5, least=20, after_s=600.0, sources=3)
+LIMIT = LimitConfig(share=0.5, least=20, after_s=600.0, sources=3)
 STEP_S = 10.0
 SERVICES = [f"service-{number}" for number in range(6)]
 
 
 @dataclass
 class Bench:
-    """Refusals with a clock; every step a batch of keys that can be used, and one of those that cannot."""
+    """The limit with a clock; every step a batch of keys that can be used, and one of those that cannot."""
 
-    limit: Limit = LIMIT
+    limit: LimitConfig = LIMIT
     expected: frozenset[str] = frozenset()
     now: float = 1000.0
-    refusals: Refusals = field(init=False)
+    refusals: DeadLetterLimit = field(init=False)
 
     def __post_init__(self) -> None:
-        self.refusals = Refusals(self.limit, lambda: self.now, self.expected)
+        self.refusals = DeadLetterLimit(self.limit, lambda: self.now, self.expected)
 
-    def hear(
+    def note(
         self, good: list[str], bad: list[str], *, for_s: float = STEP_S, copies: int = 1
     ) -> tuple[str, float]:
         """Repeat a batch for so long or until the verdict; return it and after how long it came."""
         began = self.now
         while self.now < began + for_s:
-            self.refusals.hear((f"{s}/h".encode() for s in good), (f"{s}/h".encode() for s in bad * copies))
-            if verdict := self.refusals.verdict():
+            self.refusals.note((f"{s}/h".encode() for s in good), (f"{s}/h".encode() for s in bad * copies))
+            if verdict := self.refusals.reason_to_stop():
                 return verdict, self.now - began
             self.now += STEP_S
         return "", for_s
@@ -44,14 +44,14 @@ HOUR_S = 3600.0
 
 def test_a_broken_deploy_of_all_senders_stops_it_after_a_while() -> None:
     bench = Bench()
-    assert bench.hear(SERVICES, [], for_s=HOUR_S)[0] == ""
-    verdict, after_s = bench.hear([], SERVICES, for_s=HOUR_S)
+    assert bench.note(SERVICES, [], for_s=HOUR_S)[0] == ""
+    verdict, after_s = bench.note([], SERVICES, for_s=HOUR_S)
     assert verdict.startswith("6 of 6 sources (service-0, service-1, service-2, …) send nothing usable: ")
     assert after_s == 600.0
 
 
 def test_a_broken_worker_stops_although_it_never_heard_anything_good() -> None:
-    verdict, after_s = Bench().hear([], SERVICES, for_s=HOUR_S)
+    verdict, after_s = Bench().note([], SERVICES, for_s=HOUR_S)
     assert verdict.startswith("6 of 6 sources")
     assert after_s == 600.0
 
@@ -59,12 +59,12 @@ def test_a_broken_worker_stops_although_it_never_heard_anything_good() -> None:
 def test_services_that_the_store_knows_have_a_vote_from_the_start() -> None:
     """A worker that was restarted with a broken decoder, by which a few are still understood."""
     strangers = [f"stranger-{number}" for number in range(50)]
-    assert Bench().hear(SERVICES[:1], SERVICES[1:] + strangers, for_s=HOUR_S)[0] == ""
+    assert Bench().note(SERVICES[:1], SERVICES[1:] + strangers, for_s=HOUR_S)[0] == ""
     bench = Bench(expected=frozenset(SERVICES))
-    verdict, after_s = bench.hear(SERVICES[:1], SERVICES[1:] + strangers, for_s=HOUR_S)
+    verdict, after_s = bench.note(SERVICES[:1], SERVICES[1:] + strangers, for_s=HOUR_S)
     assert verdict.startswith("5 of 6 sources")
     assert after_s == 600.0
-    assert Bench(expected=frozenset(SERVICES)).hear(SERVICES[:1], strangers, for_s=HOUR_S)[0] == ""
+    assert Bench(expected=frozenset(SERVICES)).note(SERVICES[:1], strangers, for_s=HOUR_S)[0] == ""
 
 
 @pytest.mark.parametrize(
@@ -80,14 +80,14 @@ def test_services_that_the_store_knows_have_a_vote_from_the_start() -> None:
 def test_how_many_senders_it_takes(good: int, bad: int, stops: bool) -> None:
     bench = Bench()
     services = SERVICES[: good + bad]
-    bench.hear(services, [], for_s=HOUR_S)
-    assert bool(bench.hear(services[:good], services[good:], for_s=HOUR_S)[0]) is stops
+    bench.note(services, [], for_s=HOUR_S)
+    assert bool(bench.note(services[:good], services[good:], for_s=HOUR_S)[0]) is stops
 
 
 def test_a_flood_of_one_service_stops_nothing() -> None:
     bench = Bench()
-    bench.hear(SERVICES, [])
-    assert bench.hear(SERVICES[1:], SERVICES[:1], for_s=HOUR_S, copies=5000) == ("", HOUR_S)
+    bench.note(SERVICES, [])
+    assert bench.note(SERVICES[1:], SERVICES[:1], for_s=HOUR_S, copies=5000) == ("", HOUR_S)
     assert bench.refusals.bad == 1
 
 
@@ -96,70 +96,70 @@ def test_a_flood_under_invented_names_stops_nothing_while_others_are_well() -> N
     rng = np.random.default_rng(1)
     for _ in range(400):
         strangers = [f"stranger-{number}" for number in rng.integers(0, 50, 100)]
-        assert bench.hear(SERVICES[:1], strangers) == ("", STEP_S)
+        assert bench.note(SERVICES[:1], strangers) == ("", STEP_S)
 
 
 def test_a_flood_under_the_names_of_others_stops_nothing() -> None:
     bench = Bench()
-    assert bench.hear(SERVICES, SERVICES, for_s=HOUR_S, copies=1000) == ("", HOUR_S)
+    assert bench.note(SERVICES, SERVICES, for_s=HOUR_S, copies=1000) == ("", HOUR_S)
 
 
 def test_a_short_flood_under_any_names_stops_nothing_before_anybody_was_heard() -> None:
     bench = Bench()
     strangers = [f"stranger-{number}" for number in range(1000)]
-    assert bench.hear([], strangers, for_s=LIMIT.after_s - STEP_S, copies=10)[0] == ""
-    assert bench.hear(SERVICES[:1], strangers, for_s=HOUR_S)[0] == ""
+    assert bench.note([], strangers, for_s=LIMIT.after_s - STEP_S, copies=10)[0] == ""
+    assert bench.note(SERVICES[:1], strangers, for_s=HOUR_S)[0] == ""
 
 
 def test_one_good_message_makes_a_sender_good_again() -> None:
     bench = Bench()
-    bench.hear(SERVICES, [])
-    bench.hear([], SERVICES, for_s=LIMIT.after_s - STEP_S)
-    bench.hear(SERVICES, [])
-    assert bench.hear([], SERVICES, for_s=LIMIT.after_s - STEP_S)[0] == ""
-    assert bench.hear([], SERVICES, for_s=HOUR_S)[1] == STEP_S
+    bench.note(SERVICES, [])
+    bench.note([], SERVICES, for_s=LIMIT.after_s - STEP_S)
+    bench.note(SERVICES, [])
+    assert bench.note([], SERVICES, for_s=LIMIT.after_s - STEP_S)[0] == ""
+    assert bench.note([], SERVICES, for_s=HOUR_S)[1] == STEP_S
 
 
 def test_a_few_messages_are_no_reason() -> None:
-    bench = Bench(Limit(share=0.5, least=500, after_s=600.0, sources=3))
-    bench.hear([], SERVICES, for_s=600.0 + 2 * STEP_S)
+    bench = Bench(LimitConfig(share=0.5, least=500, after_s=600.0, sources=3))
+    bench.note([], SERVICES, for_s=600.0 + 2 * STEP_S)
     assert bench.refusals.bad == 6
-    assert bench.refusals.verdict() == ""
-    assert bench.hear([], SERVICES, copies=100)[0]
+    assert bench.refusals.reason_to_stop() == ""
+    assert bench.note([], SERVICES, copies=100)[0]
 
 
 def test_a_share_of_one_never_stops() -> None:
-    bench = Bench(Limit(share=1.0, least=1, after_s=1.0, sources=1))
-    assert bench.hear([], SERVICES, for_s=HOUR_S) == ("", HOUR_S)
+    bench = Bench(LimitConfig(share=1.0, least=1, after_s=1.0, sources=1))
+    assert bench.note([], SERVICES, for_s=HOUR_S) == ("", HOUR_S)
 
 
 def test_senders_that_fell_silent_have_no_vote_and_leave_theirs_to_no_stranger() -> None:
     bench = Bench()
-    bench.hear(SERVICES, [], for_s=HOUR_S)
+    bench.note(SERVICES, [], for_s=HOUR_S)
     # Three of them go on, and break; the other three are gone for good.
-    _, after_s = bench.hear([], SERVICES[:3], for_s=24 * HOUR_S)
+    _, after_s = bench.note([], SERVICES[:3], for_s=24 * HOUR_S)
     assert after_s == pytest.approx(4 * LIMIT.after_s, abs=2 * STEP_S)
     bench = Bench()
-    bench.hear(SERVICES, [])
+    bench.note(SERVICES, [])
     strangers = [f"stranger-{number}" for number in range(100)]
-    assert bench.hear([], strangers, for_s=8 * HOUR_S)[0] == ""
+    assert bench.note([], strangers, for_s=8 * HOUR_S)[0] == ""
 
 
 def test_topics_that_only_smidgen_writes_are_judged_at_once_and_by_any_sender() -> None:
     bench = Bench(LIMIT.within())
-    assert bench.hear(["shop"], [])[0] == ""
-    verdict, after_s = bench.hear([], ["shop"], for_s=HOUR_S)
+    assert bench.note(["shop"], [])[0] == ""
+    verdict, after_s = bench.note([], ["shop"], for_s=HOUR_S)
     assert verdict.startswith("1 of 1 sources (shop)")
     assert after_s == (LIMIT.least - 1) * STEP_S
 
 
 def test_what_is_remembered_is_bounded_and_strangers_displace_nobody() -> None:
     bench = Bench()
-    bench.hear(SERVICES, [])
-    bench.hear([], [f"stranger-{number}" for number in range(10 * MAX_STRANGERS)])
+    bench.note(SERVICES, [])
+    bench.note([], [f"stranger-{number}" for number in range(10 * MAX_STRANGERS)])
     assert len(bench.refusals._strangers) == MAX_STRANGERS
     assert len(bench.refusals._known) == len(SERVICES)
-    bench.hear([f"known-{number}" for number in range(MAX_KNOWN + 10)], [])
+    bench.note([f"known-{number}" for number in range(MAX_KNOWN + 10)], [])
     assert len(bench.refusals._known) == MAX_KNOWN
 
 

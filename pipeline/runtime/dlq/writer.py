@@ -1,4 +1,4 @@
-"""What becomes of a message that can never be used: its bytes, its origin and the reason are kept."""
+"""Writer of dead letters: the bytes of what can never be used, its origin and the reason."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ MAX_REASON = 2000
 MAX_PLACE = 64
 
 REPLAYED_FROM = "replayed-from"
-"""Header of a replayed message: partition and offset of its letter."""
+"""Header of a replayed message: partition and offset of its dead letter."""
 
 REPLAY = "replay"
-"""Header of a replayed message: which replay sent it, and its number there (see runtime.replay)."""
+"""Header of a replayed message: which replay sent it, and its number there (see ``Replay``)."""
 
 
 class PacketPublisher(Protocol):
@@ -40,16 +40,16 @@ class Rejected:
     key: bytes | None
     value: bytes | None
     reason: str
-    replayed_from: bytes | None = None  # the letter that it was, if it was replayed
+    replayed_from: bytes | None = None  # the dead letter that it was, if it was replayed
 
 
-class DeadLetters:
+class DeadLetterWriter:
     """Writes rejected messages to the dead-letters topic.
 
-    A letter has the original key and value, and headers in text: topic, partition, offset, reason, stage,
-    time. A value that the topic does not take is cut, with the header ``truncated: <original bytes>``; a
+    A dead letter has the original key and value, and headers in text: topic, partition, offset, reason,
+    stage, time. A value that the topic does not take is cut, with the header ``truncated: <original bytes>``; a
     message without a value becomes an empty one with the header ``null: value``, and one that a replay sent
-    tells by ``replayed-from`` which letter it was before.
+    tells by ``replayed-from`` which dead letter it was before.
     """
 
     def __init__(self, publisher: PacketPublisher, topics: Topics, stage: str, clock: Clock) -> None:
@@ -59,11 +59,11 @@ class DeadLetters:
         self._clock = clock
 
     async def send(self, rejected: Sequence[Rejected], give_up: asyncio.Event) -> bool:
-        """Write letters and wait until they are on the topic; False if it was given up."""
-        return await self._publisher.publish_packets([self._letter(r) for r in rejected], give_up)
+        """Write dead letters and wait until they are on the topic; False if it was given up."""
+        return await self._publisher.publish_packets([self._dead_letter(r) for r in rejected], give_up)
 
     async def send_oversized(self, messages: Sequence[Outgoing], give_up: asyncio.Event) -> bool:
-        """Write letters for a stage's own messages that their topics would not take."""
+        """Write dead letters for a stage's own messages that their topics would not take."""
         return await self.send(
             [
                 Rejected(
@@ -79,7 +79,7 @@ class DeadLetters:
             give_up,
         )
 
-    def _letter(self, rejected: Rejected) -> Packet:
+    def _dead_letter(self, rejected: Rejected) -> Packet:
         value = rejected.value or b""
         headers = {
             "topic": rejected.topic,
