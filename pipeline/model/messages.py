@@ -14,12 +14,16 @@ AnnotationKind = Literal["endpoint", "metadata"]
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A decoded message with its place in the log."""
+    """A decoded message with its place in the log.
+
+    Messages of a partition with one ``id`` are copies of one message; without an id each stands for itself.
+    """
 
     topic: str  # logical name, a key of topics.yaml
     partition: int
     offset: int
     payload: Any
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,11 @@ it was before.
     a service too many in a partition           its messages are refused, under the service ``(other)``
     a name too many on a day                    it becomes ``(other)``; known names and totals are unharmed
     a name too long                             it is cut, and ends in a hash of the whole
-    a profile whose id has come before          it is left out
+    a message whose id has come before          it is left out
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,7 +24,6 @@ from pipeline.frames import MAX_LABEL, OTHER, cut_name, element
 from pipeline.model import Annotation, MetricPoints, Profile, Record
 from pipeline.quota.cardinality import KnownNames
 from pipeline.quota.limits import PERIOD_S, Quotas
-from pipeline.replayed import ReplayedRecord
 from pipeline.storage.interface import Store, Usage
 from pipeline.units import DAY_S
 
@@ -36,7 +34,7 @@ _SERVICES = ""
 """Stands in the place of a service where the names are those of services."""
 
 _IDS = "/ids"
-"""What is kept under a partition's name beside the names: the ids of its profiles."""
+"""What is kept under a partition's name beside the names: the ids of its messages."""
 
 _Place = tuple[str, int]  # topic, partition
 
@@ -100,9 +98,7 @@ class Admission:
                 payload = self._refused(profile, profile.service)
             else:
                 payload = self._named(record)
-                if profile.id:
-                    ids, day = self._known(record, _IDS), _day_of(profile.start)
-                    ids.note(profile.service, day, profile.id, record.offset)
+                self._note_id(record)
             decided.append(record if payload is profile else replace(record, payload=payload))
         return decided
 
@@ -111,10 +107,14 @@ class Admission:
         decided = []
         for record in records:
             points: MetricPoints = record.payload
-            start, end = float(points.timestamps.min()), float(points.timestamps.max())
+            start, end = _start_of(points), float(points.timestamps.max())
+            if self._repeats(record):
+                self._note(points.service, "repeated_messages")
+                continue
             knows = self.knows(record)
             service = points.service if knows else OTHER
             if knows and self._admits(record, service, start, [points.metric])[0]:
+                self._note_id(record)
                 decided.append(record)
                 continue
             self._note(service, "refused_messages")
@@ -124,8 +124,7 @@ class Admission:
     def knows(self, record: Record) -> bool:
         """Tell whether the service of a profile or of metric points is one that its partition takes."""
         payload: Profile | MetricPoints = record.payload
-        start = payload.start if isinstance(payload, Profile) else float(payload.timestamps.min())
-        return self._admits(record, _SERVICES, start, [payload.service])[0]
+        return self._admits(record, _SERVICES, _start_of(payload), [payload.service])[0]
 
     def unsaved(self) -> Mapping[str, Sequence[Any]]:
         """Return rows of ``names`` that have to be stored before anything that was decided is counted."""
@@ -148,7 +147,7 @@ class Admission:
                 usages.by_period[key] = (messages + 1, stacks + len(record.payload.counts))
 
     def _admits(self, record: Record, service: str, moment: float, names: Sequence[str]) -> list[bool]:
-        known, day, reach = self._known(record), _day_of(moment), _reach(record)
+        known, day, reach = self._known(record), _day_of(moment), record.offset
         if known.spelled(service, day, reach).issuperset(names):
             return [True] * len(names)
         most = self._quotas.partition.services if service == _SERVICES else self._quotas.of(service).names
@@ -171,15 +170,19 @@ class Admission:
         return self._names[key]
 
     def _repeats(self, record: Record) -> bool:
-        """Tell whether a profile is a copy of one that was admitted earlier in the log.
-
-        A replayed one is worked on after those of its batch, so that what it copies may also stand after it.
-        """
-        profile: Profile = record.payload
-        if not profile.id:
+        """Tell whether a message is a copy of one that was admitted earlier in the log."""
+        if not (identity := _id_of(record)):
             return False
-        seen = self._known(record, _IDS).first_seen(profile.service, _day_of(profile.start), profile.id)
-        return seen is not None and seen != record.offset and seen < _reach(record)
+        payload: Profile | MetricPoints = record.payload
+        ids, day = self._known(record, _IDS), _day_of(_start_of(payload))
+        seen = ids.first_seen(payload.service, day, identity)
+        return seen is not None and seen < record.offset
+
+    def _note_id(self, record: Record) -> None:
+        if identity := _id_of(record):
+            payload: Profile | MetricPoints = record.payload
+            ids, day = self._known(record, _IDS), _day_of(_start_of(payload))
+            ids.note(payload.service, day, identity, record.offset)
 
     def _refused(self, profile: Profile, service: str) -> Refused:
         samples = int(profile.counts.sum())
@@ -207,7 +210,7 @@ class Admission:
         if profile is not record.payload:
             self._note(profile.service, "cut_names")
         labels = [*profile.frames, *(element(a.kind, a.value) for a in profile.annotations)]
-        known = self._known(record).spelled(profile.service, _day_of(profile.start), _reach(record))
+        known = self._known(record).spelled(profile.service, _day_of(profile.start), record.offset)
         if known.issuperset(labels):
             return profile
         unsure = _by_weight(profile, labels, known)
@@ -253,12 +256,13 @@ class Admission:
         self.limited.setdefault(service, Counter())[what] += amount
 
 
-def _reach(record: Record) -> float:
-    """Return up to which offset names must have been admitted to be known to a record.
+def _id_of(record: Record) -> str:
+    """Return what copies of a message have in common: its sender's id, or that of the replay that sent it."""
+    return getattr(record.payload, "id", "") or record.id
 
-    A batch's replayed messages are worked on after the others, so what those brought is known to them.
-    """
-    return math.inf if isinstance(record, ReplayedRecord) else record.offset
+
+def _start_of(payload: Profile | MetricPoints) -> float:
+    return payload.start if isinstance(payload, Profile) else float(payload.timestamps.min())
 
 
 def _day_of(moment: float) -> float:

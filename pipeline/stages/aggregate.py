@@ -30,7 +30,6 @@ from pipeline.gcpu.count import Counts, count_samples
 from pipeline.model import Change, MetricPoints, Outgoing, Profile, Progress, Record
 from pipeline.quota.admission import Admission, Refused
 from pipeline.quota.limits import Quotas
-from pipeline.replayed import is_of_topic, log_of, number_of
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.counted_rows import COUNTED_COLUMNS, Columns, CountedColumns
 from pipeline.storage.interface import Store, Table
@@ -97,7 +96,7 @@ class AggregateStage(Stage):
     def assigned(self, topic: str, partitions: Sequence[int]) -> None:
         """Forget resume offsets: another process may have stored more meanwhile."""
         for offsets in self._resume.values():
-            for log, partition in [key for key in offsets if is_of_topic(key[0], topic)]:
+            for log, partition in [key for key in offsets if key[0] == topic]:
                 if partition in partitions:
                     del offsets[log, partition]
         self._admission.forget(topic, partitions)
@@ -139,7 +138,7 @@ class AggregateStage(Stage):
 
         def count(records: Sequence[Record]) -> Counts:
             profiles = [record for record in records if isinstance(record.payload, Profile)]
-            key = tuple((r.partition, number_of(r)) for r in profiles)
+            key = tuple((r.partition, r.offset) for r in profiles)
             if key not in counted:
                 counted[key] = count_samples(
                     [record.payload for record in profiles],
@@ -171,7 +170,7 @@ class AggregateStage(Stage):
         fresh = self._fresh(table, batch)
         if not fresh:
             return
-        log, last = log_of(fresh[0]), _last_offsets(fresh)
+        log, last = fresh[0].topic, _last_offsets(fresh)
         sent = [partition for partition in last if self._insert_block(fresh, table, partition, columns)]
         stored = self._store.last_offsets(table, self._stream, log, sent) if sent else {}
         if overtaken := [partition for partition in sent if stored.get(partition) != last[partition]]:
@@ -195,7 +194,7 @@ class AggregateStage(Stage):
         size = len(rows["partition"])
         if not size:
             return False
-        log = log_of(fresh[0])
+        log = fresh[0].topic
         place = {"stream": [self._stream] * size, "topic": [log] * size}
         token = self._token(table, (log, partition), self._covered[table][log, partition])
         self._store.insert(table, {**rows, **place}, token=token)
@@ -206,11 +205,11 @@ class AggregateStage(Stage):
         if not batch:
             return []
         resume = self._resume_offsets(table, batch)
-        return [r for r in batch if number_of(r) > resume.get((log_of(r), r.partition), -1)]
+        return [r for r in batch if r.offset > resume.get((r.topic, r.partition), -1)]
 
     def _resume_offsets(self, table: Table, batch: Sequence[Record]) -> dict[tuple[str, int], int]:
         known = self._resume.setdefault(table, {})
-        log = log_of(batch[0])
+        log = batch[0].topic
         missing = {record.partition for record in batch if (log, record.partition) not in known}
         if missing:
             found = self._store.last_offsets(table, self._stream, log, sorted(missing))
@@ -301,7 +300,7 @@ def _metric_columns(records: Sequence[Record]) -> Columns:
 def _last_offsets(records: Sequence[Record]) -> dict[int, int]:
     last: dict[int, int] = {}
     for record in records:
-        last[record.partition] = max(last.get(record.partition, -1), number_of(record))
+        last[record.partition] = max(last.get(record.partition, -1), record.offset)
     return last
 
 

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from pipeline.gcpu.count import stack_ids
 from pipeline.model import Change, FloatArray, MetricKind, MetricPoints, SeriesMatrix, StackMatrix
-from pipeline.replayed import is_of_topic
 from pipeline.storage.dense import DenseCounts, DenseStacks
 from pipeline.storage.interface import RowTable, SeriesName, SeriesSource, Table, Usage
 from pipeline.storage.points import Frames, Points, SeriesKey, StackPoints
@@ -172,7 +171,7 @@ class ArrayStore:
         with self._lock:
             for service in services:
                 for log, window, used in self._usage.get((stream, partition, service), ()):
-                    if is_of_topic(log, topic) and start <= window < end and used[0]:
+                    if log == topic and start <= window < end and used[0]:
                         key = (service, window // period * period_s)
                         found[key] = _plus(found.get(key, (0, 0)), used)
         return found

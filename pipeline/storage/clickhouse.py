@@ -13,7 +13,6 @@ from clickhouse_connect.driver.client import Client
 from numpy.typing import NDArray
 
 from pipeline.model import FloatArray, MetricKind, SeriesMatrix, StackMatrix
-from pipeline.replayed import PREFIX
 from pipeline.storage import migrate, queries
 from pipeline.storage.failures import translated
 from pipeline.storage.interface import RowTable, SeriesName, SeriesSource, Table, Usage
@@ -109,8 +108,7 @@ class ClickHouseStore:
     ) -> dict[tuple[str, float], Usage]:
         """Return the messages and stacks counted of services, by period; see Store.usage."""
         bounds = {"start": to_ms(span[0]), "end": to_ms(span[1]), "period": to_ms(period_s)}
-        logs = {"stream": stream, "topic": topic, "replays": f"{PREFIX}{topic}/"}
-        values = {**logs, "partition": partition, **bounds}
+        values = {"stream": stream, "topic": topic, "partition": partition, **bounds}
         found: dict[tuple[str, float], Usage] = {}
         for part in _in_parts(services):
             columns = self._columns(queries.USAGE, 4, {**values, "services": part})

@@ -70,7 +70,7 @@ class Store(Protocol):
     ) -> dict[tuple[str, float], Usage]:
         """Return what ``totals`` counted of services in [start, end), by service and start of the period.
 
-        Only of one partition of a topic, what was replayed to it included. Periods are multiples of
+        Only of one partition of a topic. Periods are multiples of
         ``period_s``; one without a message is absent, and refused messages count for nothing.
         """
 

@@ -31,8 +31,7 @@ FROM totals
 WHERE service IN {services:Array(String)}
     AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
     AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
-    AND stream = {stream:String} AND partition = {partition:UInt32}
-    AND (topic = {topic:String} OR startsWith(topic, {replays:String}))
+    AND stream = {stream:String} AND topic = {topic:String} AND partition = {partition:UInt32}
 GROUP BY service, place
 HAVING counted > 0
 """

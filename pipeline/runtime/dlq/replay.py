@@ -3,8 +3,8 @@
 Before some are sent, a claim on the dead-letters topic says which ones, under which replay and number,
 and from where on their topics they would be found; afterwards a receipt says that they are there. A replay
 first finishes what an earlier one has claimed without a receipt: it looks for what was sent, and sends the
-rest under the same numbers. The numbers travel along, rising within a partition, and aggregate counts two
-copies of one number once. So not even a copy that the client library makes, or one from a replay that had
+rest under the same numbers. Replay and number travel along as the id of the message, and aggregate counts
+two copies of one id once. So not even a copy that the client library makes, or one from a replay that had
 hung for minutes, is counted twice.
 """
 

@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 from pipeline.errors import InvalidMessage
 from pipeline.model import Record
-from pipeline.replayed import ReplayedRecord, log_of, number_of
 from pipeline.runtime.dlq import (
     REPLAY,
     REPLAYED_FROM,
@@ -21,10 +20,7 @@ from pipeline.runtime.dlq import (
 from pipeline.runtime.worker.assembler import ScanAssembler
 from pipeline.stages.base import Decoder
 
-MAX_REPLAYS = 8
-"""Most replays in one batch: each is stored on its own, and a header is quickly forged."""
-
-_REPLAY = re.compile(rb"([0-9a-f]{32})/(\d{1,18})")
+_REPLAY = re.compile(rb"[0-9a-f]{32}/\d{1,18}")
 
 
 class Message(Protocol):
@@ -91,10 +87,9 @@ class Intake:
         """
         records: list[Record] = []
         rejected: list[Rejected] = []
-        replays: set[str] = set()
         for event in events:
             try:
-                records.append(self._record(event.message, replays))
+                records.append(self._record(event.message))
             except InvalidMessage as error:
                 rejected.append(_rejected(event.message, str(error)))
         refused = {(dead_letter.partition, dead_letter.offset) for dead_letter in rejected}
@@ -116,7 +111,7 @@ class Intake:
             while waiting and (held is None or waiting[0].message.offset < held):
                 waiting.popleft().ack()
 
-    def _record(self, message: Message, replays: set[str]) -> Record:
+    def _record(self, message: Message) -> Record:
         size = len(message.value or b"")
         if size > self.max_bytes:
             raise InvalidMessage(f"{size} bytes, more than the {self.max_bytes} that {self.logical} takes")
@@ -124,37 +119,11 @@ class Intake:
             payload = self.decode(message.value)
         except RecursionError:
             raise InvalidMessage("nested too deeply") from None
-        place = _header(message, REPLAY)
-        if place is None:
-            return Record(self.logical, message.partition, message.offset, payload)
-        found = _REPLAY.fullmatch(place)
-        if found is None:
+        replayed = _header(message, REPLAY)
+        if replayed is not None and not _REPLAY.fullmatch(replayed):
             raise InvalidMessage(f"header {REPLAY}: should be an id and a number")
-        replay, number = found[1].decode(), int(found[2])
-        if replay not in replays and len(replays) == MAX_REPLAYS:
-            raise InvalidMessage(
-                f"header {REPLAY}: more than {MAX_REPLAYS} replays at a time; replay it again"
-            )
-        replays.add(replay)
-        return ReplayedRecord(self.logical, message.partition, message.offset, payload, replay, number)
-
-
-def by_replay(records: Sequence[Record]) -> list[list[Record]]:
-    """Part a batch into what came as usual, and then what each replay sent, each in its order.
-
-    Of several copies of a replayed message the first is kept: a stage knows those of earlier batches only.
-    """
-    groups: dict[str, list[Record]] = {}
-    seen: set[tuple[str, int, int]] = set()
-    for record in records:
-        log = log_of(record)
-        if isinstance(record, ReplayedRecord):
-            place = (log, record.partition, number_of(record))
-            if place in seen:
-                continue
-            seen.add(place)
-        groups.setdefault(log, []).append(record)
-    return sorted(groups.values(), key=lambda group: isinstance(group[0], ReplayedRecord))
+        identity = (replayed or b"").decode()
+        return Record(self.logical, message.partition, message.offset, payload, identity)
 
 
 def _rejected(message: Message, reason: str) -> Rejected:

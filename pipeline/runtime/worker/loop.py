@@ -27,7 +27,7 @@ from pipeline.runtime.dlq import (
     printable,
     source_of,
 )
-from pipeline.runtime.worker.intake import Event, Intake, by_replay
+from pipeline.runtime.worker.intake import Event, Intake
 from pipeline.stages.base import Stage
 from pipeline.telemetry import Telemetry
 from pipeline.topics import Topics
@@ -190,9 +190,8 @@ class StageLoop:
         if rejected:
             self._tell(rejected)
         whole = [found for record in records if (found := source.assembler.add(record)) is not None]
-        for group in by_replay(whole):
-            if not await self._handled(group):
-                return
+        if whole and not await self._handled(whole):
+            return
         if self._membership.generation() == generation:
             source.acknowledge(events)
             if rejected:
@@ -200,7 +199,7 @@ class StageLoop:
         self._telemetry.batch(events, whole, rejected, self._monotonic() - began)
 
     async def _commit(self) -> None:
-        """Commit now, not within seconds: dead letters may be replayed, and their messages must not come again.
+        """Commit now, not within seconds: dead letters may be replayed, their messages must not come again.
 
         It would be counted, if it can be used by then, and its dead letter's replay as well.
         """

@@ -59,12 +59,14 @@ class FakeStage(Stage):
     outgoing: list[Outgoing] = field(default_factory=list)
     name: str = "fake"
     threads: set[int] = field(default_factory=set)
+    records: list[Record] = field(default_factory=list)
 
     def assigned(self, topic: str, partitions: Sequence[int]) -> None:
         self.log.append(f"assigned {topic} {list(partitions)}")
 
     def handle(self, batch: Sequence[Record]) -> list[Outgoing]:
         self.threads.add(threading.get_ident())
+        self.records += batch
         self.log.append(f"handle {[record.offset for record in batch]}")
         if self.outcomes:
             self.outcomes.pop(0)()
