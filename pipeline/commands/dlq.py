@@ -31,7 +31,7 @@ _MAX_REASON = 100
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which letters are meant; None means any."""
+    """Which dead letters are meant; None means any."""
 
     topic: str | None
     stage: str | None
@@ -39,20 +39,23 @@ class Filter:
     reason: str | None
     since_s: float | None
 
-    def takes(self, letter: DeadLetter, topics: Topics, now: float) -> bool:
-        """Tell whether a letter is meant."""
-        names = {letter.topic, *(name for name, topic in topics.items() if topic.name == letter.topic)}
+    def takes(self, dead_letter: DeadLetter, topics: Topics, now: float) -> bool:
+        """Return whether a dead letter is meant."""
+        names = {
+            dead_letter.topic,
+            *(name for name, topic in topics.items() if topic.name == dead_letter.topic),
+        }
         return (
             (self.topic is None or self.topic in names)
-            and (self.stage is None or letter.stage == self.stage)
-            and (self.service is None or letter.service == self.service)
-            and (self.reason is None or self.reason in letter.reason)
-            and (self.since_s is None or letter.time >= now - self.since_s)
+            and (self.stage is None or dead_letter.stage == self.stage)
+            and (self.service is None or dead_letter.service == self.service)
+            and (self.reason is None or self.reason in dead_letter.reason)
+            and (self.since_s is None or dead_letter.time >= now - self.since_s)
         )
 
 
 def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the flags that choose letters."""
+    """Add the flags that choose dead letters."""
     for option in (
         click.option("--since", type=DurationType(), help="Only those of the last 2d, 30m, …"),
         click.option("--reason", metavar="TEXT", help="Only those whose reason has this text in it."),
@@ -93,14 +96,16 @@ def list_letters(
     found = asyncio.run(survey(Broker.of(settings), topics))
     wanted = _chosen(found, topics, Filter(topic, stage, service, reason, since), replayed_too=replayed_too)
     if limit is not None:
-        wanted = sorted(wanted, key=lambda letter: letter.time)[-limit:]
+        wanted = sorted(wanted, key=lambda dead_letter: dead_letter.time)[-limit:]
     if as_json:
-        for letter in wanted:
-            click.echo(orjson.dumps(_as_json(letter, found.receipts.status(letter.place), topics)))
+        for dead_letter in wanted:
+            click.echo(
+                orjson.dumps(_as_json(dead_letter, found.receipts.status(dead_letter.position), topics))
+            )
     elif letters:
         console = Console(soft_wrap=True, highlight=False)
-        for letter in wanted:
-            console.print(_line(letter, found.receipts.status(letter.place), topics))
+        for dead_letter in wanted:
+            console.print(_line(dead_letter, found.receipts.status(dead_letter.position), topics))
     else:
         _summarise(wanted, topics)
 
@@ -148,12 +153,10 @@ async def _replay(
             broker, topics, found, name=uuid4().hex, idempotent=settings.idempotent_producer, progress=_report
         )
         sent = await replay.run(able)
-        refused = [x for x in able if found.receipts.status(x.place) == "refused"]
+        refused = [x for x in able if found.receipts.status(x.position) == "refused"]
     click.echo(f"sent {_letters(sent)}")
-    for letter in refused:
-        click.echo(
-            f"not sent: letter {letter.place[0]}/{letter.place[1]} is too large for the broker", err=True
-        )
+    for partition, offset in (dead_letter.position for dead_letter in refused):
+        click.echo(f"not sent: letter {partition}/{offset} is too large for the broker", err=True)
     return max(_say_unable(unable, topics), int(bool(refused)))
 
 
@@ -164,20 +167,20 @@ def _report(batch: int) -> None:
 def _chosen(found: Survey, topics: Topics, wanted: Filter, *, replayed_too: bool = False) -> list[DeadLetter]:
     now = system_clock()
     return [
-        letter
-        for letter in found.dead_letters
-        if wanted.takes(letter, topics, now)
-        and (replayed_too or found.receipts.status(letter.place) != "replayed")
+        dead_letter
+        for dead_letter in found.dead_letters
+        if wanted.takes(dead_letter, topics, now)
+        and (replayed_too or found.receipts.status(dead_letter.position) != "replayed")
     ]
 
 
 def _parted(
     letters: Sequence[DeadLetter], topics: Topics, limit: int | None
 ) -> tuple[list[DeadLetter], list[DeadLetter]]:
-    """Part letters into those that can be sent, the oldest of them, and those that cannot."""
+    """Part dead letters into those that can be sent, the oldest of them, and those that cannot."""
     known = _by_name(topics)
-    able = sorted((x for x in letters if not x.obstacle(known)), key=lambda letter: letter.time)
-    return able[:limit], [letter for letter in letters if letter.obstacle(known)]
+    able = sorted((x for x in letters if not x.obstacle(known)), key=lambda dead_letter: dead_letter.time)
+    return able[:limit], [dead_letter for dead_letter in letters if dead_letter.obstacle(known)]
 
 
 def _say_interrupted(found: Survey) -> None:
@@ -188,16 +191,17 @@ def _say_interrupted(found: Survey) -> None:
 
 def _say_unable(unable: Sequence[DeadLetter], topics: Topics) -> int:
     known = _by_name(topics)
-    for letter in unable:
-        partition, offset = letter.place
-        click.echo(f"not sent: letter {partition}/{offset} {letter.obstacle(known)}", err=True)
+    for dead_letter in unable:
+        partition, offset = dead_letter.position
+        click.echo(f"not sent: letter {partition}/{offset} {dead_letter.obstacle(known)}", err=True)
     return 1 if unable else 0
 
 
 def _summarise(letters: Iterable[DeadLetter], topics: Topics) -> None:
     known = _by_name(topics)
     counts = Counter(
-        (letter.topic, letter.stage, _kind(letter.reason), not letter.obstacle(known)) for letter in letters
+        (dead_letter.topic, dead_letter.stage, _kind(dead_letter.reason), not dead_letter.obstacle(known))
+        for dead_letter in letters
     )
     if not counts:
         click.echo("no dead letters")
@@ -214,29 +218,37 @@ def _kind(reason: str) -> str:
     return _DIGITS.sub("#", _QUOTED.sub("'…'", reason))[:_MAX_REASON]
 
 
-def _line(letter: DeadLetter, status: Status, topics: Topics) -> Text:
-    partition, offset = letter.place
-    obstacle = letter.obstacle(_by_name(topics))
+def _line(dead_letter: DeadLetter, status: Status, topics: Topics) -> Text:
+    (partition, offset), origin = dead_letter.position, dead_letter.origin
+    obstacle = dead_letter.obstacle(_by_name(topics))
     end = {"open": "", "claimed": "  replay interrupted", "replayed": "  replayed", "refused": "  too large"}[
         status
     ]
     return Text.assemble(
         (f"{partition}/{offset}", "bold"),
-        f"  {to_iso(letter.time)}  {letter.topic}/{letter.origin[0]}/{letter.origin[1]}  {letter.stage}",
-        f"  {letter.service}  ",
-        (letter.reason, "yellow"),
+        f"  {to_iso(dead_letter.time)}  {dead_letter.topic}/{origin[0]}/{origin[1]}  {dead_letter.stage}",
+        f"  {dead_letter.service}  ",
+        (dead_letter.reason, "yellow"),
         f"  ({obstacle})" if obstacle else "",
         end,
     )
 
 
-def _as_json(letter: DeadLetter, status: Status, topics: Topics) -> dict[str, Any]:
+def _as_json(dead_letter: DeadLetter, status: Status, topics: Topics) -> dict[str, Any]:
     return {
-        **{"partition": letter.place[0], "offset": letter.place[1], "time": to_iso(letter.time)},
-        **{"topic": letter.topic, "topic_partition": letter.origin[0], "topic_offset": letter.origin[1]},
-        **{"stage": letter.stage, "service": letter.service, "reason": letter.reason},
-        **{"bytes": letter.size, "status": status, "replayed_from": letter.replayed_from},
-        "obstacle": letter.obstacle(_by_name(topics)),
+        **{
+            "partition": dead_letter.position[0],
+            "offset": dead_letter.position[1],
+            "time": to_iso(dead_letter.time),
+        },
+        **{
+            "topic": dead_letter.topic,
+            "topic_partition": dead_letter.origin[0],
+            "topic_offset": dead_letter.origin[1],
+        },
+        **{"stage": dead_letter.stage, "service": dead_letter.service, "reason": dead_letter.reason},
+        **{"bytes": dead_letter.size, "status": status, "replayed_from": dead_letter.replayed_from},
+        "obstacle": dead_letter.obstacle(_by_name(topics)),
     }
 
 

@@ -17,7 +17,7 @@ from pipeline.topics import Topics, group_name
 _LOOK_S = 0.5
 _ANSWER_S = 5.0
 
-Place = tuple[str, int]
+Position = tuple[str, int]
 """Logical topic and partition."""
 
 
@@ -27,21 +27,25 @@ class View:
 
     at: float
     topics: Topics
-    ends: Mapping[Place, int] = field(default_factory=dict)
-    committed: Mapping[Place, int] = field(default_factory=dict)
+    ends: Mapping[Position, int] = field(default_factory=dict)
+    committed: Mapping[Position, int] = field(default_factory=dict)
 
     def lag(self, stage: str) -> int:
         """Return how many messages a stage has not committed."""
         inputs = self.topics.inputs(stage)
         return sum(
-            end - self.committed.get(place, 0) for place, end in self.ends.items() if place[0] in inputs
+            end - self.committed.get(position, 0)
+            for position, end in self.ends.items()
+            if position[0] in inputs
         )
 
     def covers(self, earlier: View) -> bool:
         """Tell whether every stage is done with all that was on its topics at an earlier moment."""
         inputs = {topic for stage in self.topics.stages for topic in self.topics.inputs(stage)}
         return all(
-            self.committed.get(place, 0) >= end for place, end in earlier.ends.items() if place[0] in inputs
+            self.committed.get(position, 0) >= end
+            for position, end in earlier.ends.items()
+            if position[0] in inputs
         )
 
 
@@ -56,8 +60,8 @@ class Watcher:
         self._topics = topics
         self._watched = tuple(name for name, topic in topics.items() if topic.readers)
         self._logical = {topics[name].name: name for name in self._watched}
-        self._ends: dict[Place, int] = {}
-        self._committed: dict[Place, int] = {}
+        self._ends: dict[Position, int] = {}
+        self._committed: dict[Position, int] = {}
         self.events: list[bytes] = []
         self.recoveries: list[float] = []
         """Seconds from each mark until all that was on the topics by then had been worked through."""
@@ -97,8 +101,8 @@ class Watcher:
             open_reader(self._broker, max_message_bytes=32 << 20) as reader,
             admin_client(self._broker, timeout_s=2 * _ANSWER_S) as admin,
         ):
-            places = [place for name in self._watched for place in partitions_of(self._topics, name)]
-            reader.seek({p: self._ends.get((self._logical[p.topic], p.partition), 0) for p in places})
+            positions = [position for name in self._watched for position in partitions_of(self._topics, name)]
+            reader.seek({p: self._ends.get((self._logical[p.topic], p.partition), 0) for p in positions})
             while not self._stop.is_set():
                 await self._look(reader, admin)
 
@@ -107,8 +111,8 @@ class Watcher:
         for stage in self._topics.stages:
             asked = [p for name in self._topics.inputs(stage) for p in partitions_of(self._topics, name)]
             done = await asyncio.wait_for(committed_offsets(admin, group_name(stage), asked), 2 * _ANSWER_S)
-            for place, offset in done.items():
-                self._committed[self._logical[place.topic], place.partition] = offset
+            for position, offset in done.items():
+                self._committed[self._logical[position.topic], position.partition] = offset
         deadline = time.monotonic() + _LOOK_S
         while (left_s := deadline - time.monotonic()) > 0:
             for entry in await reader.poll(left_s + 0.001):

@@ -24,7 +24,7 @@ CLAIM = b"claim"
 SENT = b"sent"
 REFUSED = b"refused"
 
-Place = tuple[int, int]
+Position = tuple[int, int]
 """Partition and offset of a dead letter."""
 
 Status = Literal["open", "claimed", "replayed", "refused"]
@@ -35,9 +35,9 @@ Status = Literal["open", "claimed", "replayed", "refused"]
 class DeadLetter:
     """A dead letter: where it stands, where it came from, and why. ``topic`` is the broker's name."""
 
-    place: Place
+    position: Position
     topic: str
-    origin: Place
+    origin: Position
     reason: str
     stage: str
     time: float
@@ -85,17 +85,17 @@ class Claim:
 class Receipts:
     """What the receipts read so far say."""
 
-    claims: dict[Place, Claim] = field(default_factory=dict)
-    sent: set[Place] = field(default_factory=set)
-    refused: set[Place] = field(default_factory=set)
+    claims: dict[Position, Claim] = field(default_factory=dict)
+    sent: set[Position] = field(default_factory=set)
+    refused: set[Position] = field(default_factory=set)
 
-    def status(self, place: Place) -> Status:
+    def status(self, position: Position) -> Status:
         """Return what became of a dead letter."""
-        if place in self.sent:
+        if position in self.sent:
             return "replayed"
-        if place in self.refused:
+        if position in self.refused:
             return "refused"
-        return "claimed" if place in self.claims else "open"
+        return "claimed" if position in self.claims else "open"
 
     def interrupted(self) -> dict[tuple[int, str], list[int]]:
         """Return the dead letters that were claimed and never noted as sent.
@@ -160,7 +160,7 @@ def dead_letter_of(entry: Entry) -> DeadLetter:
     except InvalidMessage:
         time = entry.timestamp
     return DeadLetter(
-        place=(entry.partition, entry.offset),
+        position=(entry.partition, entry.offset),
         topic=headers.get("topic", ""),
         origin=(_number(headers.get("partition")), _number(headers.get("offset"))),
         reason=headers.get("reason", ""),

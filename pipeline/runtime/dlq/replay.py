@@ -39,7 +39,7 @@ from pipeline.runtime.dlq.dead_letter import (
     SENT,
     Claim,
     DeadLetter,
-    Place,
+    Position,
     Receipts,
     claim_value,
     dead_letter_of,
@@ -82,7 +82,7 @@ async def survey(broker: Broker, topics: Topics) -> Survey:
         ends[entry.partition] = entry.offset + 1
         if not receipts.add(entry):
             dead_letters.append(dead_letter_of(entry))
-    dead_letters.sort(key=lambda dead_letter: dead_letter.place)
+    dead_letters.sort(key=lambda dead_letter: dead_letter.position)
     return Survey(tuple(dead_letters), receipts, ends)
 
 
@@ -153,7 +153,7 @@ class Replay:
             try:
                 await self._publisher.start()
                 finished = await self._finish()
-                return finished + await self._send_new({dead_letter.place for dead_letter in wanted})
+                return finished + await self._send_new({dead_letter.position for dead_letter in wanted})
             finally:
                 await self._publisher.stop()
                 await self._producer.close()
@@ -172,7 +172,7 @@ class Replay:
             sent += await self._send(partition, replay, batch, there)
         return sent
 
-    async def _values(self, wanted: set[Place]) -> dict[Place, tuple[DeadLetter, bytes]]:
+    async def _values(self, wanted: set[Position]) -> dict[Position, tuple[DeadLetter, bytes]]:
         """Read some dead letters with their values."""
         if not wanted:
             return {}
@@ -182,8 +182,8 @@ class Replay:
             if (entry.partition, entry.offset) in wanted
         }
 
-    async def _send_new(self, places: set[Place]) -> int:
-        wanted = {place for place in places if self._receipts.status(place) == "open"}
+    async def _send_new(self, positions: set[Position]) -> int:
+        wanted = {position for position in positions if self._receipts.status(position) == "open"}
         if not wanted:
             return 0
         batches: dict[int, _Batch] = {}
@@ -205,46 +205,48 @@ class Replay:
         await self._confirm(partition, offset, made)
         return await self._send(partition, self._name, batch, set())
 
-    async def _send(self, partition: int, replay: str, batch: _Batch, there: set[Place]) -> int:
+    async def _send(self, partition: int, replay: str, batch: _Batch, there: set[Position]) -> int:
         """Send and note one batch that is claimed; return how many of it are on their topics now."""
         left = [
-            place for place in range(len(batch.dead_letters)) if batch.dead_letters[place].place not in there
+            position
+            for position in range(len(batch.dead_letters))
+            if batch.dead_letters[position].position not in there
         ]
         packets = [
             self._packet(
-                batch.dead_letters[i], batch.values[i], self._receipts.claims[batch.dead_letters[i].place]
+                batch.dead_letters[i], batch.values[i], self._receipts.claims[batch.dead_letters[i].position]
             )
             for i in left
         ]
-        refused: set[Place] = set()
+        refused: set[Position] = set()
         try:
             await self._publisher.publish_packets(packets, asyncio.Event())
         except MessagesRefused as error:
-            refused = {batch.dead_letters[left[number]].place for number in error.reasons}
-        done = {dead_letter.place for dead_letter in batch.dead_letters} - refused
-        for kind, places, known in (
+            refused = {batch.dead_letters[left[number]].position for number in error.reasons}
+        done = {dead_letter.position for dead_letter in batch.dead_letters} - refused
+        for kind, positions, known in (
             (SENT, done, self._receipts.sent),
             (REFUSED, refused, self._receipts.refused),
         ):
-            if places:
-                await self._write(partition, kind, outcome_value(replay, sorted(o for _, o in places)))
-                known.update(places)
+            if positions:
+                await self._write(partition, kind, outcome_value(replay, sorted(o for _, o in positions)))
+                known.update(positions)
         self._progress(len(packets) - len(refused))
         return len(packets) - len(refused)
 
     async def _make_claims(self, dead_letters: Sequence[DeadLetter]) -> dict[int, Claim]:
-        places = []
+        positions = []
         for dead_letter in dead_letters:
             logical = self._logical[dead_letter.topic]
             packet = Packet(logical, dead_letter.key, b"", partition=dead_letter.origin[0])
-            places.append(TopicPartition(dead_letter.topic, partition_of(packet, self._topics[logical])))
-        ends = await self._reader.end_offsets(set(places))
+            positions.append(TopicPartition(dead_letter.topic, partition_of(packet, self._topics[logical])))
+        ends = await self._reader.end_offsets(set(positions))
         made = {}
-        for dead_letter, place in zip(dead_letters, places, strict=True):
+        for dead_letter, position in zip(dead_letters, positions, strict=True):
             claim = Claim(
-                self._name, self._number, self._logical[dead_letter.topic], place.partition, ends[place]
+                self._name, self._number, self._logical[dead_letter.topic], position.partition, ends[position]
             )
-            made[dead_letter.place[1]] = claim
+            made[dead_letter.position[1]] = claim
             self._number += 1
         return made
 
@@ -254,27 +256,27 @@ class Replay:
         Raises:
             ConfigError: another replay has claimed some of them before.
         """
-        place = TopicPartition(self._topics[TOPIC].name, partition)
+        position = TopicPartition(self._topics[TOPIC].name, partition)
         since = self._read.get(partition, 0)
-        async for entry in self._span(place, since, last + 1):
+        async for entry in self._span(position, since, last + 1):
             self._receipts.add(entry)
         self._read[partition] = last + 1
         for offset, claim in made.items():
             if self._receipts.claims.get((partition, offset)) != claim:
                 raise ConfigError("another replay is at work: it has claimed the same dead letters")
 
-    async def _already_there(self, dead_letters: Sequence[DeadLetter]) -> set[Place]:
+    async def _already_there(self, dead_letters: Sequence[DeadLetter]) -> set[Position]:
         """Return which of some claimed dead letters are on their topics although no receipt says so."""
-        wanted: dict[tuple[str, int], Place] = {}
+        wanted: dict[tuple[str, int], Position] = {}
         since: dict[TopicPartition, int] = {}
         for dead_letter in dead_letters:
-            claim = self._receipts.claims[dead_letter.place]
-            wanted[claim.replay, claim.number] = dead_letter.place
-            place = TopicPartition(self._topics[claim.topic].name, claim.partition)
-            since[place] = min(since.get(place, claim.since), claim.since)
+            claim = self._receipts.claims[dead_letter.position]
+            wanted[claim.replay, claim.number] = dead_letter.position
+            position = TopicPartition(self._topics[claim.topic].name, claim.partition)
+            since[position] = min(since.get(position, claim.since), claim.since)
         found = set()
-        for place, first in since.items():
-            async for entry in self._span(place, first, None):
+        for position, first in since.items():
+            async for entry in self._span(position, first, None):
                 replay, _, number = (
                     dict(entry.headers).get(REPLAY, b"").decode(errors="replace").partition("/")
                 )
@@ -282,28 +284,28 @@ class Replay:
                     found.add(wanted[replay, int(number)])
         return found
 
-    async def _span(self, place: TopicPartition, first: int, end: int | None) -> AsyncIterator[Entry]:
+    async def _span(self, position: TopicPartition, first: int, end: int | None) -> AsyncIterator[Entry]:
         """Yield the messages of a partition from ``first`` (or the oldest) to before ``end`` (or the newest).
 
         Raises:
             BrokerUnavailable: nothing comes any more.
         """
-        oldest = (await self._reader.first_offsets([place]))[place]
-        self._reader.seek({place: max(first, oldest)})
+        oldest = (await self._reader.first_offsets([position]))[position]
+        self._reader.seek({position: max(first, oldest)})
         heard = time.monotonic()
-        while end is None or await self._reader.position(place) < end:
+        while end is None or await self._reader.position(position) < end:
             entries = await self._reader.poll(POLL_S)
             if entries:
                 heard = time.monotonic()
             elif time.monotonic() > heard + SILENCE_S:
-                raise BrokerUnavailable(f"broker {self._broker}: gives nothing of {place.topic} any more")
+                raise BrokerUnavailable(f"broker {self._broker}: gives nothing of {position.topic} any more")
             for entry in entries:
                 yield entry
             if end is None:
-                end = self._reader.fetched_end(place)
+                end = self._reader.fetched_end(position)
 
     def _packet(self, dead_letter: DeadLetter, value: bytes, claim: Claim) -> Packet:
-        partition, offset = dead_letter.place
+        partition, offset = dead_letter.position
         headers = (
             (REPLAYED_FROM, f"{partition}/{offset}".encode()),
             (REPLAY, f"{claim.replay}/{claim.number}".encode()),

@@ -47,8 +47,8 @@ class DeadLetterWriter:
     """Writes rejected messages to the dead-letters topic.
 
     A dead letter has the original key and value, and headers in text: topic, partition, offset, reason,
-    stage, time. A value that the topic does not take is cut, with the header ``truncated: <bytes>``. A message
-    without a value becomes an empty one with the header ``null: value``. One that a replay sent says by
+    stage, time. A value that the topic does not take is cut, with the header ``truncated: <bytes>``. One
+    without a value becomes an empty one with the header ``null: value``. What a replay sent says by
     ``replayed-from`` which dead letter it was before.
     """
 

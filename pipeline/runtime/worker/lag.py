@@ -15,7 +15,7 @@ from pipeline.kafka import Broker, Reader, TopicPartition, open_reader, quiet_cl
 if TYPE_CHECKING:
     from pipeline.runtime.worker.app import StageApp
 
-Place = tuple[str, int]
+Position = tuple[str, int]
 """Topic (the broker's name) and partition."""
 
 INTERVAL_S = 15.0
@@ -31,11 +31,11 @@ class LogEnds:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._ends: dict[Place, int] = {}
+        self._ends: dict[Position, int] = {}
 
-    def end(self, place: Place) -> int | None:
+    def end(self, position: Position) -> int | None:
         """Return the offset after the last message, as told last; None if it was not told yet."""
-        return self._ends.get(place)
+        return self._ends.get(position)
 
     async def watch(self, apps: Sequence[StageApp]) -> None:
         """Ask for the partitions that are assigned to some apps until cancelled."""
@@ -49,14 +49,14 @@ class LogEnds:
 
     async def _ask(self, reader: Reader, apps: Sequence[StageApp]) -> None:
         started = [cast(Consumer, app.consumer) for app in apps if app.started]
-        places = {TopicPartition(*tp) for consumer in started for tp in consumer.assignment()}
-        if places:
+        positions = {TopicPartition(*tp) for consumer in started for tp in consumer.assignment()}
+        if positions:
             with quiet_client():
-                found = await asyncio.wait_for(reader.end_offsets(places), TIMEOUT_S)
-            self._ends = {(place.topic, place.partition): end for place, end in found.items()}
+                found = await asyncio.wait_for(reader.end_offsets(positions), TIMEOUT_S)
+            self._ends = {(position.topic, position.partition): end for position, end in found.items()}
 
 
-def lags(app: StageApp, ends: LogEnds) -> dict[Place, int | None]:
+def lags(app: StageApp, ends: LogEnds) -> dict[Position, int | None]:
     """Return how many messages of each assigned partition are not committed; None where it is not known.
 
     It is known from the first fetch of a partition on. What was fetched and waits in memory is not done.
@@ -64,9 +64,9 @@ def lags(app: StageApp, ends: LogEnds) -> dict[Place, int | None]:
     if not app.started:
         return {}
     consumer = cast(Consumer, app.consumer)
-    found: dict[Place, int | None] = {}
+    found: dict[Position, int | None] = {}
     for tp in consumer.assignment():
-        place = (tp.topic, tp.partition)
-        told = [end for end in (consumer.highwater(tp), ends.end(place)) if end is not None]
-        found[place] = max(0, max(told) - (consumer._committed_offset[tp] or 0)) if told else None
+        position = (tp.topic, tp.partition)
+        told = [end for end in (consumer.highwater(tp), ends.end(position)) if end is not None]
+        found[position] = max(0, max(told) - (consumer._committed_offset[tp] or 0)) if told else None
     return dict(sorted(found.items()))

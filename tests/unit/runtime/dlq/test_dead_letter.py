@@ -24,7 +24,7 @@ def entry(headers: dict[str, str], value: bytes = b"{}", *, offset: int = 5, par
 
 def test_a_letter_says_where_it_came_from_and_why() -> None:
     letter = dead_letter_of(entry(HEADERS))
-    assert (letter.place, letter.topic, letter.origin) == ((1, 5), "profiles", (3, 17))
+    assert (letter.position, letter.topic, letter.origin) == ((1, 5), "profiles", (3, 17))
     assert (letter.reason, letter.stage, letter.service) == ("host: missing", "aggregate", "shop")
     assert letter.time == 1_769_860_800.0
     assert letter.obstacle(TOPICS) == ""
