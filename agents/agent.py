@@ -18,9 +18,9 @@ from agents.broker import check_broker, connect
 from agents.buffer import Buffer
 from agents.changes.history import change_message
 from agents.formats.collapsed import parse_collapsed
-from agents.importing import profile_key
 from agents.kernels import AUTO, Sampling, make_kernel
 from agents.process import ExistingProcess, SampledProcess, StartedCommand
+from agents.profile_files import profile_key
 from agents.publisher import Delivery, Publisher
 from agents.sampler import Interval, Sampler
 from pipeline.clock import Clock

@@ -1,4 +1,4 @@
-"""Stacks of one interval to the profile message that is published: every stack once, frames numbered."""
+"""Profile message of one interval's stacks: every stack once, frames numbered."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from agents.formats.collapsed import Stack
+from agents.formats import Stack
 from agents.naming import NamedFrame, name_stack
 from pipeline.codec.inputs import encode_profile
 from pipeline.codec.schema.inputs import MAX_COUNT

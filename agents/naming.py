@@ -1,4 +1,4 @@
-"""What a sampler prints for a frame, as the subroutine it belongs to.
+"""Names of subroutines from what a sampler prints for a frame.
 
 Subroutines are spelt ``module.path.QualName``; code without a name of its own (comprehensions, generator
 expressions, lambdas) belongs to the function around it. ``agents.changes`` spells modified subroutines

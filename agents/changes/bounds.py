@@ -1,4 +1,4 @@
-"""Keeps a change within what a message of the ``changes`` topic holds, and says what had to go."""
+"""Bounds of a change: what a message of the ``changes`` topic holds, and what had to go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What git prints, as values. The repository may be hostile, so nothing here trusts a line to be whole."""
+"""Git's output as values. The repository may be hostile, so nothing here trusts a line to be whole."""
 
 from __future__ import annotations
 

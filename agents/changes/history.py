@@ -219,11 +219,11 @@ class _Reader:
     def unread(self, files: Sequence[FileChange]) -> str:
         """Name the files with code in a language that is not read; empty where there are none."""
         changed = [file for file in files if file.blobs[0] != file.blobs[1]]
-        told = [(file, may_be_unread_code(file.path)) for file in changed]
-        asked = [file for file, code in told if code is None][:MAX_SCRIPTS]
+        known = [(file, may_be_unread_code(file.path)) for file in changed]
+        asked = [file for file, code in known if code is None][:MAX_SCRIPTS]
         content = self._repository.read([file.blobs[1] or file.blobs[0] for file in asked])
         scripts = {f.path for f in asked if INTERPRETED.match(content.get(f.blobs[1] or f.blobs[0], b""))}
-        names = [file.path for file, code in told if code or file.path in scripts]
+        names = [file.path for file, code in known if code or file.path in scripts]
         return f"the subroutines of {_names(names)}, in a language that is not read" if names else ""
 
     def _tree(self, revision: str) -> frozenset[str]:

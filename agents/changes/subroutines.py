@@ -1,4 +1,4 @@
-"""Which subroutines differ between two versions of a Python file.
+"""Subroutines that differ between two versions of a Python file.
 
 Every function, and every class body and the module itself without the functions in them, is one scope. A
 scope is modified if its own code differs: its syntax tree, so that comments, formatting, docstrings and

@@ -1,4 +1,4 @@
-"""What is newly deployed in a repository: commits on a branch, or the commits that a new tag brings."""
+"""New deployments of a repository: commits on a branch, or the commits that a new tag brings."""
 
 from __future__ import annotations
 

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import click
 
-from agents import importing
 from agents.agent import DEFAULT_HZ, Plan, run_agent, with_change
 from agents.aggregate import Source
 from agents.broker import publish_once, quiet_client
-from agents.changes.git import Repository
-from agents.changes.history import read_change
+from agents.changes import Repository, read_change
+from agents.formats import format_names
 from agents.kernels import AUTO, kernel_names
 from agents.options import (
     agent_settings,
@@ -26,6 +25,7 @@ from agents.options import (
     sampling_interval_s,
     service_option,
 )
+from agents.profile_files import Import, read_files
 from pipeline.clock import system_clock
 from pipeline.config import Settings
 from pipeline.kafka import bootstrap_servers
@@ -167,7 +167,7 @@ def run(
     callback=checked_by(duration_s_of),
     help="How long each file was sampled.",
 )
-@click.option("--format", "format_", type=click.Choice(["auto", "collapsed"]), default="auto")
+@click.option("--format", "format_", type=click.Choice(format_names()), default=AUTO)
 @agent_settings
 def import_files(
     settings: Settings,
@@ -184,13 +184,8 @@ def import_files(
     quiet_client(settings)
     topics = load_topics(settings.topics)
     source = Source(service, host or socket.gethostname(), release, labels)
-    imported = importing.read_files(
-        files,
-        source=source,
-        start=start,
-        duration_s=duration_s,
-        max_bytes=topics["profiles"].max_message_bytes,
-    )
+    request = Import(source, start, duration_s, topics["profiles"].max_message_bytes, format_)
+    imported = read_files(files, request)
     publish_once([message for found in imported for message in found.messages], settings, topics)
     for found in imported:
         click.echo(found.summary())

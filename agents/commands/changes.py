@@ -13,9 +13,18 @@ import click
 import orjson
 
 from agents.broker import publish_once, quiet_client
-from agents.changes.git import Repository
-from agents.changes.history import Described, change_message, describe_commit
-from agents.changes.watch import Branch, Deployment, State, Tags, Watch, follow
+from agents.changes import (
+    Branch,
+    Deployment,
+    Described,
+    Repository,
+    State,
+    Tags,
+    Watch,
+    change_message,
+    describe_commit,
+    follow,
+)
 from agents.options import (
     agent_settings,
     change_time,
@@ -120,7 +129,7 @@ def changes(
     watch = Branch(repository, branch) if branch else Tags(repository, pattern) if pattern else None
     if watch and interval_s is not None:
         known = State(None if dry_run else state, watch.name, service)
-        with _until_told() as stop:
+        with _until_stopped() as stop:
             follow(watch, known, publisher.publish, interval_s=interval_s, stop=stop)
         return
     found = _once(repository, watch, rev, revisions)
@@ -210,14 +219,14 @@ def _show(described: Described, *, as_json: bool) -> None:
         line = {**change_to_json(change), "left_out": list(described.left_out)}
         click.echo(orjson.dumps(line).decode())
     else:
-        told = f"{change.id[:12]} {change.title} ({len(change.subroutines)} subroutines modified)"
-        click.echo(escape_controls(told))
+        summary = f"{change.id[:12]} {change.title} ({len(change.subroutines)} subroutines modified)"
+        click.echo(escape_controls(summary))
     if described.left_out:
         click.echo(escape_controls(f"{change.id[:12]}: left out: {'; '.join(described.left_out)}"), err=True)
 
 
 @contextmanager
-def _until_told() -> Iterator[threading.Event]:
+def _until_stopped() -> Iterator[threading.Event]:
     """Give an event that SIGINT and SIGTERM set."""
     stop = threading.Event()
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}

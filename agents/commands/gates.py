@@ -1,4 +1,4 @@
-"""``smidgen gates``: which subroutines read which gate, out of Python source."""
+"""``smidgen gates``: the map from gates to the subroutines that read them, of Python source."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from pathlib import Path
 
 import click
 
-from agents.gates.calls import Module, read_module
-from agents.gates.source import map_gates
+from agents.gates import Module, map_gates, read_module
 from pipeline.codec.gates import write_gates
 from pipeline.errors import ConfigError
 from pipeline.terminal import escape_controls
@@ -17,7 +16,7 @@ from pipeline.terminal import escape_controls
 MAX_BYTES = 2_000_000
 """Largest file that is parsed: longer ones are generated, and hold data rather than code."""
 
-_NAMED = 5  # places that the line on untold gates names; the rest it counts
+_NAMED = 5  # places that the line on unresolved gates names; the rest it counts
 
 _EXAMPLE = """\b
 Example:
@@ -71,8 +70,8 @@ def gates(source: Path, readers: tuple[str, ...], out: Path) -> None:
         raise ConfigError(f"{out}: {error.strerror or error}") from None
     read = f"{files - skipped} of {files} files read" if skipped else f"{files} files read"
     click.echo(f"{_plain(out)}: {len(found.subroutines)} gates ({read})")
-    if found.untold:
-        click.echo(_untold(found.untold), err=True)
+    if found.unresolved:
+        click.echo(_unresolved(found.unresolved), err=True)
 
 
 def _python_files(source: Path) -> Iterator[Path]:
@@ -103,7 +102,7 @@ def _text(path: Path, source: Path) -> str:
     return content.decode("utf-8-sig")
 
 
-def _untold(places: Sequence[tuple[str, int]]) -> str:
+def _unresolved(places: Sequence[tuple[str, int]]) -> str:
     """Tell of reads that are left to be mapped by hand (FBDetect §5.4.9)."""
     named = ", ".join(f"{_plain(Path(path))}:{line}" for path, line in places[:_NAMED])
     more = f" and {len(places) - _NAMED} more" if len(places) > _NAMED else ""

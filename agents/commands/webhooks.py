@@ -1,4 +1,4 @@
-"""``smidgen agent webhooks``: changes that GitHub and GitLab tell of."""
+"""``smidgen agent webhooks``: changes from webhooks of GitHub and GitLab."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import click
 
 from agents.broker import check_broker, connect, quiet_client
 from agents.options import agent_settings, checked_by
-from agents.webhooks.mapping import load_service_map
-from agents.webhooks.server import serve
+from agents.webhooks import load_service_map, serve
 from pipeline.clock import system_clock
 from pipeline.config import Settings
 from pipeline.topics import load_topics

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
 
-Stack = tuple[str, ...]
-"""Frames as the file spells them, root first."""
+from agents.formats.base import Stack, StackSamples
 
 MAX_LINE_COUNT = 2**40
 """Most samples on one line: what a profile message can hold for one stack."""
@@ -21,22 +18,22 @@ _BOMS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Collapsed:
-    """The stacks of a file with their samples, and what was left out."""
+class CollapsedFormat:
+    """The format of lines that are no other's."""
 
-    stacks: Mapping[Stack, int]
-    frameless: int = 0  # samples of threads that had no frame
-    invalid: int = 0  # lines that are neither a stack with its count, blank, nor a comment
-    first_invalid: str = ""  # where and what the first of them is
+    name = "collapsed"
+    content = "collapsed stacks (lines of root;caller;leaf count)"
 
-    @property
-    def samples(self) -> int:
-        """All samples that have a stack."""
-        return sum(self.stacks.values())
+    def recognises(self, data: bytes) -> bool:
+        """Take whatever no other format takes."""
+        return True
+
+    def parse(self, data: bytes) -> StackSamples:
+        """Read a file, see ``parse_collapsed``."""
+        return parse_collapsed(data)
 
 
-def parse_collapsed(data: bytes) -> Collapsed:
+def parse_collapsed(data: bytes) -> StackSamples:
     """Read collapsed stacks; equal stacks are added up and stacks counted 0 times left out.
 
     UTF-8 and UTF-16 are told apart by their byte order mark or by the NUL bytes of the latter. Lines may
@@ -63,7 +60,7 @@ def parse_collapsed(data: bytes) -> Collapsed:
             frameless += count
         elif count:
             stacks[stack] = stacks.get(stack, 0) + count
-    return Collapsed(stacks, frameless, invalid, first_invalid)
+    return StackSamples(stacks, frameless, invalid, first_invalid)
 
 
 def _decode(data: bytes) -> str:

@@ -1,1 +1,6 @@
-"""Which subroutines a gate switches, read from Python source."""
+"""Subroutines that a gate switches, read from Python source."""
+
+from agents.gates.mapping import GateMap, map_gates
+from agents.gates.source import Module, read_module
+
+__all__ = ["GateMap", "Module", "map_gates", "read_module"]

@@ -1,4 +1,4 @@
-"""A webhook's notice as changes: described by a local clone where there is one, else as far as it tells."""
+"""Changes of a forge's event: from a local clone where there is one, else from the payload."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from agents.changes.bounds import fit
 from agents.changes.git import Commit, GitError, Repository
 from agents.changes.history import Described, describe_commit
+from agents.webhooks.forge_event import ForgeEvent, PayloadCommit
 from agents.webhooks.mapping import Source
-from agents.webhooks.notice import Notice, ToldCommit
 from pipeline.model import Change
 
 log = logging.getLogger(__name__)
@@ -27,16 +27,16 @@ GIT_TIMEOUT_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """The changes of one notice, one for each commit and service, and what was left out of them."""
+    """The changes of one event, one for each commit and service, and what was left out of them."""
 
     changes: tuple[Change, ...]
     left_out: tuple[str, ...] = ()
 
 
-def deployed_changes(notice: Notice, source: Source, *, now: float) -> Deployed:
-    """Return what a notice of ``source`` deployed; nothing if no rule names the branch, tag or environment.
+def deployed_changes(event: ForgeEvent, source: Source, *, now: float) -> Deployed:
+    """Return what a event of ``source`` deployed; nothing if no rule names the branch, tag or environment.
 
-    With a clone that is every commit since the branch or environment was at ``notice.before``, or since the
+    With a clone that is every commit since the branch or environment was at ``event.before``, or since the
     tags before that deploy the same service; the last commit alone where that is not known. Without, it is
     what the webhook tells.
 
@@ -44,30 +44,30 @@ def deployed_changes(notice: Notice, source: Source, *, now: float) -> Deployed:
     nothing. A change's id is the commit's, so that a repeated webhook repeats it; where not every webhook of
     a tag tells its commit, it is ``repository@tag``. Runs git, so it belongs into a thread.
     """
-    services = source.services(notice.occasion, notice.name)
+    services = source.services(event.occasion, event.name)
     if not services:
         return Deployed(())
-    time = now if notice.time is None else min(notice.time, now)
-    found = _from_clone(notice, source, services, time)
+    time = now if event.time is None else min(event.time, now)
+    found = _from_clone(event, source, services, time)
     if found.changes:
         return found
-    told = _from_payload(notice, services, time)
-    return replace(told, left_out=(*found.left_out, *told.left_out))
+    described = _from_payload(event, services, time)
+    return replace(described, left_out=(*found.left_out, *described.left_out))
 
 
-def _from_clone(notice: Notice, source: Source, services: Sequence[str], time: float) -> Deployed:
+def _from_clone(event: ForgeEvent, source: Source, services: Sequence[str], time: float) -> Deployed:
     """Describe the commits from the clone; none if there is no clone or it lacks them."""
     if source.clone is None:
         return Deployed(())
     try:
         repository = Repository(source.clone, timeout_s=GIT_TIMEOUT_S)
-        last = _last_commit(repository, notice)
+        last = _last_commit(repository, event)
         if last is None:
-            named = notice.after[:12] or notice.name[:200]
+            named = event.after[:12] or event.name[:200]
             return Deployed((), (f"diffs: the clone does not have {named!r} yet",))
         changes: list[Change] = []
         left_out: list[str] = []
-        for known, those in _deployed_before(repository, notice, source, services, last).items():
+        for known, those in _deployed_before(repository, event, source, services, last).items():
             commits, remarks = _since(repository, known, last)
             described = [
                 describe_commit(repository, commit, service="", time=time, source_roots=source.source_roots)
@@ -80,19 +80,19 @@ def _from_clone(notice: Notice, source: Source, services: Sequence[str], time: f
         return Deployed((), (f"diffs: {error}",))
 
 
-def _last_commit(repository: Repository, notice: Notice) -> Commit | None:
-    last = notice.after
-    if not last and notice.occasion == "tag" and _PLAIN.fullmatch(notice.name):
-        last = f"refs/tags/{notice.name}"
+def _last_commit(repository: Repository, event: ForgeEvent) -> Commit | None:
+    last = event.after
+    if not last and event.occasion == "tag" and _PLAIN.fullmatch(event.name):
+        last = f"refs/tags/{event.name}"
     return repository.commit(last) if last and repository.has_commit(last) else None
 
 
 def _deployed_before(
-    repository: Repository, notice: Notice, source: Source, services: Sequence[str], last: Commit
+    repository: Repository, event: ForgeEvent, source: Source, services: Sequence[str], last: Commit
 ) -> dict[tuple[str, ...], list[str]]:
     """Return the services by the commits that they had been deployed with, as far as these are known."""
-    if notice.occasion != "tag":
-        known = (notice.before,) if notice.before and repository.has_commit(notice.before) else ()
+    if event.occasion != "tag":
+        known = (event.before,) if event.before and repository.has_commit(event.before) else ()
         return {known: list(services)}
     tags = repository.tags_without(last.sha)  # tags that hold it came later, or are other names for it
     deployed = {tag: source.services("tag", tag.name) for tag in tags}
@@ -111,11 +111,11 @@ def _since(repository: Repository, known: Sequence[str], last: Commit) -> tuple[
     return commits[-MAX_COMMITS:], [f"commits before the newest {MAX_COMMITS}"] if older else []
 
 
-def _from_payload(notice: Notice, services: Sequence[str], time: float) -> Deployed:
-    commits = notice.commits or (ToldCommit(notice.after, f"Push to {notice.name}"),)
-    lost = notice.left_out + max(len(commits) - MAX_COMMITS, 0)
-    remarks = [f"{lost} older commits of {notice.name[:200]!r}"] if lost else []
-    described = [_describe(commit, notice, time) for commit in commits[-MAX_COMMITS:]]
+def _from_payload(event: ForgeEvent, services: Sequence[str], time: float) -> Deployed:
+    commits = event.commits or (PayloadCommit(event.after, f"Push to {event.name}"),)
+    lost = event.left_out + max(len(commits) - MAX_COMMITS, 0)
+    remarks = [f"{lost} older commits of {event.name[:200]!r}"] if lost else []
+    described = [_describe(commit, event, time) for commit in commits[-MAX_COMMITS:]]
     return Deployed(tuple(_for_services(described, services)), (*remarks, *_left_out(described)))
 
 
@@ -127,10 +127,10 @@ def _left_out(described: Sequence[Described]) -> list[str]:
     return [f"{each.change.id[:12]}: {remark}" for each in described for remark in each.left_out]
 
 
-def _describe(commit: ToldCommit, notice: Notice, time: float) -> Described:
+def _describe(commit: PayloadCommit, event: ForgeEvent, time: float) -> Described:
     change, left_out = fit(
         Change(
-            id=commit.sha or f"{notice.repository}@{notice.name}"[:400],
+            id=commit.sha or f"{event.repository}@{event.name}"[:400],
             service="",
             time=time,
             title=commit.title,

@@ -9,16 +9,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from agents.webhooks.notice import (
+from agents.webhooks.forge_event import (
     SHA,
-    Notice,
+    ForgeEvent,
     moment,
     optional_section,
+    payload_commit,
     pushed_commits,
     section,
     sha,
     text,
-    told,
 )
 from pipeline.codec import fields
 
@@ -30,7 +30,7 @@ def repository_of(payload: Mapping[str, Any]) -> str:
     return text(optional_section(payload, "repository"), "full_name")
 
 
-def read_github(event: str, payload: Mapping[str, Any]) -> Notice | None:
+def read_github(event: str, payload: Mapping[str, Any]) -> ForgeEvent | None:
     """Return what an event of EVENTS tells, None if it deploys nothing: a draft, a failure, a deletion.
 
     Raises:
@@ -43,7 +43,7 @@ def read_github(event: str, payload: Mapping[str, Any]) -> Notice | None:
     return _deployment(payload)
 
 
-def _push(payload: Mapping[str, Any]) -> Notice | None:
+def _push(payload: Mapping[str, Any]) -> ForgeEvent | None:
     ref, after = fields.text(payload, "ref"), sha(payload, "after")
     head = optional_section(payload, "head_commit")
     if not after or not ref.startswith(("refs/heads/", "refs/tags/")):  # deleted, or notes and the like
@@ -51,7 +51,7 @@ def _push(payload: Mapping[str, Any]) -> Notice | None:
     heads = pushed_commits({"commits": [head] if head else []})
     repository = section(payload, "repository")
     if ref.startswith("refs/tags/"):
-        return Notice(
+        return ForgeEvent(
             repository=repository_of(payload),
             occasion="tag",
             name=ref.removeprefix("refs/tags/"),
@@ -60,7 +60,7 @@ def _push(payload: Mapping[str, Any]) -> Notice | None:
             after=heads[0].sha if heads else "",  # an annotated tag's own id is no commit's
             time=moment(repository, "pushed_at"),
         )
-    return Notice(
+    return ForgeEvent(
         repository=repository_of(payload),
         occasion="branch",
         name=ref.removeprefix("refs/heads/"),
@@ -71,7 +71,7 @@ def _push(payload: Mapping[str, Any]) -> Notice | None:
     )
 
 
-def _release(payload: Mapping[str, Any]) -> Notice | None:
+def _release(payload: Mapping[str, Any]) -> ForgeEvent | None:
     if text(payload, "action") != "published":
         return None
     release = section(payload, "release")
@@ -80,17 +80,17 @@ def _release(payload: Mapping[str, Any]) -> Notice | None:
     tag, target = fields.text(release, "tag_name"), text(release, "target_commitish")
     message = f"{text(release, 'name') or tag}\n{text(release, 'body')}"
     author = text(optional_section(release, "author"), "login")
-    return Notice(
+    return ForgeEvent(
         repository=repository_of(payload),
         occasion="tag",
         name=tag,
-        commits=(told("", message, author),),
+        commits=(payload_commit("", message, author),),
         after=target if SHA.fullmatch(target) else "",
         time=moment(release, "published_at", "created_at"),
     )
 
 
-def _deployment(payload: Mapping[str, Any]) -> Notice | None:
+def _deployment(payload: Mapping[str, Any]) -> ForgeEvent | None:
     status, deployment = section(payload, "deployment_status"), section(payload, "deployment")
     if text(status, "state") != "success":
         return None
@@ -98,11 +98,11 @@ def _deployment(payload: Mapping[str, Any]) -> Notice | None:
     commit = sha(deployment, "sha")
     title = f"Deployment of {text(deployment, 'ref') or commit[:12]} to {environment}"
     author = text(optional_section(deployment, "creator"), "login")
-    return Notice(
+    return ForgeEvent(
         repository=repository_of(payload),
         occasion="environment",
         name=environment,
-        commits=(told(commit, f"{title}\n{text(deployment, 'description')}", author),),
+        commits=(payload_commit(commit, f"{title}\n{text(deployment, 'description')}", author),),
         after=commit,
         time=moment(status, "created_at", "updated_at"),
     )

@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agents.webhooks.notice import (
+from agents.webhooks.forge_event import (
     SHA,
-    Notice,
-    ToldCommit,
+    ForgeEvent,
+    PayloadCommit,
     moment,
     optional_section,
+    payload_commit,
     person,
     pushed_commits,
     section,
     sha,
     text,
-    told,
 )
 from pipeline.codec import fields
 from pipeline.errors import InvalidMessage
@@ -32,7 +32,7 @@ def repository_of(payload: Mapping[str, Any]) -> str:
     return text(optional_section(payload, "project"), "path_with_namespace")
 
 
-def read_gitlab(event: str, payload: Mapping[str, Any]) -> Notice | None:
+def read_gitlab(event: str, payload: Mapping[str, Any]) -> ForgeEvent | None:
     """Return what an event of EVENTS tells, None if it deploys nothing: a failure, a deletion, an edit.
 
     Raises:
@@ -47,12 +47,12 @@ def read_gitlab(event: str, payload: Mapping[str, Any]) -> Notice | None:
     return _deployment(payload)
 
 
-def _push(payload: Mapping[str, Any]) -> Notice | None:
+def _push(payload: Mapping[str, Any]) -> ForgeEvent | None:
     after = sha(payload, "after")
     if not after:
         return None
     commits = pushed_commits(payload)
-    return Notice(
+    return ForgeEvent(
         repository=repository_of(payload),
         occasion="branch",
         name=fields.text(payload, "ref").removeprefix("refs/heads/"),
@@ -63,39 +63,39 @@ def _push(payload: Mapping[str, Any]) -> Notice | None:
     )
 
 
-def _tag(payload: Mapping[str, Any]) -> Notice | None:
+def _tag(payload: Mapping[str, Any]) -> ForgeEvent | None:
     if not sha(payload, "after"):
         return None
     name = fields.text(payload, "ref").removeprefix("refs/tags/")
     commit = sha(payload, "checkout_sha")  # an annotated tag's own id is no commit's
     known = [c for c in pushed_commits(payload) if c.sha == commit]
     message = f"{text(payload, 'message') or name}"
-    return Notice(
+    return ForgeEvent(
         repository=repository_of(payload),
         occasion="tag",
         name=name,
-        commits=tuple(known) or (told(commit, message, text(payload, "user_name")),),
+        commits=tuple(known) or (payload_commit(commit, message, text(payload, "user_name")),),
         after=commit,
     )
 
 
-def _release(payload: Mapping[str, Any]) -> Notice | None:
+def _release(payload: Mapping[str, Any]) -> ForgeEvent | None:
     if text(payload, "action") != "create":
         return None
     commit, tag = section(payload, "commit"), fields.text(payload, "tag")
     message = f"{text(payload, 'name') or tag}\n{text(payload, 'description')}"
     known = sha(commit, "id")
-    return Notice(
+    return ForgeEvent(
         repository=repository_of(payload),
         occasion="tag",
         name=tag,
-        commits=(told(known, message, person(optional_section(commit, "author"))),),
+        commits=(payload_commit(known, message, person(optional_section(commit, "author"))),),
         after=known,
         time=moment(payload, "released_at", "created_at"),
     )
 
 
-def _deployment(payload: Mapping[str, Any]) -> Notice | None:
+def _deployment(payload: Mapping[str, Any]) -> ForgeEvent | None:
     if text(payload, "status") != "success":
         return None
     commit = text(payload, "commit_url").rpartition("/")[2]  # the only place of the whole id
@@ -104,11 +104,11 @@ def _deployment(payload: Mapping[str, Any]) -> Notice | None:
     author = text(optional_section(payload, "user"), "name")
     environment = fields.text(payload, "environment")
     title = text(payload, "commit_title") or f"Deployment of {commit[:12]} to {environment}"
-    return Notice(
+    return ForgeEvent(
         repository=repository_of(payload),
         occasion="environment",
         name=environment,
-        commits=(ToldCommit(commit, title, author),),
+        commits=(PayloadCommit(commit, title, author),),
         after=commit,
         time=moment(payload, "status_changed_at"),
     )

@@ -1,4 +1,4 @@
-"""Which service a repository's pushes, tags and deployments change, and the secrets that sign them."""
+"""The map of services: which a repository's pushes, tags and deployments change, and their secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is answered to a webhook, and what is published for it."""
+"""The receiver of webhooks: what it answers, and what it publishes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from agents.changes.history import change_message
 from agents.webhooks import github, gitlab
 from agents.webhooks.deployments import deployed_changes
 from agents.webhooks.environments import Environments
+from agents.webhooks.forge_event import ForgeEvent
 from agents.webhooks.mapping import Forge, ServiceMap, Source
-from agents.webhooks.notice import Notice
 from agents.webhooks.signatures import github_signed, gitlab_signed
 from pipeline.clock import Clock
 from pipeline.codec.fields import parse_object
@@ -105,19 +105,19 @@ class Receiver:
                 return Answer(404, f"unknown repository {name[:200]!r}")
             if source not in signers:
                 return Answer(401, "wrong or missing signature")
-            notice = _read(forge, event, payload)
+            forge_event = _read(forge, event, payload)
         except InvalidMessage as error:
             hint = "; the webhook's content type should be application/json" if body[:1] != b"{" else ""
             return Answer(400, f"{error}{hint}")
-        if notice is None:
+        if forge_event is None:
             return Answer(200, "nothing was deployed")
-        return await self._publish(notice, source, key)
+        return await self._publish(forge_event, source, key)
 
-    async def _publish(self, notice: Notice, source: Source, key: bytes) -> Answer:
+    async def _publish(self, forge_event: ForgeEvent, source: Source, key: bytes) -> Answer:
         now = self._clock()
-        notice = self._environments.complete(notice, source)
-        deployed = await asyncio.to_thread(deployed_changes, notice, source, now=now)
-        what = f"{notice.occasion} {notice.name[:200]!r} of {source.name}"
+        forge_event = self._environments.complete(forge_event, source)
+        deployed = await asyncio.to_thread(deployed_changes, forge_event, source, now=now)
+        what = f"{forge_event.occasion} {forge_event.name[:200]!r} of {source.name}"
         if not deployed.changes:
             return Answer(200, f"nothing to publish for {what}")
         try:
@@ -128,7 +128,7 @@ class Receiver:
         except InvalidMessage as error:
             log.error("%s: refused by the broker: %s", what, error)
             return Answer(422, "refused by the broker")
-        self._environments.note(notice, source, now=now)
+        self._environments.note(forge_event, source, now=now)
         if deployed.left_out:
             shown = "; ".join(deployed.left_out[:_SHOWN])
             log.warning("%s: left out: %s (%d remarks)", what, shown, len(deployed.left_out))
@@ -143,7 +143,7 @@ class Receiver:
             self._done.popitem(last=False)
 
 
-def _read(forge: Forge, event: str, payload: Mapping[str, Any]) -> Notice | None:
+def _read(forge: Forge, event: str, payload: Mapping[str, Any]) -> ForgeEvent | None:
     return github.read_github(event, payload) if forge == "github" else gitlab.read_gitlab(event, payload)
 
 

@@ -1,4 +1,4 @@
-"""Whether a request comes from who knows the secret. All comparisons take the same time for any input."""
+"""Signatures of requests, whose comparisons take the same time for any input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may use the embedded store: those who know the login, or without one any program of this machine."""
+"""Login of the embedded store; without one any program of this machine may use it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an HTTP request asks of ClickHouse: one statement with its data, parameters and settings."""
+"""Statement that an HTTP request asks of ClickHouse, with its data, parameters and settings."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ import pytest
 
 from agents.webhooks import deployments, environments
 from agents.webhooks.environments import Environments
+from agents.webhooks.forge_event import ForgeEvent
 from agents.webhooks.mapping import ServiceMap, Source
-from agents.webhooks.notice import Notice
 from agents.webhooks.receiver import Answer, Receiver
 from pipeline.errors import BrokerUnavailable
 from tests.support.repositories import Work
@@ -220,8 +220,8 @@ def test_a_commit_that_the_clone_has_lost_is_no_bound(work: Work) -> None:
 def test_few_environments_are_remembered(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environments, "REMEMBERED", 2)
     source, known = source_of(work), Environments()
-    notices = [Notice("acme/shop", "environment", f"review/{n}", (), after=str(n) * 40) for n in range(3)]
-    for notice in (*notices[:2], notices[0], notices[2]):
-        known.note(notice, source, now=NOW)
-    before = [known.complete(notice, source).before[:1] for notice in notices]
+    notices = [ForgeEvent("acme/shop", "environment", f"review/{n}", (), after=str(n) * 40) for n in range(3)]
+    for forge_event in (*notices[:2], notices[0], notices[2]):
+        known.note(forge_event, source, now=NOW)
+    before = [known.complete(forge_event, source).before[:1] for forge_event in notices]
     assert before == ["0", "", "2"], "the one that was deployed longest ago is forgotten"

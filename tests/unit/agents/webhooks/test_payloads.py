@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.webhooks import github, gitlab
-from agents.webhooks.notice import Notice, ToldCommit, moment
+from agents.webhooks.forge_event import ForgeEvent, PayloadCommit, moment
 from pipeline.errors import InvalidMessage
 
 A, B, C, ZERO = "a" * 40, "b" * 40, "c" * 40, "0" * 40
@@ -22,8 +22,8 @@ def commit(sha: str, message: str = "Fix totals\n\nThey were wrong.\n", **more: 
     return {"id": sha, "message": message, "author": author, "added": ["b.py"], "modified": ["a.py"], **more}
 
 
-def told(sha: str = "") -> ToldCommit:
-    return ToldCommit(sha, "Fix totals", "Ada <ada@example.org>", "They were wrong.", ("b.py", "a.py"))
+def told(sha: str = "") -> PayloadCommit:
+    return PayloadCommit(sha, "Fix totals", "Ada <ada@example.org>", "They were wrong.", ("b.py", "a.py"))
 
 
 def hub_push(**more: Any) -> dict[str, Any]:
@@ -53,19 +53,19 @@ def hub_deployment(state: str = "success", **more: Any) -> dict[str, Any]:
         pytest.param(
             "push",
             hub_push(),
-            Notice("acme/shop", "branch", "main", (told(B), told(C)), A, C, 1_700_000_000.0),
+            ForgeEvent("acme/shop", "branch", "main", (told(B), told(C)), A, C, 1_700_000_000.0),
             id="push",
         ),
         pytest.param(
             "push",
             hub_push(before=ZERO, ref="refs/heads/feature/x", commits=[]),
-            Notice("acme/shop", "branch", "feature/x", (told(C),), "", C, 1_700_000_000.0),
+            ForgeEvent("acme/shop", "branch", "feature/x", (told(C),), "", C, 1_700_000_000.0),
             id="new branch",
         ),
         pytest.param(
             "push",
             hub_tag(),
-            Notice("acme/shop", "tag", "v1", (told(),), "", C, 1_700_000_000.0),
+            ForgeEvent("acme/shop", "tag", "v1", (told(),), "", C, 1_700_000_000.0),
             id="annotated tag",
         ),
         pytest.param("push", hub_push(after=ZERO, head_commit=None, commits=[]), None, id="deleted branch"),
@@ -73,15 +73,21 @@ def hub_deployment(state: str = "success", **more: Any) -> dict[str, Any]:
         pytest.param(
             "release",
             hub_release(),
-            Notice(
-                "acme/shop", "tag", "v1", (ToldCommit("", "First", "ada", "New."),), "", "", 1_700_000_000.0
+            ForgeEvent(
+                "acme/shop",
+                "tag",
+                "v1",
+                (PayloadCommit("", "First", "ada", "New."),),
+                "",
+                "",
+                1_700_000_000.0,
             ),
             id="release",
         ),
         pytest.param(
             "release",
             hub_release(target_commitish=B, name=None, body=None, published_at=None),
-            Notice("acme/shop", "tag", "v1", (ToldCommit("", "v1", "ada"),), "", B),
+            ForgeEvent("acme/shop", "tag", "v1", (PayloadCommit("", "v1", "ada"),), "", B),
             id="release of a commit",
         ),
         pytest.param("release", hub_release("edited"), None, id="edited release"),
@@ -89,11 +95,11 @@ def hub_deployment(state: str = "success", **more: Any) -> dict[str, Any]:
         pytest.param(
             "deployment_status",
             hub_deployment(),
-            Notice(
+            ForgeEvent(
                 "acme/shop",
                 "environment",
                 "production",
-                (ToldCommit(B, "Deployment of main to production"),),
+                (PayloadCommit(B, "Deployment of main to production"),),
                 "",
                 B,
                 1_700_000_000.0,
@@ -104,7 +110,7 @@ def hub_deployment(state: str = "success", **more: Any) -> dict[str, Any]:
         pytest.param("deployment_status", hub_deployment("failure"), None, id="deployment fails"),
     ],
 )
-def test_github(event: str, payload: dict[str, Any], expected: Notice | None) -> None:
+def test_github(event: str, payload: dict[str, Any], expected: ForgeEvent | None) -> None:
     assert event in github.EVENTS
     assert github.read_github(event, payload) == expected
 
@@ -141,43 +147,43 @@ def lab_deployment(**more: Any) -> dict[str, Any]:
         pytest.param(
             "Push Hook",
             lab_push(),
-            Notice("acme/web/shop", "branch", "main", (told(B), told(C)), A, C),
+            ForgeEvent("acme/web/shop", "branch", "main", (told(B), told(C)), A, C),
             id="push",
         ),
         pytest.param(
             "Push Hook",
             lab_push(total_commits_count=42),
-            Notice("acme/web/shop", "branch", "main", (told(B), told(C)), A, C, left_out=40),
+            ForgeEvent("acme/web/shop", "branch", "main", (told(B), told(C)), A, C, left_out=40),
             id="long push",
         ),
         pytest.param(
             "Push Hook",
             lab_push(before=ZERO, commits=[], total_commits_count=0),
-            Notice("acme/web/shop", "branch", "main", (), "", C),
+            ForgeEvent("acme/web/shop", "branch", "main", (), "", C),
             id="new branch",
         ),
         pytest.param("Push Hook", lab_push(after=ZERO, commits=[]), None, id="deleted branch"),
         pytest.param(
             "Tag Push Hook",
             lab_tag(),
-            Notice("acme/web/shop", "tag", "v1", (ToldCommit(C, "First", "Ada", "New."),), "", C),
+            ForgeEvent("acme/web/shop", "tag", "v1", (PayloadCommit(C, "First", "Ada", "New."),), "", C),
             id="annotated tag",
         ),
         pytest.param(
             "Tag Push Hook",
             lab_tag(after=C, message=None, commits=[commit(C)]),
-            Notice("acme/web/shop", "tag", "v1", (told(C),), "", C),
+            ForgeEvent("acme/web/shop", "tag", "v1", (told(C),), "", C),
             id="plain tag",
         ),
         pytest.param("Tag Push Hook", lab_tag(after=ZERO, checkout_sha=None), None, id="deleted tag"),
         pytest.param(
             "Release Hook",
             lab_release(),
-            Notice(
+            ForgeEvent(
                 "acme/web/shop",
                 "tag",
                 "v1",
-                (ToldCommit(B, "First", "Ada <ada@example.org>", "New."),),
+                (PayloadCommit(B, "First", "Ada <ada@example.org>", "New."),),
                 "",
                 B,
                 1_700_000_000.0,
@@ -188,11 +194,11 @@ def lab_deployment(**more: Any) -> dict[str, Any]:
         pytest.param(
             "Deployment Hook",
             lab_deployment(),
-            Notice(
+            ForgeEvent(
                 "acme/web/shop",
                 "environment",
                 "production",
-                (ToldCommit(B, "Fix totals", "Ada"),),
+                (PayloadCommit(B, "Fix totals", "Ada"),),
                 "",
                 B,
                 1_700_000_000.0,
@@ -203,7 +209,7 @@ def lab_deployment(**more: Any) -> dict[str, Any]:
         pytest.param("Deployment Hook", lab_deployment(status="failed"), None, id="deployment fails"),
     ],
 )
-def test_gitlab(event: str, payload: dict[str, Any], expected: Notice | None) -> None:
+def test_gitlab(event: str, payload: dict[str, Any], expected: ForgeEvent | None) -> None:
     assert event in gitlab.EVENTS
     assert gitlab.read_gitlab(event, payload) == expected
 
@@ -238,7 +244,7 @@ def test_a_wrong_field_is_named(forge: str, event: str, payload: dict[str, Any],
         read(forge, event, payload)
 
 
-def read(forge: str, event: str, payload: dict[str, Any]) -> Notice | None:
+def read(forge: str, event: str, payload: dict[str, Any]) -> ForgeEvent | None:
     return (github.read_github if forge == "github" else gitlab.read_gitlab)(event, payload)
 
 
@@ -270,10 +276,10 @@ def test_any_value_in_any_field_is_read_or_named(
         inner = data.draw(st.sampled_from(sorted(payload[field])))
         changed[field] = {**payload[field], inner: data.draw(JSON)}
     try:
-        notice = read(forge, event, changed)
+        forge_event = read(forge, event, changed)
     except InvalidMessage:
         return
-    assert notice is None or isinstance(notice, Notice)
+    assert forge_event is None or isinstance(forge_event, ForgeEvent)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from textwrap import dedent
 
 import pytest
 
-from agents.gates.calls import read_module
-from agents.gates.source import GateMap, map_gates
+from agents.gates.mapping import GateMap, map_gates
+from agents.gates.source import read_module
 
 
 def mapped(modules: Mapping[str, str], readers: Sequence[str] = ("conf.get",)) -> GateMap:
@@ -145,7 +145,7 @@ def test_constants_of_other_modules(source: str, found: str) -> None:
     tree = {"shop/__init__.py": "from .flags import GATE", "shop/flags.py": FLAGS, "shop/cart.py": source}
     told = mapped(tree)
     assert told.subroutines == ({found: ("shop.cart.f",)} if found else {})
-    assert bool(told.untold) is not bool(found)
+    assert bool(told.unresolved) is not bool(found)
 
 
 @pytest.mark.parametrize("reader", ["flags.is_on", "is_on"])
@@ -330,4 +330,4 @@ def test_wrappers_of_other_modules_are_known_by_a_name_of_their_own() -> None:
     ],
 )
 def test_reads_whose_gate_cannot_be_told(source: str, lines: list[int]) -> None:
-    assert mapped({"shop/cart.py": source}).untold == tuple(("shop/cart.py", line) for line in lines)
+    assert mapped({"shop/cart.py": source}).unresolved == tuple(("shop/cart.py", line) for line in lines)

@@ -1,4 +1,4 @@
-"""What a webhook tells, alike for every forge: a branch, tag or environment now has these commits."""
+"""A forge's event, alike for every forge: a branch, tag or environment now has these commits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OFFSET = re.compile(r"\s*(?:UTC|([+-]\d\d):?(\d\d))$")
 
 
 @dataclass(frozen=True, slots=True)
-class ToldCommit:
+class PayloadCommit:
     """A commit as a webhook describes it. ``sha`` is empty where not every webhook of its tag tells it."""
 
     sha: str
@@ -29,13 +29,13 @@ class ToldCommit:
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class ForgeEvent:
     """That ``name``, a branch, tag or environment of a repository, was deployed."""
 
     repository: str
     occasion: Occasion
     name: str
-    commits: tuple[ToldCommit, ...]  # oldest first
+    commits: tuple[PayloadCommit, ...]  # oldest first
     before: str = ""  # the commit that a branch or environment had before; empty if it is new or unknown
     after: str = ""  # the commit that it has now; empty if only the tag is known
     time: float | None = None  # when it was deployed, None if the webhook does not say
@@ -91,15 +91,15 @@ def moment(raw: Mapping[str, Any], *names: str) -> float | None:
     return None
 
 
-def pushed_commits(raw: Mapping[str, Any]) -> tuple[ToldCommit, ...]:
+def pushed_commits(raw: Mapping[str, Any]) -> tuple[PayloadCommit, ...]:
     """Return the commits of a push, which both forges describe alike, oldest first."""
     return tuple(_pushed(commit) for commit in fields.listing(raw, "commits", optional=True))
 
 
-def told(sha: str, message: str, author: str = "", files: Sequence[str] = ()) -> ToldCommit:
+def payload_commit(sha: str, message: str, author: str = "", files: Sequence[str] = ()) -> PayloadCommit:
     """Split a commit's message into its title and the rest."""
     title, _, body = message.strip().partition("\n")
-    return ToldCommit(sha, title.strip(), author, body.strip(), tuple(files))
+    return PayloadCommit(sha, title.strip(), author, body.strip(), tuple(files))
 
 
 def person(raw: Mapping[str, Any]) -> str:
@@ -108,11 +108,11 @@ def person(raw: Mapping[str, Any]) -> str:
     return f"{name} <{address}>".strip() if address else name
 
 
-def _pushed(raw: object) -> ToldCommit:
+def _pushed(raw: object) -> PayloadCommit:
     if not isinstance(raw, dict):
         raise InvalidMessage("commits: should be objects")
     files = dict.fromkeys(
         path for kind in ("added", "modified", "removed") for path in fields.texts(raw, kind, limit=100_000)
     )
     author = person(optional_section(raw, "author"))
-    return told(sha(raw, "id"), text(raw, "message"), author, tuple(files))
+    return payload_commit(sha(raw, "id"), text(raw, "message"), author, tuple(files))

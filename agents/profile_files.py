@@ -1,4 +1,4 @@
-"""Files of stack samples as profile messages."""
+"""Profile files as messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import orjson
 import xxhash
 
 from agents.aggregate import Source, build_profile, encode_within
-from agents.formats.collapsed import Collapsed, parse_collapsed
+from agents.formats import AUTO, StackSamples, find_format
 from pipeline.codec.schema.inputs import MAX_COUNT
 from pipeline.errors import ConfigError
 from pipeline.model import Outgoing, Profile
@@ -22,32 +22,42 @@ class Imported:
 
     path: Path
     messages: tuple[Outgoing, ...]
-    collapsed: Collapsed
+    parsed: StackSamples
     lost: int  # samples of stacks too large for a message
 
     def summary(self) -> str:
         """Say in one line what the file held and what was left out."""
-        samples, stacks = self.collapsed.samples - self.lost, len(self.collapsed.stacks)
+        samples, stacks = self.parsed.samples - self.lost, len(self.parsed.stacks)
         text = f"{self.path}: {samples} samples in {stacks} stacks"
-        if self.collapsed.invalid:
-            text += f"; {self.collapsed.invalid} invalid lines, first {self.collapsed.first_invalid}"
-        if self.collapsed.frameless:
-            text += f"; {self.collapsed.frameless} samples without frames left out"
+        if self.parsed.invalid:
+            text += f"; {self.parsed.invalid} invalid lines, first {self.parsed.first_invalid}"
+        if self.parsed.frameless:
+            text += f"; {self.parsed.frameless} samples without frames left out"
         if self.lost:
             text += f"; {self.lost} samples of oversized stacks left out"
         return text
 
 
-def read_files(
-    paths: Sequence[Path], *, source: Source, start: float | None, duration_s: float, max_bytes: int
-) -> list[Imported]:
-    """Read files of collapsed stacks, each an interval of ``duration_s`` seconds.
+@dataclass(frozen=True, slots=True)
+class Import:
+    """How files are read: each is an interval of ``duration_s`` seconds of ``source``.
 
     With ``start`` (epoch seconds) the files follow one another from there; without, each ended when it was
     last written. Messages have at most ``max_bytes`` bytes.
+    """
+
+    source: Source
+    start: float | None
+    duration_s: float
+    max_bytes: int
+    format: str = AUTO
+
+
+def read_files(paths: Sequence[Path], request: Import) -> list[Imported]:
+    """Read profile files.
 
     Raises:
-        ConfigError: a file cannot be read, or holds no stack at all.
+        ConfigError: a file cannot be read, is of no known format, or holds no stack at all.
     """
     found = []
     for index, path in enumerate(paths):
@@ -55,8 +65,9 @@ def read_files(
             data, written = path.read_bytes(), path.stat().st_mtime
         except OSError as error:
             raise ConfigError(f"{path}: {error.strerror or error}") from None
-        began = written - duration_s if start is None else start + index * duration_s
-        found.append(_read(path, data, source, began, began + duration_s, max_bytes))
+        first, length_s = request.start, request.duration_s
+        start = written - length_s if first is None else first + index * length_s
+        found.append(_read(path, data, request, start))
     return found
 
 
@@ -65,18 +76,23 @@ def profile_key(source: Source) -> str:
     return f"{source.service}/{source.host}"
 
 
-def _read(path: Path, data: bytes, source: Source, start: float, end: float, max_bytes: int) -> Imported:
-    collapsed = parse_collapsed(data)
-    if not collapsed.stacks:
-        first = f"; {collapsed.first_invalid}" if collapsed.invalid else ""
-        raise ConfigError(f"{path}: has no collapsed stacks (lines of root;caller;leaf count){first}")
-    if collapsed.samples > MAX_COUNT:
-        raise ConfigError(f"{path}: {collapsed.samples} samples, more than the {MAX_COUNT} of one interval")
-    profile = build_profile(collapsed.stacks, source=source, start=start, end=end)
+def _read(path: Path, data: bytes, request: Import, start: float) -> Imported:
+    try:
+        format_ = find_format(request.format, data)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+    parsed = format_.parse(data)
+    if not parsed.stacks:
+        first = f"; {parsed.first_invalid}" if parsed.invalid else ""
+        raise ConfigError(f"{path}: has no {format_.content}{first}")
+    if parsed.samples > MAX_COUNT:
+        raise ConfigError(f"{path}: {parsed.samples} samples, more than the {MAX_COUNT} of one interval")
+    source = request.source
+    profile = build_profile(parsed.stacks, source=source, start=start, end=start + request.duration_s)
     profile = replace(profile, id=_identity(path, data, profile))
-    parts, lost = encode_within(profile, max_bytes)
+    parts, lost = encode_within(profile, request.max_bytes)
     messages = tuple(Outgoing("profiles", profile_key(source), part.value) for part in parts)
-    return Imported(path, messages, collapsed, lost)
+    return Imported(path, messages, parsed, lost)
 
 
 def _identity(path: Path, data: bytes, profile: Profile) -> str:

@@ -1,0 +1,62 @@
+"""A format is one class and one line: the import knows none by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agents.aggregate import Source
+from agents.formats import AUTO, StackSamples, base, find_format, format_names, register
+from agents.profile_files import Import, read_files
+from pipeline.codec.inputs import decode_profile
+from pipeline.errors import ConfigError
+
+
+class Dummy:
+    name = "dummy"
+    content = "dummies"
+
+    def recognises(self, data: bytes) -> bool:
+        return data.startswith(b"dummy")
+
+    def parse(self, data: bytes) -> StackSamples:
+        return StackSamples({("main", "dummy"): 3} if b"!" in data else {})
+
+
+@pytest.fixture
+def _dummy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(base, "_registry", dict(base._registry))
+    register(Dummy())
+
+
+def read(path: Path, content: bytes, format_: str = AUTO) -> tuple[str, ...]:
+    path.write_bytes(content)
+    (file,) = read_files([path], Import(Source("s", "h"), 1e9, 60.0, 10_000, format_))
+    (message,) = file.messages
+    return decode_profile(message.value).frames
+
+
+def test_the_formats_there_are() -> None:
+    assert format_names() == ("auto", "collapsed")
+
+
+@pytest.mark.usefixtures("_dummy")
+def test_a_dummy_format_is_imported(tmp_path: Path) -> None:
+    assert format_names() == ("auto", "collapsed", "dummy")
+    assert read(tmp_path / "a", b"dummy!") == ("main", "dummy")
+    assert read(tmp_path / "a", b"main;other 1\n") == ("main", "other")
+    assert read(tmp_path / "a", b"dummy 1\n", "collapsed") == ("dummy",)
+    with pytest.raises(ConfigError, match="has no dummies"):
+        read(tmp_path / "a", b"dummy")
+
+
+def test_a_format_that_is_not_known(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="should be one of auto, collapsed, not 'other'"):
+        read(tmp_path / "a", b"main 1\n", "other")
+
+
+def test_a_file_that_no_format_recognises(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(base, "_registry", {"dummy": Dummy()})
+    with pytest.raises(ConfigError, match="no format that is known here: dummy"):
+        find_format(AUTO, b"x")
