@@ -49,7 +49,7 @@ METRICS: Mapping[str, tuple[Kind, str]] = {
     ),
     "cut_names_total": ("counter", "Names that were too long."),
     "shortened_stacks_total": ("counter", "Stacks that were too deep."),
-    "repeated_messages_total": ("counter", "Profiles left out because one with their id has come before."),
+    "repeated_messages_total": ("counter", "Messages left out because one with their id has come before."),
     "lag_messages": ("gauge", "Messages of an assigned partition that were not committed yet."),
     "partitions": ("gauge", "Partitions of the input topics that are assigned to this process."),
     "bad_sources": ("gauge", "Sources of a topic that send nothing usable (see dead_letter_limit)."),
