@@ -35,7 +35,7 @@ def decide(candidates: Sequence[Candidate], case: FilterCase) -> list[Decision]:
             analysis_s=case.config.analysis_s,
             absolute=case.config.absolute,
             relative=case.config.relative,
-            gradual_since=partial(has_grown_since, candidate, case.levels),
+            gradual_since=partial(rises_since, candidate, case.levels),
         )
         for candidate in candidates
     ]
@@ -57,7 +57,7 @@ def recent_level(candidate: Candidate, case: FilterCase) -> float:
     )
 
 
-def has_grown_since(candidate: Candidate, levels: Levels, since: float) -> bool:
+def rises_since(candidate: Candidate, levels: Levels, since: float) -> bool:
     """Tell whether a series has grown steadily since a moment, rather than stepped at the change."""
     row = levels.row(candidate)
     if row is None:

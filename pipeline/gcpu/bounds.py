@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.frames import DEEP, OTHER
-from pipeline.model import BoolArray, IntArray
+from pipeline.model import BoolArray, IntArray, Profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,3 +135,20 @@ def _fold_whole(stacks: Ragged, chosen: BoolArray, label: int) -> Ragged:
 
 def _ragged(flat: IntArray, lengths: IntArray) -> Ragged:
     return Ragged(flat, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
+
+
+def profile_extent(profile: Profile, *, exact_from: float) -> tuple[int, int]:
+    """Return how many elements the stacks of a profile have, and at most how many characters these have.
+
+    Args:
+        profile: One message.
+        exact_from: Characters from which on they are counted, rather than bounded by the longest name.
+    """
+    if not profile.frames:
+        return 0, 0
+    elements = len(profile.stack_frames)
+    characters = elements * max(map(len, profile.frames))
+    if characters > exact_from:
+        lengths = np.fromiter(map(len, profile.frames), dtype=np.int64, count=len(profile.frames))
+        characters = int(lengths[profile.stack_frames].sum())
+    return elements, min(characters, STACK_BOUNDS.characters)

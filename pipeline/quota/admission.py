@@ -14,7 +14,7 @@ it was before.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,7 +24,6 @@ from pipeline.frames import MAX_LABEL, OTHER, cut_name, element
 from pipeline.model import Annotation, MetricPoints, Profile, Record
 from pipeline.quota.cardinality import KnownNames
 from pipeline.quota.limits import PERIOD_S, Quotas
-from pipeline.storage.interface import Store, Usage
 from pipeline.units import DAY_S
 
 MAX_USAGE_DAYS = 2
@@ -35,6 +34,9 @@ _SERVICES = ""
 
 _IDS = "/ids"
 """What is kept under a partition's name beside the names: the ids of its messages."""
+
+Usage = tuple[int, int]
+"""Messages, and stacks in them."""
 
 _Place = tuple[str, int]  # topic, partition
 
@@ -49,6 +51,16 @@ class Refused:
     samples: int
 
 
+@dataclass(frozen=True, slots=True)
+class MissingUsage:
+    """Services of which it is not known yet what was counted of them on a day, in one partition."""
+
+    topic: str
+    partition: int
+    day: float  # its start, epoch seconds
+    services: tuple[str, ...]
+
+
 @dataclass(slots=True)
 class _Usages:
     """What ``totals`` counted of a partition on a day; complete for the services that are loaded."""
@@ -58,10 +70,12 @@ class _Usages:
 
 
 class Admission:
-    """Decides on messages in the order of their partitions."""
+    """Decides on messages in the order of their partitions.
 
-    def __init__(self, store: Store, stream: str, quotas: Quotas, window_s: float) -> None:
-        self._store = store
+    What the store holds of names and usage has to be learnt before: see ``missing_names``, ``missing_usage``.
+    """
+
+    def __init__(self, stream: str, quotas: Quotas, window_s: float) -> None:
         self._stream = stream
         self._quotas = quotas
         self._window_s = window_s  # of totals, by whose windows the store tells what was used
@@ -77,13 +91,45 @@ class Admission:
                 self._names.pop(((topic, partition), kind), None)
             self._usage.pop((topic, partition), None)
 
+    def missing_names(self, records: Sequence[Record]) -> list[tuple[str, float]]:
+        """Return the logs and days of names that have to be learnt before these records are decided on."""
+        days: dict[KnownNames, set[float]] = {}
+        for record in records:
+            payload: Profile | MetricPoints = record.payload
+            day = _day_of(_start_of(payload))
+            days.setdefault(self._known(record), set()).update((day, day - DAY_S))
+            if _id_of(record):
+                days.setdefault(self._known(record, _IDS), set()).add(day)
+        return [(names.log, day) for names, asked in days.items() for day in names.missing(asked)]
+
+    def learn_names(self, log: str, day: float, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Take over the rows of ``names`` that the store holds of a log and day."""
+        next(names for names in self._names.values() if names.log == log).learn(day, rows)
+
+    def missing_usage(self, records: Sequence[Record]) -> list[MissingUsage]:
+        """Return the usage that has to be learnt before these profiles are decided on."""
+        missing: dict[tuple[_Place, float], set[str]] = {}
+        for record in records:
+            place, day = (record.topic, record.partition), _day_of(self._window(record.payload))
+            known = self._usage.get(place, {}).get(day)
+            if known is None or record.payload.service not in known.loaded:
+                missing.setdefault((place, day), set()).add(record.payload.service)
+        return [MissingUsage(*place, day, tuple(sorted(asked))) for (place, day), asked in missing.items()]
+
+    def learn_usage(self, missing: MissingUsage, used: Mapping[tuple[str, float], Usage]) -> None:
+        """Take over what the store counted, by service and start of the period."""
+        days = self._usage.setdefault((missing.topic, missing.partition), {})
+        known = days.setdefault(missing.day, _Usages())
+        known.by_period.update(used)
+        known.loaded.update(missing.services)
+
     def profiles(self, records: Sequence[Record]) -> list[Record]:
         """Return profiles with the names that they may bring, Refused in the place of some; no copies.
 
         The records must be those that ``totals`` does not cover yet. Until ``use`` is called with them,
         the same call gives the same answer.
         """
-        self._load_usage(records)
+        self._drop_usage_but(records)
         spent: dict[tuple[_Place, str, float], Usage] = {}
         decided = []
         for record in records:
@@ -166,7 +212,7 @@ class Admission:
         key = ((record.topic, record.partition), kind)
         if key not in self._names:
             log = f"{self._stream}/{record.topic}/{record.partition}{kind}"
-            self._names[key] = KnownNames(self._store, log)
+            self._names[key] = KnownNames(log)
         return self._names[key]
 
     def _repeats(self, record: Record) -> bool:
@@ -228,21 +274,8 @@ class Admission:
             ),
         )
 
-    def _load_usage(self, records: Sequence[Record]) -> None:
-        """Read what was counted of services on days of which nothing is known here yet."""
-        missing: dict[tuple[_Place, float], set[str]] = {}
-        for record in records:
-            place, day = (record.topic, record.partition), _day_of(self._window(record.payload))
-            known = self._usage.setdefault(place, {}).setdefault(day, _Usages())
-            if record.payload.service not in known.loaded:
-                missing.setdefault((place, day), set()).add(record.payload.service)
-        for ((topic, partition), day), services in missing.items():
-            found = self._store.usage(
-                self._stream, topic, partition, sorted(services), (day, day + DAY_S), PERIOD_S
-            )
-            known = self._usage[topic, partition][day]
-            known.by_period.update(found)
-            known.loaded |= services
+    def _drop_usage_but(self, records: Sequence[Record]) -> None:
+        """Drop the days that none of these records is of, but for the last ones."""
         needed = {_day_of(self._window(record.payload)) for record in records}
         for days in self._usage.values():
             for day in sorted(days.keys() - needed)[: max(len(days) - MAX_USAGE_DAYS, 0)]:

@@ -8,7 +8,7 @@ admitted further along had been refused before, since there was no room, and is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,6 @@ import xxhash
 from numpy.typing import NDArray
 
 from pipeline.model import IntArray
-from pipeline.storage.interface import Store
 from pipeline.units import DAY_S
 
 MAX_DAYS = 3
@@ -124,11 +123,13 @@ class _Day:
 
 
 class KnownNames:
-    """The names of one partition of the log, read from the store and written back."""
+    """The names of one partition of the log, by day.
 
-    def __init__(self, store: Store, log: str) -> None:
-        self._store = store
-        self._log = log
+    A day has to be learnt, from the rows that the store holds of it, before anything is asked of it.
+    """
+
+    def __init__(self, log: str) -> None:
+        self.log = log
         self._days: dict[float, _Day] = {}
         self._unsaved: dict[tuple[str, float], list[tuple[int, int]]] = {}
 
@@ -196,7 +197,7 @@ class KnownNames:
         """Return the rows that the store has to hold before anything is counted by these decisions."""
         items = list(self._unsaved.items())
         return {
-            "log": [self._log] * len(items),
+            "log": [self.log] * len(items),
             "service": [service for (service, _), _ in items],
             "time": [day for (_, day), _ in items],
             "first": [min(offset for _, offset in fresh) for _, fresh in items],
@@ -210,17 +211,24 @@ class KnownNames:
         while len(self._days) > MAX_DAYS:
             del self._days[next(iter(self._days))]
 
+    def missing(self, days: Iterable[float]) -> list[float]:
+        """Return the days that have not been learnt, in order."""
+        return sorted({day for day in days if day not in self._days})
+
+    def learn(self, day: float, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Take over the rows of ``names`` that the store holds of a day."""
+        for former in self._days.values():  # they are hardly asked for any more
+            for names in former.services.values():
+                names.compact()
+        learnt = _Day()
+        for row in rows:
+            learnt.of(row["service"]).add_all(row["hashes"], row["offsets"])
+        self._days[day] = learnt
+
     def _day(self, day: float) -> _Day:
-        found = self._days.pop(day, None)
-        if found is None:
-            for former in self._days.values():  # they are hardly asked for any more
-                for names in former.services.values():
-                    names.compact()
-            found = _Day()
-            for row in self._store.rows("names", None, day, day + DAY_S, log=self._log):
-                found.of(row["service"]).add_all(row["hashes"], row["offsets"])
-        self._days[day] = found  # the last one used is the last to go
-        return found
+        known = self._days.pop(day)
+        self._days[day] = known  # the last one used is the last to go
+        return known
 
     def _classified(self, today: _Day, before: _Day, service: str) -> NameSet:
         known = today.of(service)

@@ -63,7 +63,7 @@ class ScanEvidence:
         return rows_by_series(self.series) if self.series else {}
 
     @cached_property
-    def places(self) -> Mapping[str, int]:
+    def index_of(self) -> Mapping[str, int]:
         """The index of each change in the history."""
         return {change.id: index for index, change in enumerate(self.history)}
 
@@ -134,15 +134,15 @@ class _Weighing:
         frames = _risen_frames(self.distances, self.regressed) if self.distances else {}
         words = regression_words(candidate.metric, candidate.metric_kind, frames)
         similarity = common.texts.similarities(words)
-        places = [common.places[change.id] for change in changes]
+        indexes = [common.index_of[change.id] for change in changes]
         row = common.rows.get((candidate.metric_kind, candidate.metric))
         values, weights = _values(common.series, row)
         return Evidence(
             changes=changes,
             deployments=self._deployments(values, weights, changes),
             attributions=self._attributions(changes),
-            similarity=similarity[places],
-            similarity_chance=chances(similarity)[places],
+            similarity=similarity[indexes],
+            similarity_chance=chances(similarity)[indexes],
             correlation=self._correlations(values, weights, common.setup, changes),
         )
 
@@ -185,10 +185,10 @@ class _Weighing:
         )
         known = attribute(distances, self.regressed, affected) if distances else None
         found: list[Attribution | None] = []
-        for place, change in enumerate(changes):
+        for index, change in enumerate(changes):
             one = None
-            if distances and known is not None and not distances.are_definitions(affected[place]):
-                one = known[place]
+            if distances and known is not None and not distances.are_definitions(affected[index]):
+                one = known[index]
             found.append(NO_PART if one is None and modifies_no_code(change) else one)
         return tuple(found)
 
@@ -204,13 +204,13 @@ class _Weighing:
         found = np.abs(correlations(values[first:], weights[first:], setup.samples[:, first:]))
         strongest = np.full(len(changes), np.nan)
         moving = [r for r in np.flatnonzero(np.isfinite(found)).tolist() if tells_of_changes(setup.names[r])]
-        for place, change in enumerate(changes if moving else ()):
+        for index, change in enumerate(changes if moving else ()):
             key = (change.id, change.time)
             if key not in subjects:
                 subjects[key] = subjects_of(change)
             for row in moving:
                 if names_metric(subjects[key], setup.names[row]):
-                    strongest[place] = np.fmax(strongest[place], found[row])
+                    strongest[index] = np.fmax(strongest[index], found[row])
         return strongest
 
 

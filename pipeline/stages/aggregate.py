@@ -18,19 +18,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
 import orjson
 import xxhash
 
 from pipeline.clock import Clock
 from pipeline.codec import inputs
 from pipeline.codec.scans import encode_progress
-from pipeline.gcpu.bounds import STACK_BOUNDS
+from pipeline.gcpu.bounds import profile_extent
 from pipeline.gcpu.count import Counts, count_samples
 from pipeline.model import Change, MetricPoints, Outgoing, Profile, Progress, Record
 from pipeline.quota.admission import Admission, Refused
 from pipeline.quota.limits import Quotas
 from pipeline.stages.base import Decoder, Stage
+from pipeline.stages.gather.admission import gather_admission
 from pipeline.stages.gather.counted_rows import COUNTED_COLUMNS, Columns, CountedColumns
 from pipeline.storage.interface import Store, Table
 
@@ -84,7 +84,7 @@ class AggregateStage(Stage):
         self._stack_window_s = stack_window_s
         self._resume: dict[Table, dict[tuple[str, int], int]] = {}
         self._covered: dict[Table, dict[tuple[str, int], int]] = defaultdict(dict)  # by rows in the store
-        self._admission = Admission(store, stream, quotas or Quotas(), window_s)
+        self._admission = Admission(stream, quotas or Quotas(), window_s)
         self._reported = clock()
         self.limited: Counter[str] = Counter()
         self.inputs: Mapping[str, Decoder] = {
@@ -117,7 +117,9 @@ class AggregateStage(Stage):
             return []
         table: Table = "metrics" if topic == "metrics" else "totals"
         fresh = self._fresh(table, batch)
+        gather_admission(self._store, self._stream, self._admission, batch, fresh)
         decided = (self._admission.metrics if topic == "metrics" else self._admission.profiles)(fresh)
+        known = [record for record in batch if self._admission.knows(record)]
         self._save_names()
         if topic == "metrics":
             self._insert_fresh(decided, "metrics", _metric_columns)
@@ -125,7 +127,7 @@ class AggregateStage(Stage):
             for part in _slices(decided):
                 self._count(part)
         self._report()
-        return _progress([r for r in batch if self._admission.knows(r)], self._clock())
+        return _progress(known, self._clock())
 
     def _save_names(self) -> None:
         rows = self._admission.unsaved()
@@ -252,7 +254,11 @@ def _slices(batch: Sequence[Record]) -> Iterator[Sequence[Record]]:
     part: list[Record] = []
     elements = characters = 0
     for record in batch:
-        more, spelt = _extent(record.payload)
+        more, spelt = (
+            profile_extent(record.payload, exact_from=MAX_CHARACTERS / 100)
+            if isinstance(record.payload, Profile)
+            else (0, 0)
+        )
         if part and (elements + more > MAX_ELEMENTS or characters + spelt > MAX_CHARACTERS):
             yield part
             part, elements, characters = [], 0, 0
@@ -261,18 +267,6 @@ def _slices(batch: Sequence[Record]) -> Iterator[Sequence[Record]]:
         characters += spelt
     if part:
         yield part
-
-
-def _extent(payload: Profile | Refused) -> tuple[int, int]:
-    """Return how many elements the stacks of a profile have, and at most how many characters."""
-    if isinstance(payload, Refused) or not payload.frames:
-        return 0, 0
-    elements = len(payload.stack_frames)
-    spelt = elements * max(map(len, payload.frames))
-    if spelt * 100 > MAX_CHARACTERS:
-        lengths = np.fromiter(map(len, payload.frames), dtype=np.int64, count=len(payload.frames))
-        spelt = int(lengths[payload.stack_frames].sum())
-    return elements, min(spelt, STACK_BOUNDS.characters)
 
 
 def _metric_columns(records: Sequence[Record]) -> Columns:

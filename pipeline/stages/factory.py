@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from pipeline.clock import Clock
 from pipeline.codec.gates import read_gates
+from pipeline.codec.quotas import read_quotas
 from pipeline.config import Settings
 from pipeline.errors import ConfigError
-from pipeline.quota.limits import read_quotas
 from pipeline.stages.base import Stage
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload

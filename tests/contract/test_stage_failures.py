@@ -11,10 +11,10 @@ import pytest
 from pipeline.backtest.flow import Flow
 from pipeline.codec.scans import decode_progress, decode_scan, encode_scan
 from pipeline.config import Settings
+from pipeline.detect.schedule import MAX_CATCH_UP
 from pipeline.errors import ConfigError, StoreUnavailable
 from pipeline.model import Outgoing, Profile, Record, Scan
 from pipeline.stages.base import Stage
-from pipeline.stages.detect import MAX_CATCH_UP
 from pipeline.stages.factory import STAGES, build_stage
 from pipeline.storage.interface import Store, Table
 from pipeline.workloads import load_workloads

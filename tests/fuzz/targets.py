@@ -14,9 +14,9 @@ from loadgen.evaluation import reading
 from loadgen.fleet.scenario import load_scenario
 from pipeline.backtest.seriesfile import read_series
 from pipeline.codec import inputs, scans
+from pipeline.codec.quotas import read_quotas
 from pipeline.errors import ConfigError, InvalidMessage
 from pipeline.kafka import bootstrap_servers
-from pipeline.quota.limits import read_quotas
 from pipeline.topics import load_topics
 from pipeline.workloads import read_workload_file
 from tests.fuzz import batches, seeds

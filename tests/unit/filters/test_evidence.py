@@ -11,7 +11,7 @@ from pipeline.detect.matrix import select_series
 from pipeline.detect.share_normalisation import with_share_factor
 from pipeline.filters import Filter, FilterCase, FilterConfig, FilterEvidence, seasonality, went_away
 from pipeline.filters.evidence import open_case
-from pipeline.filters.same_regression import has_grown_since, recent_level
+from pipeline.filters.same_regression import recent_level, rises_since
 from pipeline.model import Candidate, FloatArray, MetricKind, Scan, SeriesMatrix
 from tests.support.builders import build_candidate
 
@@ -138,10 +138,10 @@ def test_recent_without_data_is_the_level_before() -> None:
 )
 def test_growth_since_an_earlier_regression(levels: FloatArray, expected: bool) -> None:
     series = case(counted({"a": levels}), a_candidate("a"))
-    assert has_grown_since(a_candidate("a"), series.levels, START + 400 * RESOLUTION_S) is expected
-    assert has_grown_since(a_candidate("vanished"), series.levels, START) is False
+    assert rises_since(a_candidate("a"), series.levels, START + 400 * RESOLUTION_S) is expected
+    assert rises_since(a_candidate("vanished"), series.levels, START) is False
     long_ago, first = (
-        has_grown_since(a_candidate("a"), series.levels, time) for time in (START - 30 * 86_400.0, START)
+        rises_since(a_candidate("a"), series.levels, time) for time in (START - 30 * 86_400.0, START)
     )
     assert long_ago is first
 

@@ -1,22 +1,16 @@
 from __future__ import annotations
 
 import logging
-import tracemalloc
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pipeline.config import Settings
-from pipeline.errors import ConfigError
 from pipeline.frames import OTHER
 from pipeline.gcpu.count import Counts, count_samples
 from pipeline.model import Profile, Record
-from pipeline.quota.cardinality import KnownNames, NameSet, hash_name
-from pipeline.quota.limits import PartitionQuota, Quota, Quotas, read_quotas
+from pipeline.quota.limits import PartitionQuota, Quota, Quotas
 from pipeline.stages.aggregate import REPORT_S, AggregateStage
-from pipeline.stages.factory import build_stage
 from pipeline.storage.arrays import ArrayStore
 from pipeline.units import DAY_S
 from tests.support.builders import build_profile
@@ -189,92 +183,6 @@ def test_the_log_says_once_in_a_while_what_was_beyond_a_quota(caplog: pytest.Log
         "service=shop beyond its quota: folded_names=2 refused_messages=4 refused_samples=40"
     ]
     assert one.limited["refused_samples"] == 40
-
-
-@pytest.mark.parametrize("extra", [0, 5000])
-def test_a_set_of_names_knows_where_each_came_first(extra: int) -> None:
-    known = NameSet()
-    known.add_all([hash_name(f"n{i}") for i in range(extra)], [50 + i for i in range(extra)])
-    known.add(hash_name("a"), 7)
-    known.add_all([hash_name("a"), hash_name("b")], [9, 8])
-    assert known.offset_of(hash_name("a")) == 7
-    assert known.offset_of(hash_name("b")) == 8
-    assert known.offset_of(hash_name("c")) is None
-    assert known.offset_of(hash_name("n0")) == (50 if extra else None)
-    assert len(known) == extra + 2
-    assert known.first == 7
-    assert known.known_before(8).tolist() == [hash_name("a")]
-
-
-def test_days_that_are_not_used_are_read_again() -> None:
-    store = ArrayStore()
-    known = KnownNames(store, "log/profiles/0")
-    for day in range(20):
-        known.admit("shop", DAY + day * DAY_S, ["a", f"n{day}"], day, day, most=2, most_in_all=9)
-        store.insert("names", known.unsaved())
-        known.saved()
-        assert len(known._days) <= 6
-    assert known.admit("shop", DAY, ["n0", "n1", "a"], 20, 20, most=2, most_in_all=9) == [True, False, True]
-
-
-def test_a_name_of_an_earlier_day_takes_little_memory() -> None:
-    """Ids of messages are as many as messages; three days of them are kept."""
-    known, per_day, days = KnownNames(ArrayStore(), "log/profiles/0/ids"), 6000, 2
-    tracemalloc.start()
-    for number in range(days * per_day):
-        day = DAY + number // per_day * DAY_S
-        known.note("shop", day, f"message-{number}", number)
-        known.saved()
-    known.note("shop", DAY + days * DAY_S, "the next day", days * per_day)
-    known.saved()
-    taken = tracemalloc.get_traced_memory()[0]
-    tracemalloc.stop()
-    assert taken < 25 * days * per_day
-    first = [known.first_seen("shop", DAY, f"message-{number}") for number in range(per_day)]
-    assert first == list(range(per_day))
-
-
-@pytest.mark.parametrize(
-    ("text", "service", "wanted"),
-    [
-        pytest.param("", "shop", Quota(), id="an empty file changes nothing"),
-        pytest.param("default: {names: 5}", "shop", Quota(names=5), id="the default is everybody's"),
-        pytest.param(
-            "default: {names: 5}\nservices: {shop: {messages: 7}}",
-            "shop",
-            Quota(names=5, messages=7),
-            id="a service inherits what it does not say",
-        ),
-        pytest.param("services: {shop: {messages: 7}}", "cart", Quota(), id="others are not touched"),
-    ],
-)
-def test_a_quotas_file(tmp_path: Path, text: str, service: str, wanted: Quota) -> None:
-    file = tmp_path / "quotas.yaml"
-    file.write_text(text)
-    assert read_quotas(file).of(service) == wanted
-
-
-@pytest.mark.parametrize(
-    ("text", "wrong"),
-    [
-        pytest.param("default: {name: 5}", r"default\.name: unknown key; known keys are", id="unknown key"),
-        pytest.param("services: {shop: {names: -1}}", r"services\.shop: names: ", id="negative"),
-        pytest.param("services: {'': {names: 1}}", "should not be empty", id="no name"),
-        pytest.param("- a", "should be a mapping", id="not a mapping"),
-    ],
-)
-def test_a_wrong_quotas_file_stops_the_worker_before_it_starts(tmp_path: Path, text: str, wrong: str) -> None:
-    file = tmp_path / "quotas.yaml"
-    file.write_text(text)
-    with pytest.raises(ConfigError, match=wrong):
-        build_stage(
-            "aggregate",
-            settings=Settings(quotas=file),
-            workloads=(),
-            store=ArrayStore(),
-            stream="log",
-            clock=Clock(),
-        )
 
 
 @pytest.mark.parametrize("bound", ["MAX_ELEMENTS", "MAX_CHARACTERS"])

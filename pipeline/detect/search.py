@@ -1,0 +1,94 @@
+"""The search for change points in all series of a scan, by the detectors of its workload."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from pipeline.detect.kdd2018.cusum import TEAMS, Kdd2018Config, find_kdd2018
+from pipeline.detect.long_term import find_long_term
+from pipeline.detect.matrix import drop_windows
+from pipeline.detect.noise.service import with_shared_prior
+from pipeline.detect.share_normalisation import with_share_factor
+from pipeline.detect.short_term import ScanConfig, Windows, find_candidates
+from pipeline.model import Candidate, Detector, Direction, SeriesMatrix
+from pipeline.units import HOUR_S
+
+LONG_TERM_EVERY_S = 12 * HOUR_S
+"""How often slow rises are looked for at most: the re-run interval of FBDetect Table 3's ct-supply-long."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchConfig:
+    """What looks for change points, and how; exactly one threshold is given."""
+
+    detectors: tuple[Detector, ...]
+    direction: Direction = "up"
+    absolute: float | None = None  # detection threshold, in the series' unit
+    relative: float | None = None  # or as a share of the level before
+    kdd2018: Kdd2018Config = TEAMS["efficiency_infra"]
+    short_term: ScanConfig = field(default_factory=ScanConfig)
+    share_normalisation: bool = True  # whether to take out what moved all shares
+    shared_prior: bool = True  # whether series learn from each other's noise
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The candidates of a scan, and how many more had numbers that are not finite."""
+
+    candidates: tuple[Candidate, ...]
+    unusable: int = 0
+
+
+def due_detectors(detectors: tuple[Detector, ...], end: float, *, interval_s: float) -> tuple[Detector, ...]:
+    """Return what a scan runs: slow rises need not be looked for as often as steps.
+
+    Args:
+        detectors: The workload's.
+        end: Of the scan, epoch seconds.
+        interval_s: Since the scan before.
+    """
+    slow = math.floor(end / LONG_TERM_EVERY_S) > math.floor((end - interval_s) / LONG_TERM_EVERY_S)
+    return tuple(detector for detector in detectors if slow or detector != "long_term")
+
+
+def find_change_points(matrix: SeriesMatrix, windows: Windows, config: SearchConfig) -> Found:
+    """Run detectors; where two find the same kind of change in a series, the first counts.
+
+    Args:
+        matrix: All series of a service, with what lies before the history where ``windows`` says so.
+        windows: Where the windows of the scan lie.
+        config: Of the workload.
+    """
+    if config.share_normalisation:
+        matrix = with_share_factor(matrix, history=windows.analysis)
+    if config.shared_prior:
+        matrix = with_shared_prior(matrix, windows, config=config.short_term)
+    found: dict[tuple[str, str, str], Candidate] = {}
+    for detector in config.detectors:
+        for candidate in _candidates(detector, matrix, windows, config):
+            found.setdefault((candidate.metric_kind, candidate.metric, candidate.kind), candidate)
+    usable = tuple(candidate for candidate in found.values() if _is_finite(candidate))
+    return Found(usable, len(found) - len(usable))
+
+
+def _candidates(
+    detector: Detector, matrix: SeriesMatrix, windows: Windows, config: SearchConfig
+) -> tuple[Candidate, ...]:
+    if detector == "short_term":
+        return find_candidates(matrix, windows, direction=config.direction, config=config.short_term)
+    # What lies before the history one detector alone compares with.
+    lead = windows.history
+    own = Windows(windows.analysis - lead, windows.extended - lead, windows.end - lead)
+    matrix = drop_windows(matrix, lead) if lead else matrix
+    if detector == "kdd2018":
+        return find_kdd2018(matrix, own, direction=config.direction, config=config.kdd2018)
+    return find_long_term(
+        matrix, own, direction=config.direction, absolute=config.absolute, relative=config.relative
+    )
+
+
+def _is_finite(candidate: Candidate) -> bool:
+    """Tell whether JSON can carry a candidate: one that it cannot would take its whole scan down."""
+    numbers = (candidate.before, candidate.after, candidate.p_value, candidate.statistic)
+    return all(math.isfinite(number) for number in numbers)

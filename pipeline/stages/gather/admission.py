@@ -1,0 +1,32 @@
+"""What admission has to know of a batch's partitions: the names they brought, and what they have used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipeline.model import Profile, Record
+from pipeline.quota.admission import Admission
+from pipeline.quota.limits import PERIOD_S
+from pipeline.storage.interface import Store
+from pipeline.units import DAY_S
+
+
+def gather_admission(
+    store: Store, stream: str, admission: Admission, batch: Sequence[Record], fresh: Sequence[Record]
+) -> None:
+    """Let admission learn what it does not know yet; in the middle of a day that is nothing.
+
+    Args:
+        store: Where names and usage are.
+        stream: Identity of the broker's log.
+        admission: Is going to decide.
+        batch: Records of one topic.
+        fresh: Those of them that are not counted yet.
+    """
+    for log, day in admission.missing_names(batch):
+        admission.learn_names(log, day, store.rows("names", None, day, day + DAY_S, log=log))
+    profiles = [record for record in fresh if isinstance(record.payload, Profile)]
+    for missing in admission.missing_usage(profiles):
+        span = (missing.day, missing.day + DAY_S)
+        used = store.usage(stream, missing.topic, missing.partition, missing.services, span, PERIOD_S)
+        admission.learn_usage(missing, used)

@@ -1,0 +1,72 @@
+"""The search for change points by the detectors of a workload."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pipeline.detect.search import SearchConfig, due_detectors, find_change_points
+from pipeline.detect.short_term import Windows
+from pipeline.model import Candidate, Detector, SeriesMatrix
+
+HOUR_S = 3600.0
+LEAD, HISTORY, ANALYSIS, EXTENDED = 20, 240, 24, 12
+WINDOWS = Windows(HISTORY, HISTORY + ANALYSIS, HISTORY + ANALYSIS + EXTENDED)
+
+
+def matrix(*, lead: int = 0) -> SeriesMatrix:
+    window = np.arange(-lead, WINDOWS.end)
+    step = np.where(window >= HISTORY + 5, 0.02, 0.01)
+    levels = np.array([step, np.full(len(window), 0.01)])
+    samples = np.random.default_rng(7).binomial(100_000, levels).astype(np.float64)
+    names = ("shop.step", "shop.steady")
+    totals = np.full(len(window), 100_000.0)
+    return SeriesMatrix(-lead * 600.0, 600.0, ("subroutine", "subroutine"), names, samples, totals)
+
+
+@pytest.mark.parametrize(
+    ("end_h", "interval_h", "runs"),
+    [
+        pytest.param(12, 2, True, id="at noon"),
+        pytest.param(14, 2, False, id="two hours later"),
+        pytest.param(24, 2, True, id="at midnight"),
+        pytest.param(14, 12, True, id="as rarely as that anyway"),
+    ],
+)
+def test_slow_rises_are_looked_for_twice_a_day(end_h: float, interval_h: float, runs: bool) -> None:
+    both: tuple[Detector, ...] = ("short_term", "long_term")
+    found = due_detectors(both, end_h * HOUR_S, interval_s=interval_h * HOUR_S)
+    assert found == (both if runs else ("short_term",))
+
+
+@pytest.mark.parametrize("detector", ["short_term", "kdd2018"])
+def test_a_detector_finds_the_step_and_nothing_else(detector: Detector) -> None:
+    found = find_change_points(matrix(), WINDOWS, SearchConfig((detector,), absolute=0.001))
+    assert [candidate.metric for candidate in found.candidates] == ["shop.step"]
+    assert found.unusable == 0
+
+
+def test_what_two_detectors_find_counts_once() -> None:
+    once = find_change_points(matrix(), WINDOWS, SearchConfig(("short_term",), absolute=0.001))
+    twice = find_change_points(matrix(), WINDOWS, SearchConfig(("short_term", "kdd2018"), absolute=0.001))
+    assert twice.candidates[: len(once.candidates)] == once.candidates
+    keys = [(c.metric_kind, c.metric, c.kind) for c in twice.candidates]
+    assert len(set(keys)) == len(keys)
+
+
+def test_what_lies_before_the_history_is_for_the_short_term_alone() -> None:
+    led = Windows(HISTORY + LEAD, HISTORY + LEAD + ANALYSIS, WINDOWS.end + LEAD, history=LEAD)
+    (found,) = find_change_points(
+        matrix(lead=LEAD), led, SearchConfig(("kdd2018",), absolute=0.001)
+    ).candidates
+    assert found.change_time == pytest.approx((HISTORY + 5) * 600.0, abs=1200.0)
+
+
+def test_a_candidate_that_no_message_can_carry_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    (found,) = find_change_points(matrix(), WINDOWS, SearchConfig(("short_term",), absolute=0.001)).candidates
+    broken: Candidate = replace(found, statistic=float("inf"))
+    monkeypatch.setattr("pipeline.detect.search.find_candidates", lambda *_args, **_given: (broken,))
+    result = find_change_points(matrix(), WINDOWS, SearchConfig(("short_term",), absolute=0.001))
+    assert (result.candidates, result.unusable) == ((), 1)
