@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import xxhash
 
-from pipeline.model import Annotation, AnnotationKind, MetricKind
+from pipeline.model import METRIC_KINDS, Annotation, MetricKind
 
 OTHER = "(other)"
 """Stands for names beyond a service's quota, and for stacks beyond what is kept of one message."""
@@ -26,19 +26,21 @@ MODULE = "<module>"
 MAX_LABEL = 1000
 """Longest name that is kept, in characters: a longer one ends in a hash of the whole."""
 
-_PREFIXES: tuple[AnnotationKind, ...] = ("endpoint", "metadata")
+_PREFIXES = [
+    (measure.prefix, kind) for kind, measure in METRIC_KINDS.items() if measure.gcpu and measure.prefix
+]
 
 
 def element(kind: MetricKind, name: str) -> str:
     """Return how a series' member is spelt in a stack: an annotation has its kind in front."""
-    return name if kind == "subroutine" else f"{kind}={name}"
+    return METRIC_KINDS[kind].prefix + name
 
 
 def series_of(label: str) -> tuple[MetricKind, str]:
     """Return the series (kind, name) that an element of a stack counts for; the inverse of ``element``."""
-    for kind in _PREFIXES:
-        if label.startswith(f"{kind}="):
-            return kind, label[len(kind) + 1 :]
+    for prefix, kind in _PREFIXES:
+        if label.startswith(prefix):
+            return kind, label[len(prefix) :]
     return "subroutine", label
 
 

@@ -19,6 +19,7 @@ from loadgen.evaluation.words import hours
 from pipeline.backtest.dataset import Dataset
 from pipeline.clock import to_iso
 from pipeline.model import FloatArray
+from pipeline.model.metric_kind import is_gcpu
 
 PLOTS = 60
 """Series drawn on a page for either run."""
@@ -88,7 +89,7 @@ def event_figure(dataset: Dataset, event: Event) -> go.Figure | None:
 
 
 def _series(dataset: Dataset, event: Event) -> tuple[FloatArray, FloatArray]:
-    if event.metric_kind == "service":
+    if not is_gcpu(event.metric_kind):
         found = [points for points in dataset.metrics if points.metric == event.metric]
         return (found[0].timestamps, found[0].values) if found else (np.empty(0), np.empty(0))
     keys = zip(dataset.kinds, dataset.names, strict=True)

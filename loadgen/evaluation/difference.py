@@ -11,6 +11,7 @@ from scipy.optimize import linear_sum_assignment
 from loadgen.evaluation.matching import Tolerances
 from loadgen.evaluation.model import Event, LedgerLine
 from pipeline.backtest.funnel import STEPS
+from pipeline.model.metric_kind import is_gcpu
 
 _IMPOSSIBLE = 1e6
 
@@ -97,7 +98,7 @@ def _cost(one: Event, other: Event, tolerance: float) -> float:
     shared = set(one.series) & set(other.series)
     gap = abs(one.change_time - other.change_time)
     same = (one.service, one.delta > 0) == (other.service, other.delta > 0)
-    service_level = (one.metric_kind == "service") != (other.metric_kind == "service")
+    service_level = is_gcpu(one.metric_kind) != is_gcpu(other.metric_kind)
     if not same or service_level or not shared or gap > tolerance:
         return _IMPOSSIBLE
     overlap = len(shared) / len(set(one.series) | set(other.series))

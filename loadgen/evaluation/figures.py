@@ -17,6 +17,7 @@ from loadgen.evaluation.scoring import SIZES, Score
 from loadgen.evaluation.sweep import Curve
 from loadgen.evaluation.words import counts, interval, share
 from pipeline.model import FloatArray
+from pipeline.model.metric_kind import is_gcpu
 from pipeline.report.figures import CHANGE, FONT, GRID, HIGHLIGHT, INK, LINE, MUTED
 
 CURVE_COLOURS = (LINE, "#b06a00", "#3c7d5a")
@@ -178,7 +179,7 @@ def line_figure(times: FloatArray, values: FloatArray, event: Event) -> go.Figur
         values: (points,) gCPU ratios, or the metric's own unit.
         event: What was reported of it.
     """
-    ratio = event.metric_kind != "service"
+    ratio = is_gcpu(event.metric_kind)
     scale, unit = (100.0, " %") if ratio else (1.0, "")
     figure = go.Figure()
     figure.add_scatter(

@@ -10,6 +10,7 @@ from scipy.optimize import linear_sum_assignment
 
 from loadgen.evaluation.model import Event, Outcome, TruthRow
 from pipeline.model import FloatArray
+from pipeline.model.metric_kind import is_gcpu
 from pipeline.workloads import Workload
 
 TOLERANCE_WINDOWS = 2
@@ -130,7 +131,7 @@ def explain_cost(row: TruthRow, event: Event, tolerance: float) -> float:
     """
     if row.service != event.service or event.detected_time <= row.start:
         return float("inf")
-    if row.gcpu and event.metric_kind != "service" and row.delta * event.delta < 0:
+    if row.gcpu and is_gcpu(event.metric_kind) and row.delta * event.delta < 0:
         return float("inf")
     gap = max(row.start - event.change_time, event.change_time - row.until, 0.0)
     if gap > tolerance:

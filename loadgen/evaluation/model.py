@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from pipeline.model.metric_kind import is_gcpu
+
 Outcome = Literal["true_positive", "repeated", "false_positive"]
 """What became of an event: the first of a truth row, a further one of the same row, or of no expected row."""
 
@@ -39,7 +41,7 @@ class TruthRow:
     @property
     def gcpu(self) -> bool:
         """Whether ``delta`` is a gCPU ratio."""
-        return self.metric_kind != "service"
+        return is_gcpu(self.metric_kind)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from loadgen.evaluation.model import Event
 from loadgen.evaluation.scoring import Score
 from loadgen.evaluation.sweep import Curve
 from pipeline.clock import to_iso
+from pipeline.model.metric_kind import is_gcpu
 
 LIMIT = 200
 """Rows in a list of a page."""
@@ -109,7 +110,7 @@ def environment() -> Environment:
 
 def change(event: Event) -> str:
     """Write an event's change, in per cent of the service's CPU or in the metric's own unit."""
-    return f"{event.delta:+.4g}" if event.metric_kind == "service" else words.points(event.delta)
+    return f"{event.delta:+.4g}" if not is_gcpu(event.metric_kind) else words.points(event.delta)
 
 
 def _spaced(name: str) -> str:

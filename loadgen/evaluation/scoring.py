@@ -11,6 +11,7 @@ from math import comb
 from loadgen.evaluation.matching import Judged, Matching, Tolerances, explain_cost, match
 from loadgen.evaluation.model import Event, Funnel, TruthRow
 from loadgen.evaluation.rates import Rate, Spread, f_score, spread
+from pipeline.model.metric_kind import is_gcpu
 
 SIZES = (
     ("below 0.005 %", 0.0, 0.00005),
@@ -178,7 +179,7 @@ def _event_kind(event: Event) -> str:
 
 
 def _on_gcpu(judged: Iterable[Judged]) -> list[Judged]:
-    return [one for one in judged if one.event.metric_kind != "service"]
+    return [one for one in judged if is_gcpu(one.event.metric_kind)]
 
 
 def _recall_of(rows: Sequence[TruthRow], told: set[str]) -> Rate:

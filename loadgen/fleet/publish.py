@@ -6,6 +6,7 @@ import asyncio
 import heapq
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -137,7 +138,7 @@ def _dictionary(stacks: Sequence[Stack]) -> _Dictionary:
 
 
 def _kind(label: str) -> AnnotationKind:
-    return "endpoint" if series_of(label)[0] == "endpoint" else "metadata"
+    return cast("AnnotationKind", series_of(label)[0])
 
 
 def _profile(

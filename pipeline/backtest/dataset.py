@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 import numpy as np
 import orjson
@@ -15,7 +15,7 @@ from pipeline.codec import fields
 from pipeline.codec.inputs import change_to_json, decode_change
 from pipeline.errors import ConfigError, InvalidMessage
 from pipeline.gcpu.count import stack_ids
-from pipeline.model import Change, FloatArray, IntArray, MetricKind, MetricPoints
+from pipeline.model import METRIC_KINDS, Change, FloatArray, IntArray, MetricKind, MetricPoints, is_gcpu
 
 VERSION = 1
 _OWN_KEYS = ("version", "service", "start", "end", "window_s", "stack_window_s")
@@ -239,7 +239,7 @@ def _read_series(
         first = int(wrong[0])
         columns.refuse(first, "samples", f"{counts[first]:.0f} of a total of {total[first]:.0f}")
     kinds, names = columns.texts("metric_kind"), columns.texts("metric")
-    allowed = set(get_args(MetricKind)) - {"service"}
+    allowed = {kind for kind in METRIC_KINDS if is_gcpu(kind)}
     for code, kind in enumerate(kinds.values):
         if kind not in allowed and code in kinds.codes:
             columns.refuse(int(np.flatnonzero(kinds.codes == code)[0]), "metric_kind", f"unknown: {kind!r}")

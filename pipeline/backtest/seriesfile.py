@@ -10,7 +10,7 @@ import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn, get_args
+from typing import NoReturn
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from pipeline.backtest.tables import Columns, read_parquet
 from pipeline.clock import from_iso
 from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.errors import ConfigError, InvalidMessage
-from pipeline.model import FloatArray, IntArray, MetricKind
+from pipeline.model import METRIC_KINDS, FloatArray, IntArray, MetricKind, is_gcpu
 
 SUFFIXES = (".csv", ".parquet")
 _MISSING = ("", "nan", "null", "none", "na", "n/a")
@@ -230,7 +230,7 @@ def _texts(table: _Table, column: str, default: str, rows: int) -> list[str]:
 
 
 def _kinds(table: _Table, default: MetricKind, rows: int) -> list[MetricKind]:
-    allowed = [kind for kind in get_args(MetricKind) if (kind == "service") == (default == "service")]
+    allowed = [kind for kind in METRIC_KINDS if is_gcpu(kind) == is_gcpu(default)]
     kinds = _texts(table, "metric_kind", default, rows)
     for row, kind in enumerate(kinds):
         if kind not in allowed:

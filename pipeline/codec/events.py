@@ -20,6 +20,7 @@ from pipeline.codec.scans import decision_to_json
 from pipeline.errors import InvalidMessage
 from pipeline.lifecycle import Update, UpdateKind
 from pipeline.model import Candidate, Change, Regression, Scan, Suspect
+from pipeline.model.metric_kind import is_gcpu
 
 if TYPE_CHECKING:
     from pipeline.codec.schema import events as shapes  # the type checker holds events to them
@@ -206,7 +207,7 @@ def _relative(candidate: Candidate) -> float | None:
 
 def _waste_servers(regression: Regression) -> float | None:
     """Return delta × servers: a share of the CPU of all servers is as many of them at work for it alone."""
-    if regression.servers is None or regression.candidate.metric_kind == "service":
+    if regression.servers is None or not is_gcpu(regression.candidate.metric_kind):
         return None
     return regression.candidate.delta * regression.servers
 

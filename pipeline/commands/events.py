@@ -17,6 +17,7 @@ from pipeline.commands.options import settings_options
 from pipeline.config import Settings
 from pipeline.errors import InvalidMessage
 from pipeline.kafka import Broker, Entry, read_topic
+from pipeline.model.metric_kind import is_gcpu
 from pipeline.terminal import escape_controls, escape_line
 from pipeline.topics import load_topics
 from pipeline.units import parse_duration_s
@@ -166,7 +167,7 @@ def _change(change: Event) -> list[str | tuple[str, str]]:
 
 
 def _is_gcpu(data: Event) -> bool:
-    return bool(data.get("metric_kind", "subroutine") != "service")
+    return is_gcpu(data.get("metric_kind", "subroutine"))
 
 
 def _present(data: Event) -> str:

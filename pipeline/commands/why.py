@@ -23,6 +23,7 @@ from pipeline.commands.options import settings_options
 from pipeline.config import Settings
 from pipeline.errors import ConfigError, InvalidMessage
 from pipeline.model import FloatArray
+from pipeline.model.metric_kind import is_gcpu
 from pipeline.report.case import (
     Case,
     Filter,
@@ -149,7 +150,7 @@ def _list(wanted: Filter, settings: Settings, ledgers: Sequence[Path], limit: in
 
 def _line(entry: LedgerEntry) -> Text:
     candidate = entry.candidate
-    ratio = candidate.metric_kind != "service"
+    ratio = is_gcpu(candidate.metric_kind)
     change = f"{level(candidate.before, ratio=ratio)} → {level(candidate.after, ratio=ratio)}"
     dropped = entry.dropped
     end = (

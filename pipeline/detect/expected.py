@@ -11,6 +11,7 @@ from pipeline.detect.noise.scale import NoiseConfig, unit_variance
 from pipeline.detect.noise.shared_prior import moderated
 from pipeline.detect.seasonal.daily import CycleConfig, fit_daily_cycle
 from pipeline.model import FloatArray, SeriesMatrix
+from pipeline.model.metric_kind import is_gcpu
 
 _LEAST_SHARE = 0.1
 """Of its level that a cycle may leave: an expectation is above 0."""
@@ -60,7 +61,7 @@ def values_and_weights(matrix: SeriesMatrix) -> tuple[FloatArray, FloatArray]:
     A gCPU ratio's variance is inverse to the samples it was taken from, so it weighs as many. What the
     whole did to all shares is taken out, where the matrix says what that was.
     """
-    if matrix.kinds and matrix.kinds[0] == "service":
+    if matrix.kinds and not is_gcpu(matrix.kinds[0]):
         known = np.abs(matrix.samples) <= _MOST  # nor is NaN
         weights: FloatArray = known.astype(np.float64)
         return np.where(known, matrix.samples, np.nan), weights
@@ -86,7 +87,7 @@ def normalise(
         config: Settings.
     """
     config = config or NormaliseConfig()
-    if matrix.kinds and matrix.kinds[0] == "service":
+    if matrix.kinds and not is_gcpu(matrix.kinds[0]):
         return _normalise_values(matrix, history, longest, apart, config)
     return _normalise_counts(matrix, history, longest, apart, config)
 

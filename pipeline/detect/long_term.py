@@ -40,6 +40,7 @@ from pipeline.detect.seasonal.stl import (
 )
 from pipeline.detect.short_term import Windows
 from pipeline.model import BoolArray, Candidate, Direction, FloatArray, IntArray, MetricKind, SeriesMatrix
+from pipeline.model.metric_kind import is_gcpu
 from pipeline.robust import block_means
 from pipeline.units import DAY_S, WEEK_S
 
@@ -221,7 +222,7 @@ def _unexplained(values: FloatArray, weights: FloatArray) -> float:
 
 def _level(value: float, kind: MetricKind) -> float:
     """Return a level; a trend may dip below 0 where a share cannot."""
-    return value if kind == "service" else max(value, 0.0)
+    return max(value, 0.0) if is_gcpu(kind) else value
 
 
 def _days(windows: Windows, resolution_s: float, config: LongTermConfig) -> _Days | None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pipeline.model import FloatArray, SeriesMatrix
+from pipeline.model.metric_kind import is_gcpu
 
 _LEAST = 0.05
 """An expectation is above 0, whatever became of the majority."""
@@ -42,7 +43,7 @@ def with_share_factor(
         config: Settings.
     """
     config = config or ShareNormalisationConfig()
-    if not matrix.kinds or matrix.kinds[0] == "service":
+    if not matrix.kinds or not is_gcpu(matrix.kinds[0]):
         return matrix
     known = matrix.totals > 0
     past = matrix.samples[:, :history].sum(axis=1)

@@ -8,7 +8,6 @@ from pipeline.model.candidate import Candidate, Dropped, Joined, RegressionKind
 from pipeline.model.decision import Decision, DomainDecision, DomainFinding
 from pipeline.model.messages import (
     Annotation,
-    AnnotationKind,
     Change,
     MetricPoints,
     Outgoing,
@@ -16,18 +15,20 @@ from pipeline.model.messages import (
     Progress,
     Record,
 )
+from pipeline.model.metric_kind import METRIC_KINDS, AnnotationKind, Measure, MetricKind, is_gcpu
 from pipeline.model.regression import Regression, StackChange, Suspect
 from pipeline.model.scan import Scan
 from pipeline.model.series import (
     Detector,
     Direction,
-    MetricKind,
     SeriesMatrix,
     SharedVariancePrior,
     StackMatrix,
 )
 
 __all__ = [
+    "METRIC_KINDS",
+    "Measure",
     "Annotation",
     "AnnotationKind",
     "BoolArray",
@@ -56,4 +57,5 @@ __all__ = [
     "StackChange",
     "StackMatrix",
     "Suspect",
+    "is_gcpu",
 ]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pipeline.model.decision import Decision, DomainDecision
-from pipeline.model.series import MetricKind
+from pipeline.model.metric_kind import MetricKind
 
 RegressionKind = Literal["short_term", "long_term"]
 """Which of the two detection paths found a regression (FBDetect §5.4.1)."""

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from pipeline.model.arrays import FloatArray, IntArray
-
-AnnotationKind = Literal["endpoint", "metadata"]
-"""What a stack frame can be annotated with (FBDetect §3.2, ``SetFrameMetadata``)."""
+from pipeline.model.metric_kind import AnnotationKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pipeline.model.arrays import FloatArray
-
-MetricKind = Literal["subroutine", "endpoint", "metadata", "service"]
-"""What a series measures: gCPU of a subroutine, endpoint or metadata value, or a service-level metric."""
-
+from pipeline.model.metric_kind import MetricKind
 
 Direction = Literal["up", "down"]
 """The way in which a regression moves: a rise in gCPU, a drop in throughput."""

@@ -11,6 +11,7 @@ from pipeline.clock import to_iso
 from pipeline.codec.events import UPDATED
 from pipeline.codec.ledger import LedgerEntry
 from pipeline.model import Candidate, Decision, DomainDecision, DomainFinding
+from pipeline.model.metric_kind import is_gcpu
 from pipeline.steps import code_of, sentence, step_of
 from pipeline.units import format_duration
 
@@ -61,7 +62,7 @@ def explain(
         updates: Events that told of it since, oldest first.
     """
     candidate = entry.candidate
-    ratio = candidate.metric_kind != "service"
+    ratio = is_gcpu(candidate.metric_kind)
     before, after = level(candidate.before, ratio=ratio), level(candidate.after, ratio=ratio)
     verb = "rose" if candidate.delta > 0 else "fell"
     of = " of the service's CPU" if ratio else ""

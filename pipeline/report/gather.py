@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pipeline.codec import fields
 from pipeline.codec.events import decode_event
+from pipeline.model.metric_kind import is_gcpu
 from pipeline.report.page import ReportData
 from pipeline.report.windows import scan_windows
 from pipeline.storage.interface import Store
@@ -39,7 +40,7 @@ def gather(store: Store, event: Mapping[str, Any], workload: Workload) -> Report
     change_time = fields.moment(data, "change_time")
     service = fields.text(data, "service")
     later = windows.end + workload.analysis_s
-    source: Literal["gcpu", "service"] = "service" if data["metric_kind"] == "service" else "gcpu"
+    source: Literal["gcpu", "service"] = "gcpu" if is_gcpu(data["metric_kind"]) else "service"
     shown = [data, *fields.listing(data, "group", optional=True)]
     names = [(str(one["metric_kind"]), str(one["metric"])) for one in shown if isinstance(one, Mapping)]
     series = store.series(source, service, windows.start, later, workload.resolution_s, names)

@@ -20,6 +20,7 @@ from pipeline.codec import fields
 from pipeline.errors import InvalidMessage
 from pipeline.frames import element
 from pipeline.model import SeriesMatrix, StackMatrix
+from pipeline.model.metric_kind import is_gcpu
 from pipeline.report.explain import FINDINGS, in_order
 from pipeline.report.figures import icicle_figure, series_figure
 from pipeline.report.flame import Icicle, icicle, largest_shifts
@@ -67,7 +68,7 @@ def render_report(report: ReportData) -> str:
     change_time = fields.moment(data, "change_time")
     marked = element(data["metric_kind"], data["metric"])
     tree = icicle(report.stacks)
-    ratio = data["metric_kind"] != "service"
+    ratio = is_gcpu(data["metric_kind"])
     figures = _figures(report, data, change_time, tree)
     return (
         environment(ratio=ratio)

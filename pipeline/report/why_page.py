@@ -10,6 +10,7 @@ from plotly.offline import get_plotlyjs
 from pipeline.codec.ledger import LedgerEntry
 from pipeline.filters.went_away import Pattern
 from pipeline.model import Decision
+from pipeline.model.metric_kind import is_gcpu
 from pipeline.report.explain import Explanation, in_order, number
 from pipeline.report.figures import moment, series_figure
 from pipeline.report.page import embedded, environment
@@ -56,7 +57,7 @@ def render_why(
         if went_away
         else []
     )
-    templates = environment(ratio=entry.candidate.metric_kind != "service")
+    templates = environment(ratio=is_gcpu(entry.candidate.metric_kind))
     templates.filters["statistic"] = number
     templates.filters["went_away"] = lambda code: sentence(Decision("went_away", passed=False, code=code))
     return templates.get_template("why.html").render(

@@ -11,6 +11,7 @@ import numpy as np
 
 from pipeline.codec import fields
 from pipeline.model import FloatArray, Scan, SeriesMatrix
+from pipeline.model.metric_kind import is_gcpu
 from pipeline.workloads import Workload
 
 
@@ -46,7 +47,7 @@ def line_of(series: SeriesMatrix, kind: str, name: str) -> Line | None:
     empty = np.full(series.totals.shape, np.nan)
     values: FloatArray = np.divide(series.samples[row], series.totals, out=empty, where=series.totals > 0)
     times: FloatArray = series.start + np.arange(len(values), dtype=np.float64) * series.resolution_s
-    return Line(times=times, values=values, ratio=kind != "service")
+    return Line(times=times, values=values, ratio=is_gcpu(kind))
 
 
 def windows_of(scan: Scan, workload: Workload) -> ScanWindows:

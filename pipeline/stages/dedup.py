@@ -19,6 +19,7 @@ from pipeline.dedup.residual import explain_by_known
 from pipeline.dedup.within_scan import choose_representative
 from pipeline.filters.significance import BY_CHANCE
 from pipeline.model import Candidate, Change, Decision, Dropped, Joined, Outgoing, Record, Scan, StackMatrix
+from pipeline.model.metric_kind import is_gcpu
 from pipeline.stacks import StackIndex, index_stacks, likeness, mean_depths, membership, stands_below
 from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.base import Decoder, Stage
@@ -118,7 +119,7 @@ class DedupStage(Stage):
         known: ToldBefore,
         outcome: Outcome,
     ) -> None:
-        gcpu = any(candidate.metric_kind != "service" for candidate in cluster)
+        gcpu = any(is_gcpu(candidate.metric_kind) for candidate in cluster)
         matrix = stacks_around(self._store, scan, cluster, workload) if gcpu else _NO_STACKS
         frames = index_stacks(matrix)
         groups: Sequence[Candidate] = cluster
@@ -229,7 +230,7 @@ class DedupStage(Stage):
         """
         bound = workload.pairwise.most
         near = [memory.candidate for memory in known if _may_be_one(memory.candidate, candidate, workload)]
-        if candidate.kind != "long_term" or candidate.metric_kind == "service" or not near:
+        if candidate.kind != "long_term" or not is_gcpu(candidate.metric_kind) or not near:
             return Decision(_STEP, True, 0.0, bound)
         series = [(c.metric_kind, c.metric) for c in (candidate, *near)]
         matrix, change = frames.matrix, frames.rise
@@ -270,7 +271,7 @@ def _explained(
     scan: Scan, candidate: Candidate, known: ToldBefore, frames: StackIndex, workload: Workload
 ) -> tuple[Memory, Link] | None:
     """Return the known regression without which a step is no change point, and how they are linked."""
-    if candidate.kind == "long_term" or candidate.metric_kind == "service":
+    if candidate.kind == "long_term" or not is_gcpu(candidate.metric_kind):
         return None
     below = [
         memory
@@ -344,7 +345,7 @@ def _judge_apart(
     if nearest:
         found.append(nearest.link.apart(_STEP, candidates[nearest.other].metric))
     if not found:
-        bound = least_bound(workload.pairwise, gcpu=candidate.metric_kind != "service")
+        bound = least_bound(workload.pairwise, gcpu=is_gcpu(candidate.metric_kind))
         found.append(Decision(_STEP, True, 0.0, bound, "nothing"))
     return max(found, key=lambda one: one.statistic - one.bound)
 
@@ -366,7 +367,7 @@ def _may_be_one(known: Candidate, candidate: Candidate, workload: Workload) -> b
 
     A slow candidate is the rise over all that the scan sees; when a slow one began is known to a day.
     """
-    same = (known.metric_kind == "service") == (candidate.metric_kind == "service")
+    same = is_gcpu(known.metric_kind) == is_gcpu(candidate.metric_kind)
     if same and (known.delta > 0) != (candidate.delta > 0):
         return False
     if candidate.kind == "long_term":

@@ -13,6 +13,7 @@ from clickhouse_connect.driver.client import Client
 from numpy.typing import NDArray
 
 from pipeline.model import FloatArray, MetricKind, SeriesMatrix, StackMatrix
+from pipeline.model.metric_kind import is_gcpu
 from pipeline.storage import migrate, queries
 from pipeline.storage.failures import translated
 from pipeline.storage.interface import RowTable, SeriesName, SeriesSource, Table, Usage
@@ -252,7 +253,7 @@ def _asked(source: SeriesSource, names: Sequence[SeriesName] | None) -> Iterator
         return
     part: list[SeriesName] = []
     size = 0
-    for key in sorted({key for key in names if (key[0] == "service") != (source == "gcpu")}, key=_bytes):
+    for key in sorted({key for key in names if is_gcpu(key[0]) == (source == "gcpu")}, key=_bytes):
         if part and size + _url_bytes(key) > _PART_BYTES:
             yield _chosen(part)
             part, size = [], 0

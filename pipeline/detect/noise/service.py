@@ -9,6 +9,7 @@ import numpy as np
 from pipeline.detect.noise.shared_prior import fit_shared_prior
 from pipeline.detect.short_term import ScanConfig, Windows, normalised
 from pipeline.model import SeriesMatrix
+from pipeline.model.metric_kind import is_gcpu
 
 
 def with_shared_prior(
@@ -20,7 +21,7 @@ def with_shared_prior(
     few of them comes back as it is, and so do service-level metrics, which have no noise in common.
     """
     config = config or ScanConfig()
-    if not matrix.kinds or matrix.kinds[0] == "service":
+    if not matrix.kinds or not is_gcpu(matrix.kinds[0]):
         return matrix
     past = matrix.samples[:, : windows.analysis].sum(axis=1)
     # As many blocks as the noise is measured on: see pipeline.detect.noise.scale.

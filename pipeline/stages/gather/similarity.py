@@ -15,6 +15,7 @@ from pipeline.dedup.rules import Feature, MergeRule, PairwiseConfig
 from pipeline.detect.expected import values_and_weights
 from pipeline.frames import element
 from pipeline.model import BoolArray, Candidate, Change, FloatArray, Scan
+from pipeline.model.metric_kind import is_gcpu
 from pipeline.stacks import StackIndex, membership
 from pipeline.stages.gather.evidence import rows_of_series
 from pipeline.stages.gather.onset_order import begun_later
@@ -73,7 +74,7 @@ def likeness_of(
         parts: Other members of their groups: they say of which release a group is.
     """
     series = [(candidate.metric_kind, candidate.metric) for candidate in candidates]
-    gcpu = np.array([candidate.metric_kind != "service" for candidate in candidates], dtype=np.bool_)
+    gcpu = np.array([is_gcpu(candidate.metric_kind) for candidate in candidates], dtype=np.bool_)
     every = {change.id: change for some in changes for change in some}
     features: dict[Feature, FloatArray] = {}
     near = _near(candidates, workload)
@@ -127,7 +128,7 @@ def _near(candidates: Sequence[Candidate], workload: Workload) -> BoolArray:
     times = np.array([candidate.change_time for candidate in candidates])
     rises = np.array([candidate.delta > 0 for candidate in candidates])
     slow = np.array([candidate.kind == "long_term" for candidate in candidates])
-    gcpu = np.array([candidate.metric_kind != "service" for candidate in candidates])
+    gcpu = np.array([is_gcpu(candidate.metric_kind) for candidate in candidates])
     reach_s = np.where(slow[:, None] | slow[None, :], max(workload.analysis_s, DAY_S), workload.analysis_s)
     near: BoolArray = np.abs(times[:, None] - times[None, :]) <= reach_s
     near &= (rises[:, None] == rises[None, :]) | (gcpu[:, None] != gcpu[None, :])
@@ -162,7 +163,7 @@ def _late(
     for row in range(told):
         known = candidates[row]
         series = (known.metric_kind, known.metric)
-        if known.metric_kind == "service":
+        if not is_gcpu(known.metric_kind):
             continue
         for place in range(told, len(candidates)):
             one = candidates[place]
@@ -267,7 +268,7 @@ def _correlations(
     """Return Pearson's coefficient of each pair of series around the change, their daily cycles aside."""
     by_source: dict[SeriesSource, list[int]] = {}
     for place, candidate in enumerate(candidates):
-        by_source.setdefault("service" if candidate.metric_kind == "service" else "gcpu", []).append(place)
+        by_source.setdefault("gcpu" if is_gcpu(candidate.metric_kind) else "service", []).append(place)
     windows = round((scan.end - scan.start) / workload.resolution_s)
     values = np.full((len(candidates), windows), np.nan)
     for source, places in by_source.items():
