@@ -51,147 +51,105 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """Where a grammar is, and a query that captures definitions, what is around them, and comments.
+    """Where a grammar is, and the types of its nodes that matter, each with a field ``name``.
 
-    ``@function``, ``@scope`` and ``@package`` are nodes with their names; a function is all of its lines.
+    ``queries`` are patterns for all others: ``@function``, ``@scope`` and ``@package`` with their ``@name``.
     """
 
     package: str
-    query: str
+    functions: str
+    scopes: str = ""
+    packages: str = ""
+    comments: str = "comment"
+    queries: str = ""
     entry: str = "language"
 
+    @property
+    def query(self) -> str:
+        """The query that captures definitions, what is around them, and comments."""
+        kinds = {"function": self.functions, "scope": self.scopes, "package": self.packages}
+        named = [f"({each} name: (_) @name) @{kind}" for kind in kinds for each in kinds[kind].split()]
+        return "\n".join([*named, *(f"({each}) @comment" for each in self.comments.split()), self.queries])
 
-_C = """
-(function_definition declarator: (_) @name) @function
-(namespace_definition name: (_)? @name) @scope
-(class_specifier name: (_) @name) @scope
-(struct_specifier name: (_) @name) @scope
-(union_specifier name: (_) @name) @scope
-(comment) @comment
-"""
+
+_BOTH_COMMENTS = "line_comment block_comment"
+_JS_FUNCTIONS = "function_declaration generator_function_declaration method_definition"
 _JS_VALUE = "[(arrow_function) (function_expression) (generator_function)]"
 _JS = f"""
-(function_declaration name: (_) @name) @function
-(generator_function_declaration name: (_) @name) @function
-(method_definition name: (_) @name) @function
 (variable_declarator name: (identifier) @name value: {_JS_VALUE}) @function
 (pair key: (_) @name value: {_JS_VALUE}) @function
 (assignment_expression left: [(identifier) (member_expression)] @name right: {_JS_VALUE}) @function
-(class_declaration name: (_) @name) @scope
-(class name: (_) @name) @scope
-(comment) @comment
 """
-_TS = f"""{_JS}
-(public_field_definition name: (_) @name value: {_JS_VALUE}) @function
-(abstract_class_declaration name: (_) @name) @scope
-(internal_module name: (_) @name) @scope
-"""
+_TS_SCOPES = "class_declaration class abstract_class_declaration internal_module"
+_TS = f"{_JS}(public_field_definition name: (_) @name value: {_JS_VALUE}) @function"
 
 GRAMMARS: Mapping[str, Grammar] = {
-    "C++": Grammar("tree_sitter_cpp", _C),
+    "C++": Grammar(
+        "tree_sitter_cpp",
+        functions="",
+        scopes="class_specifier struct_specifier union_specifier",
+        queries="(function_definition declarator: (_) @name) @function\n"
+        "(namespace_definition name: (_)? @name) @scope",
+    ),
     "Java": Grammar(
         "tree_sitter_java",
-        """
-        (method_declaration name: (_) @name) @function
-        (constructor_declaration name: (_) @name) @function
-        (compact_constructor_declaration name: (_) @name) @function
-        (class_declaration name: (_) @name) @scope
-        (interface_declaration name: (_) @name) @scope
-        (enum_declaration name: (_) @name) @scope
-        (record_declaration name: (_) @name) @scope
-        (annotation_type_declaration name: (_) @name) @scope
-        (package_declaration [(identifier) (scoped_identifier)] @name) @package
-        [(line_comment) (block_comment)] @comment
-        """,
+        functions="method_declaration constructor_declaration compact_constructor_declaration",
+        scopes="class_declaration interface_declaration enum_declaration record_declaration "
+        "annotation_type_declaration",
+        comments=_BOTH_COMMENTS,
+        queries="(package_declaration [(identifier) (scoped_identifier)] @name) @package",
     ),
     "Go": Grammar(
         "tree_sitter_go",
-        """
-        (function_declaration name: (_) @name) @function
-        (method_declaration
-          receiver: (parameter_list (parameter_declaration type: (_) @receiver))
-          name: (_) @name) @function
-        (package_clause (_) @name) @package
-        (comment) @comment
-        """,
+        functions="function_declaration",
+        queries="(method_declaration receiver: (parameter_list (parameter_declaration type: (_) @receiver)) "
+        "name: (_) @name) @function\n(package_clause (_) @name) @package",
     ),
     "Rust": Grammar(
         "tree_sitter_rust",
-        """
-        (function_item name: (_) @name) @function
-        (function_item name: (_) @name) @scope
-        (impl_item type: (_) @name) @scope
-        (trait_item name: (_) @name) @scope
-        (mod_item name: (_) @name) @scope
-        [(line_comment) (block_comment)] @comment
-        """,
+        functions="function_item",
+        scopes="function_item trait_item mod_item",
+        comments=_BOTH_COMMENTS,
+        queries="(impl_item type: (_) @name) @scope",
     ),
     "JavaScript": Grammar(
-        "tree_sitter_javascript", f"{_JS}(field_definition property: (_) @name value: {_JS_VALUE}) @function"
+        "tree_sitter_javascript",
+        functions=_JS_FUNCTIONS,
+        scopes="class_declaration class",
+        queries=f"{_JS}(field_definition property: (_) @name value: {_JS_VALUE}) @function",
     ),
-    "TypeScript": Grammar("tree_sitter_typescript", _TS, "language_typescript"),
-    "TSX": Grammar("tree_sitter_typescript", _TS, "language_tsx"),
+    "TypeScript": Grammar(
+        "tree_sitter_typescript", _JS_FUNCTIONS, _TS_SCOPES, queries=_TS, entry="language_typescript"
+    ),
+    "TSX": Grammar("tree_sitter_typescript", _JS_FUNCTIONS, _TS_SCOPES, queries=_TS, entry="language_tsx"),
     "PHP": Grammar(
         "tree_sitter_php",
-        """
-        (function_definition name: (_) @name) @function
-        (method_declaration name: (_) @name) @function
-        (class_declaration name: (_) @name) @scope
-        (interface_declaration name: (_) @name) @scope
-        (trait_declaration name: (_) @name) @scope
-        (enum_declaration name: (_) @name) @scope
-        (namespace_definition name: (_) @name) @package
-        (comment) @comment
-        """,
-        "language_php",
+        functions="function_definition method_declaration",
+        scopes="class_declaration interface_declaration trait_declaration enum_declaration",
+        packages="namespace_definition",
+        entry="language_php",
     ),
     "Kotlin": Grammar(
         "tree_sitter_kotlin",
-        """
-        (function_declaration name: (_) @name) @function
-        (class_declaration name: (_) @name) @scope
-        (object_declaration name: (_) @name) @scope
-        (companion_object name: (_)? @name) @scope
-        (package_header (_) @name) @package
-        [(line_comment) (block_comment)] @comment
-        """,
+        functions="function_declaration",
+        scopes="class_declaration object_declaration",
+        comments=_BOTH_COMMENTS,
+        queries="(companion_object name: (_)? @name) @scope\n(package_header (_) @name) @package",
     ),
     "Scala": Grammar(
         "tree_sitter_scala",
-        """
-        (function_definition name: (_) @name) @function
-        (class_definition name: (_) @name) @scope
-        (object_definition name: (_) @name) @scope
-        (trait_definition name: (_) @name) @scope
-        (enum_definition name: (_) @name) @scope
-        (package_clause name: (_) @name) @package
-        [(comment) (block_comment)] @comment
-        """,
+        functions="function_definition",
+        scopes="class_definition object_definition trait_definition enum_definition",
+        packages="package_clause",
+        comments="comment block_comment",
     ),
     "C#": Grammar(
         "tree_sitter_c_sharp",
-        """
-        (method_declaration name: (_) @name) @function
-        (constructor_declaration name: (_) @name) @function
-        (class_declaration name: (_) @name) @scope
-        (struct_declaration name: (_) @name) @scope
-        (interface_declaration name: (_) @name) @scope
-        (record_declaration name: (_) @name) @scope
-        (namespace_declaration name: (_) @name) @package
-        (file_scoped_namespace_declaration name: (_) @name) @package
-        (comment) @comment
-        """,
+        functions="method_declaration constructor_declaration",
+        scopes="class_declaration struct_declaration interface_declaration record_declaration",
+        packages="namespace_declaration file_scoped_namespace_declaration",
     ),
-    "Ruby": Grammar(
-        "tree_sitter_ruby",
-        """
-        (method name: (_) @name) @function
-        (singleton_method name: (_) @name) @function
-        (class name: (_) @name) @scope
-        (module name: (_) @name) @scope
-        (comment) @comment
-        """,
-    ),
+    "Ruby": Grammar("tree_sitter_ruby", functions="method singleton_method", scopes="class module"),
 }
 
 _UNNAMED = {"namespace_definition": "(anonymous namespace)", "companion_object": "Companion"}
