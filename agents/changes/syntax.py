@@ -163,8 +163,16 @@ _PARTS_OF = {
 """Node → its fields with names; any other name is the node's text."""
 
 _JS_OWNERS = {"this", "prototype", "exports", "module", "window", "globalThis"}
-# A macro of visibility hides the name of a type from the grammar.
-_MACRO = re.compile(rb"\b((?:class|struct)\s++)([A-Z][A-Z0-9_]++)(?=\s++\w++\s*+(?:final\s*+)?[:{])")
+# Macros hide from the grammar what a name or body belongs to: after class, after a namespace's name or a
+# function's parameters, and on a line of their own. Quantifiers that keep what they took stay linear.
+_MACRO_NAME = rb"_*+[A-Z][A-Z0-9]*+_[A-Z0-9_]*+"
+_MACROS = re.compile(
+    rb"\b((?:class|struct)\s++)[A-Z][A-Z0-9_]++(?=\s++\w++\s*+(?:final\s*+)?[:{])"
+    rb"|(\bnamespace\s++\w++\s++)" + _MACRO_NAME + rb"(?:\([^()\n]*+\))?(?=\s*+\{)"
+    rb"|(\)\s*+(?:const\s++)?)" + _MACRO_NAME + rb"(?:\([^()\n]*+\))?(?=\s*+[{;])"
+    rb"|(^[ \t]*+)" + _MACRO_NAME + rb"(?=[ \t]*+$)",
+    re.MULTILINE,
+)
 _NO_CODE = b" \t\r\f\v{}()[];,"
 
 
@@ -206,7 +214,7 @@ def _functions(items: Sequence[_Item]) -> Iterator[tuple[_Item, Definition]]:
         if item.kind == "function":
             scope = tuple(name for one in around if one.kind == "scope" for name in one.names)
             inside = ".".join(name for one in around if one.kind == "package" for name in one.names)
-            if item.names:
+            if item.names and item.names[-1]:
                 *owners, name = item.names
                 yield item, Definition(name, (*scope, *owners), item.receiver, inside or package)
             continue
@@ -220,7 +228,7 @@ def _read(language: str, source: bytes) -> tuple[list[_Item], list[tuple[int, in
     """Return the captures of a source, and where its comments begin and end."""
     parser, query = _tools(language)
     if language == "C++":
-        source = _MACRO.sub(lambda match: match[1] + b" " * len(match[2]), source)
+        source = _MACROS.sub(_blank, source)
     cursor = importlib.import_module("tree_sitter").QueryCursor(query)
     items: list[_Item] = []
     comments: list[tuple[int, int]] = []
@@ -230,6 +238,12 @@ def _read(language: str, source: bytes) -> tuple[list[_Item], list[tuple[int, in
                 items.append(_item(kind, nodes[0], captures, source))
         comments += [(node.start_byte, node.end_byte) for node in captures.get("comment", ())]
     return items, comments
+
+
+def _blank(match: re.Match[bytes]) -> bytes:
+    """Return what stands before a macro, with blanks in the macro's place."""
+    before = match[match.lastindex or 0]
+    return before + b" " * (len(match[0]) - len(before))
 
 
 def _item(kind: str, node: Any, captures: Mapping[str, Sequence[Any]], source: bytes) -> _Item:

@@ -310,6 +310,8 @@ def definitions(path: str, source: str) -> list[Definition]:
         pytest.param("a.h", "class A_EXPORT Price : public Base {\n int f() {\n x(); } };", ("Price",),
                      id="macro"),
         pytest.param("a.h", "struct A_EXPORT Price final {\n int f() {\n x(); } };", ("Price",), id="struct"),
+        pytest.param("a.h", "namespace a A_VISIBLE(default)\n{\nA_BEGIN_B\nint f() A_NOEXCEPT {\n x(); } }",
+                     ("a",), id="macros"),
         pytest.param("a.rs", "impl<T> Shape for Basket<T> { fn f() {\n x(); } }", ("Basket",), id="trait"),
         pytest.param("a.rs", "fn g() { fn f() {\n x(); } }", ("g",), id="rust function in a function"),
         pytest.param("a.cc", "namespace a { namespace b { }\nnamespace {\nclass P { int f() {\n x();} };}}",
