@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import fields
+from typing import Any, Literal, get_origin, get_type_hints
 
 import numpy as np
 
+from pipeline.model import Candidate, Change
 from pipeline.storage.interface import COUNTED, Table
 
 _TIME = "DateTime64(3, 'UTC')"
 _NAME = "LowCardinality(String)"
 _TEXTS = "Array(String)"
 _PLACE = {"stream": _NAME, "topic": _NAME, "partition": "UInt32", "last_offset": "Int64"}
+
+
+def _columns_of(record: type, without: tuple[str, ...] = ()) -> dict[str, str]:
+    """Return a record's fields as columns; lists of other records are JSON in a text."""
+    hints = get_type_hints(record)
+    return {
+        field.name: _TIME if field.name.endswith("time") else _column_of(hints[field.name])
+        for field in fields(record)
+        if field.name not in without
+    }
+
+
+def _column_of(hint: Any) -> str:
+    if get_origin(hint) is Literal:
+        return _NAME
+    return {float: "Float64", tuple[str, ...]: _TEXTS}.get(hint, "String")
+
 
 COLUMNS: Mapping[Table, Mapping[str, str]] = {
     "totals": {
@@ -34,11 +53,7 @@ COLUMNS: Mapping[Table, Mapping[str, str]] = {
         **{"service": _NAME, "metric": _NAME, "setup": "UInt8", "time": _TIME, "value": "Float64"},
         **_PLACE,
     },
-    "changes": {
-        **{"id": "String", "service": _NAME, "time": _TIME},
-        **{"title": "String", "author": "String", "summary": "String"},
-        **{"files": _TEXTS, "subroutines": _TEXTS, "gates": _TEXTS, "content": "String"},
-    },
+    "changes": {**_columns_of(Change), "service": _NAME},
     "regressions": {
         **{"id": "String", "service": _NAME, "workload": _NAME, "metric_kind": _NAME, "metric": "String"},
         **{"time": _TIME, "detected_time": _TIME},
@@ -54,11 +69,9 @@ COLUMNS: Mapping[Table, Mapping[str, str]] = {
     "ledger": {
         **{"id": "String", "service": _NAME, "workload": _NAME, "time": _TIME},
         **{"scan_start": _TIME, "analysis_start": _TIME, "analysis_end": _TIME},
-        **{"metric_kind": _NAME, "metric": "String", "kind": _NAME, "change_time": _TIME},
-        **{"before": "Float64", "after": "Float64", "p_value": "Float64", "statistic": "Float64"},
-        **{"step": _NAME, "value": "Float64", "bound": "Float64", "reason": "String", "passed": "String"},
+        **_columns_of(Candidate, without=("group",)),
+        **{"step": _NAME, "value": "Float64", "bound": "Float64", "reason": "String"},
         **{"code": _NAME, "subjects": _TEXTS},
-        **{"domains": "String"},
     },
     "scans": {
         **{"service": _NAME, "workload": _NAME, "time": _TIME, "series": "UInt32", "candidates": "UInt32"},

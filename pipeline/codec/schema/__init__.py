@@ -1,5 +1,5 @@
-"""Messages as types: the declarations that JSON Schema and the AsyncAPI document are generated from.
+"""Messages as types: what decoders check, and JSON Schema and the AsyncAPI document are generated from.
 
-``inputs``, ``scans`` and ``events`` declare what the codecs of the same names read and write. The codecs
-check by hand, which is faster and names the field that is wrong; tests hold both to each other.
+``inputs``, ``scans``, ``ledger`` and ``events`` declare each object once. ``pipeline.codec.records`` checks
+JSON against a declaration and makes the record of ``pipeline.model`` that has its fields.
 """

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
 from pipeline.model import METRIC_KINDS, AnnotationKind, MetricKind, is_gcpu
-from tests.support.paths import ROOT
+from tests.support.copies import run_with
 
 PROGRAM = """
 import orjson
@@ -39,32 +35,20 @@ assert "heap" in orjson.dumps(message_schemas()["regression-detected"]).decode()
 """
 
 
-def test_a_kind_takes_one_file(tmp_path: Path) -> None:
-    shutil.copytree(ROOT / "pipeline", tmp_path / "pipeline", ignore=shutil.ignore_patterns("__pycache__"))
-    declared = tmp_path / "pipeline" / "model" / "metric_kind.py"
-    text = declared.read_text()
-    for before, after in (
-        ('"metadata", "service"]', '"metadata", "service", "tenant", "heap"]'),
-        ('["endpoint", "metadata"]', '["endpoint", "metadata", "tenant"]'),
-        (
-            '    "service": Measure(',
+EDITS = {
+    "pipeline/model/metric_kind.py": {
+        '"metadata", "service"]': '"metadata", "service", "tenant", "heap"]',
+        '["endpoint", "metadata"]': '["endpoint", "metadata", "tenant"]',
+        '    "service": Measure(': (
             '    "tenant": Measure(gcpu=True, prefix="tenant="),\n'
-            '    "heap": Measure(gcpu=False),\n    "service": Measure(',
+            '    "heap": Measure(gcpu=False),\n    "service": Measure('
         ),
-    ):
-        assert text.count(before) == 1, before
-        text = text.replace(before, after)
-    declared.write_text(text)
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    ended = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr
+    }
+}
+
+
+def test_a_kind_takes_one_file(tmp_path: Path) -> None:
+    run_with(EDITS, PROGRAM, tmp_path)
 
 
 def test_every_kind_is_declared_with_its_measure() -> None:
