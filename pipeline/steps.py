@@ -47,6 +47,7 @@ class Step:
     judges_domains: bool = False  # whether it looks at cost domains, which there may be none of
     drops: bool = True  # whether it drops candidates: a step of the funnel
     ablatable: bool = True
+    factor: str = ""  # the factor of a suspect's score that it is, as events name it
 
     @property
     def question(self) -> str:
@@ -64,38 +65,18 @@ _SURE = "how sure it is that so many changes of one deployment are no chance"
 _STACKS = "share of its rise in stacks that they have in common"
 
 _LINKS: Mapping[str, Code] = {
-    "below": Code(
-        "rises through the same subroutine as {0}", "most alike in what it rises through: {0}", _COMMON
-    ),
     "cause": Code(
         "rises through the same subroutine or change as {0}",
         "most alike in what it rises through: {0}",
         _COMMON,
     ),
     "caller": Code("rises in a caller shared with {0}", "most alike in its caller: {0}", _COMMON),
-    "change": Code(
-        "modified by the same change as {0}",
-        "most alike in its change: {0}",
-        "changes that modified what both rise through",
-    ),
-    "deployment": Code("modified in the same release as {0}", "most alike in its release: {0}", _SURE),
     "release": Code("modified in the same release as {0}", "most alike in its release: {0}", _SURE),
-    "sum": Code("explained by the stacks of {0}", "most alike in its stacks: {0}", _STACKS),
     "stacks": Code("explained by the stacks of {0}", "most alike in its stacks: {0}", _STACKS),
     "residual": Code(
         "hardly more than what rises below it: {0}",
         "most of it rises below it: {0}",
         "share of its rise through that one; beyond the bound the rest is no change point by itself",
-    ),
-    "reported": Code(
-        "same stacks as regressions reported before, {0} among them",
-        "partly in the stacks of regressions reported before, {0} among them",
-        "share of its rise in the stacks of all of them",
-    ),
-    "size": Code(
-        "changed like regressions reported before, {0} among them",
-        "changed far more than regressions reported before in its stacks, {0} among them",
-        "their changes, as a share of its own",
     ),
     "som": Code(
         "on one part of the map with {0}",
@@ -113,8 +94,17 @@ _LINKS: Mapping[str, Code] = {
 """Answers of deduplication: in what two regressions are one, or came nearest to it."""
 
 
-def _part(key: str, asks: str) -> Step:
-    return Step(key, "detect", asks, drops=False)
+def _part(key: str, asks: str, stage: Stage = "detect", measures: str = "") -> Step:
+    """Return a step that drops nothing by itself: it is part of how its stage decides."""
+    return Step(key, stage, asks, measures=measures, drops=False)
+
+
+def _factor(name: str, measures: str) -> Step:
+    """Return a factor of a suspect's score."""
+    asks = "Could this change have caused it?"
+    return Step(
+        f"factor_{name}", "rootcause", asks, measures=measures, drops=False, ablatable=False, factor=name
+    )
 
 
 STEPS: tuple[Step, ...] = (
@@ -232,6 +222,20 @@ STEPS: tuple[Step, ...] = (
         passes="none of what it was compared with has the same cause",
         codes=_LINKS,
     ),
+    _part("same_time", "Are their change points near enough in time to be one?", "dedup"),
+    _part("late_callers", "Does it rise through a reported regression, however much later?", "dedup"),
+    _part("onset_order", "Had the reported regression risen before this step began?", "dedup"),
+    _part("cause", "Do both rise through one subroutine, or what one change modified?", "dedup", _COMMON),
+    _part("caller", "Is a caller of it called more often?", "dedup", _COMMON),
+    _part("release", "Did so many changes of one deployment make them rise?", "dedup", _SURE),
+    _part("stacks", "Do both rise in the same stacks?", "dedup", _STACKS),
+    _part("correlation", "Do they move together?", "dedup", "correlation of the two series"),
+    _part("metric_id", "Are they named alike?", "dedup", "similarity of the two names"),
+    _part("residual", "Is it a change point without what rises below it?", "dedup"),
+    _factor("attribution", "share of the regression from stacks that hold a subroutine which it modifies"),
+    _factor("recency", "how well the rise fits the time of the deployment"),
+    _factor("text", "similarity of its text to the regression's names"),
+    _factor("correlation", "of the series with a set-up metric which it names"),
 )
 """Every judging step, in the order in which they run."""
 
@@ -249,7 +253,10 @@ DETECTOR_PARTS: tuple[str, ...] = tuple(step.key for step in STEPS if step.stage
 Without ``noise_at_scale`` noise is that of single windows; without ``count_likelihood`` it is Gaussian.
 """
 
-ABLATABLE: tuple[str, ...] = (*FUNNEL, *DETECTOR_PARTS)
+CONSTRAINTS: tuple[str, ...] = tuple(step.key for step in STEPS if step.stage == "dedup" and not step.drops)
+"""Keys of what deduplication asks of pairs: constraints, features and the residual."""
+
+ABLATABLE: tuple[str, ...] = (*FUNNEL, *CONSTRAINTS, *DETECTOR_PARTS)
 """Keys of everything that can be left out to measure what it is worth."""
 
 _UNKNOWN = Step("", "filter", "")

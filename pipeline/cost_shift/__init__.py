@@ -17,6 +17,7 @@ from pipeline.cost_shift.refactorings import (
     compare_stacks,
     find_refactorings,
 )
+from pipeline.cost_shift.scan import LabelGroups, StackEvidence, judge_cost_shifts
 from pipeline.cost_shift.stack_history import StackHistory, stack_history
 
 __all__ = [
@@ -26,7 +27,9 @@ __all__ = [
     "DailyNoise",
     "Domain",
     "LabelGroup",
+    "LabelGroups",
     "Refactorings",
+    "StackEvidence",
     "StackHistory",
     "StackSimilarity",
     "compare_stacks",
@@ -35,6 +38,7 @@ __all__ = [
     "find_members",
     "find_refactorings",
     "judge_cost_shift",
+    "judge_cost_shifts",
     "match_labels",
     "stack_history",
 ]

@@ -14,12 +14,21 @@ Between = Literal["any", "gcpu", "service", "mixed"]
 Feature = Literal["cause", "caller", "release", "stacks", "correlation", "metric_id"]
 
 
+ROUNDING = 1e-9
+"""By how much a share may miss its bound: sums of equal rises differ so far by their order."""
+
+
 @dataclass(frozen=True, slots=True)
 class MergeRule:
     """Two regressions are one if all of these similarities reach their bounds."""
 
     bounds: Mapping[Feature, float]
     between: Between = "any"
+
+    @property
+    def is_of_group(self) -> bool:
+        """Whether it asks for the overlap of stacks alone, which is that with a group."""
+        return tuple(self.bounds) == ("stacks",) and self.between in ("any", "gcpu")
 
 
 DEFAULT_RULES = (
@@ -42,5 +51,10 @@ class PairwiseConfig:
 
     rules: tuple[MergeRule, ...] = DEFAULT_RULES
     most: float = 0.7  # share of a rise that is most of it
-    rare: float = 0.05  # gCPU below which a common caller is no chance
     release: ReleaseConfig = ReleaseConfig()
+
+    def least_bound(self, *, gcpu: bool) -> float:
+        """Return the lowest bound of any rule for two regressions of gCPU, or of service-level metrics."""
+        kinds = ("any", "gcpu" if gcpu else "service")
+        bounds = [bound for rule in self.rules if rule.between in kinds for bound in rule.bounds.values()]
+        return min(bounds, default=self.most)

@@ -13,13 +13,9 @@ from pipeline.codec.schema import scans as shapes
 from pipeline.errors import InvalidMessage
 from pipeline.model import DomainDecision, StackChange, Suspect
 from pipeline.stacks import ELLIPSIS
+from pipeline.steps import STEPS
 
-FACTORS = {
-    "attribution": "share of the regression from stacks that hold a subroutine which it modifies",
-    "recency": "how well the rise fits the time of the deployment",
-    "text": "likeness of its text to the regression's names",
-    "correlation": "of the series with a set-up metric which it names",
-}
+FACTORS = {step.factor: step.measures for step in STEPS if step.factor}
 """What each factor of a suspect says."""
 
 

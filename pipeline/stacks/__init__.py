@@ -2,6 +2,7 @@
 
 from pipeline.stacks.difference import ELLIPSIS, StackDifferenceConfig, stack_difference
 from pipeline.stacks.index import (
+    NO_STACKS,
     Series,
     StackIndex,
     index_stacks,
@@ -10,7 +11,7 @@ from pipeline.stacks.index import (
     rows_of,
     share_changes,
 )
-from pipeline.stacks.overlap import Group, alike_shares, explained_shares, likeness, shares_given
+from pipeline.stacks.overlap import Group, explained_shares, shares_in_step
 from pipeline.stacks.subtree import (
     Below,
     Rises,
@@ -22,22 +23,21 @@ from pipeline.stacks.subtree import (
 
 __all__ = [
     "ELLIPSIS",
+    "NO_STACKS",
     "Below",
     "Group",
     "Rises",
     "Series",
     "StackDifferenceConfig",
     "StackIndex",
-    "alike_shares",
     "explained_shares",
     "index_stacks",
-    "likeness",
     "mean_depths",
     "measure_rises",
     "membership",
     "rows_of",
     "share_changes",
-    "shares_given",
+    "shares_in_step",
     "stack_difference",
     "stands_below",
     "sum_below",

@@ -14,6 +14,9 @@ from pipeline.model import BoolArray, FloatArray, IntArray, MetricKind, StackMat
 
 Series = tuple[MetricKind, str]
 
+NO_STACKS = StackMatrix((), np.zeros(0), np.zeros(0), 0.0, 0.0)
+"""What there is of a service without samples, and of service-level metrics."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StackIndex:

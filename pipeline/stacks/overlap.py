@@ -41,8 +41,8 @@ def explained_shares(holds: BoolArray, change: FloatArray) -> FloatArray:
     return shares
 
 
-def alike_shares(holds: BoolArray, before: FloatArray, change: FloatArray) -> FloatArray:
-    """Return L: (series, series), L[a, b] how near a's change is to what it were had all of b changed alike.
+def shares_in_step(holds: BoolArray, before: FloatArray, change: FloatArray) -> FloatArray:
+    """Return L: (series, series), L[a, b] how near a's change is to what it were had b changed in step.
 
     What is called more often raises all that it calls in one proportion; what costs more does not. The
     smaller of both changes is divided by the larger one; 0 where they have different signs.
@@ -55,28 +55,13 @@ def alike_shares(holds: BoolArray, before: FloatArray, change: FloatArray) -> Fl
     weighted = holds * before
     level, own = weighted.sum(axis=1), (holds * change).sum(axis=1)
     growth = np.divide(own, level, out=np.zeros(len(holds)), where=level > 0)
-    shares: FloatArray = likeness((weighted @ holds.T.astype(np.float64)) * growth[None, :], own[:, None])
+    shares: FloatArray = _ratio((weighted @ holds.T.astype(np.float64)) * growth[None, :], own[:, None])
     return shares
 
 
-def shares_given(given: FloatArray, whole: FloatArray) -> FloatArray:
-    """Return how much of a change comes from a part of what changed, from 0 to 1.
-
-    What the rest lost takes nothing away: where a service does more, the share of all that stays falls.
-
-    Args:
-        given: Changes of parts, any shape.
-        whole: Changes of parts and rest together, of that shape or one that is broadcast to it.
-    """
-    size = np.abs(given)
-    rest = np.maximum((whole - given) * np.sign(given), 0.0)
-    shares: FloatArray = np.divide(size, size + rest, out=np.zeros(np.shape(size + rest)), where=size > 0)
-    return shares
-
-
-def likeness(one: FloatArray | float, other: FloatArray | float) -> FloatArray:
+def _ratio(change: FloatArray, other: FloatArray) -> FloatArray:
     """Return the smaller of two changes divided by the larger one, 0 where their signs differ."""
-    small, large = np.fmin(np.abs(one), np.abs(other)), np.fmax(np.abs(one), np.abs(other))
-    same = (np.sign(one) == np.sign(other)) & (large > 0)
+    small, large = np.fmin(np.abs(change), np.abs(other)), np.fmax(np.abs(change), np.abs(other))
+    same = (np.sign(change) == np.sign(other)) & (large > 0)
     ratio: FloatArray = np.divide(small, large, out=np.zeros(np.shape(large)), where=same)
     return ratio

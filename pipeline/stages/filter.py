@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pipeline.codec.scans import decode_scan, encode_scan, split_scan
+from pipeline.dedup.evidence import Reported
 from pipeline.filters import Filtered, decide_filters
 from pipeline.model import Decision, Dropped, Outgoing, Record, Scan
 from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.candidate_series import filter_config, gather_filters
-from pipeline.stages.gather.history import Memory, remember
+from pipeline.stages.gather.history import remember
 from pipeline.steps import sentence
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
@@ -51,7 +52,7 @@ class FilterStage(Stage):
 
     def _record(self, scan: Scan, filtered: Filtered) -> Scan:
         """Remember what passes, and what known regressions have become, before it is published."""
-        kept = [Memory(candidate) for candidate in (*filtered.passed, *filtered.escalated)]
+        kept = [Reported(candidate) for candidate in (*filtered.passed, *filtered.escalated)]
         remember(self._store, self.name, scan, kept)
         return replace(
             scan,

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,10 +13,10 @@ from pipeline.dedup.baselines.importance import importance_scores
 from pipeline.dedup.baselines.som import cluster_items
 from pipeline.dedup.baselines.som_dedup import group_by_som
 from pipeline.dedup.features import name_vectors, spectra
-from pipeline.dedup.within_scan import group_by_cause
 from pipeline.model import Change, FloatArray, StackMatrix
-from pipeline.stacks import Group, Series, index_stacks, membership, rows_of, sum_below
+from pipeline.stacks import Group, Series, index_stacks, rows_of, sum_below
 from tests.support.builders import build_change, build_stacks
+from tests.support.dedup import build_candidates, group
 
 NAMES = "abcdefgh"
 STACKS = st.dictionaries(
@@ -43,10 +44,12 @@ def parts(groups: Sequence[Group], names: Sequence[str]) -> Parts:
 
 
 def by_cause(matrix: StackMatrix, names: Sequence[str], changes: Sequence[Change]) -> Sequence[Group]:
-    series: list[Series] = [("subroutine", name) for name in names]
-    holds = membership(index_stacks(matrix), series)
-    before, after = holds @ matrix.before / matrix.total_before, holds @ matrix.after / matrix.total_after
-    return group_by_cause(index_stacks(matrix), series, before, after, [changes] * len(names))
+    # Regressions of one workload all move one way.
+    candidates = [
+        replace(candidate, after=candidate.before + abs(candidate.delta) + 1e-9)
+        for candidate in build_candidates(matrix, names)
+    ]
+    return [found for found, _ in group(matrix, candidates, changes)]
 
 
 def by_exclusive(matrix: StackMatrix, names: Sequence[str]) -> Sequence[Group]:

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from pipeline.errors import ConfigError
-from pipeline.stages.gather.cost_domains import ENTRY_POINTS
+from pipeline.stages.gather.domain_plugins import ENTRY_POINTS
 from pipeline.workloads import PRESETS_PATH, load_workloads, read_workload_file
 from tests.support.paths import ROOT
 

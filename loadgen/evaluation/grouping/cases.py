@@ -16,10 +16,11 @@ from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.flow import Flow
 from pipeline.backtest.run import detect_scans
 from pipeline.config import Settings
+from pipeline.dedup.evidence import cluster_by_time
 from pipeline.model import BoolArray, Candidate, Change, FloatArray, Scan, StackMatrix
 from pipeline.rootcause.ranking import candidate_changes
 from pipeline.stacks import index_stacks, membership
-from pipeline.stages.gather.evidence import cluster_by_time, stacks_around
+from pipeline.stages.gather.evidence import stacks_around
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import Store
 from pipeline.units import DAY_S

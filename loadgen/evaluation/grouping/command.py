@@ -20,9 +20,11 @@ from loadgen.evaluation.grouping.score import GroupingScore, score_grouping
 from loadgen.evaluation.matching import tolerance_s
 from loadgen.evaluation.words import share
 from loadgen.fleet.scenario import load_scenario
+from pipeline.cost_shift.scan import StackEvidence
 from pipeline.dedup.baselines.exclusive_stacks import ExclusiveConfig, group_by_exclusive_stacks
 from pipeline.dedup.baselines.som_dedup import group_by_som, potential_causes
-from pipeline.dedup.within_scan import group_by_cause
+from pipeline.dedup.evidence import Cluster, DedupConfig, DedupEvidence, Deployed
+from pipeline.dedup.within_scan import find_groups
 from pipeline.model import BoolArray, FloatArray
 from pipeline.stacks import Group, Series, index_stacks
 from pipeline.workloads import load_workloads
@@ -77,7 +79,12 @@ def by_exclusive_stacks(case: Case) -> Sequence[Group]:
 
 def by_cause(case: Case) -> Sequence[Group]:
     """Group by what can have caused the rises."""
-    return group_by_cause(index_stacks(case.stacks), _series(case), *_levels(case), case.changes)
+    (workload,) = load_workloads([WORKLOAD])
+    deployed = Deployed([*{change.id: change for some in case.changes for change in some}.values()])
+    cluster = Cluster(case.candidates, StackEvidence(index_stacks(case.stacks)))
+    evidence = DedupEvidence(case.scan, lambda _: "", [cluster], deployed=deployed)
+    config = DedupConfig(workload.resolution_s, workload.analysis_s, workload.lookback_s)
+    return [group for group, _ in find_groups(evidence, cluster, config)]
 
 
 GROUPINGS: Mapping[str, Grouping] = {

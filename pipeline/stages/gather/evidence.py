@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pipeline.codec.inputs import change_from_json
+from pipeline.dedup.evidence import TOLERANCE_WINDOWS
 from pipeline.model import Candidate, Change, Scan, SeriesMatrix, StackMatrix
 from pipeline.rootcause.ranking import candidate_changes
 from pipeline.stacks import Series
@@ -14,12 +16,6 @@ from pipeline.units import DAY_S
 from pipeline.workloads import Workload
 
 _EARLIER_DAYS = 7
-
-TOLERANCE_WINDOWS = 2
-"""By how many windows an estimated change point may be early."""
-
-EARLY_WINDOWS = 6
-"""By how many windows the change point of a part that hardly stands out may be early."""
 
 
 def stacks_around(
@@ -34,9 +30,10 @@ def stacks_around(
     return store.stacks(scan.service, *_spans(scan, candidates, workload))
 
 
-def stacks_since(scan: Scan, candidates: Sequence[Candidate], workload: Workload) -> float:
-    """Return from when on what ``stacks_around`` compares can have changed, as epoch seconds."""
-    return _spans(scan, candidates, workload)[0][0]
+def stacks_near(store: Store, scan: Scan, candidates: Sequence[Candidate], workload: Workload) -> StackMatrix:
+    """Return the same as ``stacks_around`` as if the scan had ended half-way after the last change point."""
+    last = max(candidate.change_time for candidate in candidates)
+    return stacks_around(store, replace(scan, end=(last + scan.end) / 2), candidates, workload)
 
 
 def stacks_on_earlier_days(
@@ -123,14 +120,3 @@ def changes_before(store: Store, scan: Scan, candidate: Candidate, workload: Wor
 def rows_of_series(matrix: SeriesMatrix) -> dict[Series, int]:
     """Return the row of each series of a matrix."""
     return {series: row for row, series in enumerate(zip(matrix.kinds, matrix.names, strict=True))}
-
-
-def cluster_by_time(candidates: Sequence[Candidate], gap_s: float) -> list[list[Candidate]]:
-    """Put candidates together whose change points follow each other by at most ``gap_s``."""
-    clusters: list[list[Candidate]] = []
-    for candidate in sorted(candidates, key=lambda c: (c.change_time, c.metric_kind, c.metric)):
-        if clusters and candidate.change_time - clusters[-1][-1].change_time <= gap_s:
-            clusters[-1].append(candidate)
-        else:
-            clusters.append([candidate])
-    return clusters

@@ -9,24 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pipeline.codec.events import regression_id
+from pipeline.dedup.evidence import Reported
 from pipeline.model import Candidate, Scan
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """A candidate that was passed on, and the id of the event it is part of; empty where that is not kept."""
-
-    candidate: Candidate
-    regression: str = ""
-    scan_end: float = 0.0  # of the scan that passed it on, as recalled
-    seen_until: float = math.inf  # where that scan stopped to look for change points, as recalled
-    leads: bool = True  # whether the event is named after it; else it has joined the event
+MEMBERS = "dedup members"
+"""Stage under which the members of groups are kept, besides the regressions that stand for them."""
 
 
 def recall(
@@ -37,7 +29,7 @@ def recall(
     *,
     same_workload: bool,
     back_s: float = 0.0,
-) -> list[Memory]:
+) -> list[Reported]:
     """Return what ``stage`` passed on in earlier scans and this scan still sees, oldest first.
 
     Args:
@@ -57,7 +49,7 @@ def recall(
         known = workloads.get(workload)
         return end - known.extended_s if known else math.inf
 
-    def recalled(row: Mapping[str, Any]) -> Memory:
+    def recalled(row: Mapping[str, Any]) -> Reported:
         candidate = Candidate(
             metric_kind=row["metric_kind"],
             metric=row["metric"],
@@ -70,7 +62,7 @@ def recall(
         )
         own = regression_id(scan.service, row["workload"], candidate, row["scan_end"])
         seen = seen_until(row["workload"], row["scan_end"])
-        return Memory(candidate, row["regression"], row["scan_end"], seen, leads=row["regression"] == own)
+        return Reported(candidate, row["regression"], row["scan_end"], seen, leads=row["regression"] == own)
 
     equal = {"stage": stage} | ({"workload": scan.workload} if same_workload else {})
     rows = store.rows("memory", scan.service, scan.start - back_s, scan.end, **equal)
@@ -81,11 +73,11 @@ def recall(
     ]
 
 
-def remember(store: Store, stage: str, scan: Scan, passed: Sequence[Memory]) -> None:
+def remember(store: Store, stage: str, scan: Scan, passed: Sequence[Reported]) -> None:
     """Keep what ``stage`` passes on of a scan; repeating it changes nothing."""
     if not passed:
         return
-    candidates = [memory.candidate for memory in passed]
+    candidates = [reported.candidate for reported in passed]
     store.insert(
         "memory",
         {
@@ -99,6 +91,6 @@ def remember(store: Store, stage: str, scan: Scan, passed: Sequence[Memory]) -> 
             "before": [candidate.before for candidate in candidates],
             "after": [candidate.after for candidate in candidates],
             "scan_end": [scan.end] * len(passed),
-            "regression": [memory.regression for memory in passed],
+            "regression": [reported.event for reported in passed],
         },
     )

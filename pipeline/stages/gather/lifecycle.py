@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from pipeline.codec.lifecycle import open_regression
+from pipeline.dedup.evidence import TOLERANCE_WINDOWS
 from pipeline.detect.matrix import select_series
 from pipeline.errors import InvalidMessage
 from pipeline.lifecycle import (
@@ -30,7 +31,6 @@ from pipeline.lifecycle import (
 )
 from pipeline.model import Change, Scan
 from pipeline.rootcause.ranking import candidate_changes
-from pipeline.stages.gather.evidence import TOLERANCE_WINDOWS
 from pipeline.storage.interface import Store
 from pipeline.units import DAY_S
 from pipeline.workloads import Workload

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pipeline.dedup.evidence import TOLERANCE_WINDOWS, cluster_by_time
 from pipeline.model import Change, Scan
 from pipeline.rootcause.correlation import SERVERS
 from pipeline.rootcause.evidence import CauseConfig, ClusterEvidence, ScanEvidence, latest_value
@@ -11,7 +12,7 @@ from pipeline.rootcause.gates import Gates
 from pipeline.rootcause.ranking import RankingConfig, first_announcements
 from pipeline.stages.gather.change_words import ChangeWords
 from pipeline.stages.gather.changes import HISTORY_S
-from pipeline.stages.gather.evidence import TOLERANCE_WINDOWS, cluster_by_time, stacks_around
+from pipeline.stages.gather.evidence import stacks_around
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 

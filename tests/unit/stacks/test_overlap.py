@@ -9,7 +9,7 @@ from pipeline.stacks import (
     index_stacks,
     membership,
     share_changes,
-    shares_given,
+    shares_in_step,
 )
 from tests.support.builders import build_stacks
 
@@ -21,17 +21,10 @@ def test_explained_shares_are_the_share_of_the_rise_in_common_stacks() -> None:
     assert shares == pytest.approx(np.array([[1.0, 0.75], [1.0, 1.0]]))
 
 
-@pytest.mark.parametrize(
-    ("given", "whole", "share"),
-    [
-        pytest.param(3.0, 4.0, 0.75, id="most of it"),
-        pytest.param(3.0, 2.0, 1.0, id="the rest fell"),
-        pytest.param(3.0, -5.0, 1.0, id="by more than it rose"),
-        pytest.param(-3.0, -4.0, 0.75, id="of a fall"),
-        pytest.param(-3.0, 1.0, 1.0, id="the rest rose against it"),
-        pytest.param(0.0, 4.0, 0.0, id="nothing"),
-        pytest.param(0.0, 0.0, 0.0, id="nothing of nothing"),
-    ],
-)
-def test_the_share_that_a_part_gives(given: float, whole: float, share: float) -> None:
-    assert shares_given(np.array([given]), np.array([whole])) == pytest.approx([share])
+def test_what_is_called_more_often_raises_all_below_it_in_step() -> None:
+    series: list[Series] = [("subroutine", "a"), ("subroutine", "b"), ("subroutine", "c")]
+    matrix = build_stacks({"a->b": (2, 4), "a->c": (2, 3), "a": (4, 7)}, total=20)
+    index = index_stacks(matrix)
+    shares = shares_in_step(membership(index, series), matrix.before / 20, share_changes(matrix))
+    # All of a rose by three quarters: of b that would be 1.5 of its 2, and of c it would be 1.5 for its 1.
+    assert shares[1:, 0] == pytest.approx([0.75, 1 / 1.5])

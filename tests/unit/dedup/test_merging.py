@@ -1,25 +1,18 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from pipeline.dedup.across_scans import (
-    Likeness,
-    Nearest,
-    day_differences,
-    least_bound,
-    merge_alike,
-    pearson,
-    stack_overlaps,
-)
-from pipeline.dedup.causes import cause_similarities, causes_of
 from pipeline.dedup.links import Link
+from pipeline.dedup.merging import Nearest, merge
+from pipeline.dedup.pairs import Pairs, day_differences, pearson, stack_overlaps
 from pipeline.dedup.releases import release_similarities
 from pipeline.dedup.rules import DEFAULT_RULES, Feature, MergeRule, PairwiseConfig
 from pipeline.model import FloatArray, StackMatrix
-from pipeline.stacks import Series, index_stacks, membership, share_changes
+from tests.support.builders import build_change
+from tests.support.dedup import CONFIG, START, build_pairs, pairs_of
 
 TOTAL = 10_000.0
 
@@ -31,128 +24,104 @@ def matrix(**rises: tuple[float, float]) -> StackMatrix:
     return StackMatrix(stacks, before, after, TOTAL, TOTAL)
 
 
-def subroutines(*names: str) -> list[Series]:
-    return [("subroutine", name) for name in names]
+def groups(found: Pairs) -> list[set[int]]:
+    return [set(group) for group in merge(found).groups]
 
 
-def likeness(
-    stacks: StackMatrix,
-    series: Sequence[Series],
-    *,
-    changes: dict[str, tuple[str, ...]] | None = None,
-    deployed: Sequence[Sequence[str]] | None = None,
-    near: FloatArray | None = None,
-) -> Likeness:
-    changes, frames = changes or {}, index_stacks(stacks)
-    causes = causes_of(frames, series, changes, deployed or [[*changes]] * len(series))
-    count = len(series)
-    return Likeness(
-        gcpu=np.array([kind != "service" for kind, _ in series]),
-        near=np.ones((count, count), dtype=np.bool_) if near is None else near.astype(np.bool_),
-        features=cause_similarities(frames, series, causes),
-        holds=membership(frames, series),
-        change=share_changes(stacks),
-    )
-
-
-def groups(
-    found: Likeness, known: Sequence[Sequence[int]] = (), config: PairwiseConfig | None = None
-) -> list[set[int]]:
-    return [set(group) for group in merge_alike(found, known, config).groups]
+FAR = [START + 100.0, START + 9 * 3600.0]
 
 
 def test_callers_of_a_regressed_subroutine_are_one_though_they_share_no_stack() -> None:
     stacks = matrix(main_a_x=(100, 200), main_b_x=(100, 250), main_c=(500, 500))
-    assert groups(likeness(stacks, subroutines("a", "b"))) == [{0, 1}]  # x itself is no candidate
+    assert groups(build_pairs(stacks, ["a", "b"])) == [{0, 1}]  # x itself is no candidate
 
 
 def test_the_regressed_subroutine_leads_its_callers_together() -> None:
     stacks = matrix(main_a_x=(100, 200), main_b_x=(100, 250), main_c_y=(100, 300))
-    assert groups(likeness(stacks, subroutines("a", "x", "b", "c"))) == [{0, 1, 2}, {3}]
+    assert groups(build_pairs(stacks, ["a", "x", "b", "c"])) == [{0, 1, 2}, {3}]
 
 
-def test_causes_of_their_own_stay_apart_under_a_common_caller() -> None:
-    stacks = matrix(main_a_x=(1000, 1200), main_a_y=(600, 800), main_a=(1400, 1400), main_z=(2000, 2000))
-    assert groups(likeness(stacks, subroutines("x", "y", "a"))) == [{0}, {1}, {2}]
-    uneven = matrix(main_a_x=(1000, 1400), main_a_y=(3000, 3400), main_z=(2000, 2000))
-    assert groups(likeness(uneven, subroutines("x", "y", "a"))) == [{0}, {1}, {2}]
+def test_causes_of_their_own_stay_apart_under_a_common_caller_that_joins_the_larger() -> None:
+    stacks = matrix(main_a_x=(1000, 1250), main_a_y=(600, 800), main_a=(1400, 1400), main_z=(2000, 2000))
+    assert groups(build_pairs(stacks, ["x", "y", "a"])) == [{0, 2}, {1}]
+    uneven = matrix(main_a_x=(1000, 1400), main_a_y=(3000, 3500), main_z=(2000, 2000))
+    assert groups(build_pairs(uneven, ["x", "y", "a"])) == [{0}, {1, 2}]
+
+
+def test_a_caller_that_costs_more_itself_joins_nothing_below_it() -> None:
+    stacks = matrix(main_a_x=(1000, 1100), main_a_y=(600, 640), main_a=(1400, 2400), main_z=(2000, 2000))
+    assert groups(build_pairs(stacks, ["x", "y", "a"])) == [{0}, {1}, {2}]
 
 
 def test_a_caller_of_which_all_rises_alike_is_called_more_often() -> None:
     stacks = matrix(main_a_x=(1000, 1200), main_a_y=(700, 850), main_a=(1300, 1550), main_z=(2000, 2000))
-    found = likeness(stacks, subroutines("x", "y", "a"))
+    found = build_pairs(stacks, ["x", "y", "a"])
     assert groups(found) == [{0, 1, 2}]
-    assert {link.code for link in merge_alike(found).links.values()} == {"caller"}
+    assert {link.code for link in merge(found).links.values()} == {"caller"}
 
 
 def test_a_rare_caller_that_is_called_more_often_is_the_cause_of_what_it_calls() -> None:
     stacks = matrix(main_a_x=(100, 200), main_a_y=(100, 200), main_z=(5000, 5000))
-    found = likeness(stacks, subroutines("x", "y", "a"))
+    found = build_pairs(stacks, ["x", "y", "a"])
     assert groups(found) == [{0, 1, 2}]
-    assert {link.code for link in merge_alike(found).links.values()} == {"caller"}
+    assert {link.code for link in merge(found).links.values()} == {"caller"}
 
 
 def test_a_caller_joins_the_group_that_explains_most_of_its_rise() -> None:
     stacks = matrix(main_a_x=(1000, 1900), main_a_y=(1000, 1200), main_z=(5000, 5000))
-    found = likeness(stacks, subroutines("a", "x", "y"))
+    found = build_pairs(stacks, ["a", "x", "y"])
     assert groups(found) == [{0, 1}, {2}]
 
 
 def test_what_one_change_modified_is_one() -> None:
     stacks = matrix(main_a_x=(100, 200), main_b_y=(100, 250), main_z=(5000, 5000))
-    assert groups(likeness(stacks, subroutines("x", "y"))) == [{0}, {1}]
-    found = likeness(stacks, subroutines("x", "y"), changes={"D1": ("x", "y"), "D2": ("x",)})
+    assert groups(build_pairs(stacks, ["x", "y"])) == [{0}, {1}]
+    changes = [build_change("D1", ["x", "y"]), build_change("D2", ["x"])]
+    found = build_pairs(stacks, ["x", "y"], changes=changes)
     assert groups(found) == [{0, 1}]
 
 
 def test_what_one_change_modified_long_before_one_of_them_is_two() -> None:
     stacks = matrix(main_a_x=(100, 200), main_b_y=(100, 250), main_z=(5000, 5000))
-    found = likeness(stacks, subroutines("x", "y"), changes={"D1": ("x", "y")}, deployed=[["D1"], []])
+    change = build_change("D1", ["x", "y"], time=START - 7000.0)
+    found = build_pairs(stacks, ["x", "y"], changes=[change], times=[START, START + 3000.0])
     assert groups(found) == [{0}, {1}]
-
-
-def test_a_caller_is_no_reason_of_what_rises_in_other_callers_too() -> None:
-    stacks = matrix(main_a_b_x=(100, 200), main_a=(10, 100), main_c_x=(500, 1000), main_z=(5000, 5000))
-    found = likeness(stacks, subroutines("b", "a"))
-    assert found.features["caller"][0, 1] < 0.2
-    alone = matrix(main_a_b_x=(100, 200), main_a=(10, 100), main_c_x=(500, 500), main_z=(5000, 5000))
-    assert likeness(alone, subroutines("b", "a")).features["caller"][0, 1] == pytest.approx(1.0)
 
 
 def test_a_change_above_both_says_nothing() -> None:
     stacks = matrix(main_a_x=(1000, 1200), main_a_y=(1000, 1250), main_z=(5000, 5000))
-    assert groups(likeness(stacks, subroutines("x", "y"), changes={"D1": ("main",)})) == [{0}, {1}]
+    assert groups(build_pairs(stacks, ["x", "y"], changes=[build_change("D1", ["main"])])) == [{0}, {1}]
 
 
 def test_far_apart_in_time_are_two() -> None:
     stacks = matrix(main_a_x=(100, 200), main_b_x=(100, 250))
-    assert groups(likeness(stacks, subroutines("a", "b"), near=np.eye(2))) == [{0}, {1}]
+    assert groups(build_pairs(stacks, ["a", "b"], times=FAR)) == [{0}, {1}]
 
 
 def test_known_groups_take_up_others_but_never_each_other() -> None:
     stacks = matrix(main_a_x=(100, 200), main_b_x=(100, 250), main_c_x=(100, 250), main_d=(100, 250))
-    found = likeness(stacks, subroutines("a", "b", "c", "d"))
-    merged = merge_alike(found, known=[[0], [1]])
+    merged = merge(build_pairs(stacks, ["a", "b", "c", "d"], events=["E1", "E2"]))
     assert [set(group) for group in merged.groups] in ([{0, 2}, {1}, {3}], [{0}, {1, 2}, {3}])
     assert 2 in merged.links
     assert 3 not in merged.links
 
 
 def test_a_known_group_is_seen_as_the_union_of_its_regressions() -> None:
-    stacks = matrix(main_a_x=(1000, 1400), main_a_y=(1000, 1400), main_a=(4000, 4200))
-    found = likeness(stacks, subroutines("x", "y", "a"))
-    assert groups(found) == [{0}, {1}, {2}]  # neither of the two explains most of the caller's rise
-    assert groups(found, known=[[0, 1]]) == [{0, 1, 2}]
+    stacks = matrix(main_a_x=(1000, 1400), main_a_y=(1000, 1400), main_a=(4000, 4200), main_b=(10, 10))
+    merged = merge(build_pairs(stacks, ["x", "y", "a"], events=["E", "E"]))
+    assert merged.groups == ((0, 1, 2),)
+    assert merged.links[2].code == "stacks"
+    assert merged.links[2].similarity == pytest.approx(0.8)
 
 
 def test_the_order_of_regressions_does_not_matter() -> None:
     stacks = matrix(main_a_x=(100, 200), main_b_x=(100, 250), main_c_y=(100, 300), main_d=(100, 130))
     names = ["a", "b", "c", "d", "x", "y"]
-    expected = {frozenset(names[i] for i in group) for group in groups(likeness(stacks, subroutines(*names)))}
+    expected = {frozenset(names[i] for i in group) for group in groups(build_pairs(stacks, [*names]))}
     rng = np.random.default_rng(1)
     for _ in range(20):
         order = [names[i] for i in rng.permutation(len(names))]
-        found = groups(likeness(stacks, subroutines(*order)))
+        found = groups(build_pairs(stacks, [*order]))
         assert {frozenset(order[i] for i in group) for group in found} == expected
 
 
@@ -170,14 +139,10 @@ def test_the_order_of_regressions_does_not_matter() -> None:
 )
 def test_users_write_the_rules(rule: MergeRule, merged: bool) -> None:
     pair = np.array([[1.0, 0.95], [0.95, 1.0]])
-    found = Likeness(
-        gcpu=np.array([True, False]),
-        near=np.ones((2, 2), dtype=np.bool_),
-        features={"correlation": pair, "metric_id": np.array([[1.0, 0.4], [0.4, 1.0]])},
-        holds=np.zeros((2, 0), dtype=np.bool_),
-        change=np.zeros(0),
-    )
-    assert len(merge_alike(found, config=PairwiseConfig(rules=(rule,))).groups) == (1 if merged else 2)
+    names = np.array([[1.0, 0.4], [0.4, 1.0]])
+    rules = PairwiseConfig(rules=(rule,))
+    found = pairs_of({"correlation": pair, "metric_id": names}, [True, False], rules=rules)
+    assert len(merge(found).groups) == (1 if merged else 2)
 
 
 @pytest.mark.parametrize(
@@ -201,20 +166,9 @@ def test_overlap_of_stacks_is_a_rule_too(rules: tuple[MergeRule, ...], groups: i
         "metric_id": np.array([[1.0, 0.4], [0.4, 1.0]]),
         "stacks": stack_overlaps(holds, change),
     }
-    found = Likeness(np.array([True, True]), np.ones((2, 2), dtype=np.bool_), features, holds, change)
+    found = pairs_of(features, [True, True], holds=holds, rise=change, rules=PairwiseConfig(rules=rules))
     assert stack_overlaps(holds, change)[0, 1] == pytest.approx(0.9)
-    assert len(merge_alike(found, config=PairwiseConfig(rules=rules)).groups) == groups
-
-
-def metrics_alike(correlation: FloatArray, names: FloatArray) -> Likeness:
-    count = len(correlation)
-    return Likeness(
-        gcpu=np.zeros(count, dtype=np.bool_),
-        near=np.ones((count, count), dtype=np.bool_),
-        features={"correlation": correlation, "metric_id": names},
-        holds=np.zeros((count, 0), dtype=np.bool_),
-        change=np.zeros(0),
-    )
+    assert len(merge(found).groups) == groups
 
 
 def test_what_stays_apart_has_what_came_nearest_to_a_bound() -> None:
@@ -223,7 +177,8 @@ def test_what_stays_apart_has_what_came_nearest_to_a_bound() -> None:
     )
     names = np.array([[1.0, 0.0, 0.9, 0.0], [0.0, 1.0, 0.0, 0.0], [0.9, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]])
     rules = (MergeRule({"correlation": 0.9}), MergeRule({"correlation": 0.7, "metric_id": 0.5}))
-    merged = merge_alike(metrics_alike(correlation, names), config=PairwiseConfig(rules=rules))
+    features: dict[Feature, FloatArray] = {"correlation": correlation, "metric_id": names}
+    merged = merge(pairs_of(features, [False] * 4, rules=PairwiseConfig(rules=rules)))
     assert merged.groups == ((0, 1), (2,), (3,))
     assert merged.nearest == {
         0: Nearest(2, Link("correlation", 0.6, 0.7)),
@@ -235,18 +190,18 @@ def test_what_stays_apart_has_what_came_nearest_to_a_bound() -> None:
 
 def test_what_joins_or_is_far_apart_came_near_to_nothing() -> None:
     stacks = matrix(main_a_x=(100, 200), main_b_x=(100, 250))
-    assert merge_alike(likeness(stacks, subroutines("a", "b"))).nearest == {}
-    assert merge_alike(likeness(stacks, subroutines("a", "b"), near=np.eye(2))).nearest == {}
+    assert merge(build_pairs(stacks, ["a", "b"])).nearest == {}
+    assert merge(build_pairs(stacks, ["a", "b"], times=FAR)).nearest == {}
 
 
 def test_the_overlap_with_a_group_may_be_what_came_nearest() -> None:
-    stacks = matrix(main_a_x=(1000, 1400), main_a_y=(1000, 1400), main_a=(4000, 4200))
-    config = PairwiseConfig(rules=(MergeRule({"stacks": 0.7}),))
-    merged = merge_alike(likeness(stacks, subroutines("x", "y", "a")), config=config)
+    stacks = matrix(main_a_x=(1000, 1400), main_a_y=(1000, 1100), main_a=(4000, 4500))
+    config = replace(CONFIG, pairwise=PairwiseConfig(rules=(MergeRule({"stacks": 0.7}),)))
+    merged = merge(build_pairs(stacks, ["x", "y", "a"], config=config))
     nearest = merged.nearest[2]
     assert (nearest.link.code, nearest.link.bound) == ("stacks", 0.7)
-    assert nearest.link.similarity == pytest.approx(0.4)
-    assert nearest.other in (0, 1)
+    assert nearest.link.similarity == pytest.approx(0.5)
+    assert nearest.other == 0
 
 
 @pytest.mark.parametrize(
@@ -261,7 +216,7 @@ def test_the_overlap_with_a_group_may_be_what_came_nearest() -> None:
 def test_the_least_that_could_have_been_enough(
     rules: tuple[MergeRule, ...], gcpu: bool, bound: float
 ) -> None:
-    assert least_bound(PairwiseConfig(rules=rules), gcpu=gcpu) == bound
+    assert PairwiseConfig(rules=rules).least_bound(gcpu=gcpu) == bound
 
 
 def test_changes_of_one_release_that_regress_are_one_thing() -> None:

@@ -3,24 +3,25 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
-from pipeline.backtest.dataset import Dataset
-from pipeline.model import Candidate, Change, Scan, StackMatrix
+from pipeline.cost_shift.scan import StackEvidence, judge_cost_shifts
+from pipeline.dedup.evidence import TOLERANCE_WINDOWS, Deployed
+from pipeline.model import Candidate, Change, Decision, StackMatrix
 from pipeline.stacks import index_stacks
-from pipeline.stages.gather import cost_domains as cost_shifts
-from pipeline.stages.gather.cost_domains import ENTRY_POINTS, DomainPlugin, judge_cost_shifts, load_plugins
+from pipeline.stages.gather import domain_plugins
+from pipeline.stages.gather.deduplication import dedup_config
+from pipeline.stages.gather.domain_plugins import ENTRY_POINTS, DomainPlugin, load_plugins, plugged_in
 from pipeline.steps import divide
-from pipeline.storage.arrays import ArrayStore
 from pipeline.workloads import Workload, load_workloads
 from tests.support.builders import build_candidate, build_change, build_stacks
 
 T0 = 1_700_000_000.0
 (LIVE,) = load_workloads(["live"])
-SCAN = Scan("s", LIVE.name, T0 - 600, T0 - 60, T0 + 60, T0 + 60, 3)
 NO_STACKS = StackMatrix((), np.zeros(0), np.zeros(0), 0.0, 0.0)
 
 # Work moves from y to x, which nothing in their stacks or names connects.
@@ -29,23 +30,20 @@ MATRIX = build_stacks(
 )
 
 
-def store(*changes: Change) -> ArrayStore:
-    return ArrayStore(
-        Dataset(
-            service="s",
-            start=T0 - 600,
-            end=T0 + 60,
-            window_s=1.0,
-            stack_window_s=1.0,
-            kinds=(),
-            names=(),
-            samples=np.zeros((0, 660)),
-            totals=np.zeros(660),
-            stacks=(),
-            stack_samples=np.zeros((0, 660)),
-            metrics=(),
-            changes=changes,
-        )
+def shifts(
+    candidate: Candidate,
+    changes: Sequence[Change] = (),
+    workload: Workload = LIVE,
+    plugins: Sequence[tuple[str, DomainPlugin]] = (),
+    matrix: StackMatrix = MATRIX,
+) -> list[tuple[Candidate, Decision]]:
+    config = dedup_config(workload)
+    return judge_cost_shifts(
+        StackEvidence(index_stacks(matrix)),
+        [candidate],
+        Deployed(changes).before([candidate], config, early=TOLERANCE_WINDOWS),
+        defined=config.cost_domains,
+        label_groups=partial(plugged_in, tuple(plugins)),
     )
 
 
@@ -57,17 +55,9 @@ def judged(
     matrix: StackMatrix = MATRIX,
 ) -> tuple[bool, Candidate]:
     candidate = candidate or build_candidate("x", before=0.06, after=0.11, change_time=T0)
-    ((found, verdict),) = judge_cost_shifts(
-        store(*changes),
-        SCAN,
-        [candidate],
-        [candidate],
-        index_stacks(matrix),
-        workload,
-        plugins=tuple(plugins),
-    )
+    ((found, decision),) = shifts(candidate, changes, workload, plugins, matrix)
     assert replace(found, domains=()) == candidate
-    return verdict.passed, found
+    return decision.passed, found
 
 
 def findings(candidate: Candidate) -> dict[str, str]:
@@ -123,7 +113,7 @@ def test_a_plug_in_counts() -> None:
 def test_a_plug_in_that_fails_is_logged_and_left_out(
     plugin: DomainPlugin, caplog: pytest.LogCaptureFixture
 ) -> None:
-    cost_shifts._failures.clear()
+    domain_plugins._failures.clear()
     with caplog.at_level(logging.ERROR):
         for _ in range(3):
             passed, _ = judged(plugins=[("bad", plugin), ("teams", drawing)])
@@ -148,7 +138,7 @@ def test_plug_ins_are_loaded_and_those_that_cannot_be_left_out(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     points = {ENTRY_POINTS: [Point("teams", drawing), Point("old", None)]}
-    monkeypatch.setattr(cost_shifts, "entry_points", lambda group: points[group])
+    monkeypatch.setattr(domain_plugins, "entry_points", lambda group: points[group])
     load_plugins.cache_clear()
     try:
         assert load_plugins() == (("teams", drawing),)
@@ -168,9 +158,7 @@ def test_what_has_no_stacks_passes() -> None:
 def test_verdicts_travel_with_what_is_dropped() -> None:
     candidate = build_candidate("x", before=0.06, after=0.11, change_time=T0)
     change = build_change("c7", ["x", "y"], time=T0 - 10, service="s")
-    passed, dropped = divide(
-        judge_cost_shifts(store(change), SCAN, [candidate], [candidate], index_stacks(MATRIX), LIVE),
-    )
+    passed, dropped = divide(shifts(candidate, [change]))
     assert passed == ()
     assert dropped[0].decision.subjects == ("change: c7",)
     assert "change: c7" in findings(dropped[0].candidate)

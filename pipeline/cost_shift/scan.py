@@ -1,0 +1,82 @@
+"""Cost shifts among the regressions of a cluster, by the stacks around them (FBDetect §5.4.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from pipeline.cost_shift.decision import CostShiftConfig, judge_cost_shift
+from pipeline.cost_shift.domains import Domain, LabelGroup, find_domains, find_members, match_labels
+from pipeline.cost_shift.refactorings import compare_stacks, find_refactorings
+from pipeline.cost_shift.stack_history import stack_history
+from pipeline.frames import element
+from pipeline.model import Candidate, Change, Decision, StackMatrix
+from pipeline.stacks import Series, StackIndex
+
+LabelGroups = Callable[[Series, Sequence[tuple[str, ...]]], Sequence[LabelGroup]]
+"""Cost domains of a user's own, by the series and all stacks, root first."""
+
+_MOST_CHANGES = 8
+"""Domains made of changes, for one candidate: the last ones deployed. Each makes the check stricter."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StackEvidence:
+    """Stacks around the change points of a cluster, and what they are compared with."""
+
+    index: StackIndex  # before the first and after the last change point
+    days: Sequence[StackMatrix] = ()  # the same hours of earlier days, the nearest first
+    nearer: StackMatrix | None = None  # shorter spans before and after
+    earlier: Sequence[StackMatrix] = ()  # spans that follow each other, all before the change
+
+
+def judge_cost_shifts(
+    stacks: StackEvidence,
+    groups: Sequence[Candidate],
+    deployed: Sequence[Sequence[Change]],
+    *,
+    defined: Sequence[tuple[str, Sequence[str]]] = (),
+    label_groups: LabelGroups | None = None,
+    config: CostShiftConfig | None = None,
+) -> list[tuple[Candidate, Decision]]:
+    """Return each candidate with what its cost domains say, and whether its cost has only moved.
+
+    Args:
+        stacks: Around the cluster's change points.
+        groups: Candidates of the cluster.
+        deployed: (groups,) the changes just before each.
+        defined: Domains that the service's owner defined: a name and patterns of subroutines.
+        label_groups: Finds further domains.
+        config: Settings of the check.
+    """
+    if not stacks.index.stacks:  # service-level metrics, or a workload without stacks
+        return [(group, Decision("cost_shift", True)) for group in groups]
+    history = stack_history(stacks.index, stacks.days, stacks.nearer, stacks.earlier)
+    members, similar = find_members(history.index), compare_stacks(history)
+    owned = [
+        LabelGroup(f"defined: {name}", match_labels(history.index, tuple(patterns)))
+        for name, patterns in defined
+    ]
+    judged = []
+    for group, changes in zip(groups, deployed, strict=True):
+        series: Series = (group.metric_kind, group.metric)
+        more = label_groups(series, history.index.matrix.stacks) if label_groups else ()
+        domains = find_domains(
+            history.index, members, series, changes=_modifying(group, changes), groups=[*owned, *more]
+        )
+        label = element(*series)
+        decision, said = judge_cost_shift(
+            history,
+            history.index.holding([label]),
+            [Domain(domain.name, similar.with_refactored(domain.rows)) for domain in domains],
+            find_refactorings(history, similar, label),
+            config=config,
+        )
+        judged.append((replace(group, domains=said), decision))
+    return judged
+
+
+def _modifying(candidate: Candidate, changes: Sequence[Change]) -> list[Change]:
+    """Return the last changes that modified a candidate."""
+    modifying = [change for change in changes if candidate.metric in change.subroutines]
+    return sorted(modifying, key=lambda change: (change.time, change.id))[-_MOST_CHANGES:]

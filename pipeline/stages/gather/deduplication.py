@@ -1,0 +1,145 @@
+"""The evidence of deduplication, read from the store: stacks, changes, levels, what was reported before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from pipeline.codec.events import regression_id
+from pipeline.codec.inputs import change_from_json
+from pipeline.cost_shift.daily_noise import MIN_DAYS
+from pipeline.cost_shift.scan import StackEvidence
+from pipeline.dedup.evidence import (
+    EARLY_WINDOWS,
+    Cluster,
+    DedupConfig,
+    DedupEvidence,
+    Deployed,
+    History,
+    Levels,
+    asked_features,
+    find_reach,
+)
+from pipeline.dedup.within_scan import find_clusters
+from pipeline.model import Candidate, Scan, StackMatrix
+from pipeline.stacks import NO_STACKS, Series, index_stacks
+from pipeline.stages.gather.domain_plugins import load_plugins, plugged_in
+from pipeline.stages.gather.evidence import (
+    stacks_around,
+    stacks_just_before,
+    stacks_near,
+    stacks_on_earlier_days,
+)
+from pipeline.stages.gather.history import MEMBERS, recall
+from pipeline.storage.interface import SeriesSource, Store
+from pipeline.workloads import Workload
+
+
+def dedup_config(workload: Workload, without: frozenset[str] = frozenset()) -> DedupConfig:
+    """Return what a workload says of deduplication, without some steps."""
+    return DedupConfig(
+        resolution_s=workload.resolution_s,
+        analysis_s=workload.analysis_s,
+        lookback_s=workload.lookback_s,
+        source=workload.series,
+        grouping=workload.grouping,
+        pairwise=workload.pairwise,
+        cost_domains=tuple((domain.name, tuple(domain.subroutines)) for domain in workload.cost_domains),
+        without=without,
+    )
+
+
+def gather_dedup(
+    store: Store,
+    scan: Scan,
+    workload: Workload,
+    workloads: Mapping[str, Workload],
+    config: DedupConfig,
+) -> DedupEvidence:
+    """Read all that deduplication looks at in one scan, each thing once.
+
+    Raises:
+        StoreUnavailable: nothing was decided.
+    """
+    history = _history(store, scan, workloads, config)
+    clusters = [
+        Cluster(candidates, _stacks(store, scan, candidates, workload, config))
+        for candidates in find_clusters(scan.candidates, config)
+    ]
+    known = _in_reach(history, clusters, config)
+    return DedupEvidence(
+        scan=scan,
+        event_of=partial(_event_of, scan),
+        clusters=clusters,
+        history=history,
+        deployed=_deployed(store, scan, known, config),
+        levels=_levels(store, scan, known, config),
+        label_groups=partial(plugged_in, load_plugins()),
+    )
+
+
+def _history(store: Store, scan: Scan, workloads: Mapping[str, Workload], config: DedupConfig) -> History:
+    """Return what earlier scans reported, from before this scan's own windows too."""
+    if not config.runs("pairwise_dedup"):
+        return History()
+    back_s = scan.end - scan.start
+    regressions, members = (
+        recall(store, stage, scan, workloads, same_workload=False, back_s=back_s)
+        for stage in ("dedup", MEMBERS)
+    )
+    return History(regressions, members)
+
+
+def _stacks(
+    store: Store, scan: Scan, candidates: Sequence[Candidate], workload: Workload, config: DedupConfig
+) -> StackEvidence:
+    if all(candidate.metric_kind == "service" for candidate in candidates):
+        return StackEvidence(index_stacks(NO_STACKS))
+    matrix = stacks_around(store, scan, candidates, workload)
+    if not matrix.stacks or not config.runs("cost_shift"):
+        return StackEvidence(index_stacks(matrix))
+    days = stacks_on_earlier_days(store, scan, candidates, workload)
+    nearer = stacks_near(store, scan, candidates, workload)
+    earlier: Sequence[StackMatrix] = ()
+    if len(days) < MIN_DAYS:
+        earlier = stacks_just_before(store, scan, candidates, workload)
+    return StackEvidence(index_stacks(matrix), days, nearer, earlier)
+
+
+def _in_reach(history: History, clusters: Sequence[Cluster], config: DedupConfig) -> list[Candidate]:
+    """Return the reported candidates, and members of their groups, that a cluster may be part of."""
+    found = []
+    for cluster in clusters:
+        labels = cluster.stacks.index.labels
+        reach = find_reach(history.regressions, cluster.candidates, labels, config)
+        found += [known.candidate for known in reach]
+        found += [member.candidate for member in find_reach(history.members, cluster.candidates, {}, config)]
+    return found
+
+
+def _deployed(store: Store, scan: Scan, known: Sequence[Candidate], config: DedupConfig) -> Deployed:
+    """Return the changes deployed before any change point that is asked about."""
+    groups = [member for candidate in scan.candidates for member in candidate.group]
+    times = [candidate.change_time for candidate in (*scan.candidates, *groups, *known)]
+    latest = max(times) + EARLY_WINDOWS * config.resolution_s + 1e-3
+    rows = store.rows("changes", scan.service, min(times) - config.lookback_s, latest)
+    # Diffs are for their words; only the ranking of suspects reads those.
+    return Deployed([change_from_json({**row, "content": ""}) for row in rows])
+
+
+def _levels(store: Store, scan: Scan, known: Sequence[Candidate], config: DedupConfig) -> Levels:
+    """Return levels of the series that are compared: reported ones, and candidates if a rule asks for it."""
+    asked = [candidate for candidate in known if candidate.metric_kind != "service"]
+    features = asked_features(config.pairwise, [*scan.candidates, *known])
+    if "correlation" in features or config.grouping == "som":
+        asked = [*known, *scan.candidates]
+    by_source: dict[SeriesSource, set[Series]] = {}
+    for candidate in asked:
+        source: SeriesSource = "service" if candidate.metric_kind == "service" else "gcpu"
+        by_source.setdefault(source, set()).add((candidate.metric_kind, candidate.metric))
+    span = (scan.service, scan.start, scan.end, config.resolution_s)
+    return Levels([store.series(source, *span, sorted(names)) for source, names in by_source.items()])
+
+
+def _event_of(scan: Scan, candidate: Candidate) -> str:
+    return regression_id(scan.service, scan.workload, candidate, scan.end)
