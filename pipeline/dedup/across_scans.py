@@ -21,6 +21,7 @@ from pipeline.dedup.residual import explain_by_known
 from pipeline.dedup.within_scan import choose_representative
 from pipeline.filters.significance import BY_CHANCE
 from pipeline.model import Candidate, Decision, Dropped, Joined
+from pipeline.model.metric_kind import is_gcpu
 
 STEP = "pairwise_dedup"
 
@@ -74,7 +75,7 @@ class Decisions:
         found = self.nearest.get(row)
         if found:
             return found.link.apart(STEP, self.every[found.other].metric)
-        bound = self.config.pairwise.least_bound(gcpu=self.every[row].metric_kind != "service")
+        bound = self.config.pairwise.least_bound(gcpu=is_gcpu(self.every[row].metric_kind))
         return Decision(STEP, True, 0.0, bound, "nothing")
 
 
@@ -128,7 +129,7 @@ def _residual(
     evidence: DedupEvidence, cluster: Cluster, candidate: Candidate, history: History, config: DedupConfig
 ) -> tuple[Reported, Link] | None:
     """Return the reported one without which a candidate is no change point, and how they are linked."""
-    if candidate.metric_kind == "service" or not config.runs("residual"):
+    if not is_gcpu(candidate.metric_kind) or not config.runs("residual"):
         return None
     below = [
         known

@@ -14,6 +14,7 @@ from pipeline.cost_shift.scan import LabelGroups, StackEvidence
 from pipeline.dedup.rules import PairwiseConfig
 from pipeline.detect.expected import values_and_weights
 from pipeline.model import Candidate, Change, FloatArray, Scan, SeriesMatrix
+from pipeline.model.metric_kind import is_gcpu
 from pipeline.rootcause.ranking import first_announcements
 from pipeline.stacks import Series
 from pipeline.units import DAY_S
@@ -174,7 +175,7 @@ def cluster_by_time(candidates: Sequence[Candidate], gap_s: float) -> list[list[
 
 def asked_features(rules: PairwiseConfig, candidates: Sequence[Candidate]) -> frozenset[str]:
     """Return the features that a rule about some pair of these candidates looks at."""
-    gcpu = {candidate.metric_kind != "service" for candidate in candidates}
+    gcpu = {is_gcpu(candidate.metric_kind) for candidate in candidates}
     present = {"any": True, "gcpu": True in gcpu, "service": False in gcpu, "mixed": len(gcpu) == 2}
     return frozenset(feature for rule in rules.rules if present[rule.between] for feature in rule.bounds)
 
@@ -206,7 +207,7 @@ def may_be_one(known: Candidate, candidate: Candidate, config: DedupConfig) -> b
 
     A slow candidate is the rise over all that the scan sees; when a slow one began is known to a day.
     """
-    same = (known.metric_kind == "service") == (candidate.metric_kind == "service")
+    same = is_gcpu(known.metric_kind) == is_gcpu(candidate.metric_kind)
     if same and (known.delta > 0) != (candidate.delta > 0):
         return False
     if candidate.kind == "long_term":

@@ -37,6 +37,7 @@ from pipeline.dedup.features import name_vectors
 from pipeline.dedup.releases import release_similarities
 from pipeline.dedup.rules import Feature
 from pipeline.model import BoolArray, Candidate, Change, FloatArray
+from pipeline.model.metric_kind import is_gcpu
 from pipeline.stacks import Series, StackIndex, explained_shares, membership
 from pipeline.units import DAY_S
 
@@ -105,7 +106,7 @@ def pair_up(
     """
     every = [*(known.candidate for known in reported), *candidates]
     series = series_of(every)
-    gcpu = np.array([kind != "service" for kind, _ in series], dtype=np.bool_)
+    gcpu = np.array([is_gcpu(kind) for kind, _ in series], dtype=np.bool_)
     asked = asked_features(config.pairwise, every)
     holds = membership(index, series)
     causes: Sequence[Causes] = [Causes({}, {})] * len(every)

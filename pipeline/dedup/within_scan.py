@@ -26,6 +26,7 @@ from pipeline.dedup.links import Link
 from pipeline.dedup.merging import merge
 from pipeline.dedup.pairs import pair_up
 from pipeline.model import Candidate, Decision, Dropped
+from pipeline.model.metric_kind import is_gcpu
 from pipeline.stacks import Group, StackIndex, mean_depths
 from pipeline.units import DAY_S
 
@@ -81,7 +82,7 @@ def choose_representative(
         candidates: (n,) what rows are indexes into.
         index: Of the stacks around them.
     """
-    if all(candidates[row].metric_kind == "service" for row in rows):
+    if all(not is_gcpu(candidates[row].metric_kind) for row in rows):
         return max(rows, key=lambda row: abs(candidates[row].relative))
     group = np.array(rows)
     sizes = np.abs([candidates[row].delta for row in rows])

@@ -22,6 +22,7 @@ from pipeline.dedup.evidence import (
 )
 from pipeline.dedup.within_scan import find_clusters
 from pipeline.model import Candidate, Scan, StackMatrix
+from pipeline.model.metric_kind import is_gcpu
 from pipeline.stacks import NO_STACKS, Series, index_stacks
 from pipeline.stages.gather.domain_plugins import load_plugins, plugged_in
 from pipeline.stages.gather.evidence import (
@@ -93,7 +94,7 @@ def _history(store: Store, scan: Scan, workloads: Mapping[str, Workload], config
 def _stacks(
     store: Store, scan: Scan, candidates: Sequence[Candidate], workload: Workload, config: DedupConfig
 ) -> StackEvidence:
-    if all(candidate.metric_kind == "service" for candidate in candidates):
+    if all(not is_gcpu(candidate.metric_kind) for candidate in candidates):
         return StackEvidence(index_stacks(NO_STACKS))
     matrix = stacks_around(store, scan, candidates, workload)
     if not matrix.stacks or not config.runs("cost_shift"):
@@ -129,13 +130,13 @@ def _deployed(store: Store, scan: Scan, known: Sequence[Candidate], config: Dedu
 
 def _levels(store: Store, scan: Scan, known: Sequence[Candidate], config: DedupConfig) -> Levels:
     """Return levels of the series that are compared: reported ones, and candidates if a rule asks for it."""
-    asked = [candidate for candidate in known if candidate.metric_kind != "service"]
+    asked = [candidate for candidate in known if is_gcpu(candidate.metric_kind)]
     features = asked_features(config.pairwise, [*scan.candidates, *known])
     if "correlation" in features or config.grouping == "som":
         asked = [*known, *scan.candidates]
     by_source: dict[SeriesSource, set[Series]] = {}
     for candidate in asked:
-        source: SeriesSource = "service" if candidate.metric_kind == "service" else "gcpu"
+        source: SeriesSource = "gcpu" if is_gcpu(candidate.metric_kind) else "service"
         by_source.setdefault(source, set()).add((candidate.metric_kind, candidate.metric))
     span = (scan.service, scan.start, scan.end, config.resolution_s)
     return Levels([store.series(source, *span, sorted(names)) for source, names in by_source.items()])
