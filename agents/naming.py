@@ -44,20 +44,11 @@ def name_stack(frames: Sequence[str]) -> list[NamedFrame]:
     """
     named: list[NamedFrame] = []
     for text in _without_processes(frames):
-        frame = _name_frame(text)
+        frame = name_frame(text)
         if frame.anonymous and named and named[-1].name == frame.name:
             continue
         named.append(frame)
     return named
-
-
-def name_frame(text: str) -> NamedFrame:
-    """Name one frame as py-spy prints it: ``name (file)`` or ``name (file:line)``.
-
-    Frames of other languages and samplers keep their name verbatim; only the source file or library behind
-    a native frame is taken away, and code without symbols is named after its library: ``[libc.so.6]``.
-    """
-    return _name_frame(text)
 
 
 def module_name(path: str) -> str:
@@ -81,7 +72,12 @@ def subroutine_name(module: str, qualname: str) -> str:
 
 
 @lru_cache(maxsize=65_536)
-def _name_frame(text: str) -> NamedFrame:
+def name_frame(text: str) -> NamedFrame:
+    """Name one frame as py-spy prints it: ``name (file)`` or ``name (file:line)``.
+
+    Frames of other languages and samplers keep their name verbatim; only the source file or library behind
+    a native frame is taken away, and code without symbols is named after its library: ``[libc.so.6]``.
+    """
     name, location = _split_location(text)
     path = _LINE.sub("", location)
     if path == ANNOTATION_FILE:

@@ -270,7 +270,3 @@ def _without_lines(files: Sequence[FileChange], patches: Patches) -> list[str]:
 def _names(paths: Sequence[str]) -> str:
     shown = ", ".join(repr(path[:80]) for path in paths[:_NAMED])
     return shown if len(paths) <= _NAMED else f"{shown} and {len(paths) - _NAMED} more"
-
-
-def _text(content: bytes | None) -> str:
-    return (content or b"").decode("utf-8", errors="replace")

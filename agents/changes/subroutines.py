@@ -11,13 +11,9 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pipeline.frames import MODULE
-
-Scopes = Mapping[str, tuple[str, ...]]
-"""Qualified name → own code; several pieces where a name is defined more than once."""
 
 MAX_NAME = 500
 """Longest qualified name, in characters: a long outer name is kept again with each of its inner ones."""
@@ -31,11 +27,6 @@ class Comparison:
 
     modified: tuple[str, ...]
     parsed: bool
-
-
-def modified_scopes(old: bytes | None, new: bytes | None) -> list[str]:
-    """Return the qualified names of the scopes that differ, see ``compare_python``."""
-    return list(compare_python(old, new).modified)
 
 
 def compare_python(old: bytes | None, new: bytes | None, *, parse: bool = True) -> Comparison:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,8 +12,6 @@ from agents.changes.history import Described, describe_commit
 from agents.webhooks.forge_event import ForgeEvent, PayloadCommit
 from agents.webhooks.mapping import Source
 from pipeline.model import Change
-
-log = logging.getLogger(__name__)
 
 MAX_COMMITS = 200
 """Most commits of one webhook: the newest. A longer one brings in a history that was deployed before."""

@@ -23,14 +23,13 @@ GEOMETRIES = (
     (Windows(analysis=440, extended=464, end=500), 1800.0),  # nine days, 12 and 18 hours of half hours
     (Windows(analysis=1440, extended=1464, end=1500), 600.0),  # ten days, four and six hours of ten minutes
 )
-PARTS = len(GEOMETRIES) * ROUNDS
 
 
 def measure_detect(advance: Callable[[], None]) -> list[Result]:
     """Measure the screen, the whole detector and a naive CUSUM on the same noise; the middle time counts.
 
     Args:
-        advance: Called after each round, PARTS times.
+        advance: Called after each round of each geometry.
     """
     rng = np.random.default_rng(1)
     results = []

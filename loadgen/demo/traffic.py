@@ -11,9 +11,6 @@ import orjson
 
 from loadgen.target.shop.data import CATEGORIES, WORDS, Product, load_products
 
-ENDPOINTS = ("/browse", "/search", "/product", "/checkout", "/feed", "/login", "/monthly")
-"""One request to each makes a round; every round costs the service about as much as any other."""
-
 QUERY_WORDS = 14
 CART_LINES = 900
 

@@ -15,7 +15,7 @@ from pipeline.model.messages import (
     Progress,
     Record,
 )
-from pipeline.model.metric_kind import METRIC_KINDS, AnnotationKind, Measure, MetricKind, is_gcpu
+from pipeline.model.metric_kind import METRIC_KINDS, AnnotationKind, MetricKind, is_gcpu
 from pipeline.model.regression import Regression, StackChange, Suspect
 from pipeline.model.scan import Scan
 from pipeline.model.series import (
@@ -28,7 +28,6 @@ from pipeline.model.series import (
 
 __all__ = [
     "METRIC_KINDS",
-    "Measure",
     "Annotation",
     "AnnotationKind",
     "BoolArray",

@@ -1,18 +1,16 @@
 """Child processes: started tethered, followed by a log or their last lines, ended in order."""
 
-from pipeline.processes.child import STOP_S, Child, Watcher, end
+from pipeline.processes.child import Child, end
 from pipeline.processes.group import ChildFailed, Group, Process, tail_of
 from pipeline.processes.program import Output, run_bounded
 from pipeline.processes.smidgen import smidgen_command, smidgen_environment
 
 __all__ = [
-    "STOP_S",
     "Child",
     "ChildFailed",
     "Group",
     "Output",
     "Process",
-    "Watcher",
     "end",
     "run_bounded",
     "smidgen_command",

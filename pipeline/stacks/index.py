@@ -40,7 +40,6 @@ class StackIndex:
     last: BoolArray  # (elements,) whether it is the last of its label in its stack
     incidence: csr_array  # (labels, stacks) 1 where a stack holds a label, however often
     rise: FloatArray  # (stacks,) by how much each stack's share of all samples grew
-    weight: FloatArray  # (stacks,) its share before and after together
 
     @property
     def stacks(self) -> int:
@@ -92,7 +91,6 @@ def index_stacks(matrix: StackMatrix, known: StackIndex | None = None) -> StackI
     last[by_label[:-1][again]] = False
     holders = by_label[first[by_label]]
     rows = _starts(np.bincount(label[holders], minlength=len(names)))
-    shares = _shares(matrix)
     return StackIndex(
         matrix=matrix,
         names=names,
@@ -107,7 +105,6 @@ def index_stacks(matrix: StackMatrix, known: StackIndex | None = None) -> StackI
         last=last,
         incidence=csr_array((np.ones(len(holders)), stack[holders], rows), shape=(len(names), len(lengths))),
         rise=share_changes(matrix),
-        weight=shares[0] + shares[1],
     )
 
 
@@ -169,12 +166,6 @@ def _elements(
         len(names)
     )
     return place[met], lengths, names
-
-
-def _shares(matrix: StackMatrix) -> list[FloatArray]:
-    """Return each stack's share of all samples before and after; 0 where a span has none."""
-    sides = ((matrix.before, matrix.total_before), (matrix.after, matrix.total_after))
-    return [side / total if total else np.zeros(len(matrix.stacks)) for side, total in sides]
 
 
 def _starts(lengths: IntArray) -> IntArray:

@@ -14,7 +14,8 @@ from pipeline.dedup.baselines.som import cluster_items
 from pipeline.dedup.baselines.som_dedup import group_by_som
 from pipeline.dedup.features import name_vectors, spectra
 from pipeline.model import Change, FloatArray, StackMatrix
-from pipeline.stacks import Group, Series, index_stacks, rows_of, sum_below
+from pipeline.stacks import Group, Series, index_stacks, rows_of
+from pipeline.stacks.subtree import sum_below
 from tests.support.builders import build_change, build_stacks
 from tests.support.dedup import build_candidates, group
 
@@ -90,7 +91,7 @@ def test_what_one_change_modified_and_all_rise_through_is_one_cause(
 def test_sums_below_agree_with_the_definition(matrix: StackMatrix) -> None:
     frames = index_stacks(matrix)
     series: list[Series] = [("subroutine", name) for name in NAMES]
-    found = sum_below(frames, rows_of(frames, series)).rise.toarray()
+    found = sum_below(frames, rows_of(frames, series)).toarray()
     for row, name in enumerate(NAMES):
         for column, other in enumerate(frames.names):
             held = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -232,8 +232,3 @@ def _recount(simulated: Dataset, profiles: Sequence[Profile]) -> Dataset:
         stacks=tuple(stacks),
         stack_samples=stack_samples,
     )
-
-
-def batches_of(load: Load) -> Iterator[tuple[Outgoing, ...]]:
-    """Yield the messages of one window after another."""
-    yield from load.batches

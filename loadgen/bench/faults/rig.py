@@ -167,10 +167,6 @@ class Rig:
         # Twice: what a stage has just published may not have been seen yet when its offset was.
         return view.at > before.at and view.ends == before.ends and view.committed == before.committed
 
-    def recovered(self, earlier: View) -> bool:
-        """Tell whether all that was on the topics at an earlier moment has been worked through."""
-        return self.watcher.view.covers(earlier)
-
     @property
     def store(self) -> Store:
         """The store itself, past the proxy; the caller closes it."""

@@ -110,11 +110,6 @@ def run_suite(
     return [done[job] for job in jobs]
 
 
-def run_job(job: Job) -> Run:
-    """Simulate, backtest and score once."""
-    return run_fleet([job])[0]
-
-
 def run_fleet(jobs: Sequence[Job]) -> list[Run]:
     """Make runs of one scenario, seed and workloads, which differ in the steps that they leave out.
 

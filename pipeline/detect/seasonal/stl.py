@@ -50,7 +50,6 @@ class Periods:
     daily: BoolArray  # (series,)
     weekly: BoolArray  # (series,)
     daily_p_value: FloatArray  # (series,) 1 where the data are too short to tell
-    weekly_p_value: FloatArray  # (series,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +97,7 @@ def find_periods(
             left = clipped - fold(clipped, weights[rows], day) if has_day else clipped
             weekly[rows] = _periodicity(left, weights[rows], week, missing, config)
     each = -np.expm1(np.log1p(-config.significance) / 2)
-    return Periods(daily < each, weekly < each, daily, weekly)
+    return Periods(daily < each, weekly < each, daily)
 
 
 def decompose(

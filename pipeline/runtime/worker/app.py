@@ -22,7 +22,7 @@ from pipeline.kafka import Broker, KafkaSecurity, guard_batches
 from pipeline.runtime.worker.backpressure import BoundedQueue, take_bounded
 from pipeline.runtime.worker.loop import StageLoop
 from pipeline.stages.base import Stage
-from pipeline.topics import Topics, group_name
+from pipeline.topics import group_name
 
 SESSION_TIMEOUT_S = 10.0
 """After this silence a worker counts as dead and its partitions go to others."""
@@ -71,7 +71,7 @@ class StageApp(faust.App):
         )
 
 
-def create_app(settings: Settings, topics: Topics, stage: Stage) -> StageApp:
+def create_app(settings: Settings, stage: Stage) -> StageApp:
     """Make the app of one stage; nothing is connected until it starts.
 
     Raises:

@@ -149,7 +149,7 @@ class Service:
     def _built(
         self, stage: Stage, settings: Settings, topics: Topics, clock: Clock, expected: Collection[str]
     ) -> _Running:
-        app = create_app(settings, topics, stage)
+        app = create_app(settings, stage)
         telemetry = Telemetry(stage.name, lambda: stage.limited)
         loop = StageLoop(
             stage,

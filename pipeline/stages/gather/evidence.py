@@ -1,4 +1,4 @@
-"""Fetches what dedup and rootcause reason about: stacks around a change point, changes just before it."""
+"""The stacks around change points, which deduplication and root-cause analysis reason about."""
 
 from __future__ import annotations
 
@@ -6,11 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pipeline.codec.inputs import change_from_json
-from pipeline.dedup.evidence import TOLERANCE_WINDOWS
-from pipeline.model import Candidate, Change, Scan, SeriesMatrix, StackMatrix
-from pipeline.rootcause.ranking import candidate_changes
-from pipeline.stacks import Series
+from pipeline.model import Candidate, Scan, StackMatrix
 from pipeline.storage.interface import Store
 from pipeline.units import DAY_S
 from pipeline.workloads import Workload
@@ -86,37 +82,3 @@ def _spans(
     # What began with the scan's windows still has to be held against an analysis window before it.
     earliest = min(scan.start, first - workload.analysis_s)
     return (max(first - span_s, earliest), first), (last, scan.end)
-
-
-def changes_before_each(
-    store: Store,
-    scan: Scan,
-    candidates: Sequence[Candidate],
-    workload: Workload,
-    *,
-    tolerance: int = TOLERANCE_WINDOWS,
-) -> list[tuple[Change, ...]]:
-    """Return the changes deployed just before each candidate's change point, read once for all of them.
-
-    ``tolerance`` is by how many windows a change point may be early.
-    """
-    if not candidates:
-        return []
-    tolerance_s, lookback_s = tolerance * workload.resolution_s, workload.lookback_s
-    times = [candidate.change_time for candidate in candidates]
-    rows = store.rows("changes", scan.service, min(times) - lookback_s, max(times) + tolerance_s + 1e-3)
-    # Diffs are for their words; only the ranking of suspects reads those.
-    changes = [change_from_json({**row, "content": ""}) for row in rows]
-    return [
-        candidate_changes(changes, time, lookback_s=lookback_s, tolerance_s=tolerance_s) for time in times
-    ]
-
-
-def changes_before(store: Store, scan: Scan, candidate: Candidate, workload: Workload) -> tuple[Change, ...]:
-    """Return the changes deployed just before a candidate's change point."""
-    return changes_before_each(store, scan, [candidate], workload)[0]
-
-
-def rows_of_series(matrix: SeriesMatrix) -> dict[Series, int]:
-    """Return the row of each series of a matrix."""
-    return {series: row for row, series in enumerate(zip(matrix.kinds, matrix.names, strict=True))}

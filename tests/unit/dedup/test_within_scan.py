@@ -7,7 +7,8 @@ import pytest
 from pipeline.dedup.links import Link
 from pipeline.frames import element
 from pipeline.model import Change, StackMatrix
-from pipeline.stacks import Group, Series, index_stacks, rows_of, sum_below
+from pipeline.stacks import Group, Series, index_stacks, rows_of
+from pipeline.stacks.subtree import sum_below
 from tests.support.builders import build_change, build_stacks
 from tests.support.dedup import build_candidates, group
 
@@ -204,7 +205,7 @@ def test_sums_below_count_each_stack_once() -> None:
     frames = index_stacks(stacks)
     found = sum_below(frames, rows_of(frames, series))
     rises = [
-        {frames.names[column]: round(10 * value) for column, value in _entries(found.rise, row)}
+        {frames.names[column]: round(10 * value) for column, value in _entries(found, row)}
         for row in range(3)
     ]
     assert rises == [{"a": 8, "b": 3, "c": 3}, {"endpoint=/x": -1, "b": -1}, {}]

@@ -13,7 +13,7 @@ from loadgen.evaluation.encode import score_to_json
 from loadgen.evaluation.reading import truth_from_json
 from loadgen.evaluation.runs import score_backtest
 from loadgen.evaluation.suite.ablation import SHOWN, ablation_jobs, parse_steps, worth_of_steps
-from loadgen.evaluation.suite.runs import Job, Run, run_fleet, run_job
+from loadgen.evaluation.suite.runs import Job, Run, run_fleet
 from loadgen.fleet.scenario import load_scenario
 from loadgen.fleet.simulate import simulate
 from pipeline.backtest import funnel
@@ -117,7 +117,7 @@ def test_a_run_without_a_step_drops_nothing_there(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "brief.yaml").write_text(SCENARIO)
     (tmp_path / "workload.yaml").write_text(WORKLOAD)
-    found = run_job(Job("brief.yaml", 3, ("workload.yaml",), without))
+    found = run_fleet([Job("brief.yaml", 3, ("workload.yaml",), without)])[0]
     assert found["without"] == list(without)
     steps = [step["remaining"] for step in found["score"]["funnel"]["steps"]]
     assert (steps[-1] < steps[0]) == dropped
@@ -131,7 +131,7 @@ def test_runs_of_one_fleet_share_what_was_detected(tmp_path: Path, monkeypatch: 
         [Job("brief.yaml", 3, ("workload.yaml",))], ("threshold", "composition", "som_dedup")
     )
     together = [found["score"] for found in run_fleet(jobs)]
-    assert together == [run_job(job)["score"] for job in jobs]
+    assert together == [run_fleet([job])[0]["score"] for job in jobs]
     dataset = simulate(load_scenario("brief.yaml"), 3).dataset
     workloads = load_workloads(["workload.yaml"])
     truth = truth_from_json(dataset.truth)

@@ -22,7 +22,7 @@ from loadgen.evaluation.suite.runs import (
     figure_of,
     mean_of,
     pooled,
-    run_job,
+    run_fleet,
     scenario_means,
 )
 from pipeline.cli import run
@@ -137,10 +137,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.usefixtures("folder")
 def test_a_run_finds_what_is_plain_to_see_and_repeats_itself() -> None:
     job = Job("brief.yaml", 3, ("workload.yaml",))
-    found = run_job(job)
+    found = run_fleet([job])[0]
     assert found["score"]["recall"] == 1.0
     assert found["score"]["rates"]["recall"]["of"] == 1
-    assert run_job(job)["score"] == found["score"]
+    assert run_fleet([job])[0]["score"] == found["score"]
 
 
 def test_the_command_stores_and_compares(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.model import BoolArray, StackChange, StackMatrix
-from pipeline.stacks import ELLIPSIS, StackDifferenceConfig, index_stacks, membership, stack_difference
+from pipeline.stacks import ELLIPSIS, index_stacks, membership, stack_difference
+from pipeline.stacks.difference import StackDifferenceConfig
 from tests.support.builders import build_stacks
 
 TOTAL = 10_000.0

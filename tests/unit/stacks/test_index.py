@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from pipeline.model import StackMatrix
-from pipeline.stacks import Series, StackIndex, index_stacks, mean_depths, membership, rows_of, share_changes
+from pipeline.stacks import Series, StackIndex, index_stacks, mean_depths, membership, rows_of
+from pipeline.stacks.index import share_changes
 from tests.support.builders import build_stacks
 
 
@@ -80,7 +81,6 @@ def test_membership_depth_and_changes_of_stacks() -> None:
     assert membership(index, series).tolist() == [[True, True, False], [False, False, True], [False] * 3]
     assert share_changes(matrix) == pytest.approx([0.2, 0.0, -0.2])
     assert index.rise == pytest.approx([0.2, 0.0, -0.2])
-    assert index.weight == pytest.approx([0.4, 0.2, 1.4])
     assert mean_depths(index, series) == pytest.approx([(30 * 2 + 10 * 1) / 40, 0.0, 0.0])
 
 

@@ -8,9 +8,9 @@ from pipeline.stacks import (
     explained_shares,
     index_stacks,
     membership,
-    share_changes,
     shares_in_step,
 )
+from pipeline.stacks.index import share_changes
 from tests.support.builders import build_stacks
 
 

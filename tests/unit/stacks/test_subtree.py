@@ -11,11 +11,10 @@ from pipeline.stacks import (
     index_stacks,
     measure_rises,
     rows_of,
-    share_changes,
-    stands_below,
-    sum_below,
     sum_sets_below,
 )
+from pipeline.stacks.index import share_changes
+from pipeline.stacks.subtree import sum_below
 
 NAMES = ("a", "b", "c", "d", "e")
 SETS = (("b", "d"), ("e",), (), ("unknown",), ("b", "e", "unknown"))
@@ -48,7 +47,7 @@ def test_what_comes_through_one_name_or_any_of_a_set(seed: int) -> None:
     matrix = random_stacks(seed)
     frames, asked = index_stacks(matrix), ("c", "a", "nobody", "c")
     rows = rows_of(frames, subroutines(*asked))
-    one = sum_below(frames, rows).rise.toarray()
+    one = sum_below(frames, rows).toarray()
     some = sum_sets_below(frames, rows, SETS).toarray()
     for place, series in enumerate(asked):
         for name in frames.names:
@@ -68,30 +67,6 @@ def test_a_set_of_nothing_and_no_stacks_at_all() -> None:
     assert sum_sets_below(empty, rises.rows, SETS).toarray().tolist() == [[0.0] * len(SETS)]
 
 
-@pytest.mark.parametrize(
-    ("delta", "size"),
-    [
-        pytest.param(None, 0.02, id="the stacks alone"),
-        pytest.param(0.015, 0.015, id="the smaller of two that agree"),
-        pytest.param(0.03, 0.02, id="the smaller, the other way round"),
-        pytest.param(0.05, 0.05, id="the change point, if stacks show less than half"),
-        pytest.param(-0.01, 0.02, id="the stacks, if it fell by the change point"),
-    ],
-)
-def test_how_large_a_rise_is(delta: float | None, size: float) -> None:
+def test_how_large_a_rise_is() -> None:
     matrix = StackMatrix((("a",), ("b",)), np.array([100.0, 900.0]), np.array([120.0, 880.0]), 1e3, 1e3)
-    given = None if delta is None else np.array([delta])
-    assert measure_rises(index_stacks(matrix), subroutines("a"), given).size[0] == pytest.approx(size)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_what_stands_below_what(seed: int) -> None:
-    matrix = random_stacks(seed, count=8)
-    names = (*NAMES, "unknown")
-    for one in names:
-        found = stands_below(index_stacks(matrix), ("subroutine", one), subroutines(*names))
-        assert found.tolist() == [
-            other != one
-            and any(other in stack and one in stack[stack.index(other) :] for stack in matrix.stacks)
-            for other in names
-        ]
+    assert measure_rises(index_stacks(matrix), subroutines("a")).size[0] == pytest.approx(0.02)

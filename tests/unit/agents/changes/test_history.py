@@ -7,7 +7,7 @@ import pytest
 
 from agents.changes.git import GitError, Repository
 from agents.changes.history import change_message, module_of, read_change
-from agents.changes.subroutines import modified_scopes
+from agents.changes.subroutines import compare_python
 from pipeline.codec.inputs import decode_change
 from pipeline.model import Change
 from tests.support.repositories import Work
@@ -75,12 +75,12 @@ async def later():
 )  # fmt: skip
 def test_modified_scopes(before: str, after: str, expected: list[str]) -> None:
     assert before in OLD
-    assert modified_scopes(OLD.encode(), OLD.replace(before, after).encode()) == expected
+    assert list(compare_python(OLD.encode(), OLD.replace(before, after).encode()).modified) == expected
 
 
 def test_a_function_that_moves_is_not_modified() -> None:
     a, b = "def a():\n    return 1\n", "def b():\n    return 2\n"
-    assert modified_scopes((a + b).encode(), (b + a).encode()) == []
+    assert list(compare_python((a + b).encode(), (b + a).encode()).modified) == []
 
 
 @pytest.mark.parametrize(
@@ -98,17 +98,17 @@ def test_a_function_that_moves_is_not_modified() -> None:
     ],
 )  # fmt: skip
 def test_whole_files(old: bytes | None, new: bytes | None, expected: list[str]) -> None:
-    assert modified_scopes(old, new) == expected
+    assert list(compare_python(old, new).modified) == expected
 
 
 def test_a_file_that_is_not_valid_is_read_by_its_indentation() -> None:
     old = "class C:\n    def f(self):\n        print 'a'\n\n    @wrap\n    def g(self, a,\n    ):\n"
     old += "        pass\n\nx = 1\n"
     new = old.replace("print 'a'", "print 'b'").replace("pass", "return  # why")
-    assert modified_scopes(old.encode(), new.encode()) == ["C.f", "C.g"]
-    assert modified_scopes(old.encode(), old.replace("@wrap", "@other").encode()) == ["C.g"]
-    assert modified_scopes(old.encode(), old.replace("x = 1", "x = 2").encode()) == ["<module>"]
-    assert modified_scopes(b"def f():\n    return 1\n", b"def f(:\n    return 1\n") == ["f"]
+    assert list(compare_python(old.encode(), new.encode()).modified) == ["C.f", "C.g"]
+    assert list(compare_python(old.encode(), old.replace("@wrap", "@other").encode()).modified) == ["C.g"]
+    assert list(compare_python(old.encode(), old.replace("x = 1", "x = 2").encode()).modified) == ["<module>"]
+    assert list(compare_python(b"def f():\n    return 1\n", b"def f(:\n    return 1\n").modified) == ["f"]
 
 
 def test_a_commit_is_described(work: Work) -> None:
