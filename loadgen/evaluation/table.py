@@ -49,7 +49,7 @@ def _parts(score: Score) -> Iterator[RenderableType]:
     table = _table("By kind of truth", "kind", "wanted", "reported", "share", "95 % interval")
     for one in score.kinds:
         wanted = "yes" if one.expected else Text("no", style="dim")
-        table.add_row(one.name, wanted, *_cells(one.rows))
+        table.add_row(one.name, wanted, *rate_cells(one.rows))
     yield table
     if score.cost_shifts:
         yield _rates("Cost shifts that were reported", score.cost_shifts)
@@ -102,16 +102,18 @@ def _times(delay: Spread | None, shift: Spread | None) -> Table:
 def _rates(title: str, rates: Iterable[tuple[str, Rate]]) -> Table:
     table = _table(title, "", "cases", "share", "95 % interval")
     for name, rate in rates:
-        table.add_row(name, *_cells(rate))
+        table.add_row(name, *rate_cells(rate))
     return table
 
 
-def _cells(rate: Rate) -> tuple[str, str, str]:
+def rate_cells(rate: Rate) -> tuple[str, str, str]:
+    """Return a rate as counts, share and interval."""
     return counts(rate), share(rate.value), interval(rate)
 
 
-def _table(title: str, first: str, *columns: str) -> Table:
-    table = Table(
+def titled_table(title: str) -> Table:
+    """Return a table without columns, in the form of all that is printed of scores."""
+    return Table(
         title=title,
         title_justify="left",
         title_style="bold",
@@ -119,6 +121,10 @@ def _table(title: str, first: str, *columns: str) -> Table:
         pad_edge=False,
         min_width=min(len(title), 78),  # or a narrow table's title is broken into lines
     )
+
+
+def _table(title: str, first: str, *columns: str) -> Table:
+    table = titled_table(title)
     table.add_column(first, style="", overflow="fold")
     for column in columns:
         table.add_column(column, justify="right", no_wrap=True)

@@ -6,9 +6,8 @@ import functools
 import socket
 import struct
 import uuid
-from types import TracebackType
-from typing import Self
 
+from pipeline.embedded.process import EmbeddedProcess
 from pipeline.errors import BrokerUnavailable, ConfigError
 from pipeline.extras import require_embedded
 from pipeline.processes import Child
@@ -18,8 +17,8 @@ _ATTEMPTS = 3  # a free port can be taken by someone else before the broker list
 _API_VERSIONS = struct.pack(">hhih", 18, 0, 1, -1)  # api key, version, correlation id, no client id
 
 
-class EmbeddedBroker:
-    """A broker on a free loopback port for as long as the ``with`` block runs.
+class EmbeddedBroker(EmbeddedProcess):
+    """A broker on a free loopback port, ``127.0.0.1:PORT``, for as long as the ``with`` block runs.
 
     Each start is a new log with a cluster id of its own: nothing is kept on disk, and every record stays
     in memory until the end, so it serves local runs of a few GB. It refuses idempotent producers.
@@ -31,20 +30,8 @@ class EmbeddedBroker:
     """
 
     def __init__(self, *, advertised_port: int = 0) -> None:
+        super().__init__()
         self._advertised_port = advertised_port
-        self._child: Child | None = None
-        self.url = ""
-        """``127.0.0.1:PORT`` while it runs."""
-
-    @property
-    def running(self) -> bool:
-        """Whether the broker process is alive."""
-        return self._child is not None and self._child.running
-
-    @property
-    def pid(self) -> int:
-        """The broker's process id; 0 before it was started."""
-        return self._child.pid if self._child else 0
 
     def start(self) -> None:
         """Start the broker and wait until it answers."""
@@ -60,21 +47,6 @@ class EmbeddedBroker:
             self.stop()
             if attempt == _ATTEMPTS:
                 raise BrokerUnavailable(f"the embedded broker did not start: {words or 'it said nothing'}")
-
-    def stop(self) -> None:
-        """Stop the broker; everything in it is gone."""
-        if self._child is not None:
-            self._child.stop()
-        self._child = None
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
 
 def _command(binary: str, port: int, advertised_port: int) -> list[str]:

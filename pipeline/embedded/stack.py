@@ -12,13 +12,14 @@ from types import TracebackType
 from typing import Self
 
 from pipeline.embedded.broker import EmbeddedBroker
+from pipeline.embedded.process import EmbeddedProcess
 from pipeline.errors import ConfigError
 from pipeline.extras import require_embedded
 from pipeline.processes import Child
 from pipeline.storage.connect import open_store
 
 
-class EmbeddedStore:
+class EmbeddedStore(EmbeddedProcess):
     """The store as a process of its own, on a free loopback port for as long as the ``with`` block runs.
 
     ``data`` is the folder that keeps the tables, made if it is not there; without one they go with the
@@ -29,21 +30,9 @@ class EmbeddedStore:
     """
 
     def __init__(self, data: Path | None = None) -> None:
+        super().__init__()
         self._data = data
         self._scratch: Path | None = None
-        self._child: Child | None = None
-        self.url = ""
-        """``http://127.0.0.1:PORT`` while it runs."""
-
-    @property
-    def running(self) -> bool:
-        """Whether the store process is alive."""
-        return self._child is not None and self._child.running
-
-    @property
-    def pid(self) -> int:
-        """The store's process id; 0 before it was started."""
-        return self._child.pid if self._child else 0
 
     def start(self) -> None:
         """Start the store and wait until it answers."""
@@ -65,21 +54,10 @@ class EmbeddedStore:
 
     def stop(self) -> None:
         """Stop the store and remove its temporary folder."""
-        if self._child is not None:
-            self._child.stop()
-        self._child = None
+        super().stop()
         if self._scratch is not None:
             shutil.rmtree(self._scratch, ignore_errors=True)
         self._scratch = None
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
 
 class EmbeddedStack:

@@ -14,8 +14,8 @@ from loadgen.evaluation.rates import Rate
 from loadgen.evaluation.suite.ablation import SHOWN
 from loadgen.evaluation.suite.against import POOLED, Comparison
 from loadgen.evaluation.suite.runs import FIGURES, Figure, Mean, Run, pooled, scenario_means
-from loadgen.evaluation.table import funnel_table
-from loadgen.evaluation.words import NONE, counts, hours, interval, share
+from loadgen.evaluation.table import funnel_table, rate_cells, titled_table
+from loadgen.evaluation.words import NONE, hours, share
 
 _MEANS = (
     ("Detection", FIGURES[:4]),
@@ -164,19 +164,11 @@ def _by(title: str, key: str, rows: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _cells(rate: Mapping[str, Any]) -> tuple[str, str, str]:
-    found = Rate(rate["hits"], rate["of"])
-    return counts(found), share(found.value), interval(found)
+    return rate_cells(Rate(rate["hits"], rate["of"]))
 
 
 def _table(title: str, first: str, *columns: str) -> Table:
-    table = Table(
-        title=title,
-        title_justify="left",
-        title_style="bold",
-        box=None,
-        pad_edge=False,
-        min_width=min(len(title), 78),  # or a narrow table's title is broken into lines
-    )
+    table = titled_table(title)
     table.add_column(first, no_wrap=True)
     for column in columns:
         table.add_column(column, justify="right", overflow="fold")
