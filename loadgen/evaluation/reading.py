@@ -162,9 +162,7 @@ def _event(raw: Mapping[str, Any]) -> Event:
         after=fields.number(data, "after"),
         delta=fields.number(data, "delta"),
         p_value=fields.number(data, "p_value"),
-        group=tuple(
-            _named(member, "metric", f"group[{i}]") for i, member in enumerate(_optional(data, "group"))
-        ),
+        group=_members(data, "group"),
         suspects=tuple(
             _suspect(suspect, f"root_causes[{i}]") for i, suspect in enumerate(_optional(data, "root_causes"))
         ),
@@ -175,6 +173,10 @@ def _suspect(raw: object, where: str) -> str:
     if not isinstance(raw, Mapping) or "change" not in raw:
         raise InvalidMessage(f"{where}: should be an object with a change")
     return _named(raw["change"], "id", f"{where}.change")
+
+
+def _members(raw: Mapping[str, Any], where: str) -> tuple[str, ...]:
+    return tuple(_named(one, "metric", f"{where}[{i}]") for i, one in enumerate(_optional(raw, "group")))
 
 
 def _named(raw: object, key: str, where: str) -> str:
@@ -211,10 +213,7 @@ def _ledger_line(raw: Mapping[str, Any]) -> LedgerLine:
         statistic=fields.number(raw, "statistic"),
         bound=fields.number(raw, "bound"),
         reason=fields.text(raw, "reason", ""),
-        group=tuple(
-            _named(member, "metric", f"candidate.group[{i}]")
-            for i, member in enumerate(_optional(candidate, "group"))
-        ),
+        group=_members(candidate, "candidate.group"),
     )
 
 

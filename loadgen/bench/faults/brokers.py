@@ -85,10 +85,7 @@ class KafkaTarget:
             properties["min.insync.replicas"] = "2"
         cluster = KafkaCluster(self._brokers, ClusterSettings(properties=properties))
         self._cluster = self._running.enter_context(cluster)
-        self.url = self._cluster.url
-        if self.proxy:
-            self.proxy.point_to(int(self.url.rpartition(":")[2]))
-            self.url = f"127.0.0.1:{self.proxy.port}"
+        self.url = _address(self._cluster.url, self.proxy)
         return self
 
     def __exit__(
@@ -136,10 +133,7 @@ class EmbeddedTarget:
             self.proxy = self._running.enter_context(BrokerProxy(0))
             self._broker = EmbeddedBroker(advertised_port=self.proxy.port)
         self._running.enter_context(self._broker)
-        self.url = self._broker.url
-        if self.proxy:
-            self.proxy.point_to(int(self.url.rpartition(":")[2]))
-            self.url = f"127.0.0.1:{self.proxy.port}"
+        self.url = _address(self._broker.url, self.proxy)
         return self
 
     def __exit__(
@@ -152,3 +146,11 @@ class EmbeddedTarget:
         raise ConfigError("the embedded broker keeps its log in memory: a kill loses it")
 
     restart = freeze = thaw = kill
+
+
+def _address(url: str, proxy: BrokerProxy | None) -> str:
+    """Return where clients find a broker: itself, or the proxy that is put before it."""
+    if proxy is None:
+        return url
+    proxy.point_to(int(url.rpartition(":")[2]))
+    return f"127.0.0.1:{proxy.port}"
