@@ -260,6 +260,8 @@ ABLATABLE: tuple[str, ...] = (*FUNNEL, *CONSTRAINTS, *DETECTOR_PARTS)
 """Keys of everything that can be left out to measure what it is worth."""
 
 _UNKNOWN = Step("", "filter", "")
+_VERBATIM = Code("{0}", "{0}")
+_WORDLESS = Code()
 
 
 def step_of(key: str) -> Step:
@@ -270,8 +272,8 @@ def step_of(key: str) -> Step:
 def code_of(decision: Decision) -> Code:
     """Return what a decision's code says; an empty one for codes that are not known."""
     if decision.code == TEXT:
-        return Code("{0}", "{0}")
-    return step_of(decision.step).codes.get(decision.code, Code())
+        return _VERBATIM
+    return step_of(decision.step).codes.get(decision.code, _WORDLESS)
 
 
 def sentence(decision: Decision) -> str:
@@ -279,12 +281,15 @@ def sentence(decision: Decision) -> str:
 
     A second subject is the event of an earlier scan that the candidate has become part of.
     """
-    code = code_of(decision)
+    if not decision.code:  # most of those that passed: asked first, for speed
+        return ""
+    code, subjects = code_of(decision), decision.subjects
     text = code.passed if decision.passed else code.dropped
-    if not text or ("{0}" in text and not decision.subjects):
-        return text.replace("{0}", "another series")
-    written = text.replace("{0}", decision.subjects[0] if decision.subjects else "")
-    return f"{written}, reported before" if len(decision.subjects) > 1 else written
+    if not text:
+        return ""
+    if "{0}" in text:
+        text = text.replace("{0}", subjects[0] if subjects else "another series")
+    return f"{text}, reported before" if len(subjects) > 1 else text
 
 
 def divide(

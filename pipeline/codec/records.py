@@ -68,7 +68,7 @@ def to_json(record: Any) -> dict[str, Any]:
 
 def plain(record: Any) -> dict[str, Any]:
     """Return a record's fields by their names, those that are records as they are."""
-    return {name: getattr(record, name) for name in _names(type(record))}
+    return {name: getattr(record, name) for name in field_names(type(record))}
 
 
 def own_form(
@@ -101,7 +101,8 @@ def _adapter(shape: type) -> TypeAdapter[Any]:
 
 
 @_once
-def _names(record: type) -> tuple[str, ...]:
+def field_names(record: type) -> tuple[str, ...]:
+    """Return the names of a record's fields, in their order; found once a class."""
     return tuple(field.name for field in fields(record))
 
 
@@ -111,7 +112,7 @@ def _reader(record: type) -> Callable[[Mapping[str, Any]], Any]:
     if own := _READERS.get(record):
         return own
     hints = get_type_hints(record)
-    conversions = {name: found for name in _names(record) if (found := _conversion(hints[name]))}
+    conversions = {name: found for name in field_names(record) if (found := _conversion(hints[name]))}
 
     def build(checked: Mapping[str, Any]) -> Any:
         values = dict(checked)

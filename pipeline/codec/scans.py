@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from pipeline.codec import fields
-from pipeline.codec.records import check, encode, own_form, plain, read
+from pipeline.codec.records import check, encode, field_names, own_form, read
 from pipeline.codec.schema import scans as shapes
 from pipeline.errors import InvalidMessage
 from pipeline.model import Candidate, Decision, Dropped, Joined, Progress, Scan
@@ -145,7 +145,8 @@ def _dropped_to_json(dropped: Dropped) -> dict[str, Any]:
 
 def _candidate_to_json(candidate: Candidate) -> dict[str, Any]:
     """Return its fields, without lists that are empty."""
-    return {name: value for name, value in plain(candidate).items() if value != ()}
+    # In one pass: a scan of a large service holds hundreds of thousands.
+    return {name: value for name in field_names(Candidate) if (value := getattr(candidate, name)) != ()}
 
 
 def _check_groups(candidates: Iterable[Mapping[str, Any]]) -> None:
