@@ -82,6 +82,17 @@ def find_fallbacks(evidence: LifecycleEvidence, config: LifecycleConfig) -> list
     return found
 
 
+def confirm_fallbacks(
+    evidence: LifecycleEvidence, fallbacks: Sequence[Fallback], config: LifecycleConfig
+) -> list[Fallback]:
+    """Return the fallbacks that hold with their share factors filled in: those are resolved."""
+    return [
+        fallback
+        for fallback in fallbacks
+        if _judge_returned(evidence, fallback.regression, config, fallback.share_factor).returned
+    ]
+
+
 def decide_updates(
     evidence: LifecycleEvidence, fallbacks: Sequence[Fallback], config: LifecycleConfig
 ) -> list[Update]:
@@ -89,14 +100,10 @@ def decide_updates(
 
     Args:
         evidence: What was gathered.
-        fallbacks: Those of ``find_fallbacks``, with share factors and changes filled in.
+        fallbacks: Those of ``confirm_fallbacks``, with changes filled in.
         config: Of the scan's workload.
     """
-    resolved = [
-        _resolution(evidence.scan, fallback)
-        for fallback in fallbacks
-        if _judge_returned(evidence, fallback.regression, config, fallback.share_factor).returned
-    ]
+    resolved = [_resolution(evidence.scan, fallback) for fallback in fallbacks]
     gone = {update.regression.id for update in resolved}
     left = [one for one in evidence.followed if one.id not in gone]
     escalated = _escalations(evidence, left, config)

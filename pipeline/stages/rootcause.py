@@ -13,14 +13,14 @@ from pipeline.codec.events import encode_event, regression_event, regression_id,
 from pipeline.codec.ledger import dropped_entries, ledger_columns, reported_entries
 from pipeline.codec.lifecycle import regression_columns, update_columns
 from pipeline.codec.scans import decode_scan
-from pipeline.lifecycle import Update, decide_updates, find_fallbacks
+from pipeline.lifecycle import Update, confirm_fallbacks, decide_updates, find_fallbacks
 from pipeline.model import Change, Outgoing, Record, Regression, Scan
 from pipeline.rootcause.evidence import Cause, find_causes
 from pipeline.rootcause.gates import Gates
 from pipeline.rootcause.ranking import RankingConfig
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.changes import recent_changes
-from pipeline.stages.gather.lifecycle import FallbackContext, gather_lifecycle, lifecycle_config
+from pipeline.stages.gather.lifecycle import FallbackContext, gather_lifecycle, lifecycle_config, with_changes
 from pipeline.stages.gather.suspects import CauseEvidence, cause_config
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
@@ -103,9 +103,10 @@ class RootcauseStage(Stage):
         config = lifecycle_config(workload)
         evidence = gather_lifecycle(self._store, scan, workload, config)
         found = find_fallbacks(evidence, config)
-        # Gathered last, and for these alone: it reads many series.
-        fallbacks = self._fallbacks.gather(found, scan, workload, config, changes)
-        return decide_updates(evidence, fallbacks, config)
+        # Gathered last, and for these alone: share factors read many series, changes carry diffs.
+        found = self._fallbacks.with_share_factors(found, scan, workload, config)
+        confirmed = confirm_fallbacks(evidence, found, config)
+        return decide_updates(evidence, with_changes(confirmed, workload, changes), config)
 
     def _record(
         self, scan: Scan, regressions: Sequence[Regression], updates: Sequence[Update]

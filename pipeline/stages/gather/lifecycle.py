@@ -69,34 +69,19 @@ class FallbackContext:
         self._store = store
         self._peers: dict[str, list[Series]] = {}
 
-    def gather(
-        self,
-        found: Sequence[Fallback],
-        scan: Scan,
-        workload: Workload,
-        config: LifecycleConfig,
-        changes: Callable[[], Sequence[Change]],
+    def with_share_factors(
+        self, found: Sequence[Fallback], scan: Scan, workload: Workload, config: LifecycleConfig
     ) -> list[Fallback]:
-        """Return fallbacks with share factors and the changes deployed just before each.
+        """Return fallbacks with their share factors.
 
         Args:
             found: From ``find_fallbacks``.
             scan: The scan that found them.
             workload: How it was scanned.
             config: What that says of lifecycle.
-            changes: Returns the service's changes of the last weeks; called only if there is need.
         """
-        tolerance_s = TOLERANCE_WINDOWS * workload.resolution_s
-        return [
-            replace(
-                one,
-                share_factor=self._share_factor(scan, workload, one, judged_since(scan, config)),
-                changes=candidate_changes(
-                    changes(), one.time, lookback_s=workload.lookback_s, tolerance_s=tolerance_s
-                ),
-            )
-            for one in found
-        ]
+        since = judged_since(scan, config)
+        return [replace(one, share_factor=self._share_factor(scan, workload, one, since)) for one in found]
 
     def _share_factor(self, scan: Scan, workload: Workload, fallback: Fallback, since: float) -> float:
         """Return the factor by which all shares of a service have moved since before a regression.
@@ -117,6 +102,26 @@ class FallbackContext:
             then = select_series(whole, frozenset(self._peers[one.id]))
         now = self._store.series("gcpu", scan.service, since, scan.end, span_s, self._peers[one.id])
         return share_factor(then, now)
+
+
+def with_changes(
+    confirmed: Sequence[Fallback], workload: Workload, changes: Callable[[], Sequence[Change]]
+) -> list[Fallback]:
+    """Return fallbacks with the changes deployed just before each.
+
+    Args:
+        confirmed: From ``confirm_fallbacks``.
+        workload: How the scan that found them was made.
+        changes: Returns the service's changes of the last weeks; called only if there is need.
+    """
+    lookback_s, tolerance_s = workload.lookback_s, TOLERANCE_WINDOWS * workload.resolution_s
+    return [
+        replace(
+            one,
+            changes=candidate_changes(changes(), one.time, lookback_s=lookback_s, tolerance_s=tolerance_s),
+        )
+        for one in confirmed
+    ]
 
 
 def open_regressions(store: Store, scan: Scan, *, regression: str = "") -> list[OpenRegression]:

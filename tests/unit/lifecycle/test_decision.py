@@ -13,6 +13,7 @@ from pipeline.lifecycle import (
     LifecycleConfig,
     LifecycleEvidence,
     OpenRegression,
+    confirm_fallbacks,
     courses_of,
     courses_start,
     decide_updates,
@@ -100,7 +101,7 @@ def test_what_moved_all_shares_resolves_nothing(factor: float, kinds: list[str])
     known = evidence(BACK)
     fixed = (build_change("fix", ["shop.f"]), build_change("other", ["shop.g"]))
     found = [replace(f, share_factor=factor, changes=fixed) for f in find_fallbacks(known, CONFIG)]
-    updates = decide_updates(known, found, CONFIG)
+    updates = decide_updates(known, confirm_fallbacks(known, found, CONFIG), CONFIG)
     assert [update.kind for update in updates] == kinds
     for update in updates:
         assert update.level == pytest.approx(0.1, abs=0.01)
