@@ -9,7 +9,7 @@ from pipeline.detect.share_normalisation import with_share_factor
 from pipeline.filters import FilterConfig, FilterEvidence, Known
 from pipeline.model import Scan
 from pipeline.stages.ablation import NOTHING, Without, normalise_config
-from pipeline.stages.gather.history import recall
+from pipeline.stages.gather.history import read_history
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 
@@ -43,7 +43,7 @@ def gather_filters(
     if "composition" not in without:
         matrix = with_share_factor(matrix, history=round(workload.historical_s / workload.resolution_s))
     # What grows for longer than a scan sees began before it, and was reported when it was in sight.
-    memories = recall(store, stage, scan, workloads, same_workload=True, back_s=scan.end - scan.start)
+    memories = read_history(store, stage, scan, workloads, same_workload=True, back_s=scan.end - scan.start)
     return FilterEvidence(
         scan=scan,
         series=select_series(matrix, {(c.metric_kind, c.metric) for c in scan.candidates}),

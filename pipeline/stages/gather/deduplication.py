@@ -31,7 +31,7 @@ from pipeline.stages.gather.evidence import (
     stacks_near,
     stacks_on_earlier_days,
 )
-from pipeline.stages.gather.history import MEMBERS, recall
+from pipeline.stages.gather.history import MEMBERS, read_history
 from pipeline.storage.interface import SeriesSource, Store
 from pipeline.workloads import Workload
 
@@ -85,7 +85,7 @@ def _history(store: Store, scan: Scan, workloads: Mapping[str, Workload], config
         return History()
     back_s = scan.end - scan.start
     regressions, members = (
-        recall(store, stage, scan, workloads, same_workload=False, back_s=back_s)
+        read_history(store, stage, scan, workloads, same_workload=False, back_s=back_s)
         for stage in ("dedup", MEMBERS)
     )
     return History(regressions, members)

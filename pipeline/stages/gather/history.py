@@ -21,7 +21,7 @@ MEMBERS = "dedup members"
 """Stage under which the members of groups are kept, besides the regressions that stand for them."""
 
 
-def recall(
+def read_history(
     store: Store,
     stage: str,
     scan: Scan,
@@ -49,7 +49,7 @@ def recall(
         known = workloads.get(workload)
         return end - known.extended_s if known else math.inf
 
-    def recalled(row: Mapping[str, Any]) -> Reported:
+    def reported_of(row: Mapping[str, Any]) -> Reported:
         candidate = Candidate(
             metric_kind=row["metric_kind"],
             metric=row["metric"],
@@ -67,7 +67,7 @@ def recall(
     equal = {"stage": stage} | ({"workload": scan.workload} if same_workload else {})
     rows = store.rows("memory", scan.service, scan.start - back_s, scan.end, **equal)
     return [
-        recalled(row)
+        reported_of(row)
         for row in rows
         if turn(row["workload"], row["scan_end"]) < turn(scan.workload, scan.end)
     ]
