@@ -1,0 +1,203 @@
+"""Each constraint of deduplication as a truth table, and a new one in three places."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pipeline import steps
+from pipeline.dedup import constraints
+from pipeline.dedup.causes import Causes
+from pipeline.dedup.constraints import (
+    CONSTRAINTS,
+    Constraint,
+    late_callers,
+    may_be_one,
+    onset_order,
+    same_time,
+)
+from pipeline.dedup.evidence import Reported
+from pipeline.dedup.pairs import Pairs
+from pipeline.model import BoolArray, Candidate
+from pipeline.units import DAY_S, HOUR_S
+from tests.support.builders import build_candidate
+from tests.support.dedup import pairs_of
+
+T0 = 1_700_000_000.0
+KNOWN = build_candidate("lib.slow", before=0.10, after=0.12, change_time=T0)
+STEP = build_candidate("cart.total", before=0.20, after=0.22, change_time=T0 + 60.0)
+CULPRIT = {"D1": 1.0}
+
+
+def pair(
+    known: Candidate,
+    candidate: Candidate,
+    *more: Candidate,
+    through: Mapping[str, float] | None = None,
+    changes: Mapping[str, float] | None = None,
+    seen_until: float = T0,
+    levels: tuple[float, ...] = (),
+) -> Pairs:
+    """A reported regression and new ones; ``through`` and ``changes`` are those of the first new one."""
+    every = [known, candidate, *more]
+    causes = [Causes({c.metric: 1.0}, {}) for c in every]
+    causes[1] = Causes({candidate.metric: 1.0, **(through or {})}, changes or {})
+    windows = len(levels)
+    return replace(
+        pairs_of({}, [c.metric_kind != "service" for c in every]),
+        candidates=every,
+        reported=[Reported(known, "E1", seen_until=seen_until)],
+        series=[(c.metric_kind, c.metric) for c in every],
+        causes=causes,
+        times=np.array([c.change_time for c in every]),
+        deltas=np.array([c.delta for c in every]),
+        slow=np.array([c.kind == "long_term" for c in every]),
+        levels=np.array([levels] + [[np.nan] * windows] * (len(every) - 1)).reshape(len(every), windows),
+        starts=T0 + 60.0 * np.arange(windows),
+    )
+
+
+def slow(candidate: Candidate) -> Candidate:
+    return replace(candidate, kind="long_term")
+
+
+def later(candidate: Candidate, seconds: float) -> Candidate:
+    return replace(candidate, change_time=T0 + seconds)
+
+
+def falling(candidate: Candidate) -> Candidate:
+    return replace(candidate, after=candidate.before / 2)
+
+
+def of_service(candidate: Candidate) -> Candidate:
+    return replace(candidate, metric_kind="service")
+
+
+@pytest.mark.parametrize(
+    ("known", "candidate", "holds"),
+    [
+        pytest.param(KNOWN, STEP, True, id="a minute apart"),
+        pytest.param(KNOWN, later(STEP, HOUR_S), True, id="an analysis window apart"),
+        pytest.param(KNOWN, later(STEP, HOUR_S + 1), False, id="more than that"),
+        pytest.param(KNOWN, slow(later(STEP, DAY_S)), True, id="a slow rise begins within a day"),
+        pytest.param(slow(KNOWN), later(STEP, DAY_S + 1), False, id="and not later"),
+        pytest.param(KNOWN, falling(STEP), False, id="the other way"),
+        pytest.param(of_service(falling(KNOWN)), STEP, True, id="a metric may fall as gCPU rises"),
+    ],
+)
+def test_same_time(known: Candidate, candidate: Candidate, holds: bool) -> None:
+    assert same_time(pair(known, candidate))[0, 1] == holds
+
+
+AGAIN = replace(KNOWN, before=0.12, after=0.14, change_time=T0 + 7200.0)
+TAKEN_BACK = replace(AGAIN, before=0.10, after=0.12)
+THROUGH = {"lib.slow": 0.9}
+
+
+@pytest.mark.parametrize(
+    ("pairs", "holds"),
+    [
+        pytest.param(pair(KNOWN, later(STEP, 5 * DAY_S), through=THROUGH), True, id="a caller, days later"),
+        pytest.param(pair(KNOWN, later(STEP, 5 * DAY_S)), False, id="that does not rise through it"),
+        pytest.param(pair(KNOWN, falling(STEP), through=THROUGH), False, id="the other way"),
+        pytest.param(
+            pair(KNOWN, replace(later(STEP, 5 * DAY_S), after=0.3), through=THROUGH),
+            False,
+            id="twice as much, days later",
+        ),
+        pytest.param(
+            pair(KNOWN, replace(later(STEP, HOUR_S), after=0.3), through=THROUGH),
+            True,
+            id="twice as much, soon",
+        ),
+        pytest.param(
+            pair(KNOWN, later(STEP, 7200.0), AGAIN, through=THROUGH), True, id="what is known goes on rising"
+        ),
+        pytest.param(
+            pair(KNOWN, later(STEP, 7200.0), AGAIN, through=THROUGH, changes=CULPRIT),
+            False,
+            id="unless a change modified what rises",
+        ),
+        pytest.param(
+            pair(KNOWN, later(STEP, 7200.0), TAKEN_BACK, through=THROUGH),
+            False,
+            id="or it had been taken back",
+        ),
+        pytest.param(
+            pair(of_service(KNOWN), later(STEP, 5 * DAY_S), through=THROUGH),
+            False,
+            id="a metric calls nothing",
+        ),
+    ],
+)
+def test_late_callers(pairs: Pairs, holds: bool) -> None:
+    assert late_callers(pairs)[0, 1] == holds
+
+
+RISEN = (0.12,) * 10
+NOT_YET = (0.10,) * 10
+NEXT = later(STEP, 600.0)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "holds"),
+    [
+        pytest.param(pair(KNOWN, NEXT, changes=CULPRIT, levels=RISEN), True, id="the known one had risen"),
+        pytest.param(pair(KNOWN, NEXT, changes=CULPRIT, levels=NOT_YET), False, id="it had not"),
+        pytest.param(pair(KNOWN, NEXT, changes=CULPRIT), False, id="nobody knows"),
+        pytest.param(pair(KNOWN, NEXT, levels=RISEN), False, id="no change modified the step"),
+        pytest.param(
+            pair(KNOWN, NEXT, changes=CULPRIT, levels=RISEN, through=THROUGH), False, id="it rises through it"
+        ),
+        pytest.param(
+            pair(KNOWN, NEXT, changes=CULPRIT, levels=RISEN, seen_until=T0 + 550.0),
+            False,
+            id="the scan that reported it was still looking",
+        ),
+        pytest.param(
+            pair(KNOWN, slow(NEXT), changes=CULPRIT, levels=RISEN), False, id="a slow rise has no onset"
+        ),
+        pytest.param(
+            pair(
+                KNOWN,
+                replace(KNOWN, before=0.12, after=0.20, change_time=T0 + 600.0),
+                changes=CULPRIT,
+                levels=RISEN,
+            ),
+            True,
+            id="the known one steps again by more than twice as much",
+        ),
+    ],
+)
+def test_onset_order(pairs: Pairs, holds: bool) -> None:
+    assert onset_order(pairs)[0, 1] == holds
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS, ids=lambda constraint: constraint.key)
+def test_a_constraint_is_symmetric_and_registered(constraint: Constraint) -> None:
+    found = constraint.holds(pair(KNOWN, NEXT, changes=CULPRIT, levels=RISEN))
+    assert (found == found.T).all()
+    assert constraint.key in steps.CONSTRAINTS
+
+
+def test_what_is_left_out_neither_allows_nor_forbids() -> None:
+    pairs = pair(KNOWN, NEXT, changes=CULPRIT, levels=RISEN)
+    assert not may_be_one(pairs)[0, 1]
+    without = replace(pairs, config=replace(pairs.config, without=frozenset({"onset_order"})))
+    assert may_be_one(without)[0, 1]
+    nothing = replace(pairs, config=replace(pairs.config, without=frozenset({"same_time", "late_callers"})))
+    assert not may_be_one(nothing).any()
+
+
+def test_a_new_constraint_is_a_function_and_an_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    def same_package(pairs: Pairs) -> BoolArray:
+        packages = np.array([name.partition(".")[0] for _, name in pairs.series])
+        return np.asarray(packages[:, None] != packages[None, :])
+
+    added = (*CONSTRAINTS, Constraint("same_package", "forbid", same_package))
+    monkeypatch.setattr(constraints, "CONSTRAINTS", added)
+    assert not may_be_one(pair(KNOWN, STEP))[0, 1]
+    assert may_be_one(pair(KNOWN, replace(STEP, metric="lib.fast")))[0, 1]
