@@ -67,12 +67,12 @@ _STACKS = "share of its rise in stacks that they have in common"
 _LINKS: Mapping[str, Code] = {
     "cause": Code(
         "rises through the same subroutine or change as {0}",
-        "most alike in what it rises through: {0}",
+        "most similar in what it rises through: {0}",
         _COMMON,
     ),
-    "caller": Code("rises in a caller shared with {0}", "most alike in its caller: {0}", _COMMON),
-    "release": Code("modified in the same release as {0}", "most alike in its release: {0}", _SURE),
-    "stacks": Code("explained by the stacks of {0}", "most alike in its stacks: {0}", _STACKS),
+    "caller": Code("rises in a caller shared with {0}", "most similar in its caller: {0}", _COMMON),
+    "release": Code("modified in the same release as {0}", "most similar in its release: {0}", _SURE),
+    "stacks": Code("explained by the stacks of {0}", "most similar in its stacks: {0}", _STACKS),
     "residual": Code(
         "hardly more than what rises below it: {0}",
         "most of it rises below it: {0}",
@@ -84,9 +84,11 @@ _LINKS: Mapping[str, Code] = {
         "similarity of their features; being on one part of the map is enough",
     ),
     "correlation": Code(
-        "moves together with {0}", "most alike in how it moves: {0}", "correlation of the two series"
+        "moves together with {0}", "most similar in how it moves: {0}", "correlation of the two series"
     ),
-    "metric_id": Code("named like {0}", "most alike in its name: {0}", "similarity of the two names"),
+    "metric_id": Code(
+        "has a name like that of {0}", "most similar in its name: {0}", "similarity of the two names"
+    ),
     "unlike": Code(passed="unlike everything that it was compared with"),
     "nothing": Code(passed="nothing to compare with"),
     "alone": Code(passed="no other candidate goes with it"),
@@ -230,7 +232,7 @@ STEPS: tuple[Step, ...] = (
     _part("release", "Did so many changes of one deployment make them rise?", "dedup", _SURE),
     _part("stacks", "Do both rise in the same stacks?", "dedup", _STACKS),
     _part("correlation", "Do they move together?", "dedup", "correlation of the two series"),
-    _part("metric_id", "Are they named alike?", "dedup", "similarity of the two names"),
+    _part("metric_id", "Are their names similar?", "dedup", "similarity of the two names"),
     _part("residual", "Is it a change point without what rises below it?", "dedup"),
     _factor("attribution", "share of the regression from stacks that hold a subroutine which it modifies"),
     _factor("recency", "how well the rise fits the time of the deployment"),

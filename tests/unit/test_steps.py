@@ -70,7 +70,7 @@ def test_every_code_is_used_somewhere(step: steps.Step) -> None:
         ),
         pytest.param(
             Decision("pairwise_dedup", True, 0.4, 0.7, "caller", ("{1}",)),
-            "most alike in its caller: {1}",
+            "most similar in its caller: {1}",
             id="braces in a name",
         ),
         pytest.param(

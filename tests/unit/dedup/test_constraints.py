@@ -56,7 +56,7 @@ def pair(
         deltas=np.array([c.delta for c in every]),
         slow=np.array([c.kind == "long_term" for c in every]),
         levels=np.array([levels] + [[np.nan] * windows] * (len(every) - 1)).reshape(len(every), windows),
-        starts=T0 + 60.0 * np.arange(windows),
+        starts=np.asarray(T0 + 60.0 * np.arange(windows), dtype=np.float64),
     )
 
 
