@@ -53,7 +53,7 @@ def test_only_what_is_told_alike_means_the_same() -> None:
 @pytest.mark.parametrize(
     ("code", "numbers"),
     [
-        ("change", "1 against 1 (changes that modified what both rise through)"),
+        ("cause", "1 against 1 (share of its rise through what they have in common)"),
         ("correlation", "1 against 1 (correlation of the two series)"),
     ],
 )
