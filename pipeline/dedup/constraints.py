@@ -102,10 +102,10 @@ def onset_order(pairs: Pairs) -> BoolArray:
       more than twice as much. Less than that is growth.
     """
     keys = [(known.event, *key) for known, key in zip(pairs.reported, pairs.series, strict=False)]
-    found = [(row, new) for row, new in _begun_after(pairs) if _had_risen(pairs, row, new)]
-    apart = {(keys[row], new) for row, new in found}
+    begun_after = _begun_after(pairs)
+    apart = {(keys[row], new) for row, new in begun_after if _had_risen(pairs, row, new)}
     forbidden = np.zeros((len(pairs.candidates),) * 2, dtype=np.bool_)
-    for row, new in _begun_after(pairs):
+    for row, new in begun_after:
         if (keys[row], new) in apart:
             forbidden[row, new] = forbidden[new, row] = True
     return forbidden

@@ -18,7 +18,7 @@ from pipeline.dedup.constraints import may_be_one
 from pipeline.dedup.links import Link
 from pipeline.dedup.pairs import Pairs
 from pipeline.dedup.rules import ROUNDING, Between, MergeRule
-from pipeline.model import BoolArray, FloatArray, IntArray
+from pipeline.model import BoolArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +114,14 @@ def _absorb(allowed: _Allowed, groups: _Groups, links: dict[int, Link]) -> dict[
     rises = weighted.sum(axis=1)
     size = np.abs(rises)
     certain = allowed.pairs.gcpu & (size > 1e-12 * np.abs(weighted).sum(axis=1))
+    roots = groups.roots()
     for row in np.argsort(size, kind="stable").tolist():
-        if not certain[row] or not groups.is_largest(row, size):
+        if not certain[row] or groups.is_reported(row):
+            continue
+        same = np.flatnonzero(roots == roots[row])
+        if same[size[same].argmax()] != row:  # of equals the first stands for its group
             continue
         # What is larger explains all that it calls, whatever made that rise.
-        roots = groups.roots()
         within = allowed.may[row] & (size <= size[row]) & (roots != roots[row])
         members = np.flatnonzero(within)
         if not len(members):
@@ -129,6 +132,7 @@ def _absorb(allowed: _Allowed, groups: _Groups, links: dict[int, Link]) -> dict[
             missed[row] = Nearest(other, link)
         elif groups.join(row, other):
             links[row] = link
+            roots = groups.roots()
     return missed
 
 
@@ -192,12 +196,9 @@ class _Groups:
             self._events[self._sets[row]] = events[0]
         return True
 
-    def is_largest(self, row: int, size: FloatArray) -> bool:
-        """Tell whether a regression is the largest of its set, the first of equals, and none is reported."""
-        if self._sets[row] in self._events:
-            return False
-        members = sorted(self._sets.subset(row))
-        return bool(max(members, key=lambda member: (size[member], -member)) == row)
+    def is_reported(self, row: int) -> bool:
+        """Tell whether a regression's set holds a reported event."""
+        return self._sets[row] in self._events
 
     def roots(self) -> IntArray:
         """Return what each regression's set is known by: (n,)."""
