@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.progress import Progress
 
+from loadgen.terminal import progress
 from pipeline.commands.options import settings_options
 from pipeline.config import Settings
 from pipeline.errors import ConfigError
@@ -59,9 +59,8 @@ def fleet(settings: Settings, scenario: str, seed: int, out: Path | None, publis
         from pipeline.topics import load_topics
 
         topics = load_topics(settings.topics)
-        with Progress(console=console, transient=True) as progress:
-            task = progress.add_task("publishing", total=len(data.totals))
-            sent = send(messages(simulated, chosen, seed), settings, topics, lambda: progress.advance(task))
+        with progress("publishing", len(data.totals)) as advance:
+            sent = send(messages(simulated, chosen, seed), settings, topics, advance)
         console.print(f"{sent:,} messages published", markup=False, highlight=False)
 
 

@@ -2,55 +2,36 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
 import click
-import orjson
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
 from loadgen.bench.result import Result
+from loadgen.terminal import print_json, progress
 
 Measure = Callable[[Callable[[], None]], list[Result]]
 
 
-def _aggregate(advance: Callable[[], None]) -> list[Result]:
-    from loadgen.bench.aggregate import measure_aggregate
-
-    return measure_aggregate(advance)
-
-
-def _detect(advance: Callable[[], None]) -> list[Result]:
-    from loadgen.bench.detect import measure_detect
-
-    return measure_detect(advance)
-
-
-def _scan(advance: Callable[[], None], *, series: int) -> list[Result]:
-    from loadgen.bench.scan import measure_scan
-
-    return measure_scan(advance, series=series, processes=os.cpu_count() or 1)
-
-
-def _peers(advance: Callable[[], None]) -> list[Result]:
-    from loadgen.bench.peers import measure_peers
-
-    return measure_peers(advance)
-
-
 def _benchmarks(series: int) -> dict[str, tuple[Measure, int]]:
     """Return name → (what measures it, in how many parts)."""
-    from loadgen.bench.scan import services_of
+    from loadgen.bench.aggregate import measure_aggregate
+    from loadgen.bench.detect import measure_detect
+    from loadgen.bench.peers import measure_peers
+    from loadgen.bench.scan import measure_scan, services_of
 
+    scan = partial(measure_scan, series=series, processes=os.cpu_count() or 1)
     return {
-        "aggregate": (_aggregate, 3),
-        "detect": (_detect, 10),
-        "scan": (partial(_scan, series=series), services_of(series)),
-        "peers": (_peers, 5),
+        "aggregate": (measure_aggregate, 3),
+        "detect": (measure_detect, 10),
+        "scan": (scan, services_of(series)),
+        "peers": (measure_peers, 5),
     }
 
 
@@ -60,34 +41,28 @@ OF_THE_PRODUCT = ("aggregate", "detect", "scan")
 """What is measured unless names are given: not the peers, which take minutes."""
 
 
+OF_THEIR_OWN = {
+    "accuracy": "loadgen.evaluation.suite.command",
+    "grouping": "loadgen.evaluation.grouping.command",
+    "injected": "loadgen.evaluation.injected",
+    "faults": "loadgen.bench.faults.command",
+    "soak": "loadgen.bench.soak_report",
+}
+"""Benchmarks with options of their own → the module that defines each under its name."""
+
+
 class _Bench(click.Command):
-    """The benchmarks of speed; those that have options of their own are handed on."""
+    """The benchmarks of speed; the others are handed on."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
         """Return the context of the one that is asked for."""
-        if args[:1] == ["accuracy"]:
-            from loadgen.evaluation.suite.command import accuracy
-
-            return accuracy.make_context(f"{info_name} accuracy", args[1:], parent=parent, **extra)
-        if args[:1] == ["grouping"]:
-            from loadgen.evaluation.grouping.command import grouping
-
-            return grouping.make_context(f"{info_name} grouping", args[1:], parent=parent, **extra)
-        if args[:1] == ["injected"]:
-            from loadgen.evaluation.injected import injected
-
-            return injected.make_context(f"{info_name} injected", args[1:], parent=parent, **extra)
-        if args[:1] == ["faults"]:
-            from loadgen.bench.faults.command import faults
-
-            return faults.make_context(f"{info_name} faults", args[1:], parent=parent, **extra)
-        if args[:1] == ["soak"]:
-            from loadgen.bench.soak_report import soak
-
-            return soak.make_context(f"{info_name} soak", args[1:], parent=parent, **extra)
-        return super().make_context(info_name, args, parent=parent, **extra)
+        if not args or args[0] not in OF_THEIR_OWN:
+            return super().make_context(info_name, args, parent=parent, **extra)
+        name, *rest = args
+        command: click.Command = getattr(importlib.import_module(OF_THEIR_OWN[name]), name)
+        return command.make_context(f"{info_name} {name}", rest, parent=parent, **extra)
 
 
 @click.command(cls=_Bench)
@@ -115,15 +90,13 @@ def bench(names: tuple[str, ...], series: int, as_json: bool) -> None:
     """
     benchmarks = _benchmarks(series)
     results: list[Result] = []
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        for name in names or OF_THE_PRODUCT:
-            measure, parts = benchmarks[name]
-            task = progress.add_task(name, total=parts)
-            results += measure(lambda task=task: progress.advance(task))  # type: ignore[misc]
+    for name in names or OF_THE_PRODUCT:
+        measure, parts = benchmarks[name]
+        with progress(name, parts) as advance:
+            results += measure(advance)
     if as_json:
         for result in results:
-            content = {"name": result.name, "figures": result.figures, "setup": result.setup}
-            click.echo(orjson.dumps(content).decode())
+            print_json(asdict(result))
         return
     table = Table("what", "figure", "unit")
     for result in results:

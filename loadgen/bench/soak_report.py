@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import click
-import orjson
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
 from loadgen.bench.faults.shutdown import ended_in_order
 from loadgen.bench.soak import Soak
+from loadgen.terminal import new_figure, print_json
 from pipeline.errors import ConfigError
 
 _UNITS = {"memory": "MB", "handles": "", "lag": "messages"}
@@ -42,8 +42,7 @@ def soak(minutes: float, seed: int, broker: str, plot: Path | None, as_json: boo
     """
     from loadgen.bench.soak import run_soak
 
-    if plot is not None:
-        _pyplot()
+    figure = new_figure(10, 11) if plot is not None else None  # fails before the work if it cannot
     console = Console(stderr=True)
     shown = Progress(console=console, transient=True, disable=not console.is_terminal)
     with ended_in_order(), shown as progress:
@@ -55,9 +54,9 @@ def soak(minutes: float, seed: int, broker: str, plot: Path | None, as_json: boo
             advance=lambda doing, share: progress.update(task, description=doing, completed=share),
         )
     if plot is not None:
-        draw(found, plot)
+        draw(found, figure, plot)
     if as_json:
-        click.echo(orjson.dumps(found.to_json()).decode())
+        print_json(found.to_json())
     else:
         _print(found)
     return 0 if found.passed else 1
@@ -83,10 +82,9 @@ def _print(found: Soak) -> None:
     )
 
 
-def draw(found: Soak, path: Path) -> None:
+def draw(found: Soak, figure: Any, path: Path) -> None:
     """Draw memory, lag and handles over time, a line for each process."""
-    plt = _pyplot()
-    figure, axes = plt.subplots(3, 1, figsize=(10, 11), sharex=True)
+    axes = figure.subplots(3, 1, sharex=True)
     for axis, (kind, title) in zip(axes, _TITLES.items(), strict=True):
         for curve in found.curves:
             if curve.kind == kind:
@@ -101,16 +99,3 @@ def draw(found: Soak, path: Path) -> None:
         figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
     except OSError as error:
         raise ConfigError(f"--plot: {path}: {error.strerror or error}") from None
-    finally:
-        plt.close(figure)
-
-
-def _pyplot() -> Any:
-    try:
-        import matplotlib as mpl
-    except ImportError:
-        raise ConfigError("--plot needs matplotlib, one of the development dependencies") from None
-    mpl.use("svg")
-    import matplotlib.pyplot as plt
-
-    return plt

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
-import orjson
 from rich.console import Console
-from rich.progress import Progress
 
 from loadgen.evaluation.difference import compare_events
 from loadgen.evaluation.encode import score_to_json
@@ -18,8 +16,7 @@ from loadgen.evaluation.reading import read_events, read_funnel, read_ledger, re
 from loadgen.evaluation.scoring import Score
 from loadgen.evaluation.scoring import score as score_events
 from loadgen.evaluation.sweep import Curve, ledger_curves
-from pipeline.errors import ConfigError
-from pipeline.units import parse_duration_s
+from loadgen.terminal import Duration, print_json, progress, write_file
 from pipeline.workloads import PRESETS_PATH, Workload, load_workloads, read_workload_file
 
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -28,20 +25,13 @@ EVENTS, FUNNEL, LEDGER = "events.jsonl", "funnel.json", "ledger.jsonl"
 """What a folder of results holds."""
 
 
-def _duration(_: click.Context, __: click.Parameter, value: str | None) -> float | None:
-    try:
-        return None if value is None else parse_duration_s(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-
-
 _workloads = click.option(
     "--workload", "workloads", multiple=True, metavar="NAME|FILE", help="Workloads that were run."
 )
 _tolerance = click.option(
     "--tolerance",
     metavar="DURATION",
-    callback=_duration,
+    type=Duration(),
     help="How far a change time may be off (default: by the workload).",
 )
 
@@ -135,9 +125,9 @@ def compare(
     names = (str(a), str(b))
     if html:
         dataset = read_dataset(data) if data else None
-        write_text(html, render_difference(difference, names, dataset))
+        write_file(html, render_difference(difference, names, dataset).encode())
     if as_json:
-        click.echo(orjson.dumps(difference_to_json(difference)).decode())
+        print_json(difference_to_json(difference))
     else:
         print_difference(Console(highlight=False), difference, names)
     return 0 if difference.same else 1
@@ -161,18 +151,6 @@ def choose_tolerances(
     return Tolerances({name: tolerance_s(known[name]) for name in named})
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a page.
-
-    Raises:
-        ConfigError: the file cannot be written.
-    """
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or error}") from None
-
-
 def _show(
     found: Score, curves: tuple[Curve, ...], runs: Curve | None, title: str, html: Path | None, as_json: bool
 ) -> None:
@@ -180,10 +158,10 @@ def _show(
     if html:
         from loadgen.evaluation.page import render_score  # plotly takes half a second to load
 
-        write_text(html, render_score(found, title=title, curves=curves, runs=runs))
+        write_file(html, render_score(found, title=title, curves=curves, runs=runs).encode())
     if as_json:
         swept = (*curves, runs) if runs else curves
-        click.echo(orjson.dumps(score_to_json(found, swept)).decode())
+        print_json(score_to_json(found, swept))
     else:
         from loadgen.evaluation.table import print_score
 
@@ -195,9 +173,8 @@ def _swept(data: Path, workload: Workload, truth: Sequence[TruthRow]) -> Curve:
     from pipeline.backtest.dataset import read_dataset
 
     dataset = read_dataset(data)
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("backtests", total=len(FACTORS))
-        return threshold_curve(dataset, workload, truth, advance=lambda: progress.advance(task))
+    with progress("backtests", len(FACTORS)) as advance:
+        return threshold_curve(dataset, workload, truth, advance=advance)
 
 
 def _results(path: Path) -> tuple[Path, Path | None]:

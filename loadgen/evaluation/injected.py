@@ -11,11 +11,11 @@ import click
 import numpy as np
 import orjson
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
 from loadgen.evaluation.encode import rate_to_json
 from loadgen.evaluation.rates import Rate
+from loadgen.terminal import print_json, progress
 from pipeline.backtest.seriesfile import read_series
 from pipeline.detect.offline.segment import segment
 from pipeline.errors import ConfigError
@@ -139,13 +139,11 @@ def injected(file: Path, metric: str, percent: str, as_json: bool) -> None:
         every = read_results(file, metric)
     else:
         every = {f"{one.service}/{one.metric}": one.levels for one in read_series(file, plain=True)}
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("series", total=len(every) * len(sizes))
-        found = measure_injected(every, sizes, advance=lambda: progress.advance(task))
+    with progress("series", len(every) * len(sizes)) as advance:
+        found = measure_injected(every, sizes, advance=advance)
     if as_json:
         for one in found:
-            content = {"percent": one.percent, "found": rate_to_json(one.found), "others": one.others}
-            click.echo(orjson.dumps(content).decode())
+            print_json({"percent": one.percent, "found": rate_to_json(one.found), "others": one.others})
         return
     table = Table("step", "found", "of", "share", "other changes", title=f"{len(every)} series")
     for one in found:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.signal import lfilter
 
+from loadgen.terminal import new_figure
 from pipeline.detect.change_point import log_odds_span, p_values, signed_roots, split_sums
 from pipeline.detect.noise.scale import NoiseConfig, unit_variance
 from pipeline.detect.offline.segment import segment
@@ -135,12 +136,10 @@ def write_figures(folder: Path) -> list[Path]:
 
     mpl.use("svg")
     settings: Any = {"svg.hashsalt": "smidgen", "svg.fonttype": "none", "font.size": 8, "path.simplify": True}
-    from matplotlib.figure import Figure
-
     written = []
     with mpl.rc_context(settings):
         for name, (draw, size) in FIGURES.items():
-            figure = Figure(figsize=size, layout="constrained")
+            figure = new_figure(*size, layout="constrained")
             draw(figure)
             for axes in figure.axes:
                 axes.spines[["top", "right"]].set_visible(False)

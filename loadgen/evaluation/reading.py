@@ -18,6 +18,7 @@ from loadgen.evaluation.model import (
     LedgerLine,
     TruthRow,
 )
+from loadgen.terminal import read_file
 from pipeline.codec import fields
 from pipeline.codec.events import DETECTED, decode_event
 from pipeline.errors import ConfigError, InvalidMessage
@@ -98,7 +99,7 @@ def read_funnel(path: Path) -> Funnel:
         ConfigError: it cannot be read, or the key that is wrong.
     """
     try:
-        return _funnel(fields.parse_object(_bytes(path)))
+        return _funnel(fields.parse_object(read_file(path)))
     except InvalidMessage as error:
         raise ConfigError(f"{path}: {error}") from None
 
@@ -231,7 +232,7 @@ def _funnel(raw: Mapping[str, Any]) -> Funnel:
 
 def _parse(path: Path, decode: Callable[[bytes], Value]) -> Iterator[tuple[int, Value]]:
     """Yield (line, value) of a file of JSON lines; blank lines are skipped."""
-    for line, content in enumerate(_bytes(path).splitlines(), start=1):
+    for line, content in enumerate(read_file(path).splitlines(), start=1):
         if content.strip():
             yield line, _located(path, line, "", lambda content=content: decode(content))  # type: ignore[misc]
 
@@ -241,10 +242,3 @@ def _located(path: Path, line: int, prefix: str, decode: Callable[[], Value]) ->
         return decode()
     except InvalidMessage as error:
         raise ConfigError(f"{path}:{line}: {prefix}{error}") from None
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or error}") from None

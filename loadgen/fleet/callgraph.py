@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from loadgen.fleet.names import LIBRARIES, endpoint_names, methods
+from loadgen.fleet.names import endpoint_names, methods, vocabulary
 from loadgen.fleet.scenario import GraphSpec
 from loadgen.fleet.streams import Streams
 from pipeline.frames import series_of
@@ -105,7 +105,7 @@ class _Draft:
     def add_libraries(self) -> None:
         """Add subroutines that many others call, some through each other."""
         callers = [name for name in self._contexts if name not in ROOT]
-        namers = [methods(self._rng, f"lib.{package}") for package in LIBRARIES]
+        namers = [methods(self._rng, f"lib.{package}") for package in vocabulary().libraries]
         for index in range(self._libraries()):
             name = next(namers[(index // 4) % len(namers)])
             count = min(2 + int(self._rng.geometric(0.25)), len(callers))

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy.stats import norm
 
 from loadgen.fleet.streams import Streams
 from loadgen.fleet.timeline import Timeline
+from loadgen.terminal import new_figure
 from pipeline.errors import ConfigError
 from pipeline.model import FloatArray
 
@@ -108,8 +106,6 @@ def draw_figures(folder: Path, seed: int) -> list[Path]:
     Raises:
         ConfigError: matplotlib is not installed, or the folder cannot be written.
     """
-    if importlib.util.find_spec("matplotlib") is None:
-        raise ConfigError("figures need matplotlib: pip install matplotlib (or 'smidgen[dev]')")
     streams = Streams(seed)
     figures = {
         "figure-1": figure_1(streams),
@@ -124,8 +120,7 @@ def draw_figures(folder: Path, seed: int) -> list[Path]:
 
 
 def _draw(path: Path, panels: list[Panel]) -> Path:
-    matplotlib: Any = importlib.import_module("matplotlib.figure")
-    figure = matplotlib.Figure(figsize=(11, 3.1), layout="constrained")
+    figure = new_figure(11, 3.1, layout="constrained")
     for place, panel in enumerate(panels):
         axes = figure.add_subplot(1, len(panels), place + 1)
         axes.plot(panel.values, ".", markersize=2, color="#7a8ca3")

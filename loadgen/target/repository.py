@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadgen.target.history import HISTORY, Commit, Edit
+from loadgen.target.history import Commit, Edit, read_history
 from pipeline.clock import to_iso
 from pipeline.errors import ConfigError
 
@@ -30,8 +30,8 @@ class Revision:
         return self.sha[:9]
 
 
-def make_repository(folder: Path, now: float, history: Sequence[Commit] = HISTORY) -> list[Revision]:
-    """Create a git work tree in ``folder`` (made, empty) with ``history``, and return its revisions in order.
+def make_repository(folder: Path, now: float) -> list[Revision]:
+    """Create a git work tree in ``folder`` (made, empty) with the history, and return its revisions in order.
 
     ``now`` (epoch seconds) is what the commits' ages count back from. The machine's git configuration,
     hooks included, plays no part.
@@ -44,7 +44,7 @@ def make_repository(folder: Path, now: float, history: Sequence[Commit] = HISTOR
     shutil.copytree(PACKAGE, folder / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))
     git(folder, "init", "--quiet", "--initial-branch=main")
     revisions = []
-    for commit in history:
+    for commit in read_history():
         for edit in commit.edits:
             apply_edit(folder, edit)
         git(folder, "add", "--all")

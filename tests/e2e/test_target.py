@@ -17,7 +17,7 @@ import pytest
 
 from loadgen.demo.driver import send, wait_until_healthy
 from loadgen.demo.traffic import Request, make_rounds
-from loadgen.target.history import HISTORY, SLOW_SUBROUTINE, Edit
+from loadgen.target.history import SLOW_SUBROUTINE, Edit, read_history
 from loadgen.target.repository import Revision, apply_edit, check_out, git, make_repository
 from pipeline.errors import ConfigError
 
@@ -31,7 +31,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Rev
 
 
 def test_the_history_holds_one_slow_commit_and_one_refactoring() -> None:
-    kinds = [commit.kind for commit in HISTORY]
+    kinds = [commit.kind for commit in read_history()]
     deployed = kinds[kinds.count("initial") :]
     assert "initial" not in deployed
     assert deployed.count("slow") == deployed.count("refactor") == 1
@@ -48,7 +48,7 @@ def test_commits_are_real(repository: tuple[Path, list[Revision]]) -> None:
     times = [int(line.split("|")[3]) for line in log]
     assert times == sorted(times)
     assert times[-1] < NOW
-    assert len({commit.author for commit in HISTORY}) >= 3
+    assert len({commit.author for commit in read_history()}) >= 3
     assert git(folder, "status", "--porcelain") == ""
 
 
@@ -74,9 +74,9 @@ def test_a_failure_of_git_is_told(repository: tuple[Path, list[Revision]]) -> No
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        pytest.param(Edit("a.py", "absent", "x"), "0 places", id="absent"),
-        pytest.param(Edit("a.py", "x", "y"), "2 places", id="ambiguous"),
-        pytest.param(Edit("a.py", "", "y"), "exists already", id="exists"),
+        pytest.param(Edit(path="a.py", old="absent", new="x"), "0 places", id="absent"),
+        pytest.param(Edit(path="a.py", old="x", new="y"), "2 places", id="ambiguous"),
+        pytest.param(Edit(path="a.py", old="", new="y"), "exists already", id="exists"),
     ],
 )
 def test_an_edit_that_does_not_fit_is_refused(tmp_path: Path, edit: Edit, message: str) -> None:
@@ -182,7 +182,7 @@ def test_the_slow_commit_adds_five_to_ten_per_cent(
 
 
 def test_the_slow_commit_changes_the_subroutine_that_is_named() -> None:
-    slow = next(commit for commit in HISTORY if commit.kind == "slow")
+    slow = next(commit for commit in read_history() if commit.kind == "slow")
     assert [edit.path for edit in slow.edits] == ["shop/search.py"]
     assert SLOW_SUBROUTINE == "shop.search.Index.rank"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from types import TracebackType
 from typing import Literal, Protocol, Self
 
 from loadgen.bench.faults.proxies import BrokerProxy
@@ -43,9 +42,7 @@ class Broker(Protocol):
     def __enter__(self) -> Self:
         """Start it."""
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop it; everything in it is gone."""
 
 
@@ -88,9 +85,7 @@ class KafkaTarget:
         self.url = _address(self._cluster.url, self.proxy)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._running.close()
 
     def kill(self, number: int) -> None:
@@ -136,9 +131,7 @@ class EmbeddedTarget:
         self.url = _address(self._broker.url, self.proxy)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._running.close()
 
     def kill(self, number: int) -> None:

@@ -8,25 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import orjson
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from loadgen.bench.faults.shutdown import ended_in_order
+from loadgen.terminal import Duration, print_json
 from pipeline.errors import ConfigError
-from pipeline.units import parse_duration_s
 
 if TYPE_CHECKING:
     from loadgen.bench.faults.run import Outcome
-
-
-def _duration(_context: click.Context, _parameter: click.Parameter, value: str | None) -> float | None:
-    if value is None:
-        return None
-    try:
-        return parse_duration_s(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
 
 
 @click.command()
@@ -44,7 +34,7 @@ def _duration(_context: click.Context, _parameter: click.Parameter, value: str |
 )
 @click.option(
     "--outage",
-    callback=_duration,
+    type=Duration(),
     metavar="DURATION",
     help="How long store or broker stay away, such as 10m.",
 )
@@ -104,7 +94,7 @@ def faults(
             progress.remove_task(task)
             outcomes.append(outcome)
             if as_json:
-                click.echo(orjson.dumps(outcome.to_json()).decode())
+                print_json(outcome.to_json())
             else:
                 click.echo(tell(outcome))
     return 0 if all(outcome.passed for outcome in outcomes) else 1

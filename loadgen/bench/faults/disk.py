@@ -7,7 +7,6 @@ import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from pipeline.errors import ConfigError
@@ -38,9 +37,7 @@ class SmallDisk:
             raise ConfigError(f"a small file system cannot be mounted here: {output.errors}")
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         _run(["umount", "-l", os.fspath(self.path)])
         self._folder.cleanup()
 

@@ -7,7 +7,6 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import Literal, Self
 
 from loadgen.bench.faults.relay import BUSY, Answer, RelayServer
@@ -57,9 +56,7 @@ class StoreProxy:
         self.url = self._server.url
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
 
@@ -87,9 +84,7 @@ class BrokerProxy:
         self._ready.wait()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         assert self._loop is not None
         assert self._stop is not None
         self._loop.call_soon_threadsafe(self._stop.set)

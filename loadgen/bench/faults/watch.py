@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from types import TracebackType
 from typing import Any, Self
 
 from pipeline.errors import SmidgenError
@@ -78,9 +77,7 @@ class Watcher:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join(4 * _ANSWER_S)
 

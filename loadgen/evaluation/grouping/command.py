@@ -9,9 +9,7 @@ from typing import Any
 
 import click
 import numpy as np
-import orjson
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
 from loadgen.evaluation.encode import rate_to_json
@@ -20,6 +18,7 @@ from loadgen.evaluation.grouping.score import GroupingScore, score_grouping
 from loadgen.evaluation.matching import tolerance_s
 from loadgen.evaluation.words import share
 from loadgen.fleet.scenario import load_scenario
+from loadgen.terminal import print_json, progress
 from pipeline.cost_shift.scan import StackEvidence
 from pipeline.dedup.baselines.exclusive_stacks import ExclusiveConfig, group_by_exclusive_stacks
 from pipeline.dedup.baselines.som_dedup import group_by_som, potential_causes
@@ -138,14 +137,11 @@ def grouping(seeds: int, first_seed: int, presets: str, as_json: bool) -> None:
     names = [name for name in presets.split(",") if name]
     for name in names:
         load_scenario(name)  # a mistake is found before the work
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("grouping", total=len(names) * seeds)
-        found = measure_grouping(
-            names, range(first_seed, first_seed + seeds), advance=lambda: progress.advance(task)
-        )
+    with progress("grouping", len(names) * seeds) as advance:
+        found = measure_grouping(names, range(first_seed, first_seed + seeds), advance=advance)
     if as_json:
         for one in found:
-            click.echo(orjson.dumps(one.to_json()).decode())
+            print_json(one.to_json())
         return
     Console().print(_table(found))
 

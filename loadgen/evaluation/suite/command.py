@@ -21,6 +21,7 @@ from loadgen.evaluation.suite.page import accuracy_page
 from loadgen.evaluation.suite.runs import Job, Run, mean_json, pooled, run_suite, scenario_means
 from loadgen.evaluation.suite.table import print_against, print_suite, worth_table
 from loadgen.fleet.scenario import load_scenario, preset_names
+from loadgen.terminal import print_json, read_file, write_file
 from pipeline.codec import fields
 from pipeline.errors import ConfigError, InvalidMessage
 from pipeline.steps import ABLATABLE as STEPS
@@ -103,12 +104,10 @@ def accuracy(
         result = _measure(jobs, (steps or STEPS) if ablate else (), processes, out, resume=resume)
         ablated = result if ablate else None
     if page:
-        _write(page, accuracy_page(result, ablated).encode())
+        write_file(page, accuracy_page(result, ablated).encode())
     comparison = compare_suites(old["runs"], result["runs"]) if old else None
     if as_json:
-        click.echo(
-            orjson.dumps({**result, "against": comparison.to_json()} if comparison else result).decode()
-        )
+        print_json({**result, "against": comparison.to_json()} if comparison else result)
     else:
         _print(result, comparison, ablated)
     return 1 if comparison and comparison.worse else 0
@@ -129,7 +128,7 @@ def _measure(
     if steps:
         result["ablation"] = [one.to_json() for one in worth_of_steps(everything)]
     if out and kept:
-        _write(out, _encoded(result, packed=out.suffix == PACKED))
+        write_file(out, _encoded(result, packed=out.suffix == PACKED))
         kept.discard()
     return result
 
@@ -188,8 +187,8 @@ def read_suite(path: Path) -> dict[str, Any]:
                 worth_table(raw["all"], raw["ablation"])
         except (KeyError, TypeError, AttributeError) as error:
             raise InvalidMessage(f"ablation: it lacks {error}") from None
-    except (OSError, EOFError, zlib.error) as error:
-        raise ConfigError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ConfigError(f"{path}: {error}") from None
     except InvalidMessage as error:
         raise ConfigError(f"{path}: {error}") from None
     return raw
@@ -241,7 +240,7 @@ def _print(
 
 
 def _read(path: Path) -> bytes:
-    content = path.read_bytes()
+    content = read_file(path)
     return gzip.decompress(content) if path.suffix == PACKED else content
 
 
@@ -250,10 +249,3 @@ def _encoded(result: Mapping[str, Any], *, packed: bool) -> bytes:
     if packed:
         return gzip.compress(orjson.dumps(result), mtime=0)
     return orjson.dumps(result, option=orjson.OPT_INDENT_2)
-
-
-def _write(path: Path, content: bytes) -> None:
-    try:
-        path.write_bytes(content)
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or error}") from None

@@ -8,6 +8,7 @@ from pathlib import Path
 import orjson
 
 from loadgen.evaluation.suite.runs import Job, Run
+from loadgen.terminal import read_file, write_file
 from pipeline.codec import fields
 from pipeline.errors import ConfigError, InvalidMessage
 
@@ -25,10 +26,8 @@ class KeptRuns:
             ConfigError: there is nothing, or something else.
         """
         try:
-            *lines, _ = self._path.read_bytes().split(b"\n")
+            *lines, _ = read_file(self._path).split(b"\n")
             return dict(_entry(line) for line in lines)
-        except OSError as error:
-            raise ConfigError(f"{self._path}: {error.strerror or error}") from None
         except InvalidMessage as error:
             raise ConfigError(f"{self._path}: {error}") from None
 
@@ -53,12 +52,8 @@ class KeptRuns:
         self._path.unlink(missing_ok=True)
 
     def _write(self, mode: str, runs: dict[Job, Run]) -> None:
-        try:
-            with self._path.open(mode) as file:
-                for job, run in runs.items():
-                    file.write(orjson.dumps({"job": asdict(job), "run": run}) + b"\n")
-        except OSError as error:
-            raise ConfigError(f"{self._path}: {error.strerror or error}") from None
+        lines = [orjson.dumps({"job": asdict(job), "run": run}) + b"\n" for job, run in runs.items()]
+        write_file(self._path, b"".join(lines), mode)
 
 
 def _entry(line: bytes) -> tuple[Job, Run]:

@@ -44,10 +44,7 @@ def inject_cost_shift(order: Order, site: Site) -> Injected:
     # A refactoring moves what there is: choose a subroutine that costs about as much as is to move.
     nearest = sorted(site.subroutines, key=lambda name: abs(math.log(costs[name] / delta)))
     likely = set(nearest[: max(len(nearest) // 10, 10)])
-    subroutine = site.choose(order.rng, delta, lambda name: name in likely and can(name))
-    subroutine = subroutine or site.choose(order.rng, delta, can)
-    if subroutine is None:
-        return Injected(())
+    subroutine = site.choose(order.rng, delta, lambda name: name in likely and can(name), can)
     moves = plan(site, subroutine)
     site.take(moves.claims, (move[0] for move in moves.moves))
     profile = site.timeline.step(at)

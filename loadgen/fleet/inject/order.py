@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from loadgen.fleet.changes import Cause, deploy
-from loadgen.fleet.inject.effects import MetricEffect, SetupMetric, StackEffect
+from loadgen.fleet.inject.effects import Injected, MetricEffect, SetupMetric, StackEffect
 from loadgen.fleet.inject.site import Series, Site
 from loadgen.fleet.scenario import CAUSED, ChangesSpec, InjectionSpec
 from loadgen.fleet.streams import log_uniform
@@ -129,6 +129,32 @@ def truth_row(
             *(["service", metric, gain] for metric, gain in follows.items() if metric != name),
         ],
     }
+
+
+def subroutine_row(
+    order: Order, site: Site, kind: str, subroutine: str, effects: Sequence[StackEffect], **facts: Any
+) -> Mapping[str, Any]:
+    """Write the truth about a change of one subroutine's cost; ``facts`` as ``truth_row`` takes them."""
+    main: Series = ("subroutine", subroutine)
+    return truth_row(order, site, kind, site.acting(effects), main=main, cost=cost_of(effects), **facts)
+
+
+def regression(
+    order: Order,
+    site: Site,
+    subroutine: str,
+    effects: Sequence[StackEffect],
+    deployed: tuple[float, bool],
+    *,
+    kind: str = "regression",
+    **facts: Any,
+) -> Injected:
+    """Deploy what makes a subroutine cost more, at the moment that ``Order.deployed`` drew."""
+    at, by_config = deployed
+    cause, setup = order.cause(site, at, site.timeline.step(at), [subroutine], by_config=by_config)
+    facts |= {"start": at, "cause": cause, "by": "config" if by_config else "code"}
+    row = subroutine_row(order, site, kind, subroutine, effects, **facts)
+    return Injected((row,), stacks=tuple(effects), changes=cause.changes, setup=setup)
 
 
 def cost_of(effects: Sequence[StackEffect]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Mapping
 
@@ -10,12 +11,11 @@ from loadgen.fleet.inject.effects import Injected
 from loadgen.fleet.inject.gradual import inject_gradual
 from loadgen.fleet.inject.new_feature import inject_new_feature
 from loadgen.fleet.inject.order import Order
-from loadgen.fleet.inject.scoped import inject_scoped
 from loadgen.fleet.inject.seasonal import inject_seasonal
 from loadgen.fleet.inject.service_metric import inject_service_metric
-from loadgen.fleet.inject.site import Site
+from loadgen.fleet.inject.site import NothingFits, Site
 from loadgen.fleet.inject.spike_then_step import inject_spike_then_step
-from loadgen.fleet.inject.step import inject_cascade, inject_improvement, inject_step
+from loadgen.fleet.inject.step import inject_cascade, inject_improvement, inject_scoped, inject_step
 from loadgen.fleet.inject.transient import inject_transient
 from loadgen.fleet.scenario import InjectionKind, Scenario
 from loadgen.fleet.streams import Streams
@@ -43,12 +43,12 @@ def inject_all(scenario: Scenario, site: Site, streams: Streams) -> list[Injecte
     Each injection has its own stream of random numbers. Only who was chosen before matters to it, so that
     two injections never meet in one subroutine while others are free.
     """
-    found = []
-    for group in scenario.inject:
-        for ordinal in range(group.count):
-            rng = streams.of("inject", group.key, str(ordinal))
-            found.append(INJECTORS[group.kind](Order(group, ordinal, rng, scenario.changes), site))
-    carried_out = [injected for injected in found if injected.truth]
-    if len(carried_out) < len(found):
-        log.warning("%d of %d injections found no place", len(found) - len(carried_out), len(found))
-    return carried_out
+    done: list[Injected] = []
+    ordered = [(group, ordinal) for group in scenario.inject for ordinal in range(group.count)]
+    for group, ordinal in ordered:
+        rng = streams.of("inject", group.key, str(ordinal))
+        with contextlib.suppress(NothingFits):
+            done.append(INJECTORS[group.kind](Order(group, ordinal, rng, scenario.changes), site))
+    if len(done) < len(ordered):
+        log.warning("%d of %d injections fit nowhere", len(ordered) - len(done), len(ordered))
+    return done

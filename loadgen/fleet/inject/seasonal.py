@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from loadgen.fleet.inject.effects import Injected
-from loadgen.fleet.inject.order import Order, cost_of, truth_row
-from loadgen.fleet.inject.site import Site, cost_for
+from loadgen.fleet.inject.order import Order, subroutine_row
+from loadgen.fleet.inject.site import Site
 from loadgen.fleet.timeline import Timeline
 from pipeline.model import FloatArray
 from pipeline.units import DAY_S, WEEK_S
@@ -24,21 +24,16 @@ def inject_seasonal(order: Order, site: Site) -> Injected:
     length_s = float(order.rng.uniform(6, 10)) * 3600.0 if daily else DAY_S
     last_rise = site.timeline.end - float(order.rng.uniform(2, 5)) * 3600.0
     subroutine = site.choose(order.rng, delta)
-    if subroutine is None:
-        return Injected(())
     profile = _pulses(site.timeline, last_rise, length_s, period_s)
-    effects = site.spread_cost(
-        site.own_rows(subroutine), cost_for(delta, site.share(subroutine)), profile, new_work=False
-    )
-    row = truth_row(
+    effects = site.change_cost(subroutine, delta, profile, new_work=False)
+    row = subroutine_row(
         order,
         site,
         "seasonal",
-        site.acting(effects),
+        subroutine,
+        effects,
         start=site.timeline.start,
         end=site.timeline.end,
-        main=("subroutine", subroutine),
-        cost=cost_of(effects),
         subkind=order.type,
         period_s=period_s,
         last_rise=last_rise,

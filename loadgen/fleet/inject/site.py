@@ -20,6 +20,10 @@ LARGEST_RISE = 10.0
 Series = tuple[MetricKind, str]
 
 
+class NothingFits(Exception):
+    """An injection found no subroutine that it could change."""
+
+
 class Site:
     """A call graph, its time, and the subroutines that earlier injections took."""
 
@@ -82,24 +86,31 @@ class Site:
         """Count the distinct subroutines that call one directly."""
         return len({caller_of(self.graph.stacks[row]) for row in self.own_rows(subroutine)})
 
-    def choose(
-        self, rng: np.random.Generator, delta: float, fits: Callable[[str], bool] | None = None
-    ) -> str | None:
+    def choose(self, rng: np.random.Generator, delta: float, *preferences: Callable[[str], bool]) -> str:
         """Choose a subroutine that no other injection has, for a change of gCPU of about ``delta``.
 
-        It is a random one of those that ``fits``, large enough for the change to be plausible and small
-        enough to be told apart; if none is free any that fits is taken, and None is returned without one.
+        It is a random one of those that fit the first preference which any fits, large enough for the
+        change to be plausible and small enough to stand out; if none is free, one that fits is taken twice.
+
+        Raises:
+            NothingFits: no subroutine fits any preference.
         """
-        order = [self.subroutines[int(i)] for i in rng.permutation(len(self.subroutines))]
-        fitting = [name for name in order if fits is None or fits(name)]
-        free = [name for name in fitting if name not in self._taken]
-        pool = free or fitting
-        if not pool:
-            return None
-        good = [name for name in pool if abs(delta) / LARGEST_RISE <= self.share(name) <= 0.25]
-        chosen = good[0] if good else max(pool[:20], key=self.share)
-        self._taken.add(chosen)
-        return chosen
+        for fits in preferences or (lambda _: True,):
+            order = [self.subroutines[int(i)] for i in rng.permutation(len(self.subroutines))]
+            fitting = [name for name in order if fits(name)]
+            if pool := [name for name in fitting if name not in self._taken] or fitting:
+                good = [name for name in pool if abs(delta) / LARGEST_RISE <= self.share(name) <= 0.25]
+                chosen = good[0] if good else max(pool[:20], key=self.share)
+                self._taken.add(chosen)
+                return chosen
+        raise NothingFits
+
+    def change_cost(
+        self, subroutine: str, delta: float, profile: FloatArray, *, scope: str = "", new_work: bool = True
+    ) -> list[StackEffect]:
+        """Change a subroutine's gCPU by ``delta`` × ``profile``, in its own stacks that hold ``scope``."""
+        rows = [row for row in self.own_rows(subroutine) if not scope or scope in self.graph.stacks[row]]
+        return self.spread_cost(rows, cost_for(delta, self.share(subroutine)), profile, new_work=new_work)
 
     def spread_cost(
         self, rows: Sequence[int], cost: float, profile: FloatArray, *, new_work: bool = True

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from loadgen.fleet.inject.effects import Injected
-from loadgen.fleet.inject.order import Order, cost_of, truth_row
-from loadgen.fleet.inject.site import Site, cost_for
+from loadgen.fleet.inject.order import Order, regression, subroutine_row
+from loadgen.fleet.inject.site import Site
 
 
 def inject_spike_then_step(order: Order, site: Site) -> Injected:
@@ -16,37 +18,12 @@ def inject_spike_then_step(order: Order, site: Site) -> Injected:
     length_s, gap_s = order.length_s(), float(order.rng.uniform(3, 12)) * 3600.0
     height = float(order.rng.uniform(2, 4))
     subroutine = site.choose(order.rng, delta)
-    if subroutine is None:
-        return Injected(())
     begin = max(at - gap_s - length_s, site.timeline.start)
     end = min(begin + length_s, at)
-    share, rows = site.share(subroutine), site.own_rows(subroutine)
-    profile = site.timeline.step(at)
-    steps = site.spread_cost(rows, cost_for(delta, share), profile)
+    steps = site.change_cost(subroutine, delta, site.timeline.step(at))
     pulse = site.timeline.pulse(begin, end, rise_s=600.0, fall_s=1200.0)
-    spike = site.spread_cost(rows, cost_for(min(height * delta, 0.5), share), pulse)
-    cause, setup = order.cause(site, at, profile, [subroutine], by_config=by_config)
-    regression = truth_row(
-        order,
-        site,
-        "regression",
-        site.acting(steps),
-        start=at,
-        cause=cause,
-        main=("subroutine", subroutine),
-        cost=cost_of(steps),
-        subkind="after_spike",
-        by="config" if by_config else "code",
-    )
-    transient = truth_row(
-        order,
-        site,
-        "transient",
-        site.acting(spike),
-        start=begin,
-        end=end,
-        main=("subroutine", subroutine),
-        cost=cost_of(spike),
-    )
+    spike = site.change_cost(subroutine, min(height * delta, 0.5), pulse)
+    risen = regression(order, site, subroutine, steps, (at, by_config), subkind="after_spike")
+    transient = subroutine_row(order, site, "transient", subroutine, spike, start=begin, end=end)
     transient = {**transient, "id": f"{order.id}-spike", "subkind": "before_regression"}
-    return Injected((transient, regression), stacks=(*spike, *steps), changes=cause.changes, setup=setup)
+    return replace(risen, truth=(transient, *risen.truth), stacks=(*spike, *steps))
