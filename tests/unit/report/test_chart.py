@@ -18,7 +18,7 @@ from pipeline.filters.went_away import Pattern, WentAway
 from pipeline.filters.went_away_terms import Term
 from pipeline.model import FloatArray
 from pipeline.report.chart import describe_study, draw_chart
-from pipeline.report.study import Study, study
+from pipeline.report.study import Study
 from pipeline.report.windows import Line, ScanWindows
 from tests.support.fleets import BASE, SLOWER, START, as_dataset, record
 from tests.unit.commands.test_why import DROPPED, SCAN
@@ -68,62 +68,7 @@ def test_a_constant_series_has_a_chart() -> None:
     assert sum(row.count("•") for row in chart(np.zeros(50), before=0.0, after=0.0)) > 40
 
 
-# What the filters see
-
-
-def test_a_season_is_shown_where_there_is_one() -> None:
-    day = 144
-    times = np.arange(12 * day, dtype=np.float64)
-    noise = np.random.default_rng(1).normal(0, 0.001, len(times))
-    windows = ScanWindows(600.0, START, START + 10 * 86_400, START + 11 * 86_400, START + 12 * 86_400)
-    found = {}
-    for name, cycle in (("daily", 0.01), ("none", 0.0)):
-        values = 0.1 + cycle * np.sin(times * 2 * np.pi / day) + noise
-        line = Line(START + times * 600, values, ratio=True)
-        change_time = START + 10.5 * 86_400
-        found[name] = study(line, np.ones(len(times)), windows, change_time=change_time, rising=True)
-    assert found["daily"].seasons == ("daily",)
-    assert found["daily"].season is not None
-    assert np.ptp(found["daily"].season) == pytest.approx(0.02, rel=0.2)
-    assert (found["none"].seasons, found["none"].season) == ((), None)
-    assert found["none"].went_away is not None
-    assert (len(found["daily"].lines), len(found["none"].lines)) == (0, 2)
-    assert found["daily"].rise == pytest.approx(0, abs=0.001)
-    assert describe_study(found["daily"], ratio=True)[-1].startswith("season   daily, 2")
-    assert describe_study(found["none"], ratio=True)[-1] == "season   none found"
-
-
-@pytest.mark.parametrize("hours", [6, 60], ids=["every window", "blocks"])
-def test_without_a_season_the_trend_is_theil_sens_line(hours: int) -> None:
-    # A step, and a steady rise after it; a gap and a few wild points.
-    change, end = 1000, 1000 + 6 * hours
-    place = np.arange(end, dtype=np.float64)
-    values = 10.0 + np.where(place >= change, 2.0 + 0.01 * (place - change), 0.0)
-    values[change + 5 :: 17] += 50.0
-    values[change + 9 : change + 13] = np.nan
-    windows = ScanWindows(600.0, START, START + change * 600.0, START + end * 600.0, START + end * 600.0)
-    line = Line(START + place * 600, values, ratio=False)
-    seen = study(line, ~np.isnan(values) + 0.0, windows, change_time=START + change * 600.0, rising=True)
-    after, over = seen.lines
-    assert np.isnan(after[:change]).all()
-    expected = 12.0 + 0.01 * (place[change:] - change)
-    assert after[change:] == pytest.approx(expected, abs=4.0 if hours > 30 else 0.2)
-    assert np.isnan(over).sum() == 2 * change - end
-    assert over[-1] > over[2 * change - end]
-    assert seen.rise == after[-1] - after[change]
-
-
-@pytest.mark.parametrize("change", [-3, 99, 100, 200])
-def test_a_change_without_data_after_it_has_no_line(change: int) -> None:
-    values = np.arange(100.0)
-    windows = ScanWindows(600.0, START, START + 48_000, START + 60_000, START + 60_000)
-    line = Line(START + values * 600, values, ratio=False)
-    seen = study(line, np.ones(100), windows, change_time=START + change * 600.0, rising=True)
-    assert len(seen.lines) == (1 if change == 99 else 0)
-    assert seen.rise is None
-
-
-# The same below the chart
+# What the filters see, below the chart
 
 
 def seen(before: str, after: str, *, block: int = 1, width: float = 0.01) -> Study:

@@ -25,7 +25,6 @@ from pipeline.model import (
     StackMatrix,
     Suspect,
 )
-from pipeline.report.flame import Icicle, icicle, largest_shifts
 from pipeline.report.page import ReportData, render_report
 from pipeline.report.windows import ScanWindows, scan_windows
 from pipeline.storage.interface import Store
@@ -349,50 +348,6 @@ def test_scan_windows_hold_the_change_when_detected_between_boundaries(live: Wor
     windows = scan_windows(event, live)
 
     assert windows.analysis_start <= CHANGE < windows.analysis_end
-
-
-def by_label(tree: Icicle) -> dict[str, tuple[float, float]]:
-    return {
-        label: (round(before, 6), round(after, 6))
-        for label, before, after in zip(tree.labels, tree.before.tolist(), tree.after.tolist(), strict=True)
-    }
-
-
-def test_the_icicle_leaves_out_the_trunk_and_adds_up() -> None:
-    tree = icicle(STACKS)
-
-    assert tree.trunk == ("main", "loop")
-    assert by_label(tree) == {
-        "": (1.0, 1.0),
-        "search": (0.1, 0.18),
-        "rank": (0.04, 0.12),
-        "feed": (0.9, 0.82),
-    }
-    assert [tree.labels[parent] if parent >= 0 else None for parent in tree.parents] == [
-        None,
-        "",
-        "",
-        "search",
-    ]
-
-
-def test_thin_paths_are_not_drawn() -> None:
-    tree = icicle(build_stacks({"a": (9_990, 9_990), "b->c": (10, 10)}))
-
-    assert "c" not in tree.labels
-
-
-def test_recursion_is_counted_once_in_shifts() -> None:
-    shifts = largest_shifts(build_stacks({"f->f->f": (10, 40), "g": (90, 60), "h": (0, 0)}), limit=2)
-
-    assert [(shift.subroutine, round(shift.delta, 6)) for shift in shifts] == [("f", 0.3), ("g", -0.3)]
-
-
-def test_no_stacks_make_an_icicle_of_one_node() -> None:
-    tree = icicle(NO_STACKS)
-
-    assert tree.paths == ((),)
-    assert tree.trunk == ()
 
 
 @pytest.mark.e2e
