@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
-from pydantic import BeforeValidator, Field, SecretStr
+from pydantic import BeforeValidator, ConfigDict, Field, SecretStr
+from pydantic.fields import FieldInfo
 
 from pipeline.errors import ConfigError
 from pipeline.topics import DEFAULT_PATH as DEFAULT_TOPICS
@@ -38,95 +39,90 @@ def _lower(value: object) -> object:
     return value.lower() if isinstance(value, str) else value
 
 
+Secret = SecretStr | None
+SecretFile = Path | None
+
+
 class Settings(StrictModel):
     """Everything that can be configured; each field is also SMIDGEN_<FIELD> and a flag where it applies."""
 
-    broker: str = Field(
-        default="localhost:9092",
-        min_length=1,
-        description="Kafka bootstrap servers: host:port, comma-separated",
-    )
-    store: str = Field(
-        default="http://localhost:8123",
-        min_length=1,
-        repr=False,  # may hold a password
-        description="ClickHouse DSN: http(s)://… or chdb:///path",
-    )
-    store_password: SecretStr | None = Field(default=None, description="password for the user in the DSN")
-    store_password_file: Path | None = Field(default=None, description="file that holds it")
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    broker: str = Field(default="localhost:9092", min_length=1)
+    """Kafka bootstrap servers, comma-separated."""
+    store: str = Field(default="http://localhost:8123", min_length=1, repr=False)  # may hold a password
+    """ClickHouse DSN: http(s)://… or chdb:///path."""
+    store_password: Secret = None
+    """Password for the user in the DSN."""
+    store_password_file: SecretFile = None
     broker_security: Annotated[
         Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"], BeforeValidator(_lower)
-    ] = Field(
-        default="plaintext", description="how to connect to Kafka: encrypted, logged in, both, or plain"
-    )
-    broker_ca: Path | None = Field(
-        default=None, description="certificates (PEM) that vouch for the brokers; the system's by default"
-    )
-    broker_cert: Path | None = Field(default=None, description="own certificate (PEM) to show to the brokers")
-    broker_key: Path | None = Field(default=None, description="its key, if broker_cert does not hold it too")
-    broker_key_password: SecretStr | None = Field(default=None, description="what its key is encrypted with")
-    broker_key_password_file: Path | None = Field(default=None, description="file that holds it")
+    ] = "plaintext"
+    """How to connect to Kafka: encrypted, logged in, both, or plain."""
+    broker_ca: Path | None = None
+    """Certificates (PEM) that vouch for the brokers; the system's by default."""
+    broker_cert: Path | None = None
+    """Own certificate (PEM) to show to the brokers."""
+    broker_key: Path | None = None
+    """Its key, if broker_cert does not hold it too."""
+    broker_key_password: Secret = None
+    """What its key is encrypted with."""
+    broker_key_password_file: SecretFile = None
     sasl_mechanism: Annotated[Literal["plain", "scram-sha-256", "scram-sha-512"], BeforeValidator(_lower)] = (
-        Field(default="scram-sha-512", description="how to log in to Kafka")
+        "scram-sha-512"
     )
-    sasl_username: str = Field(default="", description="user to log in to Kafka")
-    sasl_password: SecretStr | None = Field(default=None, description="password to log in to Kafka")
-    sasl_password_file: Path | None = Field(default=None, description="file that holds it")
-    http_token: SecretStr | None = Field(
-        default=None, description="bearer token that Smidgen's own HTTP endpoints ask for"
-    )
-    http_token_file: Path | None = Field(default=None, description="file that holds it")
-    topics: Path = Field(default=DEFAULT_TOPICS, description="topics file")
-    workloads: tuple[str, ...] = Field(
-        default=("frontfaas-large", "frontfaas-small"),
-        min_length=1,
-        description="workload presets or files",
-    )
-    stream: str = Field(
-        default="",
-        description="name of the log; the cluster id by default",
-    )
-    window_s: Seconds = Field(default=60.0, alias="window", gt=0, description="width of a gCPU window")
-    stack_window_s: Seconds = Field(
-        default=300.0, alias="stack_window", gt=0, description="width of a stack window"
-    )
-    batch_size: int = Field(default=500, ge=1, description="most messages in one batch")
-    batch_bytes: Annotated[int, BeforeValidator(parse_size_bytes)] = Field(
-        default=32 * 1024**2, gt=0, description="most bytes of messages in one batch"
-    )
-    batch_wait_s: Seconds = Field(
-        default=1.0, alias="batch_wait", gt=0, description="longest wait for a full batch"
-    )
-    partition_idle_s: Seconds = Field(
-        default=300.0,
-        alias="partition_idle",
-        gt=0,
-        description="after this silence a partition no longer holds scans back",
-    )
-    gates: Path | None = Field(
-        default=None, description="file that maps gates to the subroutines they switch (smidgen gates)"
-    )
-    quotas: Path | None = Field(default=None, description="file of per-service quotas (docs/operations.md)")
-    idempotent_producer: bool = Field(default=True, description="off for brokers without InitProducerId")
-    dead_letter_limit: float = Field(
-        default=0.5,
-        gt=0,
-        le=1,
-        description="a worker stops once more than this share of its sources sends nothing usable; 1 never",
-    )
-    dead_letter_min: int = Field(default=20, ge=1, description="fewest dead letters before a worker stops")
-    dead_letter_after_s: Seconds = Field(
-        default=600.0,
-        alias="dead_letter_after",
-        gt=0,
-        description="how long a source must have sent nothing usable before it counts as bad",
-    )
-    drain_s: Seconds = Field(
-        default=5.0, alias="drain", gt=0, description="how long a batch may take once its worker is to stop"
-    )
-    health: str = Field(default="", description="host:port of /live, /ready and /metrics; none by default")
+    """How to log in to Kafka."""
+    sasl_username: str = ""
+    """User to log in to Kafka."""
+    sasl_password: Secret = None
+    """Password to log in to Kafka."""
+    sasl_password_file: SecretFile = None
+    http_token: Secret = None
+    """Bearer token that Smidgen's own HTTP endpoints ask for."""
+    http_token_file: SecretFile = None
+    topics: Path = DEFAULT_TOPICS
+    """Topics file."""
+    workloads: tuple[str, ...] = Field(default=("frontfaas-large", "frontfaas-small"), min_length=1)
+    """Workload preset or file; may be repeated."""
+    stream: str = ""
+    """Name of the log; the cluster id by default."""
+    window_s: Seconds = Field(default=60.0, alias="window", gt=0)
+    """Width of a gCPU window."""
+    stack_window_s: Seconds = Field(default=300.0, alias="stack_window", gt=0)
+    """Width of a stack window."""
+    batch_size: int = Field(default=500, ge=1)
+    """Most messages in one batch."""
+    batch_bytes: Annotated[int, BeforeValidator(parse_size_bytes)] = Field(default=32 * 1024**2, gt=0)
+    """Most bytes of messages in one batch."""
+    batch_wait_s: Seconds = Field(default=1.0, alias="batch_wait", gt=0)
+    """Longest wait for a full batch."""
+    partition_idle_s: Seconds = Field(default=300.0, alias="partition_idle", gt=0)
+    """Silence after which a partition no longer holds scans back."""
+    gates: Path | None = None
+    """File that maps gates to the subroutines they switch (smidgen gates)."""
+    quotas: Path | None = None
+    """File of per-service quotas (docs/operations.md)."""
+    idempotent_producer: bool = True
+    """Off for brokers without InitProducerId, such as the embedded one."""
+    dead_letter_limit: float = Field(default=0.5, gt=0, le=1)
+    """Stop once more than this share of the sources sends nothing usable; 1 never stops."""
+    dead_letter_min: int = Field(default=20, ge=1)
+    """Fewest dead letters before a worker stops."""
+    dead_letter_after_s: Seconds = Field(default=600.0, alias="dead_letter_after", gt=0)
+    """How long a source must have sent nothing usable before it counts as bad."""
+    drain_s: Seconds = Field(default=5.0, alias="drain", gt=0)
+    """How long a batch may take once its worker is to stop."""
+    health: str = ""
+    """Serve /live, /ready and /metrics there; nowhere by default."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """How much to log."""
     log_format: Literal["text", "json"] = "text"
+    """Lines for people, or one JSON object a line."""
+
+    @property
+    def token(self) -> str | None:
+        """The bearer token of Smidgen's own HTTP endpoints, if they ask for one."""
+        return self.http_token.get_secret_value() if self.http_token else None
 
     def secrets(self) -> tuple[str, ...]:
         """Return every secret long enough to be looked for in a text, also as URLs and JSON write it."""
@@ -150,10 +146,10 @@ def load_settings(
         ConfigError: the source and key that is wrong, or a password that a process list would show.
     """
     environ = os.environ if environ is None else environ
+    named = file or (Path(environ[PREFIX + "CONFIG"]) if environ.get(PREFIX + "CONFIG") else None)
+    path = named or DEFAULT_FILE
     merged: dict[str, Any] = {}
     origin: dict[str, str] = {}
-    named = Path(environ[PREFIX + "CONFIG"]) if file is None and environ.get(PREFIX + "CONFIG") else file
-    path = named or DEFAULT_FILE
     for where, given in (
         (str(path), _of_file(path) if named or path.exists() else {}),
         ("environment", _of_environment(environ)),
@@ -166,17 +162,23 @@ def load_settings(
         for key in given:  # a secret and its file stand for one another
             for other in _pair(key):
                 merged.pop(other, None)
-        merged.update(given)
-        origin.update(origins)
-    for key, value in merged.items():  # one at a time, so that the message names the source
-        if key in _keys():
-            validate(Settings, {key: value}, origin[key])
+        merged |= given
+        origin |= origins
+    for key in [
+        key for key in merged if key in setting_fields()
+    ]:  # one at a time, so that the message names the source
+        validate(Settings, {key: merged[key]}, origin[key])
     for key in SECRETS:
-        if merged.get(key + "_file"):
-            merged[key] = read_secret(Path(merged[key + "_file"]), f"{origin[key + '_file']}: {key}_file")
+        if secret_file := merged.get(key + "_file"):
+            merged[key] = read_secret(Path(secret_file), f"{origin[key + '_file']}: {key}_file")
     if merged.get("store_password"):
         merged["store"] = _with_password(merged, origin)
     return validate(Settings, merged, str(path))
+
+
+def setting_fields() -> dict[str, FieldInfo]:
+    """Return the settings by their spelling in a file."""
+    return {field.alias or name: field for name, field in Settings.model_fields.items()}
 
 
 def read_secret(path: Path, where: str) -> str:
@@ -230,7 +232,7 @@ def _of_file(path: Path) -> dict[str, Any]:
 
 
 def _of_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    found = {key: environ.get(PREFIX + key.upper(), "") for key in _keys()}
+    found = {key: environ.get(PREFIX + key.upper(), "") for key in setting_fields()}
     return {key: _split(text) if key == "workloads" else text for key, text in found.items() if text}
 
 
@@ -274,7 +276,3 @@ def _with_password(merged: Mapping[str, Any], origin: Mapping[str, str]) -> str:
     user, _, place = parts.netloc.rpartition("@")
     password = quote(str(merged["store_password"]), safe="")
     return urlunsplit(parts._replace(netloc=f"{user.removesuffix(':')}:{password}@{place}"))
-
-
-def _keys() -> tuple[str, ...]:
-    return tuple(field.alias or name for name, field in Settings.model_fields.items())

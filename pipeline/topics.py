@@ -69,6 +69,11 @@ class Topics(Mapping[str, Topic]):
         return len(self._topics)
 
     @property
+    def by_name(self) -> dict[str, Topic]:
+        """Every topic by the broker's name."""
+        return {topic.name: topic for topic in self.values()}
+
+    @property
     def stages(self) -> tuple[str, ...]:
         """The stages, in the order of the flow."""
         readers = (reader for topic in self.values() for reader in topic.readers)

@@ -8,22 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import orjson
 import xxhash
 
-from pipeline.clock import to_iso
 from pipeline.codec import fields
-from pipeline.codec.records import plain, to_json
+from pipeline.codec.records import plain, to_json, written
 from pipeline.codec.scans import decision_to_json
+from pipeline.codec.schema import events as shapes
 from pipeline.errors import InvalidMessage
 from pipeline.lifecycle import Update, UpdateKind
 from pipeline.model import Candidate, Change, Regression, Scan, Suspect
 from pipeline.model.metric_kind import is_gcpu
-
-if TYPE_CHECKING:
-    from pipeline.codec.schema import events as shapes  # the type checker holds events to them
 
 DETECTED: Literal["smidgen.regression.detected"] = "smidgen.regression.detected"
 UPDATED: Literal["smidgen.regression.updated"] = "smidgen.regression.updated"
@@ -38,8 +35,8 @@ STACKS_BYTES = 24 * 1024
 DOMAINS_BYTES = 8 * 1024
 PASSED_BYTES = 8 * 1024
 
-TITLE_CHARACTERS = 500
-SUMMARY_CHARACTERS = 2000
+_LONGEST: Mapping[str, int] = {"title": 500, "author": 500, "summary": 2000}  # characters
+_LISTS = ("files", "subroutines", "gates")
 NAMES_BYTES = 4 * 1024  # of the files of a change, of its subroutines, of its gates
 
 _TYPES: Mapping[UpdateKind, str] = {"updated": UPDATED, "resolved": RESOLVED}
@@ -73,45 +70,23 @@ def update_id(update: Update) -> str:
 def regression_event(regression: Regression, scan: Scan | None = None) -> dict[str, Any]:
     """Return a regression as a CloudEvent (structured mode), with the windows of its scan if given."""
     candidate = regression.candidate
-    passed: list[Any] = [decision_to_json(decision) for decision in candidate.passed]
-    domains: list[Any] = [plain(domain) for domain in candidate.domains]
-    stacks: list[Any] = [to_json(line) for line in regression.stacks]
-    data: shapes.DetectedData = {
-        "service": regression.service,
-        "workload": regression.workload,
-        "metric": candidate.metric,
-        "metric_kind": candidate.metric_kind,
-        "change_time": to_iso(candidate.change_time),
-        "before": candidate.before,
-        "after": candidate.after,
-        "delta": candidate.delta,
-        "relative": _relative(candidate),
-        "kind": candidate.kind,
-        "detected_time": to_iso(regression.detected_time),
-        "p_value": candidate.p_value,
-        "statistic": candidate.statistic,
-        "group": _fitting([_member(member) for member in candidate.group], GROUP_BYTES),
-        "group_size": len(candidate.group),
-        "root_causes": _fitting([_suspect(suspect) for suspect in regression.suspects], SUSPECTS_BYTES),
-        "cost_domains": _fitting(domains, DOMAINS_BYTES),
-        "stacks": _fitting(stacks, STACKS_BYTES),
-        "servers": regression.servers,
-        "waste_servers": _waste_servers(regression),
-        "passed": _fitting(passed, PASSED_BYTES),
-    }
-    if scan:
-        data["scan"] = windows_to_json(scan)
-    event: shapes.RegressionDetected = {
-        "specversion": "1.0",
-        "id": regression.id,
-        "type": DETECTED,
-        "source": f"/smidgen/{regression.service}",
-        "subject": candidate.metric,
-        "time": to_iso(regression.detected_time),
-        "datacontenttype": "application/json",
-        "data": data,
-    }
-    return dict(event)
+    data = written(
+        shapes.DetectedData,
+        candidate,
+        regression,
+        relative=_relative(candidate),
+        group=_fitting([_member(member) for member in candidate.group], GROUP_BYTES),
+        group_size=len(candidate.group),
+        root_causes=_fitting([_suspect(suspect) for suspect in regression.suspects], SUSPECTS_BYTES),
+        cost_domains=_fitting([plain(domain) for domain in candidate.domains], DOMAINS_BYTES),
+        stacks=_fitting([to_json(line) for line in regression.stacks], STACKS_BYTES),
+        waste_servers=_waste_servers(regression),
+        passed=_fitting([decision_to_json(decision) for decision in candidate.passed], PASSED_BYTES),
+        **({"scan": windows_to_json(scan)} if scan else {}),
+    )
+    attributes = _attributes(regression.id, regression.service, candidate, regression.detected_time)
+    # The type stands third, as it always has.
+    return {"specversion": "1.0", "id": regression.id, "type": DETECTED, **attributes, "data": data}
 
 
 def update_event(update: Update) -> dict[str, Any]:
@@ -121,52 +96,26 @@ def update_event(update: Update) -> dict[str, Any]:
     ``change_time`` are new.
     """
     reported = update.regression.candidate
-    data: shapes.UpdateData = {
-        "service": update.service,
-        "workload": update.workload,
-        "metric": reported.metric,
-        "metric_kind": reported.metric_kind,
+    own: dict[str, Any] = {
         "kind": reported.kind,
         "regression": update.regression.id,
-        "regression_time": to_iso(reported.change_time),
-        "change_time": to_iso(update.change_time),
-        "detected_time": to_iso(update.time),
-        "before": reported.before,
-        "after": reported.after,
-        "level": update.level,
-        "share_remaining": update.share_remaining,
+        "regression_time": reported.change_time,
+        "detected_time": update.time,
     }
-    attributes: shapes.CloudEvent = {
-        "specversion": "1.0",
-        "id": update_id(update),
-        "source": f"/smidgen/{update.service}",
-        "subject": reported.metric,
-        "time": to_iso(update.time),
-        "datacontenttype": "application/json",
-    }
-    event: shapes.RegressionUpdated | shapes.RegressionResolved
     if update.kind == "resolved":
-        fixes = _fitting([_told_change(change) for change in update.changes], SUSPECTS_BYTES)
-        event = {**attributes, "type": RESOLVED, "data": {**data, "resolved_by": fixes}}
+        own["resolved_by"] = _fitting([_reported_change(change) for change in update.changes], SUSPECTS_BYTES)
+        data = written(shapes.ResolvedData, update, reported, **own)
     else:
-        told: shapes.UpdatedData = {
-            **data,
-            "grown": _member(update.escalated) if update.escalated else None,
-            "joined": _fitting([_member(candidate) for candidate in update.joined], GROUP_BYTES),
-            "joined_size": len(update.joined),
-        }
-        event = {**attributes, "type": UPDATED, "data": told}
-    return dict(event)
+        own["grown"] = _member(update.escalated) if update.escalated else None
+        own["joined"] = _fitting([_member(candidate) for candidate in update.joined], GROUP_BYTES)
+        data = written(shapes.UpdatedData, update, reported, **own, joined_size=len(update.joined))
+    attributes = _attributes(update_id(update), update.service, reported, update.time)
+    return {**attributes, "type": _TYPES[update.kind], "data": data}
 
 
-def windows_to_json(scan: Scan) -> shapes.ScanWindows:
+def windows_to_json(scan: Scan) -> dict[str, Any]:
     """Return where the windows of a scan lie."""
-    return {
-        "start": to_iso(scan.start),
-        "analysis_start": to_iso(scan.analysis_start),
-        "analysis_end": to_iso(scan.analysis_end),
-        "end": to_iso(scan.end),
-    }
+    return written(shapes.ScanWindows, scan)
 
 
 def encode_event(event: Mapping[str, Any]) -> bytes:
@@ -188,16 +137,20 @@ def decode_event(value: bytes | None) -> dict[str, Any]:
     return raw
 
 
-def _member(candidate: Candidate) -> shapes.Member:
-    return {
-        "metric": candidate.metric,
-        "metric_kind": candidate.metric_kind,
-        "change_time": to_iso(candidate.change_time),
-        "before": candidate.before,
-        "after": candidate.after,
-        "delta": candidate.delta,
-        "relative": _relative(candidate),
-    }
+def _attributes(event_id: str, service: str, candidate: Candidate, time: float) -> dict[str, Any]:
+    return written(
+        shapes.CloudEvent,
+        specversion="1.0",
+        id=event_id,
+        source=f"/smidgen/{service}",
+        subject=candidate.metric,
+        time=time,
+        datacontenttype="application/json",
+    )
+
+
+def _member(candidate: Candidate) -> dict[str, Any]:
+    return written(shapes.Member, candidate, relative=_relative(candidate))
 
 
 def _relative(candidate: Candidate) -> float | None:
@@ -212,36 +165,18 @@ def _waste_servers(regression: Regression) -> float | None:
     return regression.candidate.delta * regression.servers
 
 
-def _suspect(suspect: Suspect) -> shapes.Suspect:
-    return {
-        "change": _told_change(suspect.change),
-        "score": suspect.score,
-        "factors": dict(suspect.factors),
-    }
+def _suspect(suspect: Suspect) -> dict[str, Any]:
+    return written(
+        shapes.Suspect, suspect, change=_reported_change(suspect.change), factors=dict(suspect.factors)
+    )
 
 
-def _told_change(change: Change) -> shapes.ToldChange:
+def _reported_change(change: Change) -> dict[str, Any]:
     """Return a change without its diff, long texts and lists cut: an event names it, the store has it."""
-    told: shapes.ToldChange = {
-        "id": change.id,
-        "service": change.service,
-        "time": change.time,
-        "title": change.title[:TITLE_CHARACTERS],
-        "author": change.author[:TITLE_CHARACTERS],
-        "summary": change.summary[:SUMMARY_CHARACTERS],
-        "files": _fitting(change.files, NAMES_BYTES),
-        "subroutines": _fitting(change.subroutines, NAMES_BYTES),
-        "gates": _fitting(change.gates, NAMES_BYTES),
-    }
-    texts = (told["title"], told["author"], told["summary"])
-    lists = (told["files"], told["subroutines"], told["gates"])
-    if texts != (change.title, change.author, change.summary) or [*map(len, lists)] != [
-        len(change.files),
-        len(change.subroutines),
-        len(change.gates),
-    ]:
-        told["cut"] = True
-    return told
+    texts = {name: getattr(change, name)[:most] for name, most in _LONGEST.items()}
+    lists = {name: _fitting(getattr(change, name), NAMES_BYTES) for name in _LISTS}
+    is_cut = any(len(kept) < len(getattr(change, name)) for name, kept in (texts | lists).items())
+    return written(shapes.ToldChange, change, **texts, **lists, **({"cut": True} if is_cut else {}))
 
 
 def _fitting(items: Sequence[Item], room_bytes: int) -> list[Item]:

@@ -6,13 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from types import UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, NotRequired, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import orjson
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
+from pipeline.clock import to_iso
 from pipeline.codec.fields import kind_of
+from pipeline.codec.schema.types import UTC_TIME
 from pipeline.errors import InvalidMessage
 
 Row = TypeVar("Row")
@@ -66,6 +68,27 @@ def to_json(record: Any) -> dict[str, Any]:
     return found
 
 
+def written(shape: type, *records: object, **own: Any) -> dict[str, Any]:
+    """Return the JSON object that a declaration describes, its fields in their order.
+
+    A field is what ``own`` holds, else the attribute of the first record that has one of that name. One that
+    is not required is left out unless ``own`` holds it. Moments (epoch seconds) become ISO 8601.
+
+    Raises:
+        AttributeError: no record has a required field.
+    """
+    found = {}
+    for name, required, is_moment in _declared(shape):
+        if name in own:
+            value = own[name]
+        elif required:
+            value = getattr(next((record for record in records if hasattr(record, name)), None), name)
+        else:
+            continue
+        found[name] = to_iso(value) if is_moment else value
+    return found
+
+
 def plain(record: Any) -> dict[str, Any]:
     """Return a record's fields by their names, those that are records as they are."""
     return {name: getattr(record, name) for name in field_names(type(record))}
@@ -104,6 +127,16 @@ def _adapter(shape: type) -> TypeAdapter[Any]:
 def field_names(record: type) -> tuple[str, ...]:
     """Return the names of a record's fields, in their order; found once a class."""
     return tuple(field.name for field in fields(record))
+
+
+@_once
+def _declared(shape: type) -> tuple[tuple[str, bool, bool], ...]:
+    """Return the fields of a declaration: name, whether it is required, whether it is a moment."""
+    hints = get_type_hints(shape, include_extras=True)
+    return tuple(
+        (name, get_origin(hint) is not NotRequired, UTC_TIME in getattr(hint, "__metadata__", ()))
+        for name, hint in hints.items()
+    )
 
 
 @_once

@@ -17,6 +17,9 @@ from pipeline.steps import TEXT, sentence
 MAX_PART_ITEMS = 3000
 """Candidates and dropped ones in one message; with every step's decisions about 2.5 MB of JSON."""
 
+_LISTS = ("candidates", "dropped", "grown", "joined")
+"""What a scan holds that may be too much for one message."""
+
 MAX_GROUP_DEPTH = 16
 """How deep groups may be nested: far beyond what merging makes, far below Python's recursion limit."""
 
@@ -37,29 +40,21 @@ def decode_progress(value: bytes | None) -> Progress:
 
 def split_scan(scan: Scan, max_items: int = MAX_PART_ITEMS) -> list[Scan]:
     """Cut a scan too large for one message into numbered parts, candidates first."""
-    items: list[tuple[str, Candidate | Dropped | Joined]] = [
-        *(("candidates", candidate) for candidate in scan.candidates),
-        *(("dropped", line) for line in scan.dropped),
-        *(("grown", candidate) for candidate in scan.grown),
-        *(("joined", joined) for joined in scan.joined),
-    ]
-    chunks: list[list[tuple[str, Candidate | Dropped | Joined]]] = [[]]
+    chunks: list[dict[str, list[Any]]] = [{}]
     weight = 0
-    for kind, item in items:
-        size = _weight(item)
-        if chunks[-1] and weight + size > max_items:
-            chunks.append([])
-            weight = 0
-        chunks[-1].append((kind, item))
-        weight += size
-    found = []
+    for kind in _LISTS:
+        for item in getattr(scan, kind):
+            size = _weight(item)
+            if chunks[-1] and weight + size > max_items:
+                chunks.append({})
+                weight = 0
+            chunks[-1].setdefault(kind, []).append(item)
+            weight += size
+    parts = []
     for part, chunk in enumerate(chunks):
-        content: dict[str, Any] = {
-            name: tuple(item for kind, item in chunk if kind == name)
-            for name in ("candidates", "dropped", "grown", "joined")
-        }
-        found.append(replace(scan, **content, part=part, parts=len(chunks)))
-    return found
+        content: dict[str, Any] = {kind: tuple(chunk.get(kind, ())) for kind in _LISTS}
+        parts.append(replace(scan, **content, part=part, parts=len(chunks)))
+    return parts
 
 
 def _weight(item: Candidate | Dropped | Joined) -> int:
@@ -70,15 +65,10 @@ def _weight(item: Candidate | Dropped | Joined) -> int:
 
 def join_scan(parts: list[Scan]) -> Scan:
     """Put the parts of one scan, in order and complete, together again; the inverse of split_scan."""
-    return replace(
-        parts[0],
-        candidates=tuple(c for part in parts for c in part.candidates),
-        dropped=tuple(d for part in parts for d in part.dropped),
-        grown=tuple(c for part in parts for c in part.grown),
-        joined=tuple(j for part in parts for j in part.joined),
-        part=0,
-        parts=1,
-    )
+    whole: dict[str, Any] = {
+        kind: tuple(item for part in parts for item in getattr(part, kind)) for kind in _LISTS
+    }
+    return replace(parts[0], **whole, part=0, parts=1)
 
 
 def encode_scan(scan: Scan) -> bytes:

@@ -57,8 +57,7 @@ class Finding:
 def doctor(settings: Settings, max_lag: int, worker: str | None, as_json: bool) -> int:
     """Check broker, topics, store, clocks, lag, dead letters and what agents need; exit 1 on a failure."""
     if worker is not None:
-        token = settings.http_token.get_secret_value() if settings.http_token else None
-        findings = [ask_worker(worker, token)]
+        findings = [ask_worker(worker, settings.token)]
     else:
         load_workloads(settings.workloads)
         findings = [*_of_broker(settings, max_lag), *_of_store(settings), _py_spy()]

@@ -13,29 +13,15 @@ from rich.console import Console
 from rich.text import Text
 
 from pipeline.codec.events import RESOLVED, UPDATED, decode_event
-from pipeline.commands.options import settings_options
+from pipeline.commands.options import Duration, settings_options
 from pipeline.config import Settings
 from pipeline.errors import InvalidMessage
 from pipeline.kafka import Broker, Entry, read_topic
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.terminal import escape_controls, escape_line
 from pipeline.topics import load_topics
-from pipeline.units import parse_duration_s
 
 Event = dict[str, Any]
-
-
-class DurationType(click.ParamType):
-    """Seconds, written as 30s, 2m or a plain number."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Read the duration."""
-        try:
-            return float(value) if not isinstance(value, str) else _seconds(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
 
 
 @click.group()
@@ -49,7 +35,7 @@ def events() -> None:
 @click.option("--from-start", is_flag=True, help="Begin with the oldest event that is kept.")
 @click.option("--follow/--no-follow", default=True, help="Wait for more, or end with the newest one.")
 @click.option("--count", type=click.IntRange(min=1), help="End after so many; exit 1 if there are fewer.")
-@click.option("--timeout", type=DurationType(), help="End after this time.")
+@click.option("--timeout", type=Duration(), help="End after this time.")
 @settings_options("broker", "topics")
 def tail(
     settings: Settings,
@@ -192,10 +178,3 @@ def _levels(data: Event, gcpu: bool) -> str:
     if gcpu:
         return f"{before:.4%} → {after:.4%} of CPU  ({delta * 100:+.4f} points, {change})"
     return f"{before:g} → {after:g}  ({delta:+g}, {change})"
-
-
-def _seconds(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return parse_duration_s(text)

@@ -6,62 +6,48 @@ import functools
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import click
 
-from pipeline.config import Settings, hidden, load_settings
+from pipeline.config import PREFIX, Settings, hidden, load_settings, setting_fields
 from pipeline.logs import formatter
+from pipeline.units import parse_duration_s
 
-_FLAGS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
-    "broker": click.option("--broker", metavar="HOST:PORT", help="Kafka bootstrap servers (SMIDGEN_BROKER)."),
-    "store": click.option(
-        "--store", metavar="DSN", help="ClickHouse: http(s)://…, chdb:///path (SMIDGEN_STORE)."
-    ),
-    "topics": click.option("--topics", type=click.Path(path_type=Path), help="Topics file (SMIDGEN_TOPICS)."),
-    "workloads": click.option(
-        "--workloads",
-        multiple=True,
-        metavar="NAME|FILE",
-        help="Workload preset or file; may be repeated (SMIDGEN_WORKLOADS).",
-    ),
-    "window": click.option("--window", metavar="DURATION", help="Width of a gCPU window (SMIDGEN_WINDOW)."),
-    "stack_window": click.option(
-        "--stack-window", metavar="DURATION", help="Width of a stack window (SMIDGEN_STACK_WINDOW)."
-    ),
-    "batch_size": click.option(
-        "--batch-size", type=int, help="Most messages in a batch (SMIDGEN_BATCH_SIZE)."
-    ),
-    "batch_wait": click.option("--batch-wait", metavar="DURATION", help="Longest wait for a full batch."),
-    "partition_idle": click.option(
-        "--partition-idle", metavar="DURATION", help="Silence after which a partition holds no scan back."
-    ),
-    "idempotent_producer": click.option(
-        "--idempotent-producer/--no-idempotent-producer",
-        default=None,
-        help="Off for brokers without InitProducerId, such as the embedded one.",
-    ),
-    "dead_letter_limit": click.option(
-        "--dead-letter-limit",
-        type=float,
-        metavar="SHARE",
-        help="Stop once more than this share of the sources sends nothing usable; 1 never stops.",
-    ),
-    "drain": click.option(
-        "--drain", metavar="DURATION", help="How long a batch may take once the worker is to stop."
-    ),
-    "health": click.option(
-        "--health", metavar="HOST:PORT", help="Serve /live, /ready and /metrics there (SMIDGEN_HEALTH)."
-    ),
-    "log_level": click.option(
-        "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="How much to log."
-    ),
-    "log_format": click.option(
-        "--log-format",
-        type=click.Choice(["text", "json"]),
-        help="Lines for people, or one JSON object a line.",
-    ),
+_METAVARS = {
+    **{"broker": "HOST:PORT", "store": "DSN", "workloads": "NAME|FILE"},
+    **{"dead_letter_limit": "SHARE", "health": "HOST:PORT"},
 }
+
+
+def _flag(key: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a setting as a flag: its type and its help are those of the setting."""
+    field, name = setting_fields()[key], key.replace("_", "-")
+    about = f"{(field.description or '').rstrip('.')} ({PREFIX}{key.upper()})."
+    if field.annotation is bool:
+        return click.option(f"--{name}/--no-{name}", default=None, help=about)
+    kind: Any = None
+    if get_origin(field.annotation) is Literal:
+        kind = click.Choice(get_args(field.annotation))
+    elif field.annotation is Path:
+        kind = click.Path(path_type=Path)
+    elif field.annotation in (int, float) and not field.alias:
+        kind = field.annotation
+    metavar = _METAVARS.get(key, "DURATION" if field.alias else None)
+    return click.option(f"--{name}", type=kind, metavar=metavar, multiple=key == "workloads", help=about)
+
+
+class Duration(click.ParamType):
+    """Seconds, written as 30s, 2m or a plain number."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read the duration."""
+        try:
+            return parse_duration_s(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
 def settings_options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -77,7 +63,7 @@ def settings_options(*names: str) -> Callable[[Callable[..., Any]], Callable[...
 
         decorated: Callable[..., Any] = wrapper
         for name in reversed(names):
-            decorated = _FLAGS[name](decorated)
+            decorated = _flag(name)(decorated)
         return click.option(
             "--config",
             type=click.Path(path_type=Path),

@@ -64,9 +64,7 @@ def worker(stages: tuple[str, ...], settings: Settings) -> int:
     for handler in logging.getLogger().handlers:
         handler.addFilter(RepeatFilter("aiokafka", "faust", "mode"))
     if settings.health:  # a mistake in it is said before anything is waited for
-        health_address(
-            settings.health, settings.http_token.get_secret_value() if settings.http_token else None
-        )
+        health_address(settings.health, settings.token)
     names = STAGES if "all" in stages else tuple(name for name in STAGES if name in stages)
     topics = load_topics(settings.topics)
     workloads = load_workloads(settings.workloads)

@@ -64,15 +64,13 @@ Moment = Annotated[
 ]
 """A time as it may be sent: epoch seconds, or ISO 8601, which becomes them."""
 
-UtcTime = Annotated[
-    str,
-    WithJsonSchema(
-        {
-            "type": "string",
-            "format": "date-time",
-            "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$",  # UTC, to the millisecond
-            "examples": ["2026-01-31T12:00:00.000Z"],
-        }
-    ),
-]
-"""A time as it is told."""
+UTC_TIME = WithJsonSchema(
+    {
+        "type": "string",
+        "format": "date-time",
+        "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$",  # UTC, to the millisecond
+        "examples": ["2026-01-31T12:00:00.000Z"],
+    }
+)
+UtcTime = Annotated[str, UTC_TIME]
+"""A time as it is reported; ``codec.records.written`` makes it of epoch seconds."""

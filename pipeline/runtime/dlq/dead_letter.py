@@ -80,6 +80,11 @@ class Claim:
     partition: int
     since: int
 
+    @property
+    def identity(self) -> str:
+        """The id of its message: copies of it are counted once."""
+        return f"{self.replay}/{self.number}"
+
 
 @dataclass
 class Receipts:
@@ -123,12 +128,9 @@ class Receipts:
             raw = orjson.loads(entry.value or b"")
             if kind == CLAIM:
                 self._claim(entry.partition, raw)
-            elif kind == SENT:
-                self.sent.update((entry.partition, int(offset)) for offset in raw["offsets"])
-            elif kind == REFUSED:
-                self.refused.update((entry.partition, int(offset)) for offset in raw["offsets"])
             else:
-                raise ValueError("unknown kind")
+                outcome = {SENT: self.sent, REFUSED: self.refused}[kind]
+                outcome.update((entry.partition, int(offset)) for offset in raw["offsets"])
         except (ValueError, KeyError, TypeError):
             raise ConfigError(
                 f"dead-letters partition {entry.partition} offset {entry.offset}: not a receipt of a replay"
@@ -143,8 +145,8 @@ class Receipts:
 
 def claim_value(replay: str, claims: Mapping[int, Claim]) -> bytes:
     """Return a claim of dead letters, by offset."""
-    dead_letters = [[offset, c.number, c.topic, c.partition, c.since] for offset, c in claims.items()]
-    return orjson.dumps({"replay": replay, "letters": dead_letters})
+    rows = [[offset, c.number, c.topic, c.partition, c.since] for offset, c in claims.items()]
+    return orjson.dumps({"replay": replay, "letters": rows})
 
 
 def outcome_value(replay: str, offsets: Iterable[int]) -> bytes:

@@ -11,10 +11,12 @@ hung for minutes, is counted twice.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pipeline.errors import BrokerUnavailable, ConfigError
 from pipeline.kafka import (
@@ -92,22 +94,8 @@ def alone(broker: Broker, topics: Topics) -> AbstractAsyncContextManager[None]:
     return sole_member(broker, topics[TOPIC], GROUP, taken=taken, session_s=SESSION_S)
 
 
-@dataclass
-class _Batch:
-    """Letters of one partition that are sent together."""
-
-    dead_letters: list[DeadLetter] = field(default_factory=list)
-    values: list[bytes] = field(default_factory=list)
-    size: int = 0
-
-    def add(self, dead_letter: DeadLetter, value: bytes) -> None:
-        self.dead_letters.append(dead_letter)
-        self.values.append(value)
-        self.size += len(value)
-
-    @property
-    def full(self) -> bool:
-        return len(self.dead_letters) >= MAX_LETTERS or self.size >= MAX_BYTES
+Batch = list[tuple[DeadLetter, bytes]]
+"""Dead letters of one partition with their values, which are claimed and sent together."""
 
 
 class Replay:
@@ -129,27 +117,25 @@ class Replay:
         self._broker = broker
         self._topics = topics
         self._logical = {topic.name: logical for logical, topic in topics.items()}
-        self._found = found
         self._receipts = found.receipts
         self._name = name
-        self._number = 0
+        self._numbers = itertools.count()
         self._read = dict(found.ends)
         self._progress = progress
         self._publisher = Publisher(broker, topics, idempotent=idempotent)
-        self._idempotent = idempotent
+        self._options = ProducerOptions(idempotent=idempotent)
 
-    async def run(self, wanted: Sequence[DeadLetter]) -> int:
+    async def run(self, wanted: Iterable[DeadLetter]) -> int:
         """Finish an interrupted replay, send what was not sent yet of these, and return how many.
 
         Raises:
             BrokerUnavailable: the broker does not answer; a further run goes on from here.
             ConfigError: another replay has claimed dead letters meanwhile.
         """
-        options = ProducerOptions(idempotent=self._idempotent)
         largest = largest_message_bytes(self._topics)
         async with open_reader(self._broker, max_message_bytes=largest) as reader:
             self._reader = reader
-            self._producer = await Producer.open(self._broker, self._topics, options)
+            self._producer = await Producer.open(self._broker, self._topics, self._options)
             try:
                 await self._publisher.start()
                 finished = await self._finish()
@@ -161,96 +147,76 @@ class Replay:
     async def _finish(self) -> int:
         """Bring to their topics what an earlier replay had claimed when it ended; return how many."""
         left = self._receipts.interrupted()
-        values = await self._values({(p, offset) for (p, _), offsets in left.items() for offset in offsets})
+        claimed = {(partition, offset) for (partition, _), offsets in left.items() for offset in offsets}
+        kept = {
+            dead_letter.position: (dead_letter, value) async for dead_letter, value in self._kept(claimed)
+        }
         sent = 0
         for (partition, replay), offsets in left.items():
-            batch = _Batch()
-            for offset in offsets:
-                if (partition, offset) in values:  # else it has expired
-                    batch.add(*values[partition, offset])
-            there = await self._already_there(batch.dead_letters)
-            sent += await self._send(partition, replay, batch, there)
+            batch = [kept[partition, offset] for offset in offsets if (partition, offset) in kept]
+            there = await self._already_there(batch)
+            sent += await self._send(replay, batch, there)
         return sent
 
-    async def _values(self, wanted: set[Position]) -> dict[Position, tuple[DeadLetter, bytes]]:
-        """Read some dead letters with their values."""
-        if not wanted:
-            return {}
-        return {
-            (entry.partition, entry.offset): (dead_letter_of(entry), entry.value or b"")
-            async for entry in read_topic(self._broker, self._topics[TOPIC], from_start=True, follow=False)
-            if (entry.partition, entry.offset) in wanted
-        }
+    async def _kept(self, wanted: set[Position]) -> AsyncIterator[tuple[DeadLetter, bytes]]:
+        """Yield some dead letters with their values, without those that have expired."""
+        if wanted:
+            async for entry in read_topic(self._broker, self._topics[TOPIC], from_start=True, follow=False):
+                if (entry.partition, entry.offset) in wanted:
+                    yield dead_letter_of(entry), entry.value or b""
 
     async def _send_new(self, positions: set[Position]) -> int:
-        wanted = {position for position in positions if self._receipts.status(position) == "open"}
-        if not wanted:
-            return 0
-        batches: dict[int, _Batch] = {}
+        batches: dict[int, Batch] = defaultdict(list)
         sent = 0
-        async for entry in read_topic(self._broker, self._topics[TOPIC], from_start=True, follow=False):
-            if (entry.partition, entry.offset) not in wanted:
-                continue
-            batch = batches.setdefault(entry.partition, _Batch())
-            batch.add(dead_letter_of(entry), entry.value or b"")
-            if batch.full:
-                sent += await self._claim_and_send(entry.partition, batches.pop(entry.partition))
+        wanted = {position for position in positions if self._receipts.status(position) == "open"}
+        async for dead_letter, value in self._kept(wanted):
+            partition = dead_letter.position[0]
+            batches[partition].append((dead_letter, value))
+            size = sum(len(value) for _, value in batches[partition])
+            if len(batches[partition]) >= MAX_LETTERS or size >= MAX_BYTES:
+                sent += await self._claim_and_send(partition, batches.pop(partition))
         for partition, batch in batches.items():
             sent += await self._claim_and_send(partition, batch)
         return sent
 
-    async def _claim_and_send(self, partition: int, batch: _Batch) -> int:
-        made = await self._make_claims(batch.dead_letters)
-        offset = await self._write(partition, CLAIM, claim_value(self._name, made))
-        await self._confirm(partition, offset, made)
-        return await self._send(partition, self._name, batch, set())
-
-    async def _send(self, partition: int, replay: str, batch: _Batch, there: set[Position]) -> int:
-        """Send and note one batch that is claimed; return how many of it are on their topics now."""
-        left = [
-            position
-            for position in range(len(batch.dead_letters))
-            if batch.dead_letters[position].position not in there
-        ]
-        packets = [
-            self._packet(
-                batch.dead_letters[i], batch.values[i], self._receipts.claims[batch.dead_letters[i].position]
+    async def _claim_and_send(self, partition: int, batch: Batch) -> int:
+        targets = [self._target(dead_letter) for dead_letter, _ in batch]
+        ends = await self._reader.end_offsets(set(targets))
+        claims = {
+            dead_letter.position[1]: Claim(
+                self._name,
+                next(self._numbers),
+                self._logical[dead_letter.topic],
+                target.partition,
+                ends[target],
             )
-            for i in left
-        ]
+            for (dead_letter, _), target in zip(batch, targets, strict=True)
+        }
+        offset = await self._write(partition, CLAIM, claim_value(self._name, claims))
+        await self._confirm(partition, offset, claims)
+        return await self._send(self._name, batch, set())
+
+    async def _send(self, replay: str, batch: Batch, there: set[Position]) -> int:
+        """Send and note one batch that is claimed; return how many of it were sent."""
+        left = [(dead_letter, value) for dead_letter, value in batch if dead_letter.position not in there]
         refused: set[Position] = set()
         try:
-            await self._publisher.publish_packets(packets, asyncio.Event())
+            await self._publisher.publish_packets([self._packet(*each) for each in left], asyncio.Event())
         except MessagesRefused as error:
-            refused = {batch.dead_letters[left[number]].position for number in error.reasons}
-        done = {dead_letter.position for dead_letter in batch.dead_letters} - refused
+            refused = {left[number][0].position for number in error.reasons}
+        done = {dead_letter.position for dead_letter, _ in batch} - refused
         for kind, positions, known in (
             (SENT, done, self._receipts.sent),
             (REFUSED, refused, self._receipts.refused),
         ):
             if positions:
-                await self._write(partition, kind, outcome_value(replay, sorted(o for _, o in positions)))
+                offsets = sorted(offset for _, offset in positions)
+                await self._write(min(positions)[0], kind, outcome_value(replay, offsets))
                 known.update(positions)
-        self._progress(len(packets) - len(refused))
-        return len(packets) - len(refused)
+        self._progress(len(left) - len(refused))
+        return len(left) - len(refused)
 
-    async def _make_claims(self, dead_letters: Sequence[DeadLetter]) -> dict[int, Claim]:
-        positions = []
-        for dead_letter in dead_letters:
-            logical = self._logical[dead_letter.topic]
-            packet = Packet(logical, dead_letter.key, b"", partition=dead_letter.origin[0])
-            positions.append(TopicPartition(dead_letter.topic, partition_of(packet, self._topics[logical])))
-        ends = await self._reader.end_offsets(set(positions))
-        made = {}
-        for dead_letter, position in zip(dead_letters, positions, strict=True):
-            claim = Claim(
-                self._name, self._number, self._logical[dead_letter.topic], position.partition, ends[position]
-            )
-            made[dead_letter.position[1]] = claim
-            self._number += 1
-        return made
-
-    async def _confirm(self, partition: int, last: int, made: Mapping[int, Claim]) -> None:
+    async def _confirm(self, partition: int, last: int, claims: Mapping[int, Claim]) -> None:
         """Read back to one's own claim: whoever stands first in the log has the dead letters.
 
         Raises:
@@ -261,27 +227,25 @@ class Replay:
         async for entry in self._span(position, since, last + 1):
             self._receipts.add(entry)
         self._read[partition] = last + 1
-        for offset, claim in made.items():
+        for offset, claim in claims.items():
             if self._receipts.claims.get((partition, offset)) != claim:
                 raise ConfigError("another replay is at work: it has claimed the same dead letters")
 
-    async def _already_there(self, dead_letters: Sequence[DeadLetter]) -> set[Position]:
+    async def _already_there(self, batch: Batch) -> set[Position]:
         """Return which of some claimed dead letters are on their topics although no receipt says so."""
-        wanted: dict[tuple[str, int], Position] = {}
+        wanted: dict[str, Position] = {}  # by the header that a replayed message has
         since: dict[TopicPartition, int] = {}
-        for dead_letter in dead_letters:
+        for dead_letter, _ in batch:
             claim = self._receipts.claims[dead_letter.position]
-            wanted[claim.replay, claim.number] = dead_letter.position
-            position = TopicPartition(self._topics[claim.topic].name, claim.partition)
-            since[position] = min(since.get(position, claim.since), claim.since)
+            wanted[claim.identity] = dead_letter.position
+            target = TopicPartition(self._topics[claim.topic].name, claim.partition)
+            since[target] = min(since.get(target, claim.since), claim.since)
         found = set()
-        for position, first in since.items():
-            async for entry in self._span(position, first, None):
-                replay, _, number = (
-                    dict(entry.headers).get(REPLAY, b"").decode(errors="replace").partition("/")
-                )
-                if number.isdigit() and (replay, int(number)) in wanted:
-                    found.add(wanted[replay, int(number)])
+        for target, first in since.items():
+            async for entry in self._span(target, first, None):
+                identity = dict(entry.headers).get(REPLAY, b"").decode(errors="replace")
+                if identity in wanted:
+                    found.add(wanted[identity])
         return found
 
     async def _span(self, position: TopicPartition, first: int, end: int | None) -> AsyncIterator[Entry]:
@@ -304,11 +268,17 @@ class Replay:
             if end is None:
                 end = self._reader.fetched_end(position)
 
-    def _packet(self, dead_letter: DeadLetter, value: bytes, claim: Claim) -> Packet:
-        partition, offset = dead_letter.position
+    def _target(self, dead_letter: DeadLetter) -> TopicPartition:
+        """Return where a dead letter goes."""
+        topic = self._topics[self._logical[dead_letter.topic]]
+        packet = Packet(topic.name, dead_letter.key, b"", partition=dead_letter.origin[0])
+        return TopicPartition(topic.name, partition_of(packet, topic))
+
+    def _packet(self, dead_letter: DeadLetter, value: bytes) -> Packet:
+        claim, (partition, offset) = self._receipts.claims[dead_letter.position], dead_letter.position
         headers = (
             (REPLAYED_FROM, f"{partition}/{offset}".encode()),
-            (REPLAY, f"{claim.replay}/{claim.number}".encode()),
+            (REPLAY, claim.identity.encode()),
         )
         return Packet(claim.topic, dead_letter.key, value, headers, partition=dead_letter.origin[0])
 

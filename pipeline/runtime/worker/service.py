@@ -106,9 +106,8 @@ class Service:
         self._health: Health | None = None
         self._server: HealthServer | None = None
         if settings.health:
-            token = settings.http_token.get_secret_value() if settings.http_token else None
-            address = health_address(settings.health, token)
-            self._health = Health(self._running, checks or {}, token=token)
+            address = health_address(settings.health, settings.token)
+            self._health = Health(self._running, checks or {}, token=settings.token)
             self._server = HealthServer(self._health, *address)
 
     async def run(self) -> int:

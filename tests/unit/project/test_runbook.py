@@ -80,6 +80,9 @@ def test_settings_and_flags_in_code_exist() -> None:
     flags = set(re.findall(r"`(--[a-z-]+)", "\n".join(PAGES.values())))
     known = {f"--{name}" for name in re.findall(r'"--([a-z-]+)[/"]', SOURCE)}
     known |= {f"--{name}" for name in re.findall(r"/--([a-z-]+)", SOURCE)}
+    worker = smidgen.get_command(click.Context(smidgen), "worker")
+    assert worker is not None
+    known |= {flag for option in worker.params for flag in (*option.opts, *option.secondary_opts)}
     assert flags <= known
 
 
