@@ -36,7 +36,7 @@ def checked_by(parse: Callable[[Any], Any]) -> _Checker:
 
 def _service(text: str) -> str:
     if not _SERVICE.fullmatch(text):
-        raise ValueError(f"should be letters, digits and . _ - : @, at most 200, not {text[:40]!r}")
+        raise ValueError(f"should be of a-z, A-Z, 0-9 and . _ - : @, at most 200, not {text[:40]!r}")
     return text
 
 

@@ -26,7 +26,7 @@ class SampledProcess(Protocol):
     """Whether it may still need a moment before it can be sampled."""
 
     def alive(self) -> bool:
-        """Tell whether it runs."""
+        """Return whether it runs."""
 
 
 class ExistingProcess:
@@ -44,7 +44,7 @@ class ExistingProcess:
             raise ConfigError(f"--pid: no process has the id {pid}")
 
     def alive(self) -> bool:
-        """Tell whether it runs; one that only waits to be reaped does not."""
+        """Return whether it runs; one that only waits to be reaped does not."""
         try:
             os.kill(self.pid, 0)
         except (ProcessLookupError, OverflowError):
@@ -79,7 +79,7 @@ class StartedCommand:
         self.pid = self._process.pid
 
     def alive(self) -> bool:
-        """Tell whether it runs."""
+        """Return whether it runs."""
         return self._process.poll() is None
 
     def exit_code(self) -> int:

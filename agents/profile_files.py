@@ -98,5 +98,5 @@ def _read(path: Path, data: bytes, request: Import, start: float) -> Imported:
 def _identity(path: Path, data: bytes, profile: Profile) -> str:
     """Return what is the same when a file is imported again for the same host and interval."""
     labels = sorted(profile.labels.items())
-    place = [path.name, profile.host, profile.start, profile.end, profile.release, labels]
-    return xxhash.xxh3_128_hexdigest(orjson.dumps(place) + data)
+    origin = [path.name, profile.host, profile.start, profile.end, profile.release, labels]
+    return xxhash.xxh3_128_hexdigest(orjson.dumps(origin) + data)

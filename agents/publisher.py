@@ -186,5 +186,5 @@ class Publisher:
         if self._loop and not self._loop.is_closed():
             try:
                 self._loop.call_soon_threadsafe(action)
-            except RuntimeError:  # closed between the two lines: there is nobody to tell
+            except RuntimeError:  # closed between the two lines: nobody listens
                 return

@@ -1,7 +1,7 @@
 """Sampling of a process interval after interval, without a gap between them.
 
 A kernel writes its stacks when a run of it ends, so every interval needs a run of its own. Just
-before an interval is over the next run is started, and as soon as that one samples, the one before is told
+before an interval is over the next run is started, and as soon as that one samples, the one before is asked
 to end: the process is sampled throughout, and the moment of handing over is the true end of one interval
 and start of the next. Runs are started so that this moment falls on a multiple of the interval.
 """
@@ -24,7 +24,7 @@ START_S = 10.0
 """How long a process may take to become one that can be sampled, and a run to become ready."""
 
 STOP_S = 5.0
-"""How long a run may take to write its stacks after it was told to end."""
+"""How long a run may take to write its stacks after it was asked to end."""
 
 ATTACH_S = 2.0
 """How long to try to attach to a process that somebody else started, perhaps only just now."""
@@ -55,7 +55,7 @@ class Sampler:
         self._interval_s = interval_s
         self._clock = clock
         self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self.stopping = False  # whether it was told to stop
+        self.stopping = False  # whether it was asked to stop
         self._lead_s = 0.0  # how long the last run took to become ready
 
     def stop(self) -> None:
@@ -151,7 +151,7 @@ class Sampler:
         self._wait(lambda: self.stopping, self._clock() + RETRY_S)
 
     def _wait(self, done: Callable[[], bool], deadline: float) -> bool:
-        """Wait until ``done`` or the deadline; tell whether it is done."""
+        """Wait until ``done`` or the deadline; return whether it is done."""
         while not done():
             remaining_s = deadline - self._clock()
             if remaining_s <= 0:

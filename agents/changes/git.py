@@ -105,11 +105,11 @@ class Repository:
         return parse_tags(listed)
 
     def has_commit(self, sha: str) -> bool:
-        """Tell whether a commit is in this clone."""
+        """Return whether a commit is in this clone."""
         return bool(self._find(sha))
 
     def has_folder(self, revision: str, folder: str) -> bool:
-        """Tell whether a commit has a folder, given from the top of the repository."""
+        """Return whether a commit has a folder, given from the top of the repository."""
         inside = folder.strip("/").removeprefix("./")
         if inside in ("", "."):
             return True
@@ -135,7 +135,7 @@ class Repository:
         return {patch.blobs: patch for patch in parse_patch(output.data)}, _why_cut(output)
 
     def is_cut_off(self, commit: Commit) -> bool:
-        """Tell whether the commit only seems to be a first one, because the clone is shallow."""
+        """Return whether the commit only seems to be a first one, because the clone is shallow."""
         return not commit.parent and self._git("rev-parse", "--is-shallow-repository").strip() == "true"
 
     def paths(self, revision: str) -> frozenset[str]:

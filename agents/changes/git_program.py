@@ -54,8 +54,8 @@ def git_failure(output: Output) -> str:
     if output.cut or not output.code:
         return ""
     lines = output.errors.split("\n")
-    reason = next((line for line in lines if not line.startswith("warning: ")), lines[0])
-    first = reason.removeprefix("fatal: ").removeprefix("error: ")
+    complaint = next((line for line in lines if not line.startswith("warning: ")), lines[0])
+    first = complaint.removeprefix("fatal: ").removeprefix("error: ")
     if "dubious ownership" in first:
         return f"{first}; if it is trusted: git config --global --add safe.directory FOLDER"
     return first or "git failed"

@@ -167,8 +167,8 @@ class _Reader:
         found: set[str] = set()
         broken, unread = [], []
         room = MAX_ALL_PARSED_BYTES
-        for place, file in enumerate(files):
-            if self._is_late(len(files) - place):
+        for index, file in enumerate(files):
+            if self._is_late(len(files) - index):
                 break
             if not self._is_read(file):
                 unread.append(file.path)
@@ -237,7 +237,7 @@ class _Reader:
         return self._trees[revision]
 
     def _is_late(self, left: int) -> bool:
-        """Tell whether the time for one commit is used up, and remember how many files that costs."""
+        """Return whether the time for one commit is used up, and remember how many files that costs."""
         late = self._is_over()
         if late:
             self.left_out.append(f"the subroutines of {left} files: took longer than {LOOK_S:g} s")
@@ -250,13 +250,13 @@ class _Reader:
         return all(blob in self._content for blob in file.blobs if blob)
 
     def _manifests(self, files: Sequence[tuple[FileChange, Language]]) -> dict[str, bytes]:
-        places = {place: None for f, lang in files for place in manifest_paths(lang, f.path)}
-        objects = {f"{self._commit.sha}:{place}": place for place in places}
+        paths = {path: None for f, lang in files for path in manifest_paths(lang, f.path)}
+        objects = {f"{self._commit.sha}:{path}": path for path in paths}
         return {objects[name]: content for name, content in self._repository.read(list(objects)).items()}
 
 
 def _without_lines(files: Sequence[FileChange], patches: Patches) -> list[str]:
-    """Say which files have no lines to tell of, though they changed."""
+    """Say which files have no lines to show, though they changed."""
     remarks = []
     binary = [f.path for f in files if f.blobs in patches and patches[f.blobs].binary]
     if binary:

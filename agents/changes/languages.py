@@ -120,6 +120,6 @@ INTERPRETED = re.compile(rb"#!.*?(?:python|ruby|perl|php|node|lua|Rscript)")
 
 
 def may_be_unread_code(path: str) -> bool | None:
-    """Tell whether a file holds code that is not read, by its name; None where its first line must tell."""
+    """Return whether a file holds code that is not read, by its name; None where its first line decides."""
     suffix = PurePosixPath(path).suffix.lower()
     return None if not suffix else suffix in _UNREAD_SUFFIXES

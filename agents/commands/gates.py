@@ -102,11 +102,11 @@ def _text(path: Path, source: Path) -> str:
     return content.decode("utf-8-sig")
 
 
-def _unresolved(places: Sequence[tuple[str, int]]) -> str:
-    """Tell of reads that are left to be mapped by hand (FBDetect §5.4.9)."""
-    named = ", ".join(f"{_plain(Path(path))}:{line}" for path, line in places[:_NAMED])
-    more = f" and {len(places) - _NAMED} more" if len(places) > _NAMED else ""
-    return f"{len(places)} {'read' if len(places) == 1 else 'reads'} whose gate cannot be told: {named}{more}"
+def _unresolved(reads: Sequence[tuple[str, int]]) -> str:
+    """Describe the reads that are left to be mapped by hand (FBDetect §5.4.9)."""
+    named = ", ".join(f"{_plain(Path(path))}:{line}" for path, line in reads[:_NAMED])
+    more = f" and {len(reads) - _NAMED} more" if len(reads) > _NAMED else ""
+    return f"{len(reads)} {'read' if len(reads) == 1 else 'reads'} whose gate is unknown: {named}{more}"
 
 
 def _reason(error: BaseException) -> str:

@@ -38,7 +38,7 @@ class Format(Protocol):
     """What a file of it holds, for a message about one that holds nothing of it."""
 
     def recognises(self, data: bytes) -> bool:
-        """Tell by a file's beginning whether it is of this format."""
+        """Return whether a file is of this format, by its beginning."""
 
     def parse(self, data: bytes) -> StackSamples:
         """Read a file; equal stacks are added up and stacks counted 0 times left out."""

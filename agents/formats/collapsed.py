@@ -36,7 +36,7 @@ class CollapsedFormat:
 def parse_collapsed(data: bytes) -> StackSamples:
     """Read collapsed stacks; equal stacks are added up and stacks counted 0 times left out.
 
-    UTF-8 and UTF-16 are told apart by their byte order mark or by the NUL bytes of the latter. Lines may
+    UTF-8 and UTF-16 are distinguished by their byte order mark or by the NUL bytes of the latter. Lines may
     end in CR LF. Lines that start with ``#`` or ``//`` are comments. An invalid line is counted, never
     fatal: whether nothing but invalid lines is an error is for the caller to say.
     """

@@ -24,7 +24,7 @@ _COMPUTED = Argument()
 
 @dataclass(frozen=True, slots=True)
 class GateMap:
-    """Gate → the subroutines that read it, both sorted, and the reads whose gate cannot be told."""
+    """Gate → the subroutines that read it, both sorted, and the reads whose gate is unknown."""
 
     subroutines: Mapping[str, tuple[str, ...]]
     unresolved: tuple[tuple[str, int], ...]  # path and line, sorted
@@ -49,7 +49,7 @@ def map_gates(modules: Sequence[Module], readers: Sequence[str]) -> GateMap:
 
 
 class _Search:
-    """Collects the reads of all modules, first the direct ones, which tell the wrappers."""
+    """Collects the reads of all modules, first the direct ones, which show the wrappers."""
 
     def __init__(self, modules: Sequence[Module]) -> None:
         self.found: dict[str, set[str]] = {}
@@ -83,7 +83,7 @@ class _Search:
                 self.unresolved.append((module.path, call.line))
 
     def read_by_wrappers(self) -> None:
-        """Find the calls of the wrappers that the direct reads told."""
+        """Find the calls of the wrappers that the direct reads showed."""
         for module, function, call in self._calls:
             wrapper = self._functions.called_surely(function, call.target)
             sure = wrapper is not None
@@ -115,7 +115,7 @@ class _Names:
             self._imports |= module.imports
 
     def text(self, function: Function, argument: Argument) -> str | None:
-        """Return the text that an argument is or names, None where that cannot be told."""
+        """Return the text that an argument is or names, None where that is unknown."""
         if argument.text is not None or not argument.name or _is_given(function, argument.name):
             return argument.text
         member = argument.name.removesuffix(".value")  # of an enumeration
@@ -185,7 +185,7 @@ def _is_any(target: str, names: Sequence[str]) -> bool:
 
 
 def _is_given(function: Function, name: str) -> bool:
-    """Tell whether a name begins with a parameter, which hides what the module calls so."""
+    """Return whether a name begins with a parameter, which hides what the module calls so."""
     return name.partition(".")[0] in function.parameters
 
 
@@ -208,6 +208,6 @@ def _argument_of(wrapper: Function, parameter: str, call: Call) -> Argument:
     for argument in call.arguments:
         if argument.keyword == parameter:
             return argument
-    place = [name for name in wrapper.parameters if name not in ("self", "cls")].index(parameter)
+    position = [name for name in wrapper.parameters if name not in ("self", "cls")].index(parameter)
     placed = [argument for argument in call.arguments if not argument.keyword]
-    return placed[place] if place < len(placed) else _COMPUTED
+    return placed[position] if position < len(placed) else _COMPUTED

@@ -95,7 +95,7 @@ class _Scope:
     only_constants: bool = True  # whether nothing else is returned
 
     def settled(self) -> tuple[Call, ...]:
-        """Return the calls, with what the whole of the function tells of them."""
+        """Return the calls, with what the whole of the function says of them."""
         returned = {*self.returned, *(self.choosing if self.only_constants else ())}
         names = {one.id for one in returned if isinstance(one, ast.Name)}
         return tuple(
@@ -290,7 +290,7 @@ def _text(node: ast.expr) -> str | None:
 
 
 def _returns_constant(statement: ast.stmt) -> bool:
-    """Tell whether a statement is ``return True`` or of another constant; a bare one only leaves."""
+    """Return whether a statement is ``return True`` or of another constant; a bare one only leaves."""
     value = statement.value if isinstance(statement, ast.Return) else None
     return isinstance(value, ast.Constant) and value.value is not None
 

@@ -106,7 +106,7 @@ def find_py_spy() -> str:
     Raises:
         SamplerError: there is none.
     """
-    for place in (str(Path(sys.executable).parent), sysconfig.get_path("scripts"), None):
-        if found := shutil.which(NAME, path=place):
+    for folder in (str(Path(sys.executable).parent), sysconfig.get_path("scripts"), None):
+        if found := shutil.which(NAME, path=folder):
             return found
     raise SamplerError("py-spy is not installed: pip install py-spy")

@@ -35,11 +35,11 @@ def deployed_changes(event: ForgeEvent, source: Source, *, now: float) -> Deploy
 
     With a clone that is every commit since the branch or environment was at ``event.before``, or since the
     tags before that deploy the same service; the last commit alone where that is not known. Without, it is
-    what the webhook tells.
+    what the webhook says.
 
     A change's time is what the webhook says, at most ``now`` (epoch seconds), which stands in where it says
     nothing. A change's id is the commit's, so that a repeated webhook repeats it; where not every webhook of
-    a tag tells its commit, it is ``repository@tag``. Runs git, so it belongs into a thread.
+    a tag names its commit, it is ``repository@tag``. Runs git, so it belongs into a thread.
     """
     services = source.services(event.occasion, event.name)
     if not services:

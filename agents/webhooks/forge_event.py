@@ -1,4 +1,4 @@
-"""A forge's event, alike for every forge: a branch, tag or environment now has these commits."""
+"""A forge's event, the same for every forge: a branch, tag or environment now has these commits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OFFSET = re.compile(r"\s*(?:UTC|([+-]\d\d):?(\d\d))$")
 
 @dataclass(frozen=True, slots=True)
 class PayloadCommit:
-    """A commit as a webhook describes it. ``sha`` is empty where not every webhook of its tag tells it."""
+    """A commit as a webhook describes it. ``sha`` is empty where not every webhook of its tag has it."""
 
     sha: str
     title: str
@@ -92,7 +92,7 @@ def moment(raw: Mapping[str, Any], *names: str) -> float | None:
 
 
 def pushed_commits(raw: Mapping[str, Any]) -> tuple[PayloadCommit, ...]:
-    """Return the commits of a push, which both forges describe alike, oldest first."""
+    """Return the commits of a push, which both forges describe in the same way, oldest first."""
     return tuple(_pushed(commit) for commit in fields.listing(raw, "commits", optional=True))
 
 

@@ -26,12 +26,12 @@ EVENTS = frozenset({"push", "release", "deployment_status"})
 
 
 def repository_of(payload: Mapping[str, Any]) -> str:
-    """Return the full name of the repository, such as ``acme/shop``; empty where none is told."""
+    """Return the full name of the repository, such as ``acme/shop``; empty where none is given."""
     return text(optional_section(payload, "repository"), "full_name")
 
 
 def read_github(event: str, payload: Mapping[str, Any]) -> ForgeEvent | None:
-    """Return what an event of EVENTS tells, None if it deploys nothing: a draft, a failure, a deletion.
+    """Return what an event of EVENTS says, None if it deploys nothing: a draft, a failure, a deletion.
 
     Raises:
         InvalidMessage: the field that is missing or wrong.
@@ -55,7 +55,7 @@ def _push(payload: Mapping[str, Any]) -> ForgeEvent | None:
             repository=repository_of(payload),
             occasion="tag",
             name=ref.removeprefix("refs/tags/"),
-            # Without the commit's id, which a release does not tell: both are one change.
+            # Without the commit's id, which a release does not have: both are one change.
             commits=tuple(replace(head, sha="") for head in heads),
             after=heads[0].sha if heads else "",  # an annotated tag's own id is no commit's
             time=moment(repository, "pushed_at"),

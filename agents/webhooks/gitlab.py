@@ -28,12 +28,12 @@ EVENTS = frozenset({"Push Hook", "Tag Push Hook", "Deployment Hook", "Release Ho
 
 
 def repository_of(payload: Mapping[str, Any]) -> str:
-    """Return the path of the project, such as ``acme/web/shop``; empty where none is told."""
+    """Return the path of the project, such as ``acme/web/shop``; empty where none is given."""
     return text(optional_section(payload, "project"), "path_with_namespace")
 
 
 def read_gitlab(event: str, payload: Mapping[str, Any]) -> ForgeEvent | None:
-    """Return what an event of EVENTS tells, None if it deploys nothing: a failure, a deletion, an edit.
+    """Return what an event of EVENTS says, None if it deploys nothing: a failure, a deletion, an edit.
 
     Raises:
         InvalidMessage: the field that is missing or wrong.

@@ -86,7 +86,7 @@ class ServiceMap:
     sources: tuple[Source, ...]
 
     def find(self, forge: Forge, name: str) -> Source | None:
-        """Return a forge's repository; forges do not tell capital letters from small ones in names."""
+        """Return a forge's repository; forges ignore the case of names."""
         wanted = name.casefold()
         return next((s for s in self.sources if s.forge == forge and s.name.casefold() == wanted), None)
 

@@ -148,7 +148,7 @@ def _read(forge: Forge, event: str, payload: Mapping[str, Any]) -> ForgeEvent | 
 
 
 def _delivery(forge: Forge, headers: Mapping[str, str], body: bytes) -> bytes:
-    """Return what tells a delivery from others, alike when it is sent again.
+    """Return what distinguishes a delivery from others, the same when it is sent again.
 
     The body is part of it: GitLab gives events that one event causes the same id.
     """

@@ -17,7 +17,7 @@ class ConfirmedSender:
     """Sends over one connection, opened when it is needed and again after it failed.
 
     Unlike ``agents.publisher.Publisher`` it keeps nothing for later: the sender of the webhook does that,
-    and is told whether it must.
+    and learns whether it must.
     """
 
     def __init__(self, connect: Connect, *, timeout_s: float = SEND_S) -> None:

@@ -2,7 +2,7 @@
 
 A cost domain is a group of stacks within which cost is likely to move. If a candidate's gCPU rose but its
 domain's did not, the cost came from elsewhere in the domain. The paper's three checks are decided with the
-uncertainty of both sides: a domain is judged only where its samples could tell the two cases apart.
+uncertainty of both sides: a domain is judged only where its samples could distinguish the two cases.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ def _judge(compared: _Compared, mistaken: float, config: CostShiftConfig) -> Dom
 
 
 def _is_too_large(compared: _Compared, mistaken: float, config: CostShiftConfig) -> bool:
-    """Tell whether a domain's own noise could hide the candidate's rise."""
+    """Return whether a domain's own noise could hide the candidate's rise."""
     return compared.rest.margin(mistaken) >= (1 - config.negligible) * compared.apart
 
 
@@ -216,16 +216,16 @@ def _compare(history: StackHistory, own: BoolArray, domains: Sequence[Domain]) -
     before, after = masks @ history.before.T, masks @ history.after.T  # (1 + domains, 1 + days)
     own_before, own_after = float(before[0, 0]), float(after[0, 0])
     found = []
-    for place, (domain, rows) in enumerate(rests, start=1):
+    for position, (domain, rows) in enumerate(rests, start=1):
         common = history.share_factor_outside(rows | own)
         if common is None:
             # A true regression makes all else shrink, a shift does not.
             common = (1 - own_after) / max(1 - own_before, 1e-9)
-            apart = own_after - own_before - float(before[place, 0]) * (1 - common)
+            apart = own_after - own_before - float(before[position, 0]) * (1 - common)
         else:
             apart = own_after - own_before * common
-        rest = _change(history, before[place], after[place], common)
-        whole = _change(history, before[0] + before[place], after[0] + after[place], common)
+        rest = _change(history, before[position], after[position], common)
+        whole = _change(history, before[0] + before[position], after[0] + after[position], common)
         nearer = _nearer_change(history, own, rows, common)
         found.append(_Compared(domain, apart, own_before < _APPEARED * own_after, rest, whole, nearer))
     return found

@@ -2,7 +2,7 @@
 
 A domain is a set of stacks: those of the candidate, and those that may have given it their cost. The ones
 here are the paper's: upstream callers, the enclosing class and module, metadata or endpoints of one prefix,
-all that one change modified, and what a user names. ``refactorings`` adds those that stacks themselves tell.
+all that one change modified, and what a user names. ``refactorings`` adds those that stacks themselves show.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ENDS_OF_PREFIXES = {"endpoint": ("/", "."), "metadata": ("/", ".", "=", ":")}
 _OPENING, _CLOSING = "(<[{", ")>]}"
 
 _NAMED = 3
-"""Labels that a domain is told by; of more there is a number."""
+"""Labels that a domain is named by; of more there is a number."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,7 +144,7 @@ def _owner(name: str) -> str:
     """Return what stands before the last separator of a name; a slash is none, and a space ends the name."""
     plain = name.partition(" ")[0]
     folders = plain.rfind("/")
-    ends = [place for separator in _SEPARATORS if (place := plain.rfind(separator)) > folders]
+    ends = [position for separator in _SEPARATORS if (position := plain.rfind(separator)) > folders]
     return plain[: max(ends)] if ends else ""
 
 
@@ -158,35 +158,35 @@ def _without_types(name: str) -> str:
         name = name[1:end].partition(" as ")[0] + name[end + 1 :]
     kept: list[str] = []
     depth = 0
-    for letter in name:
-        if letter in _OPENING and (depth or (kept and (kept[-1].isalnum() or kept[-1] in "_$"))):
+    for character in name:
+        if character in _OPENING and (depth or (kept and (kept[-1].isalnum() or kept[-1] in "_$"))):
             depth += 1
-        elif letter in _CLOSING and depth:
+        elif character in _CLOSING and depth:
             depth -= 1
         elif not depth:
-            kept.append(letter)
+            kept.append(character)
     return "".join(kept)
 
 
 def _closing(name: str) -> int:
     """Return where the bracket closes with which a name begins, 0 if it does not."""
     depth = 0
-    for place, letter in enumerate(name):
-        depth += (letter == "<") - (letter == ">")
+    for position, character in enumerate(name):
+        depth += (character == "<") - (character == ">")
         if not depth:
-            return place
+            return position
     return 0
 
 
 def _callers(index: StackIndex, label: str) -> list[str]:
     """Return the direct callers of a label by name; annotations and its own recursion are passed over."""
-    places = index.positions(label)
-    if not len(places):
+    positions = index.positions(label)
+    if not len(positions):
         return []
     passed_over = ~index.subroutine
     passed_over[index.labels[label]] = True
-    first = index.starts[index.stack[places]]
-    above = places - 1
+    first = index.starts[index.stack[positions]]
+    above = positions - 1
     while len(again := np.flatnonzero((above >= first) & passed_over[index.label[above]])):
         above[again] -= 1
     return sorted(index.names[number] for number in np.unique(index.label[above[above >= first]]).tolist())

@@ -40,7 +40,7 @@ class RefactoringConfig:
 class StackSimilarity:
     """Which stacks are similar, as numbers: equal ones are equal stacks, but for what is left out."""
 
-    same_places: IntArray  # (stacks,) with every new or vanished label replaced by one sign
+    same_positions: IntArray  # (stacks,) with every new or vanished label replaced by one sign
     same_rest: IntArray  # (stacks,) with every new or vanished label left out
     standing: IntArray  # (elements,) as same_places, together with the element's place
     beside: IntArray  # (elements,) with the element replaced by a sign
@@ -52,7 +52,7 @@ class StackSimilarity:
     def with_refactored(self, rows: BoolArray) -> BoolArray:
         """Return stacks and what became of them: what was renamed, extracted or inlined was not saved."""
         old = rows & ~self.fresh
-        return rows | _matching(self.same_places, old) | _matching(self.same_rest, old)
+        return rows | _matching(self.same_positions, old) | _matching(self.same_rest, old)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,30 +77,30 @@ def compare_stacks(history: StackHistory, config: RefactoringConfig | None = Non
     changed = (new | vanished)[index.label]
     lengths = np.diff(index.starts)
     begin = np.repeat(index.starts[:-1], lengths)
-    place = np.arange(len(index.label)) - begin
+    position = np.arange(len(index.label)) - begin
 
     rng = np.random.default_rng(_SEED)
     deepest = int(lengths.max(initial=0))
     sign, *numbers = rng.integers(2**64, size=len(index.names) + 1, dtype=np.uint64)
-    of_place, mark = rng.integers(2**64, size=(2, deepest + 1), dtype=np.uint64) | np.uint64(1)
+    of_position, mark = rng.integers(2**64, size=(2, deepest + 1), dtype=np.uint64) | np.uint64(1)
     label = np.array(numbers, dtype=np.uint64)[index.label]
 
-    whole = _sums(label * of_place[place], index.starts)
-    same_places = _sums(np.where(changed, sign, label) * of_place[place], index.starts)
+    whole = _sums(label * of_position[position], index.starts)
+    same_positions = _sums(np.where(changed, sign, label) * of_position[position], index.starts)
     kept = np.concatenate([[0], np.cumsum(~changed)])
-    new_place = kept[:-1] - kept[begin]  # among the labels that stay
-    same_rest = _sums(np.where(changed, np.uint64(0), label * of_place[new_place]), index.starts)
+    new_position = kept[:-1] - kept[begin]  # among the labels that stay
+    same_rest = _sums(np.where(changed, np.uint64(0), label * of_position[new_position]), index.starts)
     # Left out, an element lets those below it move up by one place.
-    above = _running(label * of_place[place])
-    below = _running(label * of_place[np.maximum(place - 1, 0)])
+    above = _running(label * of_position[position])
+    under = _running(label * of_position[np.maximum(position - 1, 0)])
     end = np.repeat(index.starts[1:], lengths)
-    without = above[:-1] - above[begin] + below[end] - below[1:]
+    without = above[:-1] - above[begin] + under[end] - under[1:]
     both = _numbered(np.concatenate([whole, without]))
     return StackSimilarity(
-        same_places=_numbered(same_places),
+        same_positions=_numbered(same_positions),
         same_rest=_numbered(same_rest),
-        standing=_numbered(same_places[index.stack] + mark[place]),
-        beside=_numbered(whole[index.stack] + (sign - label) * of_place[place]),
+        standing=_numbered(same_positions[index.stack] + mark[position]),
+        beside=_numbered(whole[index.stack] + (sign - label) * of_position[position]),
         whole=both[: len(whole)],
         without=both[len(whole) :],
         vanished=vanished,
@@ -117,60 +117,60 @@ def find_refactorings(history: StackHistory, similar: StackSimilarity, label: st
         label: The candidate, as stacks hold it.
     """
     index = history.index
-    places = index.positions(label)
+    positions = index.positions(label)
     own = index.holding([label])
-    stood = _elements_like(similar.standing, places)
+    stood = _elements_like(similar.standing, positions)
     stood = stood[similar.vanished[index.label[stood]] & ~own[index.stack[stood]]]
     renamed = None
     if len(stood):
         renamed = Domain(
-            _named("renamed from", history, stood), _matching(similar.same_places, own), gone=True
+            _named("renamed from", history, stood), _matching(similar.same_positions, own), gone=True
         )
     left = np.zeros(
         int(max(similar.whole.max(initial=0), similar.without.max(initial=0))) + 1, dtype=np.bool_
     )
-    left[similar.without[places]] = True
+    left[similar.without[positions]] = True
     inner = _matching(similar.same_rest, own) | left[similar.whole]
     extracted = None
     if len(others := np.flatnonzero(inner & ~own)):
         extracted = Domain(
             _named("extracted from", history, index.starts[1:][others] - 1), similar.with_refactored(inner)
         )
-    siblings = _elements_like(similar.beside, places)
+    siblings = _elements_like(similar.beside, positions)
     moved, choices = _most_lost(history, similar, siblings[~own[index.stack[siblings]]], own)
     return Refactorings(renamed, _each(history, stood, own), extracted, moved, choices)
 
 
-def _each(history: StackHistory, places: IntArray, own: BoolArray) -> tuple[Domain, ...]:
+def _each(history: StackHistory, positions: IntArray, own: BoolArray) -> tuple[Domain, ...]:
     """Return a domain for each label at some places: the stacks that hold it there, and the own ones."""
     index = history.index
     domains = []
-    for number in np.unique(index.label[places]).tolist():
+    for number in np.unique(index.label[positions]).tolist():
         rows = own.copy()
-        rows[index.stack[places[index.label[places] == number]]] = True
+        rows[index.stack[positions[index.label[positions] == number]]] = True
         domains.append(Domain(f"renamed from: {index.names[number]}", rows, gone=True))
     return tuple(domains)
 
 
 def _most_lost(
-    history: StackHistory, similar: StackSimilarity, places: IntArray, own: BoolArray
+    history: StackHistory, similar: StackSimilarity, positions: IntArray, own: BoolArray
 ) -> tuple[Domain | None, int]:
     """Return the domain of the label at some places that lost most, and how many labels are there.
 
     As in ``with_refactored``, a label has lost what all stacks have that are similar, the new ones included.
     """
     index = history.index
-    if not len(places):
+    if not len(positions):
         return None, 0
     change = np.where(own, 0.0, history.before[0] - history.after[0])
-    by_places = np.bincount(similar.same_places, weights=change)
-    lost = np.concatenate([by_places, np.bincount(similar.same_rest, weights=change)])
-    kin = np.where(similar.fresh, similar.same_places, similar.same_rest + len(by_places))
-    pairs = np.unique(np.stack([index.label[places], kin[index.stack[places]]]), axis=1)  # each once
+    by_positions = np.bincount(similar.same_positions, weights=change)
+    lost = np.concatenate([by_positions, np.bincount(similar.same_rest, weights=change)])
+    kin = np.where(similar.fresh, similar.same_positions, similar.same_rest + len(by_positions))
+    pairs = np.unique(np.stack([index.label[positions], kin[index.stack[positions]]]), axis=1)  # each once
     labels, position = np.unique(pairs[0], return_inverse=True)
     best = int(labels[np.argmax(np.bincount(position, weights=lost[pairs[1]]))])
     rows = np.zeros(index.stacks, dtype=np.bool_)
-    rows[index.stack[places[index.label[places] == best]]] = True
+    rows[index.stack[positions[index.label[positions] == best]]] = True
     return Domain(f"moved from: {index.names[best]}", similar.with_refactored(rows) | own), len(labels)
 
 
@@ -192,10 +192,10 @@ def _new_and_vanished(history: StackHistory, config: RefactoringConfig) -> tuple
     return new, vanished
 
 
-def _elements_like(numbers: IntArray, places: IntArray) -> IntArray:
+def _elements_like(numbers: IntArray, positions: IntArray) -> IntArray:
     """Return all elements with the numbers of those at some places."""
     wanted = np.zeros(int(numbers.max(initial=0)) + 1, dtype=np.bool_)
-    wanted[numbers[places]] = True
+    wanted[numbers[positions]] = True
     return np.flatnonzero(wanted[numbers])
 
 
@@ -206,10 +206,10 @@ def _matching(numbers: IntArray, rows: BoolArray) -> BoolArray:
     return wanted[numbers]
 
 
-def _named(kind: str, history: StackHistory, places: IntArray) -> str:
+def _named(kind: str, history: StackHistory, positions: IntArray) -> str:
     """Return a domain's name from the labels at some places, in the order in which stacks are read."""
     index = history.index
-    numbers = np.unique(index.label[places])
+    numbers = np.unique(index.label[positions])
     in_order = numbers[np.argsort(index.by_label[index.label_starts[numbers]])]
     return named(kind, [index.names[number] for number in in_order.tolist()])
 

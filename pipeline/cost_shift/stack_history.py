@@ -58,7 +58,7 @@ class StackHistory:
             rows: (stacks,) what is in question, and left out.
 
         Returns:
-            None where too few other stacks are there to tell.
+            None where there are too few other stacks.
         """
         chosen = self.by_ratio[~rows[self.by_ratio]]
         if len(chosen) < _MANY:
@@ -85,11 +85,11 @@ def stack_history(
     known = [index.matrix, *(day for day in days if day.total_before and day.total_after)]
     if nearer is not None and not (nearer.total_before and nearer.total_after):
         nearer = None
-    rows, places = _joined(known)
+    rows, positions = _joined(known)
     before, after = np.zeros((2, len(known), len(rows)))
-    for day, (each, place) in enumerate(zip(known, places, strict=True)):
-        before[day, place] = each.before / max(each.total_before, 1.0)
-        after[day, place] = each.after / max(each.total_after, 1.0)
+    for day, (each, position) in enumerate(zip(known, positions, strict=True)):
+        before[day, position] = each.before / max(each.total_before, 1.0)
+        after[day, position] = each.after / max(each.total_after, 1.0)
     samples_before = np.array([max(each.total_before, 1.0) for each in known])
     samples_after = np.array([max(each.total_after, 1.0) for each in known])
 
@@ -124,8 +124,8 @@ def stack_history(
 def _joined(matrices: Sequence[StackMatrix]) -> tuple[dict[Stack, int], list[list[int]]]:
     """Return all stacks of matrices, those of the first one first, and where each one's stand among them."""
     rows: dict[Stack, int] = {}
-    places = [[rows.setdefault(stack, len(rows)) for stack in matrix.stacks] for matrix in matrices]
-    return rows, places
+    positions = [[rows.setdefault(stack, len(rows)) for stack in matrix.stacks] for matrix in matrices]
+    return rows, positions
 
 
 def _extended(index: StackIndex, stacks: tuple[Stack, ...]) -> StackIndex:
@@ -141,10 +141,10 @@ def _extended(index: StackIndex, stacks: tuple[Stack, ...]) -> StackIndex:
 def _movements(index: StackIndex, earlier: Sequence[StackMatrix]) -> list[Movement]:
     """Return what labels did around the change, and from span to span before it."""
     matrices = [index.matrix, *earlier]
-    rows, places = _joined(matrices)
+    rows, positions = _joined(matrices)
     counts = np.zeros((2, len(matrices), len(rows)))
-    for number, (matrix, place) in enumerate(zip(matrices, places, strict=True)):
-        counts[0, number, place], counts[1, number, place] = matrix.before, matrix.after
+    for number, (matrix, position) in enumerate(zip(matrices, positions, strict=True)):
+        counts[0, number, position], counts[1, number, position] = matrix.before, matrix.after
     whole = _extended(index, tuple(rows))
     before, after = whole.sums(counts[0]), whole.sums(counts[1])
     return [
@@ -157,9 +157,9 @@ def _nearer_shares(rows: Mapping[Stack, int], nearer: StackMatrix | None) -> Flo
     if nearer is None:
         return None
     shares = np.zeros((2, len(rows)))
-    places = [rows.get(stack, -1) for stack in nearer.stacks]
-    known = np.array(places, dtype=np.int64) >= 0
-    at = np.array(places, dtype=np.int64)[known]
+    positions = [rows.get(stack, -1) for stack in nearer.stacks]
+    known = np.array(positions, dtype=np.int64) >= 0
+    at = np.array(positions, dtype=np.int64)[known]
     shares[0, at], shares[1, at] = (
         nearer.before[known] / nearer.total_before,
         nearer.after[known] / nearer.total_after,

@@ -131,7 +131,7 @@ def _residual(
     """Return the reported one without which a candidate is no change point, and how they are linked."""
     if not is_gcpu(candidate.metric_kind) or not config.runs("residual"):
         return None
-    below = [
+    descendants = [
         known
         for known in (*history.regressions, *history.members)
         if known.event
@@ -141,9 +141,9 @@ def _residual(
     found = explain_by_known(
         cluster.stacks.index,
         (candidate.metric_kind, candidate.metric),
-        series_of([known.candidate for known in below]),
+        series_of([known.candidate for known in descendants]),
         p_value=candidate.p_value,
         chance=BY_CHANCE / max(evidence.scan.series, 1),
         most=config.pairwise.most,
     )
-    return None if found is None else (below[found.known], Link("residual", found.share, found.bound))
+    return None if found is None else (descendants[found.known], Link("residual", found.share, found.bound))

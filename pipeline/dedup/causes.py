@@ -20,7 +20,7 @@ from pipeline.stacks import (
     measure_rises,
     membership,
     shares_in_step,
-    sum_sets_below,
+    sum_descendant_sets,
 )
 
 
@@ -52,20 +52,20 @@ def causes_of(
     config = config or PairwiseConfig()
     rises = measure_rises(index, series)
     ids = sorted(set().union(*deployed))
-    through = sum_sets_below(index, rises.rows, [modified[one] for one in ids])
+    through = sum_descendant_sets(index, rises.rows, [modified[one] for one in ids])
     is_subroutine = np.array([series_of(name)[0] == "subroutine" for name in index.names], dtype=np.bool_)
     found = []
-    for place, (row, size) in enumerate(zip(rises.rows.tolist(), rises.size.tolist(), strict=True)):
-        names, rise = rises.through(place)
+    for position, (row, size) in enumerate(zip(rises.rows.tolist(), rises.size.tolist(), strict=True)):
+        names, rise = rises.through(position)
         asked = is_subroutine[names] | (names == row)
-        span = slice(through.indptr[place], through.indptr[place + 1])
+        span = slice(through.indptr[position], through.indptr[position + 1])
         subroutines = _most_of(index.names, names[asked], rise[asked], size, config.most)
         if size:
             subroutines[index.names[row]] = 1.0
         by_change = _most_of(ids, through.indices[span], through.data[span], size, config.most)
-        before = deployed[place]
+        before = deployed[position]
         if not size:  # no stack shows the rise: what modified the subroutine itself may have made it
-            label = element(*series[place])
+            label = element(*series[position])
             by_change = {change: 1.0 for change in before if label in modified[change]}
         found.append(Causes(subroutines, {one: share for one, share in by_change.items() if one in before}))
     return found
@@ -97,7 +97,7 @@ def cause_similarities(
 
 
 def _most_of(
-    names: Sequence[str], places: IntArray, rises: FloatArray, whole: float, least: float
+    names: Sequence[str], positions: IntArray, rises: FloatArray, whole: float, least: float
 ) -> dict[str, float]:
     """Return the things through which most of a rise comes, each with its share."""
     if not whole:
@@ -105,19 +105,19 @@ def _most_of(
     shares = rises / whole
     most = shares >= least - ROUNDING
     return {
-        names[place]: min(share, 1.0)
-        for place, share in zip(places[most].tolist(), shares[most].tolist(), strict=True)
+        names[position]: min(share, 1.0)
+        for position, share in zip(positions[most].tolist(), shares[most].tolist(), strict=True)
     }
 
 
-def _common(below: Sequence[Mapping[str, float]]) -> FloatArray:
+def _common(descendants: Sequence[Mapping[str, float]]) -> FloatArray:
     holders: dict[str, list[int]] = {}
-    for place, things in enumerate(below):
+    for position, things in enumerate(descendants):
         for thing in things:
-            holders.setdefault(thing, []).append(place)
-    similarity = np.zeros((len(below), len(below)))
+            holders.setdefault(thing, []).append(position)
+    similarity = np.zeros((len(descendants), len(descendants)))
     for thing, rows in holders.items():
-        shares = np.array([below[row][thing] for row in rows])
+        shares = np.array([descendants[row][thing] for row in rows])
         block = np.ix_(rows, rows)
         similarity[block] = np.maximum(similarity[block], np.minimum.outer(shares, shares))
     return similarity

@@ -38,7 +38,7 @@ def may_be_one(pairs: Pairs) -> BoolArray:
 
 
 def same_time(pairs: Pairs) -> BoolArray:
-    """Tell which changes are near enough in time to be one, and move the same way.
+    """Return which changes are near enough in time to be one, and move the same way.
 
     A change point may be placed anywhere in the analysis window; when a slow rise began is known to a day.
     What goes up in gCPU may go down in a service's metric.
@@ -52,7 +52,7 @@ def same_time(pairs: Pairs) -> BoolArray:
 
 
 def late_callers(pairs: Pairs) -> BoolArray:
-    """Tell which candidates rise through a reported regression, though their change points are far apart.
+    """Return which candidates rise through a reported regression, though their change points are far apart.
 
     Its callers do, however much later: their noise is more, so that they are found later and at less certain
     times; and if it grows, they do. What steps by more than twice as much, more than a day later, has mostly
@@ -80,7 +80,7 @@ def late_callers(pairs: Pairs) -> BoolArray:
 
 
 def _goes_on(pairs: Pairs, row: int, new: int, again: int, *, soon: bool) -> bool:
-    """Tell whether a reported regression that is a candidate again has only gone on rising."""
+    """Return whether a reported regression that is a candidate again has only gone on rising."""
     known, risen = pairs.candidates[row], pairs.candidates[again]
     # What was taken back and comes again does not go on.
     stayed = abs(risen.before - known.after) < abs(risen.before - known.before)
@@ -89,9 +89,9 @@ def _goes_on(pairs: Pairs, row: int, new: int, again: int, *, soon: bool) -> boo
 
 
 def onset_order(pairs: Pairs) -> BoolArray:
-    """Tell which steps began when a reported regression had risen already.
+    """Return which steps began when a reported regression had risen already.
 
-    The stacks around them cannot tell, since a caller that rose an hour before for another reason rises with
+    The stacks around do not show it, since a caller that rose an hour before for another reason rises with
     them too. Such a step is another regression if all of this holds:
 
     - A change deployed just before it modified what it rises through.
@@ -137,7 +137,7 @@ def _begun_after(pairs: Pairs) -> list[tuple[int, int]]:
 
 
 def _had_risen(pairs: Pairs, row: int, new: int) -> bool:
-    """Tell whether a reported one was nearer its level after than before when a step began.
+    """Return whether a reported one was nearer its level after than before when a step began.
 
     What is reported as soon as it is seen is often dated hours before it began.
     """

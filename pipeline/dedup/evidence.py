@@ -43,7 +43,7 @@ class DedupConfig:
     without: frozenset[str] = frozenset()  # keys of pipeline.steps
 
     def runs(self, step: str) -> bool:
-        """Tell whether a step or constraint is not left out."""
+        """Return whether a step or constraint is not left out."""
         return step not in self.without
 
 
@@ -203,7 +203,7 @@ def find_reach(
 
 
 def may_be_one(known: Candidate, candidate: Candidate, config: DedupConfig) -> bool:
-    """Tell whether two changes are near enough in time to be one.
+    """Return whether two changes are near enough in time to be one.
 
     A slow candidate is the rise over all that the scan sees; when a slow one began is known to a day.
     """

@@ -197,7 +197,7 @@ class _Groups:
         return True
 
     def is_reported(self, row: int) -> bool:
-        """Tell whether a regression's set holds a reported event."""
+        """Return whether a regression's set holds a reported event."""
         return self._sets[row] in self._events
 
     def roots(self) -> IntArray:

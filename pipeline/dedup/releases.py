@@ -57,15 +57,15 @@ def release_similarities(
         config: Settings.
     """
     changes: dict[float, set[str]] = {}
-    places: dict[float, set[int]] = {}
-    for place, own in enumerate(hits):
+    positions: dict[float, set[int]] = {}
+    for position, own in enumerate(hits):
         for moment, change in own:
             changes.setdefault(moment, set()).add(change)
-            places.setdefault(moment, set()).add(place)
+            positions.setdefault(moment, set()).add(position)
     similarity = np.zeros((len(hits), len(hits)))
     for moment, hit in changes.items():
         sure = sure_of_one_thing(len(hit), deployed.get(moment, 0), config)
-        rows = sorted(places[moment])
+        rows = sorted(positions[moment])
         block = np.ix_(rows, rows)
         similarity[block] = np.maximum(similarity[block], sure)
     return similarity

@@ -64,20 +64,20 @@ def explain_by_known(
     shares = np.zeros(len(frames.names) + 1)  # the last is for what no stack holds
     shares[names] = rise / size
     bound = 1.0 - float(stats.norm.isf(chance) / stats.norm.isf(max(p_value, 1e-300)))
-    for place in np.argsort(-shares[own], kind="stable").tolist():
-        share = float(shares[own[place]])
+    for position in np.argsort(-shares[own], kind="stable").tolist():
+        share = float(shares[own[position]])
         if share <= bound:
             return None
         if share >= most:
             continue
-        own_stacks, below = membership(frames, [series, known[place]])
-        if _goes_on(frames.matrix, own_stacks & below, np.sign(size), significance):
-            return Explained(place, min(share, 1.0), bound)
+        own_stacks, known_stacks = membership(frames, [series, known[position]])
+        if _goes_on(frames.matrix, own_stacks & known_stacks, np.sign(size), significance):
+            return Explained(position, min(share, 1.0), bound)
     return None
 
 
 def _goes_on(matrix: StackMatrix, holds: BoolArray, sign: float, significance: float) -> bool:
-    """Tell whether the share of some stacks rose by more than chance, by the samples in them."""
+    """Return whether the share of some stacks rose by more than chance, by the samples in them."""
     before, after = float(matrix.before[holds].sum()), float(matrix.after[holds].sum())
     share = (before + after) / (matrix.total_before + matrix.total_after)
     error = math.sqrt(share * (1 - share) * (1 / matrix.total_before + 1 / matrix.total_after))

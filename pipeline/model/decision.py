@@ -23,7 +23,7 @@ class Decision:
 
 
 DomainFinding = Literal["new", "too large", "rose", "shifted"]
-"""What became of a cost domain (FBDetect §5.4.6): it did not exist before; it is too large to tell the
+"""What became of a cost domain (FBDetect §5.4.6): it did not exist before; it is too large to separate the
 change from its own noise; it rose with the candidate; it did not, so that the cost came from within."""
 
 

@@ -18,7 +18,7 @@ class Measure:
     """What the series of one kind hold, and how their members are spelt in a stack."""
 
     gcpu: bool  # shares of the service's samples; else values in the metric's own unit, which may be negative
-    prefix: str = ""  # before a member's name, where members are told from subroutines
+    prefix: str = ""  # before a member's name, where members are distinguished from subroutines
 
 
 METRIC_KINDS: Mapping[MetricKind, Measure] = {
@@ -33,5 +33,5 @@ _VALUES = frozenset(kind for kind, measure in METRIC_KINDS.items() if not measur
 
 
 def is_gcpu(kind: str) -> bool:
-    """Tell whether series of a kind are shares of samples, and no values in a unit of their own."""
+    """Return whether series of a kind are shares of samples, and no values in a unit of their own."""
     return kind not in _VALUES

@@ -18,7 +18,7 @@ Detector = Literal["short_term", "long_term", "kdd2018"]
 
 @dataclass(frozen=True, slots=True)
 class SharedVariancePrior:
-    """What the noise of a service's gCPU series is like at each level, and what that tells of one of them."""
+    """What the noise of a service's gCPU series is like at each level, and what that says of one of them."""
 
     log_levels: FloatArray  # (knots,) ascending
     log_variances: FloatArray  # (knots,) of a mean of exposure 1, see detect.noise

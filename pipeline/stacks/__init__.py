@@ -11,7 +11,7 @@ from pipeline.stacks.index import (
     rows_of,
 )
 from pipeline.stacks.overlap import Group, explained_shares, shares_in_step
-from pipeline.stacks.subtree import measure_rises, sum_sets_below
+from pipeline.stacks.subtree import measure_rises, sum_descendant_sets
 
 __all__ = [
     "ELLIPSIS",
@@ -27,5 +27,5 @@ __all__ = [
     "rows_of",
     "shares_in_step",
     "stack_difference",
-    "sum_sets_below",
+    "sum_descendant_sets",
 ]

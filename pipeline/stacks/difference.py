@@ -2,8 +2,8 @@
 
 FBDetect attributes a regression to the stacks that rose (§5.4.9, Table 4); how to show thousands of them,
 most of which differ by chance alone, it does not say. Here stacks are merged until each line says something:
-first over who calls the regressed code, from the root down, then over what it calls. Telling the smallest
-branches of a tree that are large enough, each without what was told within it, is known as hierarchical heavy
+first over who calls the regressed code, from the root down, then over what it calls. Listing the smallest
+branches of a tree that are large enough, each without what is listed in it, is known as hierarchical heavy
 hitters.
 """
 
@@ -55,22 +55,24 @@ def stack_difference(
         Shares of all the service's samples; empty where a span has no samples.
     """
     config = config or StackDifferenceConfig()
-    places = np.flatnonzero(regressed & (matrix.before + matrix.after > 0)).tolist()
-    if not places or not matrix.total_before or not matrix.total_after or most < 1:
+    positions = np.flatnonzero(regressed & (matrix.before + matrix.after > 0)).tolist()
+    if not positions or not matrix.total_before or not matrix.total_after or most < 1:
         return ()
-    anchor = _anchor([matrix.stacks[place] for place in places])
-    halves = {place: _halves(matrix.stacks[place], anchor) for place in places}
+    anchor = _anchor([matrix.stacks[position] for position in positions])
+    halves = {position: _halves(matrix.stacks[position], anchor) for position in positions}
     # What is called comes first, so that callers merge first; sorted, the order of the matrix plays no part.
-    keys = sorted(((*below, "", *reversed(above)), place) for place, (above, below) in halves.items())
-    evidence = _Evidence(matrix, regressed, config, tests=2 * len(places))
-    least = abs(evidence.change(places)) / most
+    keys = sorted(
+        ((*callees, "", *reversed(callers)), position) for position, (callers, callees) in halves.items()
+    )
+    evidence = _Evidence(matrix, regressed, config, tests=2 * len(positions))
+    least = abs(evidence.change(positions)) / most
 
-    def tells(branch: Sequence[int]) -> bool:
+    def significant(branch: Sequence[int]) -> bool:
         return abs(evidence.change(branch)) >= least and evidence.beyond_noise(branch)
 
     shown: dict[Key, FloatArray] = {}
-    for branch in _merged(keys, tells):
-        stack = _shown([halves[place] for place in branch], config.depth)
+    for branch in _merged(keys, significant):
+        stack = _shown([halves[position] for position in branch], config.depth)
         shown[stack] = shown.get(stack, np.zeros(2)) + evidence.shares(branch)
     lines = [StackChange(stack, float(pair[0]), float(pair[1])) for stack, pair in shown.items()]
     return tuple(sorted(lines, key=lambda line: (-abs(line.after - line.before), line.stack))[:most])
@@ -91,11 +93,11 @@ class _Evidence:
         self._least = config.least_expected
         self._bound = float(stats.norm.isf(config.level / 2 / tests))
         before, after = self.shares(np.flatnonzero(regressed))
-        diluted = (1 - after) / (1 - before) if before < 1 and after < 1 else 1.0
-        # Parts of a set's samples that are expected after the change: of a share that stays, of one diluted.
+        moved = (1 - after) / (1 - before) if before < 1 and after < 1 else 1.0
+        # Parts of a set's samples expected after the change: if its share stays, if only others moved.
         self._parts = [
             factor * matrix.total_after / (matrix.total_before + factor * matrix.total_after)
-            for factor in (1.0, diluted)
+            for factor in (1.0, moved)
         ]
         self._dispersion = self._dispersion_of(np.flatnonzero(~regressed))
 
@@ -110,7 +112,7 @@ class _Evidence:
         return float(after - before)
 
     def beyond_noise(self, stacks: Sequence[int]) -> bool:
-        """Tell whether a set's share neither stayed as it was nor was merely diluted, but for chance."""
+        """Return whether a set's share neither stayed nor moved as all others did, but for chance."""
         before, after = self._counts(stacks)
         samples = before + after
         scores = [
@@ -128,10 +130,10 @@ class _Evidence:
         part = self._parts[1]
         after = self._matrix.after[others]
         samples = after + self._matrix.before[others]
-        told = samples * min(part, 1 - part) >= self._least
-        if not told.any():
+        usable = samples * min(part, 1 - part) >= self._least
+        if not usable.any():
             return 1.0
-        squares = (after - samples * part)[told] ** 2 / (samples[told] * part * (1 - part))
+        squares = (after - samples * part)[usable] ** 2 / (samples[usable] * part * (1 - part))
         return overdispersion(squares)
 
 
@@ -144,19 +146,19 @@ def _anchor(stacks: Sequence[Key]) -> str | None:
 
 def _halves(stack: Key, anchor: str | None) -> tuple[Key, Key]:
     """Cut a stack above its anchor: callers from the root down, then the anchor and what it calls."""
-    place = stack.index(anchor) if anchor is not None else 0
-    return stack[:place], stack[place:]
+    position = stack.index(anchor) if anchor is not None else 0
+    return stack[:position], stack[position:]
 
 
-def _merged(keys: Sequence[tuple[Key, int]], tells: Callable[[Sequence[int]], bool]) -> list[list[int]]:
-    """Return disjoint sets of stacks, each worth telling and as small as can be.
+def _merged(keys: Sequence[tuple[Key, int]], significant: Callable[[Sequence[int]], bool]) -> list[list[int]]:
+    """Return disjoint sets of stacks, each worth listing and as small as can be.
 
     Keys with a common beginning are a branch of a tree. From the leaves up, a branch without the parts that
-    were told already is told if it is worth it; else it goes on as a part of the branch above.
+    were listed already is listed if it is worth it; else it goes on as a part of the branch above.
 
     Args:
         keys: Each stack's key and the stack, sorted.
-        tells: Whether a set of stacks is worth telling.
+        significant: Whether a set of stacks is worth listing.
     """
     found: list[list[int]] = []
     branches: list[tuple[int, list[int]]] = [
@@ -166,7 +168,7 @@ def _merged(keys: Sequence[tuple[Key, int]], tells: Callable[[Sequence[int]], bo
     def close(shared: int) -> None:
         while branches[-1][0] > shared:
             _, left = branches.pop()
-            if left and tells(left):
+            if left and significant(left):
                 found.append(left)
                 left = []
             if branches[-1][0] < shared:
@@ -181,25 +183,25 @@ def _merged(keys: Sequence[tuple[Key, int]], tells: Callable[[Sequence[int]], bo
         previous = key
     close(0)
     rest = branches[0][1]
-    return [*found, rest] if rest and tells(rest) else found
+    return [*found, rest] if rest and significant(rest) else found
 
 
 def _common(left: Key, right: Key) -> int:
     """Return how many first elements two keys share."""
     shorter = min(len(left), len(right))
-    return next((place for place in range(shorter) if left[place] != right[place]), shorter)
+    return next((position for position in range(shorter) if left[position] != right[position]), shorter)
 
 
 def _shown(halves: Sequence[tuple[Key, Key]], depth: int) -> Key:
     """Return merged stacks as one: what they share, with an ELLIPSIS for where they differ."""
-    aboves, belows = [above for above, _ in halves], [below for _, below in halves]
-    head = _shared(aboves)
-    tail = tuple(reversed(_shared([tuple(reversed(above[len(head) :])) for above in aboves])))
-    whole = all(len(above) == len(head) + len(tail) for above in aboves)
-    above = (*head, *tail) if whole else (*head, ELLIPSIS, *tail)
-    below = _shared(belows)
-    below = below if all(len(one) == len(below) for one in belows) else (*below, ELLIPSIS)
-    return _within(above, depth // 2) + _within(below, depth - depth // 2)
+    all_callers, all_callees = [callers for callers, _ in halves], [callees for _, callees in halves]
+    head = _shared(all_callers)
+    tail = tuple(reversed(_shared([tuple(reversed(callers[len(head) :])) for callers in all_callers])))
+    whole = all(len(callers) == len(head) + len(tail) for callers in all_callers)
+    callers = (*head, *tail) if whole else (*head, ELLIPSIS, *tail)
+    callees = _shared(all_callees)
+    callees = callees if all(len(one) == len(callees) for one in all_callees) else (*callees, ELLIPSIS)
+    return _within(callers, depth // 2) + _within(callees, depth - depth // 2)
 
 
 def _shared(stacks: Sequence[Key]) -> Key:

@@ -161,11 +161,11 @@ def _elements(
         lengths = np.concatenate([np.diff(known.starts), lengths])
         met = np.concatenate([known.label, met])
     names = tuple(sorted(numbers))
-    place = np.empty(len(names), dtype=np.int64)
-    place[np.fromiter(map(numbers.__getitem__, names), dtype=np.int64, count=len(names))] = np.arange(
+    position = np.empty(len(names), dtype=np.int64)
+    position[np.fromiter(map(numbers.__getitem__, names), dtype=np.int64, count=len(names))] = np.arange(
         len(names)
     )
-    return place[met], lengths, names
+    return position[met], lengths, names
 
 
 def _starts(lengths: IntArray) -> IntArray:

@@ -2,7 +2,7 @@
 
 A regressed subroutine raises all its callers. How far the rise of A is explained by B is the share of A's
 rise that comes from stacks which hold B too, the fraction L/R of FBDetect §5.4.9 with B in the place of
-the changed subroutine. If B explains A, A adds nothing to be told; if both explain each other, they rise
+the changed subroutine. If B explains A, A adds nothing to report; if both explain each other, they rise
 in the same stacks, and the one nearest the cause stands for them.
 """
 

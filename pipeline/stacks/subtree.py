@@ -18,15 +18,15 @@ class Rises:
 
     size: FloatArray  # (series,) signed; 0 where the stacks show no rise
     rows: IntArray  # (series,) number of each name in the index, -1 without stacks
-    below: csr_array  # (series, names) from ``sum_below``
+    descendants: csr_array  # (series, names) from ``sum_descendants``
 
     def through(self, series: int) -> tuple[IntArray, FloatArray]:
         """Return what stands at or below one series, by number, and how much of its rise comes through."""
-        span = slice(self.below.indptr[series], self.below.indptr[series + 1])
-        return self.below.indices[span], self.below.data[span]
+        span = slice(self.descendants.indptr[series], self.descendants.indptr[series + 1])
+        return self.descendants.indices[span], self.descendants.data[span]
 
 
-def sum_below(index: StackIndex, rows: IntArray) -> csr_array:
+def sum_descendants(index: StackIndex, rows: IntArray) -> csr_array:
     """Sum the rise of each series by what it comes through, at or below it.
 
     Args:
@@ -44,7 +44,7 @@ def sum_below(index: StackIndex, rows: IntArray) -> csr_array:
     return _with_rows(found.tocsr(), back)
 
 
-def sum_sets_below(index: StackIndex, rows: IntArray, sets: Sequence[Sequence[str]]) -> csr_array:
+def sum_descendant_sets(index: StackIndex, rows: IntArray, sets: Sequence[Sequence[str]]) -> csr_array:
     """Sum the rise of each series by sets of names: by what comes through any of a set, at or below it.
 
     Args:
@@ -56,8 +56,10 @@ def sum_sets_below(index: StackIndex, rows: IntArray, sets: Sequence[Sequence[st
         (series, sets).
     """
     number = index.labels
-    pairs = [(number[name], place) for place, names in enumerate(sets) for name in names if name in number]
-    names, places = np.array(sorted(set(pairs)), dtype=np.int64).reshape(-1, 2).T
+    pairs = [
+        (number[name], position) for position, names in enumerate(sets) for name in names if name in number
+    ]
+    names, positions = np.array(sorted(set(pairs)), dtype=np.int64).reshape(-1, 2).T
     series, back = np.unique(rows, return_inverse=True)
     start, there = _pairs(index, series, wanted=names)
     # Each name stands for all sets that it is in; a stack counts once for a set.
@@ -66,7 +68,7 @@ def sum_sets_below(index: StackIndex, rows: IntArray, sets: Sequence[Sequence[st
     start, first = np.repeat(start, several), np.repeat(first, several)
     nth = np.arange(len(start)) - np.repeat(np.cumsum(several) - several, several)
     above = np.searchsorted(series, index.label[start])
-    key = (above * len(sets) + places[first + nth]) * max(len(index.rise), 1) + index.stack[start]
+    key = (above * len(sets) + positions[first + nth]) * max(len(index.rise), 1) + index.stack[start]
     entry, stack = np.divmod(np.unique(key), max(len(index.rise), 1))
     entries = np.divmod(entry, max(len(sets), 1))
     found = coo_array((index.rise[stack], entries), shape=(len(series), len(sets)))
@@ -81,12 +83,12 @@ def measure_rises(index: StackIndex, series: Sequence[Series]) -> Rises:
         series: (series,)
     """
     rows = rows_of(index, series)
-    below = sum_below(index, rows)
+    descendants = sum_descendants(index, rows)
     own = np.zeros(len(series))
-    for place, row in enumerate(rows.tolist()):
-        span = slice(below.indptr[place], below.indptr[place + 1])
-        own[place] = below.data[span][below.indices[span] == row].sum()
-    return Rises(own, rows, below)
+    for position, row in enumerate(rows.tolist()):
+        span = slice(descendants.indptr[position], descendants.indptr[position + 1])
+        own[position] = descendants.data[span][descendants.indices[span] == row].sum()
+    return Rises(own, rows, descendants)
 
 
 def _pairs(index: StackIndex, series: IntArray, wanted: IntArray | None = None) -> tuple[IntArray, IntArray]:
@@ -104,7 +106,7 @@ def _pairs(index: StackIndex, series: IntArray, wanted: IntArray | None = None) 
         kept[wanted] = True
         of_interest = index.last & kept[index.label]
     start = np.flatnonzero(index.first & asked[index.label])
-    above, below = [start[:0]], [start[:0]]
+    above, descendants = [start[:0]], [start[:0]]
     for step in range(index.deepest):
         there = start + step
         fits = there < len(index.label)
@@ -112,8 +114,8 @@ def _pairs(index: StackIndex, series: IntArray, wanted: IntArray | None = None) 
         start = start[fits]  # what has come to its stack's end has nothing further below
         found = start[of_interest[start + step]]
         above.append(found)
-        below.append(found + step)
-    return np.concatenate(above), np.concatenate(below)
+        descendants.append(found + step)
+    return np.concatenate(above), np.concatenate(descendants)
 
 
 def _with_rows(found: csr_array, rows: IntArray) -> csr_array:

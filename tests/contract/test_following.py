@@ -106,7 +106,7 @@ def test_what_was_rolled_back_is_resolved_once(scans: Scans) -> None:
     assert (row["id"], row["type"], row["regression"]) == (event["id"], "resolved", detected["id"])
 
 
-def test_one_batch_of_many_scans_tells_the_same_as_one_by_one(store: Store, service_name: str) -> None:
+def test_one_batch_of_many_scans_shows_the_same_as_one_by_one(store: Store, service_name: str) -> None:
     told = []
     for name in ("one", "many"):
         made = Scans(store, f"{service_name}-{name}")
@@ -153,7 +153,7 @@ def test_silence_is_no_return_but_a_subroutine_without_samples_is(store: Store, 
     assert types(made.run(*every)) == ["detected", "resolved"]
 
 
-def test_a_share_that_others_have_diluted_has_not_returned(store: Store, service_name: str) -> None:
+def test_a_share_that_others_have_moved_has_not_returned(store: Store, service_name: str) -> None:
     """Something new takes half of the CPU, so that the share of everything else is halved."""
     made = Scans(store, service_name)
     made.fill("cart.tax", shares((50, 0.1), (30, 0.2), (60, 0.1)))
@@ -215,7 +215,7 @@ def test_an_unknown_workload_is_not_followed(scans: Scans) -> None:
 GROWN = replace(SLOW, change_time=START + 70, before=0.20, after=0.30)
 
 
-def test_what_grows_is_told_once(scans: Scans) -> None:
+def test_what_grows_is_reported_once(scans: Scans) -> None:
     (detected,) = scans.run(scans.at(60, SLOW))
     (event,) = scans.run(scans.at(80, grown=[GROWN]))
     assert (event["type"], event["data"]["regression"]) == (UPDATED, detected["id"])
@@ -235,12 +235,12 @@ def test_what_grows_is_told_once(scans: Scans) -> None:
     assert scans.run(scans.at(80, grown=[GROWN])) == [event]
 
 
-def test_what_grows_by_too_little_is_not_told(scans: Scans) -> None:
+def test_what_grows_by_too_little_is_not_reported(scans: Scans) -> None:
     scans.run(scans.at(60, SLOW))
     assert scans.run(scans.at(80, grown=[replace(GROWN, after=0.24)])) == []
 
 
-def test_a_regression_of_which_several_series_grow_is_told_once(scans: Scans) -> None:
+def test_a_regression_of_which_several_series_grow_is_reported_once(scans: Scans) -> None:
     caller = replace(SLOW, metric="cart.price", before=0.3, after=0.4)
     scans.fill("cart.price", shares((50, 0.3), (30, 0.4), (60, 0.6)))
     scans.run(scans.at(60, replace(SLOW, group=(caller,))))
@@ -264,7 +264,7 @@ def test_a_regression_of_which_several_series_grow_is_told_once(scans: Scans) ->
         pytest.param(replace(GROWN, before=0.30, after=0.05), id="the other way"),
     ],
 )
-def test_what_belongs_to_no_open_regression_is_not_told(scans: Scans, grown: Candidate) -> None:
+def test_what_belongs_to_no_open_regression_is_not_reported(scans: Scans, grown: Candidate) -> None:
     scans.run(scans.at(60, SLOW))
     assert scans.run(scans.at(80, grown=[grown])) == []
 

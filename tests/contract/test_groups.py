@@ -32,7 +32,7 @@ def test_callers_of_one_regressed_subroutine_are_one_event(pipeline: Pipeline) -
     }
 
 
-def test_one_that_is_found_later_joins_and_is_told_as_an_update(pipeline: Pipeline) -> None:
+def test_one_that_is_found_later_joins_and_is_reported_as_an_update(pipeline: Pipeline) -> None:
     detected, updated = pipeline.run(
         pipeline.scan(65, caller("cart.total"), caller("cart.tax")),
         pipeline.scan(70, caller("shop.list")),
@@ -92,7 +92,7 @@ def test_restarts_between_scans_and_replays_change_nothing(pipeline: Pipeline, s
     assert again == [event for event in first for _ in range(2)]
 
 
-def test_growth_of_what_joined_later_is_told_as_well(pipeline: Pipeline) -> None:
+def test_growth_of_what_joined_later_is_reported_as_well(pipeline: Pipeline) -> None:
     first = pipeline.run(
         pipeline.scan(65, caller("cart.total")),
         pipeline.scan(70, caller("shop.list")),
@@ -131,7 +131,7 @@ def risen_again(name: str) -> Candidate:
     return build_candidate(name, before=0.0714, after=0.1176, change_time=START + CHANGE + 30)
 
 
-def test_what_goes_on_rising_is_told_as_growth(store: Store, service_name: str) -> None:
+def test_what_goes_on_rising_is_reported_as_growth(store: Store, service_name: str) -> None:
     pipeline = Growing(store, service_name)
     detected, updated = pipeline.run(
         pipeline.scan(65, caller("cart.total")), pipeline.scan(95, risen_again("cart.total"))
@@ -153,7 +153,7 @@ def test_what_goes_on_rising_takes_its_callers_along(store: Store, service_name:
     assert updated["data"]["grown"]["metric"] == "lib.parse"
 
 
-def test_what_a_change_makes_rise_anew_is_told_by_itself(store: Store, service_name: str) -> None:
+def test_what_a_change_makes_rise_anew_is_reported_by_itself(store: Store, service_name: str) -> None:
     pipeline = Growing(store, service_name)
     store.insert(
         "changes", change(service_name, "D2", START + CHANGE + 29, subroutines=["lib.parse"], files=[])
@@ -275,7 +275,7 @@ def test_a_part_found_later_belongs_to_the_release_of_all_the_others(store: Stor
     assert [member["metric"] for member in updated["data"]["joined"]] == ["f3"]
 
 
-def test_a_release_found_later_belongs_to_the_part_that_was_told_first(
+def test_a_release_found_later_belongs_to_the_part_that_was_reported_first(
     store: Store, service_name: str
 ) -> None:
     pipeline = Release(store, service_name)
@@ -301,7 +301,7 @@ def test_a_change_nearer_than_the_release_is_the_cause(store: Store, service_nam
     assert [kind for kind, _ in told(events)] == ["detected", "detected" if own else "updated"]
 
 
-def test_two_parts_of_a_large_release_are_told_apart(store: Store, service_name: str) -> None:
+def test_two_parts_of_a_large_release_are_distinguished(store: Store, service_name: str) -> None:
     pipeline = Release(store, service_name)
     events = pipeline.run(pipeline.scan(65, caller("f0")), pipeline.scan(70, caller("f3")))
     assert told(events) == [("detected", "f0"), ("detected", "f3")]

@@ -60,7 +60,7 @@ def modified(service: str, name: str) -> dict[str, Any]:
         pytest.param(66, "lib.slow", ["detected", "updated"], id="its caller was told while it had begun"),
     ],
 )
-def test_a_step_below_a_regression_that_had_risen_before(
+def test_a_step_under_a_regression_that_had_risen_before(
     store: Store, service_name: str, scanned: float, culprit: str, kinds: list[str]
 ) -> None:
     pipeline = Nested(store, service_name)
@@ -69,7 +69,7 @@ def test_a_step_below_a_regression_that_had_risen_before(
     assert [kind for kind, _ in told(events)] == kinds
 
 
-def test_what_is_told_when_first_seen_may_be_dated_early(store: Store, service_name: str) -> None:
+def test_what_is_reported_when_first_seen_may_be_dated_early(store: Store, service_name: str) -> None:
     # Nothing had risen by half of it between its time and that of the step: it was the step's first sight.
     pipeline = Nested(store, service_name)
     store.insert("changes", modified(service_name, "lib.slow"))
@@ -94,7 +94,7 @@ def test_a_series_that_steps_again(store: Store, service_name: str, after: float
     assert [kind for kind, _ in told(events)] == kinds
 
 
-def test_what_grew_just_before_a_step_below_it_had_risen_when_first_told(
+def test_what_grew_just_before_a_step_under_it_had_risen_when_first_reported(
     store: Store, service_name: str
 ) -> None:
     # What joined last is not half risen when the step begins, as growth is dated by chance.
@@ -150,7 +150,7 @@ class Called(Pipeline):
         pytest.param((160, 150), ["detected", "updated"], id="by itself"),
     ],
 )
-def test_a_slow_rise_below_a_known_caller(
+def test_a_slow_rise_under_a_known_caller(
     store: Store,
     service_name: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -218,7 +218,7 @@ class Inner(Nested):
     before = {"main/shop.view/shop.part/lib.slow": 40}
 
 
-def test_what_steps_anew_within_a_new_group_is_not_what_was_told(store: Store, service_name: str) -> None:
+def test_what_steps_anew_within_a_new_group_is_not_what_was_reported(store: Store, service_name: str) -> None:
     pipeline = Inner(store, service_name)
     store.insert("changes", modified(service_name, "shop.part"))
     again = build_candidate("shop.view", before=0.17, after=0.34, change_time=START + Nested.since)
@@ -240,7 +240,7 @@ class Released(Pipeline):
         pytest.param("shop.part", ["detected", "detected", "detected"], id="a caller on its way to it"),
     ],
 )
-def test_a_group_is_of_the_release_of_what_nothing_below_explains(
+def test_a_group_is_of_the_release_of_what_nothing_under_explains(
     store: Store, service_name: str, culprit: str, kinds: list[str]
 ) -> None:
     pipeline = Released(store, service_name)

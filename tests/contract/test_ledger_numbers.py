@@ -78,7 +78,7 @@ def test_what_joined_a_group_reaches_the_bound(scenario: Path, grouping: str) ->
 
 
 @pytest.mark.parametrize("grouping", GROUPINGS)
-def test_what_was_told_stays_below_the_bound(scenario: Path, grouping: str) -> None:
+def test_what_was_reported_stays_under_the_bound(scenario: Path, grouping: str) -> None:
     scans = backtest(grouping, scenario)
     told = passed(scans, "pairwise_dedup")
     assert len(told) == sum(len(scan.candidates) for scan in scans) > 3

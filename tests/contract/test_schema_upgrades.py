@@ -101,7 +101,7 @@ def test_inserts_of_every_former_version_work_after_all_migrations(
                 assert len(store.rows(cast("RowTable", table), "x", *span)) == 1, table
 
 
-def test_a_store_that_is_newer_than_the_code_is_used_and_told_of(
+def test_a_store_that_is_newer_than_the_code_is_used_and_reported(
     database: tuple[Client, str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     client, name, dsn = database
@@ -156,7 +156,7 @@ def test_several_commands_may_migrate_from_any_version_at_once(database: tuple[C
         assert store.rows("changes", "x", WHEN - 60, WHEN + 60)
 
 
-def test_what_is_missing_is_told_before_it_is_applied(database: tuple[Client, str, str]) -> None:
+def test_what_is_missing_is_reported_before_it_is_applied(database: tuple[Client, str, str]) -> None:
     client, name, dsn = database
     assert inspect_store(dsn).missing == tuple(migration.name for migration in SHIPPED)
     migrate.apply(client, name, last=VERSIONS[-2])

@@ -208,7 +208,7 @@ def a_scan(service: str, workload: str) -> Scan:
     return Scan(service, workload, START, START + 30, START + 45, START + 50, 7, (candidate,))
 
 
-def test_a_workload_that_a_worker_does_not_know_is_told_in_the_ledger(
+def test_a_workload_that_a_worker_does_not_know_is_reported_in_the_ledger(
     shared_store: Store, service_name: str
 ) -> None:
     stage = build("filter", shared_store, service_name)
@@ -220,7 +220,7 @@ def test_a_workload_that_a_worker_does_not_know_is_told_in_the_ledger(
     ]
 
 
-def test_a_series_that_has_vanished_is_told_in_the_ledger(shared_store: Store, service_name: str) -> None:
+def test_a_series_that_has_vanished_is_reported_in_the_ledger(shared_store: Store, service_name: str) -> None:
     stage = build("filter", shared_store, service_name)
     (message,) = stage.handle([Record("change-points", 0, 0, a_scan(service_name, "live"))])
     (line,) = decode_scan(message.value).dropped

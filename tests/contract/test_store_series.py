@@ -64,7 +64,7 @@ def test_windows_are_aligned_to_start(
     assert found.samples.tolist() == ([wanted] if wanted else [])
 
 
-def test_a_resolution_below_a_second_keeps_its_windows(store: Store, service_name: str) -> None:
+def test_a_resolution_under_a_second_keeps_its_windows(store: Store, service_name: str) -> None:
     store.insert("gcpu", gcpu(service_name, [("a.f", T0 + 0.25 * j, j + 1) for j in range(4)]))
     found = store.series("gcpu", service_name, T0, T0 + 1, 0.25)
     assert found.samples.tolist() == [[1, 2, 3, 4]]
@@ -76,7 +76,7 @@ def test_services_do_not_mix(store: Store, service_name: str) -> None:
     assert store.series("gcpu", service_name, T0, T0 + MINUTE, MINUTE).samples.tolist() == [[1]]
 
 
-def test_names_are_kept_to_the_letter(store: Store, service_name: str) -> None:
+def test_names_are_kept_byte_for_byte(store: Store, service_name: str) -> None:
     for service in (f"{service_name}{nasty}" for nasty in NASTY):
         store.insert("gcpu", gcpu(service, [(name, T0, 1 + i) for i, name in enumerate(NASTY)]))
         found = store.series("gcpu", service, T0, T0 + MINUTE, MINUTE)

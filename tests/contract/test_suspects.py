@@ -146,7 +146,7 @@ def test_a_change_that_every_host_announces_counts_once(store: Store, service: s
         pytest.param({"subroutines": ["shop.gone"]}, False, id="code that never ran"),
     ],
 )
-def test_what_is_told_of_the_only_change_before_a_regression(
+def test_what_is_reported_the_only_change_before_a_regression(
     store: Store, service: str, told: dict[str, Any], suggested: bool
 ) -> None:
     deploy(store, service, "only", -0.3, **{"title": "Release 1.5", **told})
@@ -211,7 +211,7 @@ def test_a_setup_metric_that_no_change_sets_accuses_none(store: Store, service: 
     assert find(store, service) == ()
 
 
-def test_a_change_point_that_is_hours_early_does_not_hide_the_culprit(store: Store, service: str) -> None:
+def test_a_change_point_that_is_hours_early_does_not_hide_the_root_cause(store: Store, service: str) -> None:
     deploy_others(store, service)
     deploy(store, service, "culprit", -0.3, subroutines=["shop.cart.total"])
     early = Candidate("subroutine", SLOW.metric, "short_term", CHANGED - 12 * STEP_S, 0.1, 0.15, 1e-9, 40.0)
@@ -238,7 +238,7 @@ def test_a_series_and_stacks_that_are_gone_are_no_error(store: Store, service: s
     assert one.stacks == ()
 
 
-def test_the_changed_stacks_are_told(store: Store, service: str) -> None:
+def test_the_changed_stacks_are_reported(store: Store, service: str) -> None:
     (found,) = causes(store, scan(service, SLOW))
     first = found.stacks[0]
     assert "shop.cart.total" in first.stack

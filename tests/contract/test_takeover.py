@@ -72,7 +72,7 @@ def test_the_former_owner_comes_too_late(shared_store: Store, service_name: str,
 
 
 @pytest.mark.parametrize("at", [1, 2, 3])
-def test_the_new_owner_finds_a_late_block_in_its_place(
+def test_the_new_owner_finds_a_late_block_in_its_position(
     shared_store: Store, service_name: str, at: int
 ) -> None:
     """The late block comes between the new owner's look at the store and its own first INSERT."""

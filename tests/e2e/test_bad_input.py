@@ -157,7 +157,7 @@ def test_goes_to_dead_letters_with_reason_and_origin(outcome: Outcome, case: str
         assert (letter.value or b"") == (value or b"")
 
 
-def test_one_letter_each(outcome: Outcome) -> None:
+def test_one_dead_letter_each(outcome: Outcome) -> None:
     assert sum(map(len, outcome.letters.values())) == len(BAD)
     origins = {
         (header(letter, "topic"), header(letter, "partition"), header(letter, "offset"))

@@ -221,7 +221,7 @@ def test_a_flood_of_garbage_from_one_service_or_under_invented_names_stops_nobod
 
 
 @pytest.mark.kafka
-def test_a_replay_that_is_killed_again_and_again_sends_every_letter_once(
+def test_a_replay_that_is_killed_again_and_again_sends_every_dead_letter_once(
     own_broker: BrokerUrl,
     store_dsn: str,
     shared_store: Store,
@@ -265,7 +265,7 @@ def test_a_replay_that_is_killed_again_and_again_sends_every_letter_once(
 
 
 @pytest.mark.kafka
-def test_copies_of_a_replayed_letter_are_counted_once(
+def test_copies_of_a_replayed_dead_letter_are_counted_once(
     own_broker: BrokerUrl,
     store_dsn: str,
     shared_store: Store,
@@ -333,7 +333,7 @@ def listed(capfd: pytest.CaptureFixture[str], broker: str, *arguments: str) -> l
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_list_and_replay_choose_letters_and_say_what_cannot_be_sent(
+def test_list_and_replay_choose_dead_letters_and_say_what_cannot_be_sent(
     own_broker: BrokerUrl, service_name: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     good = encode_profile(build_load(service_name, 1).profiles[0])

@@ -180,7 +180,7 @@ def test_a_second_signal_ends_it_at_once(
         assert f"{number.name} again: ending at once, unacknowledged" in worker.log
 
 
-def test_the_log_as_json_has_place_and_counts(
+def test_the_log_as_json_has_position_and_counts(
     own_broker: BrokerUrl, store_dsn: str, service_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SMIDGEN_LOG_FORMAT", "json")

@@ -66,7 +66,7 @@ def test_the_environment_of_a_surrounding_git_plays_no_part(
     assert git(tmp_path / "shop", "rev-parse", "HEAD") == revisions[-1].sha
 
 
-def test_a_failure_of_git_is_told(repository: tuple[Path, list[Revision]]) -> None:
+def test_a_failure_of_git_is_reported(repository: tuple[Path, list[Revision]]) -> None:
     with pytest.raises(ConfigError, match="git checkout: "):
         check_out(repository[0], "0" * 40)
 

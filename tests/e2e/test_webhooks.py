@@ -104,7 +104,7 @@ def test_a_signed_push_arrives_as_a_change(
     assert (change.title, change.time, change.subroutines) == ("New", 1_700_000_000.0, ("shop.price",))
 
 
-def test_without_a_broker_the_sender_is_told_to_try_again(
+def test_without_a_broker_the_sender_is_reported_to_try_again(
     service_name: str, webhooks: Start, work: Work
 ) -> None:
     process, url = webhooks("127.0.0.1:1", service_name, work.path)

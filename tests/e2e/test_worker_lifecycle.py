@@ -179,7 +179,7 @@ def test_nothing_in_the_buffers_is_committed_on_the_way_out(own_broker: str) -> 
     assert done <= len(slow.seen)
 
 
-def test_topics_are_created_once_and_drift_is_told(own_broker: str) -> None:
+def test_topics_are_created_once_and_drift_is_reported(own_broker: str) -> None:
     assert asyncio.run(check_topics(own_broker, TOPICS)) == []
     assert asyncio.run(apply_topics(own_broker, TOPICS)) == ([], [])
     assert read_all(own_broker, "feedback") == []

@@ -43,7 +43,7 @@ def test_a_missing_program_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         jars.kafka_jars(tmp_path / "cache")
 
 
-def test_a_failed_fetch_is_told_and_leaves_nothing_that_looks_whole(
+def test_a_failed_fetch_is_reported_and_leaves_nothing_that_looks_whole(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")

@@ -56,7 +56,7 @@ def test_one_broker_gets_topics_as_declared(
     assert settings(url, "feedback")["retention.ms"] == "-1"
 
 
-def test_every_difference_is_told_and_nothing_is_altered(
+def test_every_difference_is_reported_and_nothing_is_altered(
     kafka_cluster: Start, capsys: pytest.CaptureFixture[str]
 ) -> None:
     url = kafka_cluster().url

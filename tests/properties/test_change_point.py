@@ -45,7 +45,7 @@ def test_of_counts_only_the_proportions_of_what_is_expected_matter(
 
 
 @given(counts(), st.sampled_from(["values", "counts"]))
-def test_time_reversed_a_rise_is_a_fall_at_the_same_place(
+def test_time_reversed_a_rise_is_a_fall_at_the_same_position(
     drawn: tuple[FloatArray, FloatArray], family: Family
 ) -> None:
     observed, exposure = drawn

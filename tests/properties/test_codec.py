@@ -283,7 +283,7 @@ def decode_or_refuse(decode: Decoder, value: bytes | None) -> None:
 
 
 @pytest.mark.parametrize("kind", _VALID)
-def test_the_messages_that_are_altered_below_are_valid(kind: str) -> None:
+def test_the_messages_that_are_altered_under_are_valid(kind: str) -> None:
     decode, message = _VALID[kind]
     decode(orjson.dumps(message))
 

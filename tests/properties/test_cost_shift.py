@@ -17,7 +17,7 @@ Stack = tuple[str, ...]
 
 labels = st.sampled_from([f"shop.{owner}.{name}" for owner in "AB" for name in "xyz"] + ["lib.f", "lib.g"])
 stacks = st.dictionaries(
-    st.lists(labels, min_size=1, max_size=5).map(lambda below: ("main", *below)),
+    st.lists(labels, min_size=1, max_size=5).map(lambda under: ("main", *under)),
     st.tuples(st.integers(0, 10_000), st.integers(0, 10_000)),
     min_size=1,
     max_size=12,
@@ -29,7 +29,7 @@ def matrix(rows: dict[Stack, tuple[int, int]]) -> StackMatrix:
     return StackMatrix((*rows, ("main", "idle")), counts[:, 0], counts[:, 1], *counts.sum(axis=0).tolist())
 
 
-def verdict(found: StackMatrix, label: str) -> Decision:
+def decision(found: StackMatrix, label: str) -> Decision:
     history = stack_history(index_stacks(found))
     return judge_cost_shift(
         history,
@@ -46,7 +46,7 @@ def test_the_order_of_stacks_does_not_matter(
 ) -> None:
     order = list(rows)
     random.shuffle(order)
-    one, other = (verdict(matrix({stack: rows[stack] for stack in some}), label) for some in (rows, order))
+    one, other = (decision(matrix({stack: rows[stack] for stack in some}), label) for some in (rows, order))
     assert one.passed == other.passed
 
 
@@ -65,7 +65,7 @@ def test_a_subroutine_that_only_got_another_name_is_a_shift(
         found[stack] = (before + cost, after)
         before, after = found.get(new, (0, 0))
         found[new] = (before, after + cost)
-    assert not verdict(matrix(found), "renamed").passed
+    assert not decision(matrix(found), "renamed").passed
 
 
 @given(stacks, labels)
@@ -75,4 +75,4 @@ def test_what_rises_by_itself_is_no_shift(rows: dict[Stack, tuple[int, int]], la
         stack: (before, max(before, after) if label in stack else before)
         for stack, (before, after) in rows.items()
     }
-    assert verdict(matrix(risen), label).passed
+    assert decision(matrix(risen), label).passed

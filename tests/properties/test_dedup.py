@@ -15,7 +15,7 @@ from pipeline.dedup.baselines.som_dedup import group_by_som
 from pipeline.dedup.features import name_vectors, spectra
 from pipeline.model import Change, FloatArray, StackMatrix
 from pipeline.stacks import Group, Series, index_stacks, rows_of
-from pipeline.stacks.subtree import sum_below
+from pipeline.stacks.subtree import sum_descendants
 from tests.support.builders import build_change, build_stacks
 from tests.support.dedup import build_candidates, group
 
@@ -88,10 +88,10 @@ def test_what_one_change_modified_and_all_rise_through_is_one_cause(
 
 @given(STACKS)
 @settings(max_examples=60)
-def test_sums_below_agree_with_the_definition(matrix: StackMatrix) -> None:
+def test_sums_under_agree_with_the_definition(matrix: StackMatrix) -> None:
     frames = index_stacks(matrix)
     series: list[Series] = [("subroutine", name) for name in NAMES]
-    found = sum_below(frames, rows_of(frames, series)).toarray()
+    found = sum_descendants(frames, rows_of(frames, series)).toarray()
     for row, name in enumerate(NAMES):
         for column, other in enumerate(frames.names):
             held = [

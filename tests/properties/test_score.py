@@ -68,7 +68,7 @@ def test_every_event_and_row_is_counted_once(truth: list[TruthRow], events: list
 
 
 @given(truths(), told())
-def test_telling_an_event_again_never_helps(truth: list[TruthRow], events: list[Event]) -> None:
+def test_reporting_an_event_again_never_helps(truth: list[TruthRow], events: list[Event]) -> None:
     once = score(truth, events, tolerances=TOLERANCES)
     again = [replace(one, id=f"{one.id}-again", detected_time=one.detected_time + HOUR) for one in events]
     twice = score(truth, [*events, *again], tolerances=TOLERANCES)

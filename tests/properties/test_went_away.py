@@ -89,7 +89,7 @@ def test_only_the_proportion_of_weights_matters(
 
 @settings(deadline=None, max_examples=50)
 @given(candidates())
-def test_the_verdict_is_the_papers_predicate(drawn: tuple[FloatArray, FloatArray, IntArray]) -> None:
+def test_the_decision_is_the_papers_predicate(drawn: tuple[FloatArray, FloatArray, IntArray]) -> None:
     for one in judge(*drawn):
         lasting = one.significant.holds and one.lasting.holds and not one.gone_away.holds
         assert one.decision.passed == (one.new_pattern.holds or lasting)

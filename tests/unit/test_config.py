@@ -57,7 +57,7 @@ SETTINGS = [
 ]
 
 
-def test_the_table_below_has_every_setting() -> None:
+def test_the_table_under_has_every_setting() -> None:
     secret = {name for key in SECRETS for name in (key, key + "_file")}
     assert secret < set(Settings.model_fields)
     assert [field for _, _, field, _ in SETTINGS] == [f for f in Settings.model_fields if f not in secret]

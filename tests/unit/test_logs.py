@@ -24,7 +24,7 @@ def line(text: str = "said", **extra: Any) -> dict[str, Any]:
     return parsed
 
 
-def test_one_object_with_time_level_and_place() -> None:
+def test_one_object_with_time_level_and_position() -> None:
     assert line(stage="aggregate", topic="profiles", partition=3, offset=0, service="shop") == {
         "time": "2023-11-14T22:13:20.500Z",
         "level": "warning",

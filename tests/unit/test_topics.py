@@ -37,7 +37,7 @@ def test_the_package_carries_the_file_of_the_project() -> None:
     assert DEFAULT_PATH.resolve() == ROOT / "topics.yaml"
 
 
-def test_no_compaction_loses_a_verdict() -> None:
+def test_no_compaction_loses_a_decision() -> None:
     assert load_topics()["feedback"].cleanup == "delete", (
         "compaction would keep a service's last verdict only"
     )

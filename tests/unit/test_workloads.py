@@ -52,7 +52,7 @@ GOOD: dict[str, Any] = {
         pytest.param({}, False, id="default set-up"),
     ],
 )
-def test_a_history_too_short_for_weekly_cycles_is_told_once(
+def test_a_history_too_short_for_weekly_cycles_is_reported_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, alteration: dict[str, str], warned: bool
 ) -> None:
     (tmp_path / "w.yaml").write_text(yaml.safe_dump({**GOOD, "detectors": ["kdd2018"], **alteration}))

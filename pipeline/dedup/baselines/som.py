@@ -74,16 +74,16 @@ def cluster_items(items: FloatArray, *, config: SomConfig | None = None) -> IntA
     if not len(items):
         return np.zeros(0, dtype=np.int64)
     trained = train_map(items, config=config)
-    occupied, place = np.unique(trained.nearest, return_inverse=True)
-    counts = np.bincount(place)
+    occupied, position = np.unique(trained.nearest, return_inverse=True)
+    counts = np.bincount(position)
     means = np.zeros((len(occupied), items.shape[1]))
-    np.add.at(means, place, items)
+    np.add.at(means, position, items)
     means /= counts[:, np.newaxis]
     one, other = _nearby(occupied, trained.side, config.reach)
     near = np.square(means[one] - means[other]).sum(axis=1) < config.merge_distance**2
     links = coo_array((np.ones(near.sum()), (one[near], other[near])), shape=(len(occupied),) * 2)
     _, component = connected_components(links, directed=False)
-    _, first, labels = np.unique(component[place], return_index=True, return_inverse=True)
+    _, first, labels = np.unique(component[position], return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[labels].astype(np.int64)
 
 
@@ -115,14 +115,14 @@ def _radii(side: int, config: SomConfig) -> list[float]:
 
 def _nearest(items: FloatArray, nodes: FloatArray) -> IntArray:
     """Return the nearest node of each item, the first of equals."""
-    # Single precision is twice as fast, and nodes that it cannot tell apart are the same to an item.
-    places, wanted = nodes.astype(np.float32), items.astype(np.float32)
-    lengths = np.square(places).sum(axis=1) / 2
+    # Single precision is twice as fast, and nodes that it cannot distinguish are the same to an item.
+    positions, wanted = nodes.astype(np.float32), items.astype(np.float32)
+    lengths = np.square(positions).sum(axis=1) / 2
     found = np.empty(len(items), dtype=np.int64)
     block = max(1, 1_000_000 // len(nodes))  # distances at a time: 4 MB, which a cache holds
     for first in range(0, len(items), block):
         part = slice(first, first + block)
-        found[part] = (wanted[part] @ places.T - lengths).argmax(axis=1)
+        found[part] = (wanted[part] @ positions.T - lengths).argmax(axis=1)
     return found
 
 
@@ -147,14 +147,14 @@ def _smoothed(
 
 def _nearby(occupied: IntArray, side: int, reach: int) -> tuple[IntArray, IntArray]:
     """Return pairs of occupied nodes that lie near each other on the map, as places in ``occupied``."""
-    place = np.full(side * side, -1)
-    place[occupied] = np.arange(len(occupied))
+    position = np.full(side * side, -1)
+    position[occupied] = np.arange(len(occupied))
     row, column = np.divmod(occupied, side)
     pairs = []
     ahead = [(down, right) for down in range(reach + 1) for right in range(-reach, reach + 1)]
     for down, right in ahead[reach + 1 :]:
         inside = (row + down < side) & (column + right >= 0) & (column + right < side)
-        there = place[(row + down)[inside] * side + (column + right)[inside]]
+        there = position[(row + down)[inside] * side + (column + right)[inside]]
         here = np.flatnonzero(inside)[there >= 0]
         pairs.append((here, there[there >= 0]))
     one, other = (np.concatenate(side_of) for side_of in zip(*pairs, strict=True))

@@ -1,4 +1,4 @@
-"""SOMDedup: candidates of one scan and metric type that look alike are one regression (FBDetect §5.4.7)."""
+"""SOMDedup: similar candidates of one scan and metric type are one regression (FBDetect §5.4.7)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def potential_causes(names: Sequence[str], changes: Sequence[Sequence[Change]]) 
         changes: (candidates,) deployed just before each.
     """
     ids = sorted({change.id for own in changes for change in own})
-    column = {change: place for place, change in enumerate(ids)}
+    column = {change: position for position, change in enumerate(ids)}
     causes = np.zeros((len(names), len(ids)), dtype=np.bool_)
     for row, (name, own) in enumerate(zip(names, changes, strict=True)):
         for change in own:
@@ -53,7 +53,7 @@ def group_by_som(
 ) -> list[Group]:
     """Group candidates by a self-organising map of their features.
 
-    The order of candidates changes nothing but the order of the groups. ``explained`` says how alike a
+    The order of candidates changes nothing but the order of the groups. ``explained`` says how similar a
     member and its representative are: 1 less half their squared distance, on average over the blocks.
 
     Args:
@@ -88,7 +88,7 @@ def group_by_som(
         chosen = int(rows[scores[rows].argmax()])
         others = rows[rows != chosen]
         apart = np.square(features[others] - features[chosen]).sum(axis=1)
-        alike = np.clip(1.0 - apart / (2.0 * BLOCKS), 0.0, 1.0)
+        similarity = np.clip(1.0 - apart / (2.0 * BLOCKS), 0.0, 1.0)
         members = tuple(int(i) for i in order[others])
-        groups.append(Group(int(order[chosen]), members, tuple(float(one) for one in alike)))
+        groups.append(Group(int(order[chosen]), members, tuple(float(one) for one in similarity)))
     return groups

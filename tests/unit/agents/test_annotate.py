@@ -127,10 +127,10 @@ def test_the_sampler_sees_the_annotations(tmp_path: Path) -> None:
     annotations = {(a.kind, a.value): a.frame for a in profile.annotations}
     assert set(annotations) == {("metadata", "tier=gold;a b"), ("endpoint", "/buy")}
     total = int(profile.counts.sum())
-    for place in annotations.values():
+    for position in annotations.values():
         held = sum(
             int(profile.counts[i])
             for i, (a, b) in enumerate(zip(profile.stack_starts, profile.stack_starts[1:], strict=False))
-            if place in profile.stack_frames[a:b]
+            if position in profile.stack_frames[a:b]
         )
         assert held > total / 5, "half of the work is under each annotation"

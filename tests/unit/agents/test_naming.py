@@ -105,6 +105,6 @@ def test_a_module_is_its_path(path: str, module: str) -> None:
     assert module_name(path) == module
 
 
-def test_changes_and_frames_are_spelt_alike() -> None:
+def test_changes_and_frames_are_spelt_the_same() -> None:
     assert subroutine_name("shop.pricing", "<module>") == name_frame("<module> (shop/pricing.py)").name
     assert subroutine_name("shop", "C.f") == name_frame("C.f (shop/__init__.py)").name

@@ -14,7 +14,7 @@ from pipeline.model import Outgoing
 
 
 class FakeBroker:
-    """A broker that can be away, and that tells when something has happened to it."""
+    """A broker that can be away, and that signals when something has happened to it."""
 
     def __init__(self, *, up: bool = True) -> None:
         self.up = up

@@ -148,7 +148,7 @@ def test_nothing_is_left_behind_by_a_consumer_that_goes_away(tmp_path: Path, tar
     assert isinstance(next(running), Interval)
     running.close()  # type: ignore[attr-defined]  # intervals is a generator
     deadline = time.monotonic() + 10
-    while _runs_below(tmp_path):
+    while _runs_under(tmp_path):
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
@@ -176,7 +176,7 @@ def test_a_command_that_ignores_sigterm_is_killed(monkeypatch: pytest.MonkeyPatc
     assert command.exit_code() < 0
 
 
-def _runs_below(folder: Path) -> list[str]:
+def _runs_under(folder: Path) -> list[str]:
     found = []
     for entry in Path("/proc").iterdir():
         try:

@@ -209,9 +209,7 @@ def upstream() -> Iterator[ThreadingHTTPServer]:
 @pytest.mark.parametrize(
     ("fault", "applied", "answer"), [(None, 1, 200), ("refused", 0, 503), ("lost", 1, None), ("slow", 1, 200)]
 )
-def test_the_store_proxy_does_what_it_is_told(
-    fault: StoreFault | None, applied: int, answer: int | None
-) -> None:
+def test_the_store_proxy_does_as_ordered(fault: StoreFault | None, applied: int, answer: int | None) -> None:
     with upstream() as server, StoreProxy(f"http://127.0.0.1:{server.server_port}", slow_s=0.01) as proxy:
         proxy.decide = lambda insert: fault if insert else None
         request = urllib.request.Request(f"{proxy.url}/?query=INSERT+INTO+t", data=b"rows")

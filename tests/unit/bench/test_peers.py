@@ -40,7 +40,7 @@ def test_covering(truth: tuple[int, ...], found: list[int], wanted: float) -> No
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("points", [16, 41, 400])
-def test_a_series_of_the_zoo_has_changes_inside_it_and_is_drawn_alike(family: str, points: int) -> None:
+def test_a_series_of_the_zoo_has_changes_inside_it_and_is_drawn_the_same(family: str, points: int) -> None:
     one, again = draw(family, points, 3), draw(family, points, 3)
     assert one.values.shape == (points,)
     assert np.isfinite(one.values).all()

@@ -35,7 +35,7 @@ def test_the_naive_cusum_finds_a_step() -> None:
     assert p_values.argmin() == 7
 
 
-def test_a_service_is_drawn_and_scanned_alike_each_time() -> None:
+def test_a_service_is_drawn_and_scanned_the_same_each_time() -> None:
     one, again = scan_service(0, 150), scan_service(0, 150)
     assert (one.series, one.steps) == (150, 1)
     assert one.left <= one.candidates

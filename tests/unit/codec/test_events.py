@@ -128,7 +128,7 @@ def test_what_is_no_event_is_refused(alteration: dict[str, Any], message: str) -
     assert str(caught.value).startswith(message)
 
 
-def test_an_event_tells_what_each_step_measured_and_where_the_windows_lie() -> None:
+def test_an_event_shows_what_each_step_measured_and_where_the_windows_lie() -> None:
     scan = Scan("shop", "live", T0 - 20, T0 - 5, T0 + 25, T0 + 30, 7)
     passed = (build_decision("threshold", 0.05, 0.03),)
     found = replace(REGRESSION, candidate=replace(CANDIDATE, passed=passed))
@@ -137,7 +137,7 @@ def test_an_event_tells_what_each_step_measured_and_where_the_windows_lie() -> N
     assert data["scan"]["analysis_end"] == "2025-10-09T08:53:45.000Z"
 
 
-def test_an_event_tells_what_cost_domains_said_and_which_stacks_changed() -> None:
+def test_an_event_shows_what_cost_domains_said_and_which_stacks_changed() -> None:
     verdict = DomainDecision("callers: shop.checkout", "rose", 0.2, 0.25, 0.98, 0.5)
     found = replace(
         REGRESSION,
@@ -177,7 +177,7 @@ def test_waste_is_the_change_times_the_servers(
     assert data["waste_servers"] == (waste if waste is None else pytest.approx(waste))
 
 
-def test_a_change_is_told_without_its_diff_and_says_where_it_is_cut() -> None:
+def test_a_change_is_reported_without_its_diff_and_says_where_it_is_cut() -> None:
     short = replace(CHANGE, content="+ sorted(sorted(rows))")
     long = replace(
         CHANGE,
@@ -233,7 +233,7 @@ def test_no_event_is_too_large(letter: str) -> None:
     assert (told["data"]["joined_size"], told["data"]["grown"]) == (3000, None)
 
 
-def test_a_usual_group_is_told_whole() -> None:
+def test_a_usual_group_is_reported_whole() -> None:
     group = tuple(replace(MEMBER, metric=f"shop.checkout.Basket.handler_{n}") for n in range(200))
     data = regression_event(replace(REGRESSION, candidate=replace(CANDIDATE, group=group)))["data"]
     assert len(data["group"]) == data["group_size"] == 200
@@ -264,7 +264,7 @@ def test_what_became_of_a_regression_names_it(update: Update, kind: str) -> None
     assert data["detected_time"] == "2025-10-09T08:55:30.000Z"
 
 
-def test_growth_and_return_tell_what_changed() -> None:
+def test_growth_and_return_show_what_changed() -> None:
     grown, gone = update_event(UPDATE)["data"], update_event(RETURN)["data"]
     assert grown["change_time"] == "2025-10-09T08:55:00.000Z"
     assert (grown["level"], grown["share_remaining"]) == (0.2, pytest.approx(2.0))
@@ -274,7 +274,7 @@ def test_growth_and_return_tell_what_changed() -> None:
     assert "joined" not in gone
 
 
-def test_what_joined_a_regression_is_told_with_its_levels() -> None:
+def test_what_joined_a_regression_is_reported_with_its_levels() -> None:
     data = update_event(replace(UPDATE, escalated=None, joined=(MEMBER,)))["data"]
     assert data["grown"] is None
     assert [(one["metric"], one["before"], one["after"]) for one in data["joined"]] == [

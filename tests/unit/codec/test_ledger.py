@@ -91,7 +91,7 @@ def test_a_line_has_what_people_script_against() -> None:
     assert [judgement["step"] for judgement in line["passed"]] == ["went_away", "threshold"]
 
 
-def test_the_event_of_a_reported_one_tells_the_same() -> None:
+def test_the_event_of_a_reported_one_shows_the_same() -> None:
     (entry,) = reported_entries(replace(SCAN, candidates=(replace(SECOND, passed=TRAIL),)))
     regression = Regression(entry.id, "shop", "live", entry.candidate, SCAN.end)
     found = entry_from_json(orjson.loads(encode_event(regression_event(regression, SCAN))))

@@ -154,7 +154,7 @@ def test_what_regressions_grew_into_travels_along() -> None:
     assert decode_scan(altered(scan_json(), {"grown": DELETED})).grown == ()
 
 
-def test_what_regressions_grew_into_is_told_once_however_a_scan_is_cut() -> None:
+def test_what_regressions_grew_into_is_reported_once_however_a_scan_is_cut() -> None:
     scan = replace(many(7, 9), grown=(CANDIDATE,))
     parts = [decode_scan(encode_scan(part)) for part in split_scan(scan, max_items=4)]
     assert sum(len(part.grown) for part in parts) == 1
@@ -210,7 +210,7 @@ def test_a_full_part_fits_into_its_topic() -> None:
     assert len(encode_scan(part)) < load_topics()["change-points"].max_message_bytes
 
 
-def test_verdicts_of_domains_count_for_a_part() -> None:
+def test_decisions_of_domains_count_for_a_part() -> None:
     verdict = DomainDecision("callers: " + "shop.x" * 100, "too large", 1 / 3, 2 / 3, 1 / 7, -1 / 3)
     judged = replace(CANDIDATE, domains=(verdict,) * 9)
     parts = split_scan(replace(SCAN, candidates=(judged,) * 500, dropped=()))

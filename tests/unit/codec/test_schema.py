@@ -183,7 +183,7 @@ def test_a_reader_is_said_to_be_of_its_stages_group() -> None:
 
 
 @pytest.mark.parametrize("value", [b"bytes", None, b"x" * 20_000_000], ids=["bytes", "none", "too many"])
-def test_the_headers_of_a_letter_are_those_declared(value: bytes | None) -> None:
+def test_the_headers_of_a_dead_letter_are_those_declared(value: bytes | None) -> None:
     collector = Collector()
     letters = DeadLetterWriter(collector, TOPICS, "aggregate", lambda: 1_760_000_000.0)
     asyncio.run(letters.send([Rejected("profiles", 3, 9, b"k", value, "not JSON")], asyncio.Event()))
@@ -213,7 +213,7 @@ def test_the_command_writes_what_has_changed(tmp_path: Path, capsys: pytest.Capt
     assert capsys.readouterr().out.strip() == str(tmp_path / "schemas" / "scan.json")
 
 
-def test_a_place_that_cannot_be_written_is_one_line(
+def test_a_position_that_cannot_be_written_is_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "schemas").write_text("")

@@ -223,7 +223,7 @@ def outcome(kind: str, message: object) -> tuple[bool, str]:
 
 
 @pytest.mark.parametrize("kind", VALID)
-def test_the_messages_that_are_altered_below_are_valid(kind: str) -> None:
+def test_the_messages_that_are_altered_under_are_valid(kind: str) -> None:
     assert outcome(kind, VALID[kind][1]) == (True, "")
     assert not list(STRICT[kind].iter_errors(VALID[kind][1]))
 

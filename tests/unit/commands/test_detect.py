@@ -74,7 +74,9 @@ def test_detect_of_counts_looks_at_their_ratio(folder: Path, capsys: pytest.Capt
     assert "1 change points in 1 series" in capsys.readouterr().out
 
 
-def test_series_of_several_services_are_told_apart(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_series_of_several_services_are_distinguished(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     rows = [(s, "m", T0 + i, 1) for s in ("b", "a") for i in range(5)]
     write_csv(folder / "s.csv", "service,metric,timestamp,value", rows)
     assert run(["detect", "s.csv", "--json"]) == 0

@@ -131,7 +131,7 @@ def test_a_cost_shift_is_explained_by_its_domains() -> None:
     )
 
 
-def test_of_many_domains_the_first_are_told() -> None:
+def test_of_many_domains_the_first_are_reported() -> None:
     many = tuple(replace(DOMAINS[0], domain=f"class: c{n}") for n in range(30)) + DOMAINS[2:]
     (entry,) = reported_entries(replace(SCAN, candidates=(replace(FOUND, domains=many),)))
     domains = explain(entry).domains
@@ -180,7 +180,7 @@ def test_every_step_says_what_it_asks(name: str) -> None:
     assert re.fullmatch(r"3 against 2 \(.+\)", step.numbers)
 
 
-def test_a_step_of_another_version_is_told_all_the_same() -> None:
+def test_a_step_of_another_version_is_reported_all_the_same() -> None:
     lost = build_dropped(LOST, "astrology", 3.0, 2.0, "Mercury")
     (entry,) = dropped_entries(replace(SCAN, dropped=(lost,)))
     step = explain(entry).steps[-1]
@@ -203,7 +203,7 @@ DOMAIN = {
 }
 
 
-def test_a_dropped_one_is_told_and_drawn(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dropped_one_is_reported_and_drawn(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["why", DROPPED[:6], "--ledger", "ledger.jsonl", "--data", "data"]) == 0
     out = capsys.readouterr().out
     assert "search.find rose from 20 % to 21 %" in out
@@ -340,7 +340,7 @@ def test_an_unknown_workload_is_explained_but_not_drawn(
 
 
 @pytest.mark.e2e
-def test_the_ledger_in_the_store_is_told_and_drawn(
+def test_the_ledger_in_the_store_is_reported_and_drawn(
     shared_store: Store, store_dsn: str, service_name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     scan = replace(SCAN, service=service_name)

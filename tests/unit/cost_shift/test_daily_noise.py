@@ -67,5 +67,5 @@ def test_spans_before_the_change_say_by_how_much_a_young_service_moves() -> None
 
     change = stacks(1, 4.0)
     index = index_stacks(change)
-    assert stack_history(index).dispersion == 1.0  # too few stacks to tell by themselves
+    assert stack_history(index).dispersion == 1.0  # too few stacks by themselves
     assert stack_history(index, earlier=[stacks(2, 4.0)]).dispersion == pytest.approx(4.0, rel=0.5)

@@ -24,18 +24,18 @@ def scaled(rows: dict[str, tuple[float, float]], samples: int = SAMPLES) -> Stac
 def judge(
     history: StackHistory, label: str, *, groups: list[LabelGroup] | None = None, refactorings: bool = True
 ) -> tuple[Decision, dict[str, DomainDecision]]:
-    """Judge a subroutine by all its domains; verdicts by the kind of the domain."""
+    """Judge a subroutine by all its domains; decisions by the kind of the domain."""
     similar = compare_stacks(history)
     domains = find_domains(
         history.index, find_members(history.index), ("subroutine", label), groups=groups or []
     )
-    verdict, told = judge_cost_shift(
+    decision, by_domain = judge_cost_shift(
         history,
         history.index.holding([label]),
         [Domain(domain.name, similar.with_refactored(domain.rows)) for domain in domains],
         find_refactorings(history, similar, label) if refactorings else Refactorings(),
     )
-    return verdict, {one.domain.partition(":")[0]: one for one in told}
+    return decision, {one.domain.partition(":")[0]: one for one in by_domain}
 
 
 def shifted(matrix: StackMatrix, label: str) -> bool:
@@ -95,34 +95,34 @@ def test_cost_shift(rows: dict[str, tuple[float, float]], label: str, expected: 
 
 def test_figure_1b_cost_moves_between_two_subroutines() -> None:
     # FBDetect Figure 1(b): one subroutine's cost rises because another's, of the same caller, falls.
-    verdict, told = judge(
+    decision, by_domain = judge(
         stack_history(
             index_stacks(scaled({"main->c->a": (1.0, 0.0), "main->c->b": (1.0, 2.0), "main->c": (1, 1)}))
         ),
         "b",
     )
-    assert not verdict.passed
-    assert verdict.code == "shifted"
-    assert told["callers"].finding == "shifted"
-    assert told["callers"].before == pytest.approx(0.03)
-    assert told["callers"].after == pytest.approx(0.03)
-    assert told["callers"].statistic == pytest.approx(0.0, abs=1e-9)
+    assert not decision.passed
+    assert decision.code == "shifted"
+    assert by_domain["callers"].finding == "shifted"
+    assert by_domain["callers"].before == pytest.approx(0.03)
+    assert by_domain["callers"].after == pytest.approx(0.03)
+    assert by_domain["callers"].statistic == pytest.approx(0.0, abs=1e-9)
 
 
 def test_a_domain_too_large_for_a_tiny_regression_is_not_judged() -> None:
     # 0.05 % of the samples, in a domain that holds half of them: its noise hides the answer.
     matrix = scaled({"main->page": (50, 50), "main->page->tiny": (0.0, 0.05)})
-    verdict, told = judge(stack_history(index_stacks(matrix)), "tiny")
-    assert verdict.passed
-    assert told["callers"].finding == "too large"
+    decision, by_domain = judge(stack_history(index_stacks(matrix)), "tiny")
+    assert decision.passed
+    assert by_domain["callers"].finding == "too large"
 
 
 def test_a_domain_that_did_not_exist_before_is_new() -> None:
     matrix = scaled({"main->page": (20, 13), "main->page->Row.draw": (0, 4), "main->page->Row.fit": (0, 3)})
-    verdict, told = judge(stack_history(index_stacks(matrix)), "Row.draw", refactorings=False)
-    assert told["class"].finding == "new"
-    assert told["callers"].finding == "shifted"
-    assert not verdict.passed
+    decision, by_domain = judge(stack_history(index_stacks(matrix)), "Row.draw", refactorings=False)
+    assert by_domain["class"].finding == "new"
+    assert by_domain["callers"].finding == "shifted"
+    assert not decision.passed
 
 
 def test_a_domain_of_the_users_own_counts() -> None:
@@ -130,15 +130,15 @@ def test_a_domain_of_the_users_own_counts() -> None:
     group = LabelGroup("defined: drawing", frozenset({"x", "y"}))
     history = stack_history(index_stacks(scaled(rows)))
     assert judge(history, "x")[0].passed
-    verdict, told = judge(history, "x", groups=[group])
-    assert not verdict.passed
-    assert told["defined"].finding == "shifted"
+    decision, by_domain = judge(history, "x", groups=[group])
+    assert not decision.passed
+    assert by_domain["defined"].finding == "shifted"
 
 
 def test_what_is_alone_has_no_domain() -> None:
-    verdict, told = judge(stack_history(index_stacks(build_stacks({"main": (1, 1)}))), "main")
-    assert verdict == Decision("cost_shift", True, 1.0, 0.1)
-    assert told == {}
+    decision, by_domain = judge(stack_history(index_stacks(build_stacks({"main": (1, 1)}))), "main")
+    assert decision == Decision("cost_shift", True, 1.0, 0.1)
+    assert by_domain == {}
 
 
 @pytest.mark.parametrize("side", ["before", "after"])
@@ -195,14 +195,14 @@ RESTLESS = [(0.12, 0.17), (0.12, 0.06), (0.10, 0.14), (0.12, 0.09), (0.15, 0.10)
         pytest.param((0.12, 0.02), STEADY, True, id="it fell by much more"),
     ],
 )
-def test_earlier_days_tell_how_the_rest_moves(
+def test_earlier_days_show_how_the_rest_moves(
     rest: tuple[float, float], earlier: list[tuple[float, float]], passed: bool
 ) -> None:
     assert judge(week(rest, earlier, 1e6), "piece")[0].passed is passed
 
 
 def test_earlier_days_are_never_taken_for_less_noisy_than_sampling() -> None:
-    # A piece of 3 % of 200 samples, six: days that happen to be alike change nothing.
+    # A piece of 3 % of 200 samples, six: days that happen to be similar change nothing.
     similar = [(0.5, 0.5)] * 7
     assert judge(week((0.5, 0.47), similar, 200), "piece")[0].passed
 

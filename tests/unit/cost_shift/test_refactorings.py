@@ -123,13 +123,13 @@ def around_change(rng: np.random.Generator, after: Costs, before: Costs | None =
 def judge(history: StackHistory, label: str) -> tuple[bool, dict[str, DomainDecision]]:
     similar = compare_stacks(history)
     domains = find_domains(history.index, find_members(history.index), ("subroutine", label))
-    verdict, told = judge_cost_shift(
+    decision, by_domain = judge_cost_shift(
         history,
         history.index.holding([label]),
         [Domain(domain.name, similar.with_refactored(domain.rows)) for domain in domains],
         find_refactorings(history, similar, label),
     )
-    return verdict.passed, {one.domain: one for one in told}
+    return decision.passed, {one.domain: one for one in by_domain}
 
 
 @pytest.mark.parametrize("kind", REFACTORINGS)
@@ -178,8 +178,8 @@ def test_a_costly_new_method_passes_though_its_class_is_renamed() -> None:
         for page in (0, 1):
             caller = ("main", f"endpoint=/p{page}", f"shop.p{page}.view", "shop.cart.CartCore.all")
             costs[*caller, "shop.cart.CartCore.extra"] = 0.002
-        passed, told = judge(around_change(rng, costs), "shop.cart.CartCore.extra")
-        assert passed, told
+        passed, by_domain = judge(around_change(rng, costs), "shop.cart.CartCore.extra")
+        assert passed, by_domain
 
 
 def test_a_spike_that_ends_gives_its_cost_to_nobody() -> None:
@@ -222,7 +222,7 @@ def test_what_inlining_leaves_is_no_candidate_and_so_no_shift() -> None:
         pytest.param("main->x->k", "main->k->y", "y", "moved", [], id="at another place"),
     ],
 )
-def test_stacks_that_are_alike(before: str, after: str, label: str, kind: str, stacks: list[str]) -> None:
+def test_stacks_that_are_similar(before: str, after: str, label: str, kind: str, stacks: list[str]) -> None:
     rows = {"main->idle": (50_000.0, 50_000.0), before: (5_000.0, 0.0), after: (0.0, 5_000.0)}
     history = stack_history(index_stacks(build_stacks(rows)))
     refactorings = find_refactorings(history, compare_stacks(history), label)

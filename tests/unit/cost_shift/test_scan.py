@@ -61,7 +61,7 @@ def judged(
 
 
 def findings(candidate: Candidate) -> dict[str, str]:
-    return {verdict.domain: verdict.finding for verdict in candidate.domains}
+    return {decision.domain: decision.finding for decision in candidate.domains}
 
 
 def drawing(kind: str, metric: str, stacks: Sequence[tuple[str, ...]]) -> Iterable[tuple[str, list[str]]]:
@@ -155,7 +155,7 @@ def test_what_has_no_stacks_passes() -> None:
     assert judged(candidate=metric)[0]  # in one cluster with subroutines
 
 
-def test_verdicts_travel_with_what_is_dropped() -> None:
+def test_decisions_travel_with_what_is_dropped() -> None:
     candidate = build_candidate("x", before=0.06, after=0.11, change_time=T0)
     change = build_change("c7", ["x", "y"], time=T0 - 10, service="s")
     passed, dropped = divide(shifts(candidate, [change]))

@@ -29,7 +29,7 @@ from tests.support.dedup import pairs_of
 T0 = 1_700_000_000.0
 KNOWN = build_candidate("lib.slow", before=0.10, after=0.12, change_time=T0)
 STEP = build_candidate("cart.total", before=0.20, after=0.22, change_time=T0 + 60.0)
-CULPRIT = {"D1": 1.0}
+CAUSE = {"D1": 1.0}
 
 
 def pair(
@@ -117,7 +117,7 @@ THROUGH = {"lib.slow": 0.9}
             pair(KNOWN, later(STEP, 7200.0), AGAIN, through=THROUGH), True, id="what is known goes on rising"
         ),
         pytest.param(
-            pair(KNOWN, later(STEP, 7200.0), AGAIN, through=THROUGH, changes=CULPRIT),
+            pair(KNOWN, later(STEP, 7200.0), AGAIN, through=THROUGH, changes=CAUSE),
             False,
             id="unless a change modified what rises",
         ),
@@ -145,26 +145,26 @@ NEXT = later(STEP, 600.0)
 @pytest.mark.parametrize(
     ("pairs", "holds"),
     [
-        pytest.param(pair(KNOWN, NEXT, changes=CULPRIT, levels=RISEN), True, id="the known one had risen"),
-        pytest.param(pair(KNOWN, NEXT, changes=CULPRIT, levels=NOT_YET), False, id="it had not"),
-        pytest.param(pair(KNOWN, NEXT, changes=CULPRIT), False, id="nobody knows"),
+        pytest.param(pair(KNOWN, NEXT, changes=CAUSE, levels=RISEN), True, id="the known one had risen"),
+        pytest.param(pair(KNOWN, NEXT, changes=CAUSE, levels=NOT_YET), False, id="it had not"),
+        pytest.param(pair(KNOWN, NEXT, changes=CAUSE), False, id="nobody knows"),
         pytest.param(pair(KNOWN, NEXT, levels=RISEN), False, id="no change modified the step"),
         pytest.param(
-            pair(KNOWN, NEXT, changes=CULPRIT, levels=RISEN, through=THROUGH), False, id="it rises through it"
+            pair(KNOWN, NEXT, changes=CAUSE, levels=RISEN, through=THROUGH), False, id="it rises through it"
         ),
         pytest.param(
-            pair(KNOWN, NEXT, changes=CULPRIT, levels=RISEN, seen_until=T0 + 550.0),
+            pair(KNOWN, NEXT, changes=CAUSE, levels=RISEN, seen_until=T0 + 550.0),
             False,
             id="the scan that reported it was still looking",
         ),
         pytest.param(
-            pair(KNOWN, slow(NEXT), changes=CULPRIT, levels=RISEN), False, id="a slow rise has no onset"
+            pair(KNOWN, slow(NEXT), changes=CAUSE, levels=RISEN), False, id="a slow rise has no onset"
         ),
         pytest.param(
             pair(
                 KNOWN,
                 replace(KNOWN, before=0.12, after=0.20, change_time=T0 + 600.0),
-                changes=CULPRIT,
+                changes=CAUSE,
                 levels=RISEN,
             ),
             True,
@@ -178,13 +178,13 @@ def test_onset_order(pairs: Pairs, holds: bool) -> None:
 
 @pytest.mark.parametrize("constraint", CONSTRAINTS, ids=lambda constraint: constraint.key)
 def test_a_constraint_is_symmetric_and_registered(constraint: Constraint) -> None:
-    found = constraint.holds(pair(KNOWN, NEXT, changes=CULPRIT, levels=RISEN))
+    found = constraint.holds(pair(KNOWN, NEXT, changes=CAUSE, levels=RISEN))
     assert (found == found.T).all()
     assert constraint.key in steps.CONSTRAINTS
 
 
 def test_what_is_left_out_neither_allows_nor_forbids() -> None:
-    pairs = pair(KNOWN, NEXT, changes=CULPRIT, levels=RISEN)
+    pairs = pair(KNOWN, NEXT, changes=CAUSE, levels=RISEN)
     assert not may_be_one(pairs)[0, 1]
     without = replace(pairs, config=replace(pairs.config, without=frozenset({"onset_order"})))
     assert may_be_one(without)[0, 1]

@@ -29,7 +29,7 @@ def test_a_spectrum_shows_a_cycle_at_its_frequency() -> None:
     assert spectra(waves(128, 64), 16).argmax(axis=1).tolist() == [512 // 128 - 1, 512 // 64 - 1]
 
 
-def test_a_spectrum_tells_the_shape_and_not_the_size() -> None:
+def test_a_spectrum_shows_the_shape_and_not_the_size() -> None:
     small = waves(128)
     assert spectra(7 * small + 3, 16) == pytest.approx(spectra(small, 16))
 
@@ -115,7 +115,7 @@ def test_times_within_the_tolerance_hardly_differ() -> None:
     assert np.abs(far).max() == pytest.approx(3**0.5)
 
 
-def test_every_block_can_tell_two_candidates_apart_and_none_by_much_more() -> None:
+def test_every_block_can_distinguish_two_candidates_and_none_by_much_more() -> None:
     rng = np.random.default_rng(5)
     n = 200
     values = rng.normal(size=(n, 512)).cumsum(axis=1) * 10 ** rng.uniform(-2, 0, size=(n, 1))

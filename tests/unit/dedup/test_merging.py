@@ -48,12 +48,12 @@ def test_causes_of_their_own_stay_apart_under_a_common_caller_that_joins_the_lar
     assert groups(build_pairs(uneven, ["x", "y", "a"])) == [{0}, {1, 2}]
 
 
-def test_a_caller_that_costs_more_itself_joins_nothing_below_it() -> None:
+def test_a_caller_that_costs_more_itself_joins_nothing_under_it() -> None:
     stacks = matrix(main_a_x=(1000, 1100), main_a_y=(600, 640), main_a=(1400, 2400), main_z=(2000, 2000))
     assert groups(build_pairs(stacks, ["x", "y", "a"])) == [{0}, {1}, {2}]
 
 
-def test_a_caller_of_which_all_rises_alike_is_called_more_often() -> None:
+def test_a_caller_of_which_all_rises_in_step_is_called_more_often() -> None:
     stacks = matrix(main_a_x=(1000, 1200), main_a_y=(700, 850), main_a=(1300, 1550), main_z=(2000, 2000))
     found = build_pairs(stacks, ["x", "y", "a"])
     assert groups(found) == [{0, 1, 2}]

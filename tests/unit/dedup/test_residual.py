@@ -53,7 +53,7 @@ ROWS = {
         pytest.param(["main"], 5.0, None, id="a caller of it explains all and nothing"),
     ],
 )
-def test_what_is_known_below_explains_a_rise_if_the_rest_is_no_change_point(
+def test_what_is_known_under_explains_a_rise_if_the_rest_is_no_change_point(
     known: list[str], z: float, expected: tuple[str, float] | None
 ) -> None:
     assert explain(ROWS, *known, z=z) == expected
@@ -82,9 +82,9 @@ def test_without_stacks_nothing_is_explained() -> None:
 
 
 @given(st.floats(4.3, 30), st.integers(1, 2000), st.integers(1, 2000))
-def test_the_share_that_is_enough_leaves_less_than_a_change_point(z: float, below: int, beside: int) -> None:
+def test_the_share_that_is_enough_leaves_less_than_a_change_point(z: float, under: int, beside: int) -> None:
     rows = {
-        "main->view->slow": (1000.0, 1000.0 + below),
+        "main->view->slow": (1000.0, 1000.0 + under),
         "main->view->draw": (1000.0, 1000.0 + beside),
         "main->page": (90_000.0, 90_000.0),
     }

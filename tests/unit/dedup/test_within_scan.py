@@ -8,7 +8,7 @@ from pipeline.dedup.links import Link
 from pipeline.frames import element
 from pipeline.model import Change, StackMatrix
 from pipeline.stacks import Group, Series, index_stacks, rows_of
-from pipeline.stacks.subtree import sum_below
+from pipeline.stacks.subtree import sum_descendants
 from tests.support.builders import build_change, build_stacks
 from tests.support.dedup import build_candidates, group
 
@@ -56,7 +56,7 @@ NEW_FEATURE = {f"main->h{i}->part{i}": (10.0, 20.0) for i in range(4)}
             ["a", "b", "c", "h"],
             [],
             "a b c h",
-            id="a common caller of which all rises alike is called more often",
+            id="a common caller all of which rises in step is called more often",
         ),
         pytest.param(
             {"main->h->a": (10, 50), "main->h->b": (10, 14)},
@@ -199,11 +199,11 @@ def test_one_series_may_be_two_candidates() -> None:
     assert sets(grouped(TWO_CAUSES, ["a", "a", "b"]), ["a", "a2", "b"]) == parts("a a2 | b")
 
 
-def test_sums_below_count_each_stack_once() -> None:
+def test_sums_under_count_each_stack_once() -> None:
     stacks = build_stacks({"a->b->a->c": (0, 3), "b->a": (0, 5), "endpoint=/x->b": (1, 0)}, total=10)
     series: list[Series] = [("subroutine", "a"), ("endpoint", "/x"), ("subroutine", "gone")]
     frames = index_stacks(stacks)
-    found = sum_below(frames, rows_of(frames, series))
+    found = sum_descendants(frames, rows_of(frames, series))
     rises = [
         {frames.names[column]: round(10 * value) for column, value in _entries(found, row)}
         for row in range(3)

@@ -101,7 +101,7 @@ def test_of_counts_it_is_the_poisson_likelihood_ratio(sides: tuple[float, ...], 
         pytest.param((7, 20, 14, 40), id="as expected"),
     ],
 )
-def test_counts_that_tell_nothing_have_no_root(sides: tuple[float, ...]) -> None:
+def test_counts_that_say_nothing_have_no_root(sides: tuple[float, ...]) -> None:
     assert root("counts", *sides) == pytest.approx(0.0, abs=1e-6)
 
 
@@ -188,7 +188,7 @@ def test_where_no_split_was_searched_nothing_is_significant() -> None:
     assert one_p(0.0, span=0.0, splits=0) == 1.0
 
 
-def test_both_signs_are_alike() -> None:
+def test_both_signs_are_equal() -> None:
     assert one_p(-4.0) == one_p(4.0)
 
 

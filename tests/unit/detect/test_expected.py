@@ -167,7 +167,7 @@ def test_what_came_after_the_history_is_not_learnt_from() -> None:
             np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
 
 
-def test_dilution_moves_what_is_expected_of_a_share_by_what_others_left_of_it() -> None:
+def test_the_share_factor_moves_what_is_expected_of_a_share_by_what_others_left_of_it() -> None:
     factor = np.where(PLACE >= 500, 0.96, 1.0)
     shares = np.array([[0.01], [0.5], [1.0]]) * np.ones(END)
     plain = norm(counted(shares))

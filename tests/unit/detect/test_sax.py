@@ -65,7 +65,7 @@ def test_block_means_of_a_far_level_keep_their_digits() -> None:
     np.testing.assert_allclose(means - 1e9, [[0.5, 2.5]], atol=1e-6)
 
 
-def test_moving_blocks_lie_at_every_place() -> None:
+def test_moving_blocks_lie_at_every_position() -> None:
     starts = moving_starts(np.array([0, 2]), np.array([5, 5]), np.array([2, 3]))
     assert starts.tolist() == [[0, 1, 2, 3], [2, -1, -1, -1]]
 

@@ -203,7 +203,7 @@ def test_windows_without_samples_are_not_zeros(first: int, last: int) -> None:
     assert find_candidates(gcpu(shares(0.10, 0.10), totals), WINDOWS, direction="down") == ()
 
 
-def test_a_gap_at_the_change_leaves_its_place_open() -> None:
+def test_a_gap_at_the_change_leaves_its_position_open() -> None:
     totals = np.full(WINDOWS.end, 2000.0)
     totals[246:254] = 0.0
     (candidate,) = find_candidates(gcpu(shares(0.10, 0.15), totals), WINDOWS)
@@ -248,7 +248,7 @@ def test_a_service_level_metric_with_gaps() -> None:
     ],
 )
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
-def test_series_that_tell_nothing(values: FloatArray) -> None:
+def test_series_that_say_nothing(values: FloatArray) -> None:
     for direction in ("up", "down"):
         assert find_candidates(metric(values), WINDOWS, direction=direction) == ()
 

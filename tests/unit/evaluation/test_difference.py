@@ -65,6 +65,6 @@ LEDGERS = {
 
 
 @pytest.mark.parametrize(("ledger", "step"), [pytest.param(*case, id=name) for name, case in LEDGERS.items()])
-def test_the_other_ledger_tells_where_an_event_was_lost(ledger: list[LedgerLine], step: str | None) -> None:
+def test_the_other_ledger_shows_where_an_event_was_lost(ledger: list[LedgerLine], step: str | None) -> None:
     (lone,) = compare_events([event()], [], tolerances=TOLERANCES, ledger_b=ledger).only_a
     assert (lone.lost.step if lone.lost else None) == step

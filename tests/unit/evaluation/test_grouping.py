@@ -56,7 +56,7 @@ def test_pairs(
     assert (found.right, found.together) == (Rate(*right), Rate(*together))
 
 
-def test_wrong_pairs_are_told_by_kind() -> None:
+def test_wrong_pairs_are_reported_by_kind() -> None:
     found = scored([case("a", "a_caller", "b", "noise")], [[(0, 2, 3), (1,)]])
     assert found.merged == {"new_feature + regression": 1}
     assert found.split == {"regression": 1}

@@ -139,7 +139,7 @@ def test_two_regressions_at_one_time_get_an_event_each() -> None:
     assert outcomes(found) == {"e1": ("true_positive", "r1"), "e2": ("true_positive", "r2")}
 
 
-def test_the_closer_of_two_regressions_of_one_series_is_told() -> None:
+def test_the_closer_of_two_regressions_of_one_series_is_reported() -> None:
     truth = [row("r1"), row("r2", start=START + 3 * HOUR)]
     found = score(truth, [event(change_time=START + 2.5 * HOUR)], tolerances=TOLERANCES)
     assert outcomes(found) == {"e1": ("true_positive", "r2")}

@@ -197,11 +197,11 @@ def test_what_grows_slowly_may_step_too(values: FloatArray, expected: bool, nois
 
 
 @pytest.mark.parametrize("change", [0, 1, 59, 60])
-def test_of_hardly_any_windows_on_one_side_no_growth_is_told(change: int) -> None:
+def test_of_hardly_any_windows_on_one_side_no_growth_is_reported(change: int) -> None:
     assert not is_gradual(POINTS / 60.0, np.ones(60), change=change)
 
 
-def test_windows_without_data_tell_nothing_of_growth() -> None:
+def test_windows_without_data_say_nothing_of_growth() -> None:
     weights = np.where(POINTS % 3 == 0, 0.0, 1.0)
     for values, expected in ((POINTS / 60.0, True), (np.where(POINTS >= 30, 1.0, 0.0), False)):
         assert is_gradual(np.where(weights > 0, values, np.nan), weights, change=30) is expected

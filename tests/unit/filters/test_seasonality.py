@@ -132,7 +132,7 @@ def test_each_row_is_judged_as_if_alone() -> None:
     assert together == [judge(row[None, :])[0] for row in values]
 
 
-def test_no_unit_and_no_offset_changes_a_verdict() -> None:
+def test_no_unit_and_no_offset_changes_a_decision() -> None:
     values = noise(13) + SEASONS["daily waves of 15 %"] + 4 * ERROR * STEP
     plain, moved = judge(values), judge(values * 1e-6 + 3e-4)
     assert [v.passed for v in moved] == [v.passed for v in plain]

@@ -117,7 +117,7 @@ def test_new_pattern_needs_no_trend_and_no_percentile() -> None:
     assert not any(one.significant.holds for one in judged)
 
 
-def test_what_is_left_of_a_larger_regression_is_a_new_pattern_if_letters_can_tell() -> None:
+def test_what_is_left_of_a_larger_regression_is_a_new_pattern_if_letters_can_show() -> None:
     partly = judge(noise(50) + between(6, 16, 40.0) + between(16, FOREVER, 8.0), change=6)
     assert all(one.new_pattern.holds for one in partly)
     barely = judge(noise(50) + between(6, 16, 40.0) + between(16, FOREVER, 0.5), change=6)
@@ -130,7 +130,7 @@ def test_what_returned_and_rose_anew_is_another_change() -> None:
     assert codes == {"rose_anew"}
 
 
-def test_the_window_of_the_return_is_told() -> None:
+def test_the_window_of_the_return_is_reported() -> None:
     judged = judge(noise(50) + between(6, 30, 5.0), change=6)
     assert all(one.returned_index is not None for one in judged)
     returned = [one.returned_index - HISTORY for one in judged if one.returned_index is not None]

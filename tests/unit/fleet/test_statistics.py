@@ -98,7 +98,7 @@ def test_counts_vary_more_than_poisson_by_the_servers_variance() -> None:
     assert totals.var() / totals.mean() == pytest.approx(fano, rel=0.12)
 
 
-def test_drift_is_autocorrelated_and_as_wide_as_told() -> None:
+def test_drift_is_autocorrelated_and_as_wide_as_ordered() -> None:
     noise = {"drift": 0.05, "mix_drift": 0, "correlation": "4h", "dispersion": 0}
     made = simulate(
         scenario(servers=one_generation(200_000), noise=noise, graph={"subroutines": 20, "endpoints": 2}),
@@ -241,7 +241,7 @@ def test_the_largest_preset_has_the_papers_distribution_of_gcpu() -> None:
 @pytest.mark.parametrize(
     ("subroutines", "endpoints"), [(20, 2), (20, 5), (61, 3), (500, 120)], ids=lambda n: str(n)
 )
-def test_a_graph_has_as_many_subroutines_and_endpoints_as_told(subroutines: int, endpoints: int) -> None:
+def test_a_graph_has_as_many_subroutines_and_endpoints_as_ordered(subroutines: int, endpoints: int) -> None:
     for seed in range(3):
         graph = build_graph(GraphSpec(subroutines=subroutines, endpoints=endpoints), Streams(seed))
         kinds = incidence(graph.stacks).kinds

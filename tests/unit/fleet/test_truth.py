@@ -191,7 +191,7 @@ def test_the_nearest_series_comes_first_and_callers_follow() -> None:
     assert callers & set(rest)
 
 
-def test_culprits_are_deployed_when_they_act_and_gates_come_with_what_explains_them() -> None:
+def test_root_causes_are_deployed_when_they_act_and_gates_come_with_what_explains_them() -> None:
     group = {"kind": "step", "count": 40, "no_culprit": 0.2, "config": 0.5, "delta": [0.001, 0.002]}
     data = simulate(Scenario.model_validate({**EXACT, "inject": [group]}, by_alias=True), seed=1).dataset
     changes = {change.id: change for change in data.changes}

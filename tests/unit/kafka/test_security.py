@@ -275,7 +275,7 @@ class TestKafkaSecurity:
         assert str(raised.value).startswith(text)
         assert SECRET not in str(raised.value)
 
-    def test_files_that_are_no_certificates_are_told_apart(
+    def test_files_that_are_no_certificates_are_distinguished(
         self, authority: Authority, certificate: Certificate, tmp_path: Path
     ) -> None:
         other, locked = authority.issue("other"), authority.issue("locked", key_password="keypass")

@@ -59,7 +59,7 @@ def test_one_broker_may_be_away_and_one_be_lost(replicas: int, in_sync: str) -> 
         pytest.param(Actual(6, {"segment.bytes": "1"}, 3), [], id="settings of no concern"),
     ],
 )
-def test_a_difference_is_told(found: Actual, told: list[str]) -> None:
+def test_a_difference_is_reported(found: Actual, told: list[str]) -> None:
     actual = {**as_created(3), "windows": found}
     assert drift(TOPICS, actual, brokers=3) == [f"windows: {text}" for text in told]
 

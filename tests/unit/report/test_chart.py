@@ -77,7 +77,7 @@ def seen(before: str, after: str, *, block: int = 1, width: float = 0.01) -> Stu
     return Study(WentAway(0.1, 0.1, pattern, term, term, term, term, None), None, None, (), 0.0123)
 
 
-def test_letters_trend_and_season_are_told() -> None:
+def test_sax_letters_trend_and_season_are_reported() -> None:
     assert describe_study(seen("bcb-", "hhh", block=6), ratio=True) == [
         "SAX      bcb- ▲ hhh",
         "         a letter: 6 windows; a: lowest of 20 buckets; valid before: bc",
@@ -89,13 +89,13 @@ def test_letters_trend_and_season_are_told() -> None:
     assert falling[2].startswith("trend    +0.0123 from")
 
 
-def test_what_is_not_known_is_not_told() -> None:
+def test_what_is_not_known_is_not_reported() -> None:
     assert describe_study(Study(None, None, None, (), None), ratio=True) == ["season   none found"]
 
 
 @pytest.mark.parametrize("width", [20, 40, 80, 140])
 @pytest.mark.parametrize(("before", "after"), [(3, 3), (3, 900), (900, 3), (900, 900), (0, 0)])
-def test_letters_fit_and_those_next_to_the_change_stay(width: int, before: int, after: int) -> None:
+def test_sax_letters_fit_and_those_next_to_the_change_stay(width: int, before: int, after: int) -> None:
     row = describe_study(seen("d" * before, "h" * after), ratio=True, width=width)[0]
     assert len(row) <= max(width, 40)
     left, right = row.removeprefix("SAX      ").split(" ▲ ")

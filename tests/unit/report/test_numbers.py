@@ -43,7 +43,7 @@ def test_a_link_says_what_its_number_is(feature: str, step: str) -> None:
     assert let_through.answer == LINKS[feature].passed.format("cart.total")
 
 
-def test_only_what_is_told_alike_means_the_same() -> None:
+def test_only_what_is_reported_the_same_means_the_same() -> None:
     for one in LINKS.values():
         for other in LINKS.values():
             if one.dropped == other.dropped or one.passed == other.passed:
@@ -112,11 +112,13 @@ def test_a_domain_rose_only_where_there_is_one(
         ((0.04, 0.03), "it goes well beyond what an earlier scan passed on"),
     ],
 )
-def test_what_is_new_and_what_goes_beyond_are_told_apart(numbers: tuple[float, float], answer: str) -> None:
+def test_what_is_new_and_what_goes_beyond_are_distinguished(
+    numbers: tuple[float, float], answer: str
+) -> None:
     assert passed(build_decision("same_regression", *numbers)).answer == answer
 
 
-def test_what_has_grown_is_above_its_bound_and_says_why_that_is_no_news() -> None:
+def test_what_has_escalated_is_above_its_bound_and_says_why_that_is_no_news() -> None:
     told = dropped(Decision("same_regression", False, 0.002256, 0.002018, "escalated"))
     assert told.numbers.startswith("0.002256 against 0.002018")
     for words in ("goes beyond what was reported", "grown steadily", "updates the known"):

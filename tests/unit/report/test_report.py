@@ -132,7 +132,7 @@ LINES = (
 )
 
 
-def test_a_page_tells_why_it_is_no_cost_shift(live: Workload) -> None:
+def test_a_page_shows_why_it_is_no_cost_shift(live: Workload) -> None:
     shown = visible(page(regression(candidate(domains=DOMAINS)), live))
 
     rose = "callers: shop.find rose with it: the cost is new 10.00 % 18.00 % 97 % 50 %"
@@ -174,11 +174,11 @@ def test_factors_are_drawn_and_explained(live: Workload) -> None:
     ("servers", "told"),
     [(500_000.0, "servers it takes 40,000 of 500,000"), (2.0, "servers it takes 0.16 of 2")],
 )
-def test_the_waste_is_told_in_servers(live: Workload, servers: float, told: str) -> None:
+def test_the_waste_is_reported_in_servers(live: Workload, servers: float, told: str) -> None:
     assert told in visible(page(replace(regression(candidate()), servers=servers), live))
 
 
-def test_what_is_not_known_is_not_told(live: Workload) -> None:
+def test_what_is_not_known_is_not_reported(live: Workload) -> None:
     """Also an event from before there were domains, stacks and servers."""
     event = regression_event(regression(candidate()))
     for added in ("cost_domains", "stacks", "servers", "waste_servers", "group_size"):
@@ -333,7 +333,7 @@ def test_scan_windows_are_those_that_were_scanned(live: Workload) -> None:
     assert scan_windows(event, live) == ScanWindows(1.0, END - 50, END - 20, END - 5, END)
 
 
-def test_scan_windows_are_those_that_the_event_tells(live: Workload) -> None:
+def test_scan_windows_are_those_that_the_event_shows(live: Workload) -> None:
     found = regression(candidate())
     scan = Scan("shop", "live", START, START + 20, START + 40, START + 45, 1)
 
@@ -382,7 +382,7 @@ def test_an_unknown_id_is_one_line_and_exit_2(
 
 
 @pytest.mark.e2e
-def test_a_workload_that_is_not_known_is_told(
+def test_a_workload_that_is_not_known_is_reported(
     shared_store: Store,
     store_dsn: str,
     service_name: str,

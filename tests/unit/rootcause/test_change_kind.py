@@ -36,7 +36,7 @@ def test_what_flips_a_gate_may_do_anything() -> None:
     assert not modifies_no_code(replace(build_change("one"), files=("docs/x.md",), gates=("new_cart",)))
 
 
-def test_a_title_is_enough_to_be_told() -> None:
+def test_a_title_is_enough_to_be_reported() -> None:
     blank: dict[str, Any] = {"title": "", "summary": "", "content": "\n", "files": ()}
     assert not says_something(replace(build_change("v1.5"), **blank))
     assert says_something(replace(build_change("v1.5"), **{**blank, "title": "Release"}))

@@ -119,33 +119,33 @@ def test_the_command_reads_what_it_can(
     out = tmp_path / "gates.yaml"
     assert run(["gates", str(tree), "--reader", "conf.get", "-o", str(out)]) == 0
     assert read_gates(out) == {"new_cart": ("shop.cart.total",), "top": ("shop.<module>",)}
-    told = capsys.readouterr()
-    assert "2 gates (2 of 9 files read)" in told.out.replace("\n", " ")
-    skipped = {line.split(": ")[1] for line in told.err.splitlines()}
+    output = capsys.readouterr()
+    assert "2 gates (2 of 9 files read)" in output.out.replace("\n", " ")
+    skipped = {line.split(": ")[1] for line in output.err.splitlines()}
     names = ("broken", "binary", "latin", "huge", "deep")
     assert skipped == {"leaves.py", "pipe.py", *(f"shop/{name}.py" for name in names)}
-    assert "Traceback" not in told.err
+    assert "Traceback" not in output.err
 
 
 @pytest.mark.parametrize(
     ("reads", "line"),
     [
         pytest.param(0, "", id="none"),
-        pytest.param(1, "1 read whose gate cannot be told: shop/cart.py:2\n", id="one"),
+        pytest.param(1, "1 read whose gate is unknown: shop/cart.py:2\n", id="one"),
         pytest.param(
             3,
-            "3 reads whose gate cannot be told: shop/cart.py:2, shop/cart.py:3, shop/cart.py:4\n",
+            "3 reads whose gate is unknown: shop/cart.py:2, shop/cart.py:3, shop/cart.py:4\n",
             id="several",
         ),
         pytest.param(
             9,
-            "9 reads whose gate cannot be told: "
+            "9 reads whose gate is unknown: "
             "shop/cart.py:2, shop/cart.py:3, shop/cart.py:4, shop/cart.py:5, shop/cart.py:6 and 4 more\n",
             id="many",
         ),
     ],
 )
-def test_the_command_tells_of_reads_to_be_mapped_by_hand(
+def test_the_command_lists_reads_to_be_mapped_by_hand(
     reads: int, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "shop").mkdir()
@@ -164,7 +164,7 @@ def test_the_command_shows_no_control_sequence_of_a_path(
     assert run(["gates", str(tmp_path), "--reader", "conf.get", "-o", str(tmp_path / "gates.yaml")]) == 0
     err = capsys.readouterr().err
     assert "\x1b" not in err
-    assert "told: \\x1b[31mred.py:1" in err
+    assert "unknown: \\x1b[31mred.py:1" in err
     assert "skipped: \\x1b[31mbroken.py" in err
 
 

@@ -229,7 +229,7 @@ def test_nothing_is_suggested_on_weak_evidence(found: Evidence) -> None:
     assert ranked(found) == []
 
 
-def test_at_most_three_are_told_with_their_factors() -> None:
+def test_at_most_three_are_reported_with_their_factors() -> None:
     found = evidence(*((f"c{i}", near(0.001)) for i in range(3)), ("d", near(0.0015)), correlation=0.9)
     suspects = rank_suspects(found)
     assert [suspect.change.id for suspect in suspects] == ["c0", "c1", "c2"]
@@ -242,7 +242,7 @@ def test_factors_that_were_not_computed_are_absent() -> None:
     assert set(suspect.factors) == {"recency", "text"}
 
 
-def test_unlikely_changes_are_not_told_beside_a_likely_one() -> None:
+def test_unlikely_changes_are_not_reported_beside_a_likely_one() -> None:
     assert ranked(evidence(("culprit", near(0.001)), ("a", NOTHING), ("b", NOTHING))) == ["culprit"]
 
 
@@ -253,7 +253,7 @@ def test_words_say_nothing_new_of_what_stacks_attribute() -> None:
     np.testing.assert_allclose(gain, [0.0, 0.5 * np.log(100), np.log(100)])
 
 
-def test_confidences_leave_room_for_no_culprit() -> None:
+def test_confidences_leave_room_for_no_root_cause() -> None:
     table = np.random.default_rng(3).normal(size=(40, len(FEATURES)))
     confidence = confidences(table, weights_of(RankingConfig()))
     assert (confidence > 0).all()
@@ -262,7 +262,7 @@ def test_confidences_leave_room_for_no_culprit() -> None:
     assert np.isfinite(huge).all()
 
 
-def test_more_harmless_changes_do_not_make_a_culprit_likelier() -> None:
+def test_more_harmless_changes_do_not_make_a_root_cause_likelier() -> None:
     weights = weights_of(RankingConfig())
     few, many = (np.tile(features(evidence(("docs", None))), (size, 1)) for size in (2, 200))
     assert confidences(few, weights).sum() == pytest.approx(confidences(many, weights).sum())

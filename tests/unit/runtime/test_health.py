@@ -110,7 +110,7 @@ def test_not_ready_before_the_assignment_nor_while_stopping() -> None:
     ask(health, test)
 
 
-def test_surroundings_are_asked_once_in_a_while_however_often_somebody_looks() -> None:
+def test_stack_history_is_asked_once_in_a_while_however_often_somebody_looks() -> None:
     asked: list[float] = []
     now = 100.0
 

@@ -83,7 +83,7 @@ def test_parts_of_a_scan_hold_the_acknowledgement_of_what_follows() -> None:
     assert bench.log[3:] == ["handle [2]", "settled", "ack 0/0", "ack 0/1", "ack 0/2"]
 
 
-def test_it_tells_how_long_a_call_takes_and_counts_batches() -> None:
+def test_it_shows_how_long_a_call_takes_and_counts_batches() -> None:
     bench = Bench()
     release = threading.Event()
     bench.stage.outcomes = [lambda: release.wait(5)]

@@ -18,7 +18,7 @@ def test_messages_of_an_earlier_assignment_are_left_alone() -> None:
     assert bench.log[1:] == ["handle [5]", "settled", "ack 0/5"]
 
 
-def test_assigned_is_told_anew_before_the_first_batch_of_every_assignment() -> None:
+def test_assigned_is_reported_anew_before_the_first_batch_of_every_assignment() -> None:
     bench = Bench()
 
     async def scenario() -> None:

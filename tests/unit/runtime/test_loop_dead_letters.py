@@ -47,7 +47,7 @@ def test_a_batch_of_nothing_but_bad_messages_never_reaches_the_stage() -> None:
     assert bench.log[1:] == ["dead letters 1", "ack 0/0"]
 
 
-def test_what_has_letters_is_committed_at_once() -> None:
+def test_what_has_dead_letters_is_committed_at_once() -> None:
     bench = Bench()
     drive(bench.run([bench.event(0)]))
     assert bench.membership.commits == 0
@@ -147,7 +147,9 @@ def test_a_flood_from_one_source_is_dead_letters_and_no_more() -> None:
     assert len([line for line in bench.log if line.startswith("ack")]) == 200
 
 
-def test_dead_letters_are_told_once_in_a_while_with_their_place(caplog: pytest.LogCaptureFixture) -> None:
+def test_dead_letters_are_reported_once_in_a_while_with_their_position(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     def refuse(value: bytes | None) -> str:
         raise InvalidMessage("name: odd line\nbreak")
 

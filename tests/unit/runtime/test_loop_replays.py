@@ -49,7 +49,7 @@ def test_many_replays_in_a_batch_are_one_call() -> None:
     assert len([line for line in bench.log if line.startswith("handle")]) == 1
 
 
-def test_a_letter_of_a_replayed_letter_says_so() -> None:
+def test_a_dead_letter_of_a_replayed_dead_letter_says_so() -> None:
     bench = Bench()
     drive(bench.run([bench.event(0, b"", headers=(("replayed-from", b"2/17"), ("other", None)))]))
     assert dict(bench.publisher.packets[0].headers)["replayed-from"] == b"2/17"

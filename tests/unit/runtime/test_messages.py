@@ -36,7 +36,7 @@ def letter(rejected: Rejected) -> Packet:
     return collector.packets[0]
 
 
-def test_a_letter_too_large_is_cut_and_says_so() -> None:
+def test_a_dead_letter_too_large_is_cut_and_says_so() -> None:
     limit = TOPICS["dead-letters"].max_message_bytes
     packet = letter(Rejected("profiles", 3, 9, b"k", b"v" * (limit + 5), "too big"))
     size = len(packet.value) + sum(len(name) + len(value) for name, value in packet.headers)
@@ -44,7 +44,7 @@ def test_a_letter_too_large_is_cut_and_says_so() -> None:
     assert dict(packet.headers)["truncated"] == str(limit + 5).encode()
 
 
-def test_a_letter_without_a_key_goes_to_the_partition_it_came_from() -> None:
+def test_a_dead_letter_without_a_key_goes_to_the_partition_it_came_from() -> None:
     packet = letter(Rejected("profiles", 4, 9, None, b"v", "bad"))
     assert packet.key is None
     assert partition_of(packet, TOPICS["dead-letters"]) == 4 % 3

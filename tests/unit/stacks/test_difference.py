@@ -34,7 +34,7 @@ def difference(
         pytest.param(
             {"main->a->f->g": (100, 400), "main->a->f->h": (100, 100)},
             [("main a f g", 3.0)],
-            id="only what changed is told",
+            id="only what changed is listed",
         ),
         pytest.param(
             {"main->a->f": (100, 300), "main->b->f": (100, 220)},
@@ -49,12 +49,12 @@ def difference(
         pytest.param(
             {f"main->loop->caller{n:02}->up->f->g": (10, 14) for n in range(60)},
             [("main loop … up f g", 2.4)],
-            id="callers of which none tells anything are merged",
+            id="callers of which none shows anything are merged",
         ),
         pytest.param(
             {f"main->f->g->callee{n:02}": (10, 14) for n in range(60)},
             [("main f g …", 2.4)],
-            id="callees of which none tells anything are merged",
+            id="callees of which none shows anything are merged",
         ),
         pytest.param(
             {f"main->caller{n:02}->f->callee{n:02}": (10, 14) for n in range(60)},
@@ -64,7 +64,7 @@ def difference(
         pytest.param(
             {"main->x->f": (0, 300), **{f"main->y{n:02}->f": (10, 16) for n in range(40)}},
             [("main x f", 3.0), ("main … f", 2.4)],
-            id="what is told of a branch is not told again of the whole",
+            id="what is listed of a branch is not listed again of the whole",
         ),
         pytest.param(
             {"main->f->g->f->g": (100, 400), "main->f->g": (100, 100)},
@@ -80,7 +80,7 @@ def test_lines(rows: dict[str, tuple[float, float]], expected: list[tuple[str, f
     assert difference(rows, "f") == expected
 
 
-def test_what_is_merely_diluted_is_no_change() -> None:
+def test_what_is_merely_normalised_is_no_change() -> None:
     """A regression that takes a third of the CPU lowers every other share, also those of its own stacks."""
     steady, rise = 3_000.0, 5_000.0
     shrink = TOTAL / (TOTAL + rise)
@@ -98,9 +98,9 @@ def test_no_more_lines_than_wanted() -> None:
 
 def test_a_long_stack_is_cut_in_the_middle_and_keeps_what_regressed() -> None:
     above = [f"caller{n}" for n in range(200)]
-    below = [f"callee{n}" for n in range(200)]
+    under = [f"callee{n}" for n in range(200)]
     matrix = build_stacks(
-        {"->".join([*above, "f", *below]): (100, 400), "->".join([*above, "f"]): (50, 50)}, TOTAL
+        {"->".join([*above, "f", *under]): (100, 400), "->".join([*above, "f"]): (50, 50)}, TOTAL
     )
     held = membership(index_stacks(matrix), [("subroutine", "f")])[0]
     (line,) = stack_difference(matrix, held, config=StackDifferenceConfig(depth=12))
@@ -111,12 +111,12 @@ def test_a_long_stack_is_cut_in_the_middle_and_keeps_what_regressed() -> None:
 
 
 @pytest.mark.parametrize("side", ["total_before", "total_after"])
-def test_a_span_without_samples_tells_nothing(side: str) -> None:
+def test_a_span_without_samples_says_nothing(side: str) -> None:
     matrix = replace(build_stacks({"f": (10, 20)}), **{side: 0.0})  # type: ignore[arg-type]  # a float field
     assert stack_difference(matrix, np.array([True])) == ()
 
 
-def test_no_stacks_tell_nothing() -> None:
+def test_no_stacks_say_nothing() -> None:
     assert stack_difference(StackMatrix((), np.empty(0), np.empty(0), 9.0, 9.0), np.empty(0, np.bool_)) == ()
 
 
@@ -124,12 +124,12 @@ def test_noise_makes_hardly_ever_a_line() -> None:
     rng = np.random.default_rng(5)
     stacks = tuple(("main", f"a{n % 7}", "f", f"b{n % 31}", f"c{n}") for n in range(400))
     shares = rng.dirichlet(np.full(400, 0.5))
-    told = 0
+    reported = 0
     for _ in range(60):
         before, after = rng.multinomial(20_000, shares), rng.multinomial(20_000, shares)
         matrix = StackMatrix(stacks, before.astype(np.float64), after.astype(np.float64), 2e5, 2e5)
-        told += bool(stack_difference(matrix, np.ones(400, dtype=np.bool_)))
-    assert told <= 3, "one per cent is asked for"
+        reported += bool(stack_difference(matrix, np.ones(400, dtype=np.bool_)))
+    assert reported <= 3, "one per cent is asked for"
 
 
 FRAMES = st.sampled_from(["f", "g", "h", "i"])
@@ -152,7 +152,7 @@ def test_the_order_of_the_stacks_plays_no_part(given_: tuple[StackMatrix, BoolAr
     order = np.random.default_rng(len(held)).permutation(len(held))
     shuffled = replace(
         matrix,
-        stacks=tuple(matrix.stacks[place] for place in order),
+        stacks=tuple(matrix.stacks[position] for position in order),
         before=matrix.before[order],
         after=matrix.after[order],
     )
@@ -160,7 +160,7 @@ def test_the_order_of_the_stacks_plays_no_part(given_: tuple[StackMatrix, BoolAr
 
 
 @given(matrices())
-def test_no_sample_is_told_twice(given_: tuple[StackMatrix, BoolArray]) -> None:
+def test_no_sample_is_reported_twice(given_: tuple[StackMatrix, BoolArray]) -> None:
     matrix, held = given_
     lines: tuple[StackChange, ...] = stack_difference(matrix, held)
     assert sum(line.before for line in lines) <= matrix.before[held].sum() / matrix.total_before + 1e-9

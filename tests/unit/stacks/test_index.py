@@ -62,10 +62,10 @@ def test_an_index_grows_to_what_it_would_have_been(first: int) -> None:
     matrix = random_matrix(5, count=40)
     stacks, before, after = matrix.stacks[:first], matrix.before[:first], matrix.after[:first]
     known = index_stacks(StackMatrix(stacks, before, after, 5000.0, 4000.0))
-    grown, whole = index_stacks(matrix, known), index_stacks(matrix)
-    assert grown.names == whole.names
-    assert spelt(grown) == spelt(whole)
-    assert (grown.incidence != whole.incidence).nnz == 0
+    extended, whole = index_stacks(matrix, known), index_stacks(matrix)
+    assert extended.names == whole.names
+    assert spelt(extended) == spelt(whole)
+    assert (extended.incidence != whole.incidence).nnz == 0
 
 
 def test_annotations_are_no_subroutines() -> None:

@@ -21,7 +21,7 @@ def test_explained_shares_are_the_share_of_the_rise_in_common_stacks() -> None:
     assert shares == pytest.approx(np.array([[1.0, 0.75], [1.0, 1.0]]))
 
 
-def test_what_is_called_more_often_raises_all_below_it_in_step() -> None:
+def test_what_is_called_more_often_raises_all_descendants_in_step() -> None:
     series: list[Series] = [("subroutine", "a"), ("subroutine", "b"), ("subroutine", "c")]
     matrix = build_stacks({"a->b": (2, 4), "a->c": (2, 3), "a": (4, 7)}, total=20)
     index = index_stacks(matrix)

@@ -11,10 +11,10 @@ from pipeline.stacks import (
     index_stacks,
     measure_rises,
     rows_of,
-    sum_sets_below,
+    sum_descendant_sets,
 )
 from pipeline.stacks.index import share_changes
-from pipeline.stacks.subtree import sum_below
+from pipeline.stacks.subtree import sum_descendants
 
 NAMES = ("a", "b", "c", "d", "e")
 SETS = (("b", "d"), ("e",), (), ("unknown",), ("b", "e", "unknown"))
@@ -47,24 +47,24 @@ def test_what_comes_through_one_name_or_any_of_a_set(seed: int) -> None:
     matrix = random_stacks(seed)
     frames, asked = index_stacks(matrix), ("c", "a", "nobody", "c")
     rows = rows_of(frames, subroutines(*asked))
-    one = sum_below(frames, rows).toarray()
-    some = sum_sets_below(frames, rows, SETS).toarray()
-    for place, series in enumerate(asked):
+    one = sum_descendants(frames, rows).toarray()
+    some = sum_descendant_sets(frames, rows, SETS).toarray()
+    for position, series in enumerate(asked):
         for name in frames.names:
-            assert one[place, frames.names.index(name)] == pytest.approx(through(matrix, series, [name]))
+            assert one[position, frames.names.index(name)] == pytest.approx(through(matrix, series, [name]))
         for number, names in enumerate(SETS):
-            assert some[place, number] == pytest.approx(through(matrix, series, names))
+            assert some[position, number] == pytest.approx(through(matrix, series, names))
 
 
 def test_a_set_of_nothing_and_no_stacks_at_all() -> None:
     matrix = random_stacks(1)
     frames = index_stacks(matrix)
-    assert sum_sets_below(frames, rows_of(frames, subroutines("a")), []).shape == (1, 0)
+    assert sum_descendant_sets(frames, rows_of(frames, subroutines("a")), []).shape == (1, 0)
     empty = index_stacks(StackMatrix((), np.zeros(0), np.zeros(0), 0.0, 0.0))
     rises = measure_rises(empty, subroutines("a"))
     assert rises.size.tolist() == [0.0]
     assert rises.through(0)[0].tolist() == []
-    assert sum_sets_below(empty, rises.rows, SETS).toarray().tolist() == [[0.0] * len(SETS)]
+    assert sum_descendant_sets(empty, rises.rows, SETS).toarray().tolist() == [[0.0] * len(SETS)]
 
 
 def test_how_large_a_rise_is() -> None:

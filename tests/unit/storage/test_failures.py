@@ -27,7 +27,7 @@ from pipeline.storage.failures import translated
         pytest.param(KeyError("x"), KeyError, id="our own mistake"),
     ],
 )
-def test_failures_are_told_apart(error: Exception, wanted: type[Exception]) -> None:
+def test_failures_are_distinguished(error: Exception, wanted: type[Exception]) -> None:
     with pytest.raises(wanted) as raised, translated("http://host"):
         raise error
     assert type(raised.value) is wanted

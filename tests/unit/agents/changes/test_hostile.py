@@ -137,7 +137,7 @@ def test_a_hostile_revision_is_refused(work: Work, revision: str) -> None:
     assert repository.tags(revision) == []
 
 
-def test_hostile_file_names_are_told_as_they_are(work: Work) -> None:
+def test_hostile_file_names_are_reported_as_they_are(work: Work) -> None:
     names = [
         "-rf.py",
         "--help.py",

@@ -56,7 +56,7 @@ def test_invalid_lines_are_counted_and_shown(line: str) -> None:
     assert collapsed.first_invalid.startswith(f"line 2: '{line[:10]}")
 
 
-def test_samples_without_frames_are_told_apart() -> None:
+def test_samples_without_frames_are_distinguished() -> None:
     collapsed = parse_collapsed(b" 2\n; 3\na 1")
     assert (collapsed.samples, collapsed.frameless, collapsed.invalid) == (1, 5, 0)
 

@@ -1,4 +1,4 @@
-"""Which functions read which gate, told by Python source: direct reads, one layer of wrapper, and neither."""
+"""Which functions read which gate, by Python source: direct reads, one layer of wrapper, and neither."""
 
 from __future__ import annotations
 
@@ -143,9 +143,9 @@ FLAGS = """
 )
 def test_constants_of_other_modules(source: str, found: str) -> None:
     tree = {"shop/__init__.py": "from .flags import GATE", "shop/flags.py": FLAGS, "shop/cart.py": source}
-    told = mapped(tree)
-    assert told.subroutines == ({found: ("shop.cart.f",)} if found else {})
-    assert bool(told.unresolved) is not bool(found)
+    found_gates = mapped(tree)
+    assert found_gates.subroutines == ({found: ("shop.cart.f",)} if found else {})
+    assert bool(found_gates.unresolved) is not bool(found)
 
 
 @pytest.mark.parametrize("reader", ["flags.is_on", "is_on"])
@@ -171,7 +171,7 @@ def test_readers_by_the_name_of_an_import(source: str, reader: str, found: bool)
         pytest.param("not conf.get('g')", id="negated"),
         pytest.param("ready and (conf.get('g') or forced)", id="and, or"),
         pytest.param("bool(int(conf.get('g')))", id="converted"),
-        pytest.param("conf.get('g').strip().lower() in ('on', 'yes')", id="spelt alike"),
+        pytest.param("conf.get('g').strip().lower() in ('on', 'yes')", id="spelt the same"),
         pytest.param("True if conf.get('g') else False", id="chosen"),
         pytest.param("conf.get('g') if ready else False", id="or else a constant"),
         pytest.param("conf.get('g').enabled", id="a part of it"),
@@ -303,17 +303,17 @@ def test_wrappers_of_other_modules_are_known_by_a_name_of_their_own() -> None:
     wrapper = "def checkout_on(): return conf.get('g')"
     assert gates_of(a=wrapper, b="def f(): a.checkout_on()") == {"g": ("a.checkout_on", "b.f")}
     twice = gates_of(a=wrapper, b="def f(): a.checkout_on()", c="def checkout_on(): pass")
-    assert twice == {"g": ("a.checkout_on",)}, "which of the two is meant cannot be told"
-    told = gates_of(
+    assert twice == {"g": ("a.checkout_on",)}, "which of the two is meant is unknown"
+    found_gates = gates_of(
         a=wrapper, b="from a import checkout_on as on\ndef f(): on()", c="def checkout_on(): pass"
     )
-    assert told == {"g": ("a.checkout_on", "b.f")}, "the import tells"
+    assert found_gates == {"g": ("a.checkout_on", "b.f")}, "the import decides"
 
 
 @pytest.mark.parametrize(
     ("source", "lines"),
     [
-        pytest.param("def f(): conf.get('g')", [], id="told"),
+        pytest.param("def f(): conf.get('g')", [], id="a statement"),
         pytest.param("def f(n):\n if conf.get(n): pass", [2], id="given to a function that is no wrapper"),
         pytest.param("def f():\n conf.get(pick())\n conf.get('a' + b)", [2, 3], id="computed"),
         pytest.param("def f(): conf.get(*a), conf.get(**b)", [1, 1], id="unpacked"),
@@ -329,5 +329,5 @@ def test_wrappers_of_other_modules_are_known_by_a_name_of_their_own() -> None:
         ),
     ],
 )
-def test_reads_whose_gate_cannot_be_told(source: str, lines: list[int]) -> None:
+def test_reads_whose_gate_is_unknown(source: str, lines: list[int]) -> None:
     assert mapped({"shop/cart.py": source}).unresolved == tuple(("shop/cart.py", line) for line in lines)

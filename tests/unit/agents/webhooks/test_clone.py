@@ -1,4 +1,4 @@
-"""Which commits a tag or a deployment brings, where a local clone tells."""
+"""Which commits a tag or a deployment brings, by a local clone."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_each_service_has_its_own_tags(work: Work) -> None:
     assert titles_of(work, "push", push_of(work, "v2.0"), "till") == SINCE
 
 
-def test_gitlab_tells_the_same(work: Work) -> None:
+def test_gitlab_shows_the_same(work: Work) -> None:
     lab = Source("acme/web/shop", "gitlab", RULES[:1], "lab token 12345", work.path)  # type: ignore[arg-type]
     tag = lab_tag(ref="refs/tags/v1.1", checkout_sha=sha(work))
     release = lab_release(tag="v1.1", commit=commit(sha(work)))

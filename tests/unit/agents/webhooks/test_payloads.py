@@ -1,4 +1,4 @@
-"""What the payloads of GitHub and GitLab tell."""
+"""What the payloads of GitHub and GitLab say."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def commit(sha: str, message: str = "Fix totals\n\nThey were wrong.\n", **more: 
     return {"id": sha, "message": message, "author": author, "added": ["b.py"], "modified": ["a.py"], **more}
 
 
-def told(sha: str = "") -> PayloadCommit:
+def payload_commit(sha: str = "") -> PayloadCommit:
     return PayloadCommit(sha, "Fix totals", "Ada <ada@example.org>", "They were wrong.", ("b.py", "a.py"))
 
 
@@ -53,19 +53,21 @@ def hub_deployment(state: str = "success", **more: Any) -> dict[str, Any]:
         pytest.param(
             "push",
             hub_push(),
-            ForgeEvent("acme/shop", "branch", "main", (told(B), told(C)), A, C, 1_700_000_000.0),
+            ForgeEvent(
+                "acme/shop", "branch", "main", (payload_commit(B), payload_commit(C)), A, C, 1_700_000_000.0
+            ),
             id="push",
         ),
         pytest.param(
             "push",
             hub_push(before=ZERO, ref="refs/heads/feature/x", commits=[]),
-            ForgeEvent("acme/shop", "branch", "feature/x", (told(C),), "", C, 1_700_000_000.0),
+            ForgeEvent("acme/shop", "branch", "feature/x", (payload_commit(C),), "", C, 1_700_000_000.0),
             id="new branch",
         ),
         pytest.param(
             "push",
             hub_tag(),
-            ForgeEvent("acme/shop", "tag", "v1", (told(),), "", C, 1_700_000_000.0),
+            ForgeEvent("acme/shop", "tag", "v1", (payload_commit(),), "", C, 1_700_000_000.0),
             id="annotated tag",
         ),
         pytest.param("push", hub_push(after=ZERO, head_commit=None, commits=[]), None, id="deleted branch"),
@@ -147,13 +149,15 @@ def lab_deployment(**more: Any) -> dict[str, Any]:
         pytest.param(
             "Push Hook",
             lab_push(),
-            ForgeEvent("acme/web/shop", "branch", "main", (told(B), told(C)), A, C),
+            ForgeEvent("acme/web/shop", "branch", "main", (payload_commit(B), payload_commit(C)), A, C),
             id="push",
         ),
         pytest.param(
             "Push Hook",
             lab_push(total_commits_count=42),
-            ForgeEvent("acme/web/shop", "branch", "main", (told(B), told(C)), A, C, left_out=40),
+            ForgeEvent(
+                "acme/web/shop", "branch", "main", (payload_commit(B), payload_commit(C)), A, C, left_out=40
+            ),
             id="long push",
         ),
         pytest.param(
@@ -172,7 +176,7 @@ def lab_deployment(**more: Any) -> dict[str, Any]:
         pytest.param(
             "Tag Push Hook",
             lab_tag(after=C, message=None, commits=[commit(C)]),
-            ForgeEvent("acme/web/shop", "tag", "v1", (told(C),), "", C),
+            ForgeEvent("acme/web/shop", "tag", "v1", (payload_commit(C),), "", C),
             id="plain tag",
         ),
         pytest.param("Tag Push Hook", lab_tag(after=ZERO, checkout_sha=None), None, id="deleted tag"),

@@ -80,7 +80,7 @@ def standard_headers(
 
 
 class Broker:
-    """Takes messages, or fails as told."""
+    """Takes messages, or fails as ordered."""
 
     def __init__(self) -> None:
         self.messages: list[Outgoing] = []
@@ -216,7 +216,7 @@ LAB_TAG = [("Tag Push Hook", lab_tag()), ("Release Hook", lab_release(commit=com
         pytest.param("gitlab", LAB_TAG[::-1], C, id="gitlab release first"),
     ],
 )
-def test_all_that_is_told_of_a_tag_is_one_change(
+def test_all_that_is_reported_a_tag_is_one_change(
     forge: str, deliveries: list[tuple[str, dict[str, Any]]], expected: str
 ) -> None:
     """Each is read by a process of its own, so that nothing hangs on what one remembers."""
@@ -271,7 +271,7 @@ def test_other_events() -> None:
     assert receive(hub_push(), event="ping")[0] == Answer(200, "pong")
     assert receive(hub_push(), event="star")[0] == Answer(204)
     tag = {"ref": "v1", "ref_type": "tag", "repository": {"full_name": "acme/shop"}}
-    assert receive(tag, event="create")[0] == Answer(204), "the push of the tag tells more"
+    assert receive(tag, event="create")[0] == Answer(204), "the push of the tag says more"
     assert receive(lab_push(), forge="gitlab", event="Wiki Page Hook")[0] == Answer(204)
     assert receive(b"not JSON", event="star")[0] == Answer(204)
 
@@ -348,7 +348,7 @@ def test_few_deliveries_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     asyncio.run(main())
 
 
-def test_a_clone_tells_the_subroutines(tmp_path: Path) -> None:
+def test_a_clone_names_the_subroutines(tmp_path: Path) -> None:
     work = Work(tmp_path / "clone")
     before = work.commit("Old", {"shop.py": "def f(): return 1\n"})
     work.commit("Between", {"shop.py": "def f(): return 2\n"})

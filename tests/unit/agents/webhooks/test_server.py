@@ -109,7 +109,7 @@ def test_a_body_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Line:
-    """A transport that fails, or hangs, as told."""
+    """A transport that fails, or hangs, as ordered."""
 
     def __init__(self, sent: list[Outgoing], fault: str = "") -> None:
         self.sent = sent

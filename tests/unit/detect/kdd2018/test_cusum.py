@@ -71,7 +71,7 @@ def test_a_late_spike_looks_like_a_step() -> None:
     assert found.index.tolist() == [3, 2, 3]
 
 
-def test_the_low_pass_filter_tells_them_apart() -> None:
+def test_the_low_pass_filter_distinguishes_them() -> None:
     x, y, z = plain_cusum(low_pass(np.array([X, Y, Z]), cutoff=5.0)).statistic
     assert z > 1.1 * max(x, y)
 
@@ -121,7 +121,7 @@ class TestUseCases:
         assert len(found) >= 19
         assert {candidate.kind for candidate in found} == {"short_term"}
 
-    def test_level_and_place_of_a_step(self, config: Kdd2018Config) -> None:
+    def test_level_and_position_of_a_step(self, config: Kdd2018Config) -> None:
         # Without a second pass, CUSUM draws what is near the end of days towards their middle.
         change = CHANGE if config.second_pass else EARLIER
         found = find(20.0 + 0.2 * noise(5) + np.where(change <= T, 6.0, 0.0), config)

@@ -35,7 +35,7 @@ def fit(level: FloatArray, variance: FloatArray, degrees_of_freedom: FloatArray)
 @pytest.mark.parametrize(
     ("prior", "least", "most"), [(4.0, 2.5, 6.0), (20.0, 10.0, 40.0), (np.inf, 60.0, 1000.0)]
 )
-def test_others_are_worth_what_they_are_alike(prior: float, least: float, most: float) -> None:
+def test_others_are_worth_their_similarity(prior: float, least: float, most: float) -> None:
     worth = [
         fit(*estimates(np.random.default_rng(seed), prior=prior)).degrees_of_freedom for seed in range(20)
     ]
@@ -71,7 +71,7 @@ def test_a_quiet_series_among_noisy_ones_is_not_taken_for_as_quiet() -> None:
     assert moderated(common, level, variance, degrees_of_freedom)[0][200] > 3 * variance[200]
 
 
-def test_below_the_levels_looked_at_nothing_is_assumed() -> None:
+def test_under_the_levels_looked_at_nothing_is_assumed() -> None:
     common = fit(*estimates(np.random.default_rng(3)))
     one = np.array([1e-7, 0.0]), np.array([2.0, 3.0]), np.array([OWN, OWN])
     shared, total = moderated(common, *one)
@@ -84,7 +84,7 @@ def test_few_series_have_nothing_in_common(series: int) -> None:
     assert fit_shared_prior(level, variance, degrees_of_freedom) is None
 
 
-def test_series_that_are_not_alike_tell_nothing_of_each_other() -> None:
+def test_series_that_are_not_similar_say_nothing_of_each_other() -> None:
     level, variance, degrees_of_freedom = estimates(np.random.default_rng(5))
     variance *= np.exp(np.random.default_rng(6).normal(0, 4, SERIES))
     assert fit_shared_prior(level, variance, degrees_of_freedom) is None
@@ -132,7 +132,7 @@ def test_only_subroutines_are_asked(kind: MetricKind) -> None:
     assert with_shared_prior(matrix, WINDOWS).noise is None
 
 
-def test_a_batch_with_common_noise_equals_one_by_one() -> None:
+def test_a_batch_with_a_shared_prior_equals_one_by_one() -> None:
     matrix = with_shared_prior(stepped(service(np.random.default_rng(10)), 7.0), WINDOWS)
     alone = tuple(
         candidate
@@ -168,7 +168,7 @@ def sure(matrix: SeriesMatrix) -> int:
     return sum(candidate.p_value < 1e-5 for candidate in find_candidates(matrix, WINDOWS))
 
 
-def test_steps_are_surer_with_common_noise_and_steady_series_no_more_often_candidates() -> None:
+def test_steps_are_surer_with_a_shared_prior_and_steady_series_no_more_often_candidates() -> None:
     steady = service(np.random.default_rng(12), 1500)
     common = with_shared_prior(steady, WINDOWS).noise
     assert common is not None

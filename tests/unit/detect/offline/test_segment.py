@@ -66,7 +66,7 @@ def test_changes_of_level_are_found(signal: FloatArray, wanted: list[int], seed:
         assert 0 <= shift.p_value < 0.001
 
 
-def test_levels_are_told_on_both_sides() -> None:
+def test_levels_are_reported_on_both_sides() -> None:
     (shift,) = segment(levels((100, 10), (100, 12)) + 0.5 * noise(200, 1))
     assert (shift.before, shift.after) == pytest.approx((10, 12), abs=0.2)
 
@@ -168,7 +168,7 @@ def test_steady_growth_by_some_per_cent_is_silent(grow, points: int) -> None:  #
     assert sum(map(bool, found)) <= 3
 
 
-def test_levels_on_growth_are_told_in_its_own_units() -> None:
+def test_levels_on_growth_are_reported_in_its_own_units() -> None:
     time = np.arange(100)
     values = np.exp(0.02 * time + 0.5 * (time >= 60) + 0.03 * noise(100, 1))
     (shift,) = segment(values)
@@ -180,7 +180,7 @@ WANTED = {"steps": 0.97, "steps in AR(0.8)": 0.9, "steps on a slope": 0.95, "kin
 
 
 @pytest.mark.parametrize(("family", "wanted"), WANTED.items(), ids=WANTED.keys())
-def test_changes_of_the_zoo_are_found_at_their_place(family: str, wanted: float) -> None:
+def test_changes_of_the_zoo_are_found_at_their_position(family: str, wanted: float) -> None:
     series = [draw(family, 120, seed) for seed in range(20)]
     found = [[shift.index for shift in segment(one.values)] for one in series]
     hits = sum(
@@ -229,7 +229,7 @@ def test_a_real_series_of_a_continuous_benchmark(metric: str, wanted: list[int])
     assert 10 not in found  # an outlier
 
 
-def test_missing_points_keep_their_places() -> None:
+def test_missing_points_keep_their_positions() -> None:
     values = levels((60, 0), (60, 5)) + 0.5 * noise(120, 1)
     values[[3, 17, 58, 59, 60, 61, 100]] = np.nan
     (shift,) = segment(values)

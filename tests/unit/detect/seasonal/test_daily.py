@@ -56,7 +56,7 @@ def test_the_cycle_is_found_and_carried_on(cycle: FloatArray) -> None:
     assert np.sqrt(np.mean(error[:, HISTORY:] ** 2)) < 0.12
 
 
-def test_the_hour_counts_and_not_the_place_in_the_history() -> None:
+def test_the_hour_counts_and_not_the_position_in_the_history() -> None:
     values = NOISE[:1] + wave(2.0)
     whole = fit(values)
     later = fit_daily_cycle(
@@ -127,7 +127,7 @@ def test_noise_of_a_larger_variance_hides_a_cycle() -> None:
         pytest.param(0, 600.0, id="no history"),
     ],
 )
-def test_where_no_cycle_can_be_told_there_is_none(points: int, resolution_s: float) -> None:
+def test_where_no_cycle_can_be_known_there_is_none(points: int, resolution_s: float) -> None:
     found = fit(5 * (NOISE + wave(3.0))[:, :points], np.ones(points), resolution_s=resolution_s)
     assert found.shape == NOISE.shape
     assert not found.any()

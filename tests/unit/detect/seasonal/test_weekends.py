@@ -57,7 +57,7 @@ def test_a_weekend_is_no_regression_once_one_is_known(workload: str, begins: int
 
 
 @pytest.mark.parametrize("step_day", [15.25, 16.75, 19.5, 21.0, 23.0], ids=str)
-def test_a_step_in_throughput_is_told_whatever_the_day(step_day: float) -> None:
+def test_a_step_in_throughput_is_reported_whatever_the_day(step_day: float) -> None:
     level = (1 - 0.3 * weekend(0)) * np.where(step_day <= DAYS, 0.9, 1.0)
     found, *again = events("ct-supply-short", {"throughput": level})
     assert found["metric"] == "throughput"

@@ -140,7 +140,7 @@ def test_of_a_young_series_the_level_must_differ_from_last_weeks(
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_before_a_week_is_over_nothing_is_told(family: Family) -> None:
+def test_before_a_week_is_over_nothing_is_reported(family: Family) -> None:
     assert against(family, Levels(1, 3), Levels(1, 1), whole=NO, half=NO)[0] == 0.0
 
 

@@ -22,7 +22,7 @@ def entry(headers: dict[str, str], value: bytes = b"{}", *, offset: int = 5, par
     return Entry(partition, offset, 1_700_000_000.0, b"shop/h", value, pairs)
 
 
-def test_a_letter_says_where_it_came_from_and_why() -> None:
+def test_a_dead_letter_says_where_it_came_from_and_why() -> None:
     letter = dead_letter_of(entry(HEADERS))
     assert (letter.position, letter.topic, letter.origin) == ((1, 5), "profiles", (3, 17))
     assert (letter.reason, letter.stage, letter.service) == ("host: missing", "aggregate", "shop")
@@ -60,7 +60,7 @@ def outcome(kind: str, *offsets: int) -> Entry:
     return entry({"receipt": kind}, outcome_value("r", offsets), offset=1001)
 
 
-def test_receipts_tell_what_became_of_each_letter() -> None:
+def test_receipts_show_what_became_of_each_dead_letter() -> None:
     receipts = Receipts()
     assert not receipts.add(entry(HEADERS))
     for one in (claim("r", 7, 5, 9), claim("r", 11, first=3), outcome("sent", 7), outcome("refused", 9)):
@@ -92,6 +92,8 @@ def test_of_two_claims_the_first_holds() -> None:
         ("", b""),
     ],
 )
-def test_a_receipt_that_cannot_be_read_is_no_letter_and_is_not_passed_over(kind: str, value: bytes) -> None:
+def test_a_receipt_that_cannot_be_read_is_no_dead_letter_and_is_not_passed_over(
+    kind: str, value: bytes
+) -> None:
     with pytest.raises(ConfigError, match="dead-letters partition 1 offset 5: not a receipt of a replay"):
         Receipts().add(entry({"receipt": kind}, value))
