@@ -10,13 +10,14 @@ from contextlib import contextmanager
 
 from loadgen.bench.profiles import INTERVAL_S, START, draw_profiles
 from loadgen.bench.result import Result
+from loadgen.bench.workers import run_smidgen
 from pipeline.clock import system_clock
 from pipeline.codec.inputs import encode_profile
 from pipeline.embedded.stack import EmbeddedStack
 from pipeline.errors import SmidgenError
 from pipeline.kafka import Packet, Producer, ProducerOptions, as_broker
 from pipeline.model import Record
-from pipeline.processes import Child, run_bounded
+from pipeline.processes import Child
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
@@ -40,7 +41,7 @@ def measure_aggregate(advance: Callable[[], None]) -> list[Result]:
         values = _encoded("bench-stage")
         alone = _stage_alone(store, values)
         advance()
-        _smidgen("topics", "apply", "--broker", stack.broker)
+        run_smidgen("topics", "apply", "--broker", stack.broker)
         asyncio.run(_publish(stack.broker, topics, _encoded("bench-worker")))
         advance()
         whole = _worker(stack, store)
@@ -121,10 +122,3 @@ def _running(*arguments: str) -> Iterator[Child]:
         yield child
     finally:
         child.stop(20.0)
-
-
-def _smidgen(*arguments: str) -> None:
-    command = [sys.executable, "-m", "pipeline", *arguments]
-    output = run_bounded(command, max_bytes=1 << 20, timeout_s=DEADLINE_S)
-    if output.code:
-        raise SmidgenError(f"bench: smidgen {arguments[0]} failed: {output.errors}")

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from loadgen.bench.faults.brokers import BrokerKind
-from loadgen.bench.faults.check import Differences, compare
+from loadgen.bench.faults.check import Differences
 from loadgen.bench.faults.load import Shape, build_load
 from loadgen.bench.faults.rig import Rig, Setup
 from loadgen.bench.trend import Trend, trend
@@ -108,14 +108,8 @@ def run_soak(minutes: float, *, broker: BrokerKind, seed: int, advance: Callable
         rig.feeder.finish()
         observer.stop()
         rig.wait_drained()
-        store = rig.store
-        try:
-            differences, copies = compare(
-                store, load.truth, rig.watcher.events, refused=len(rig.watcher.refused)
-            )
-        finally:
-            store.close()
-        exits = {w.name: list(w.exits) for w in rig.supervisor.workers.values() if w.exits}
+        differences, copies = rig.compare()
+        exits = rig.supervisor.exits
     return Soak(
         broker,
         minutes,

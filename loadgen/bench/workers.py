@@ -1,12 +1,19 @@
-"""Worker processes of a benchmark, which end with the process that started them."""
+"""Processes of a benchmark: workers that end with it, and commands of Smidgen run to their end."""
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context, parent_process
 from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+from pipeline.errors import SmidgenError
+from pipeline.processes import run_bounded
+
+_COMMAND_S = 300.0
 
 
 def worker_pool(processes: int) -> ProcessPoolExecutor:
@@ -16,6 +23,19 @@ def worker_pool(processes: int) -> ProcessPoolExecutor:
     fleet takes minutes of a core, and its result would go to nobody.
     """
     return ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_end_with_parent)
+
+
+def run_smidgen(*arguments: str, folder: Path | None = None) -> None:
+    """Run one command of the Smidgen in ``folder``, by default of this one.
+
+    Raises:
+        SmidgenError: it failed, with what it said.
+    """
+    command = [sys.executable, "-m", "pipeline", *arguments]
+    output = run_bounded(command, max_bytes=1 << 20, timeout_s=_COMMAND_S, folder=folder)
+    if output.code:
+        said = output.errors or output.data.decode(errors="replace").strip()
+        raise SmidgenError(f"smidgen {' '.join(arguments[:2])} failed: {said}")
 
 
 def _end_with_parent() -> None:

@@ -9,7 +9,6 @@ import shutil
 import signal
 import tempfile
 import time
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -135,15 +134,14 @@ class KafkaCluster:
         self._jars = self._jars or prepared_jars()
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                self._start()
+                with contextlib.ExitStack() as started:
+                    started.callback(self.stop)
+                    self._start()
+                    started.pop_all()
                 return
-            except BrokerUnavailable as error:
-                self.stop()
-                if attempt == _ATTEMPTS or not isinstance(error.__cause__, _PortTaken):
+            except _PortTaken:
+                if attempt == _ATTEMPTS:
                     raise
-            except BaseException:
-                self.stop()
-                raise
 
     def stop(self) -> None:
         """End all brokers; everything in them is gone."""
@@ -338,8 +336,8 @@ class KafkaCluster:
     def _raise_end(self, index: int) -> None:
         node = self._nodes[index]
         words = _reason(self.log(index)) or (node.child.last_words() if node.child else "")
-        cause = _PortTaken() if "Address already in use" in self.log(index) else None
-        raise BrokerUnavailable(f"Kafka broker {index} ended: {words or 'it said nothing'}") from cause
+        failure = _PortTaken if "Address already in use" in self.log(index) else BrokerUnavailable
+        raise failure(f"Kafka broker {index} ended: {words or 'it said nothing'}")
 
     def _pid(self, index: int) -> int:
         pid = self.pids[index]
@@ -351,7 +349,7 @@ class KafkaCluster:
         return ",".join(f"{self._host}:{node.ports[listener]}" for node in self._nodes)
 
 
-class _PortTaken(Exception):
+class _PortTaken(BrokerUnavailable):
     """Someone else listens on a port that was free a moment ago."""
 
 
@@ -381,11 +379,8 @@ def _archive_options(jars: Jars) -> list[str]:
 
 
 def _cluster_id() -> str:
-    """Return a new cluster id: 16 random bytes in Base64, not taken for an option."""
-    while True:
-        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        if not text.startswith("-"):
-            return text
+    """Return a new cluster id: 16 bytes in Base64, the first of them 0, or it may be taken for an option."""
+    return base64.urlsafe_b64encode(b"\0" + os.urandom(15)).decode().rstrip("=")
 
 
 def _reason(log: str) -> str:

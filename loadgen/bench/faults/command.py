@@ -66,16 +66,17 @@ def faults(
     stacks must be as sent, every event as a backtest of the same data tells it. The exit code is 1 if
     anything differs. docs/faults.md says what each fault is.
     """
-    from loadgen.bench.faults.catalogue import CATALOGUE
+    from loadgen.bench.faults.catalogue import read_catalogue
     from loadgen.bench.faults.former_version import FORMER
     from loadgen.bench.faults.run import Options, run_fault
     from pipeline.stages.factory import STAGES
 
+    catalogue = read_catalogue()
     if listing:
-        for name, fault in CATALOGUE.items():
+        for name, fault in catalogue.items():
             click.echo(f"{name:15} {fault.about}")
         return 0
-    chosen = _chosen("--faults", names, list(CATALOGUE))
+    chosen = _chosen("--faults", names, list(catalogue))
     options = Options(
         broker=broker,  # type: ignore[arg-type]
         seed=seed,
@@ -90,7 +91,7 @@ def faults(
     with ended_in_order(), _progress(console) as progress:
         for name in chosen:
             task = progress.add_task(name, total=1.0, doing="")
-            outcome = run_fault(name, CATALOGUE[name].planned(kills), options, partial(_show, progress, task))
+            outcome = run_fault(name, catalogue[name].planned(kills), options, partial(_show, progress, task))
             progress.remove_task(task)
             outcomes.append(outcome)
             if as_json:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from types import TracebackType
-from typing import Self
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import numpy as np
 import orjson
@@ -33,49 +33,33 @@ def malformed(rng: np.random.Generator) -> bytes:
     return forms[int(rng.integers(len(forms)))]
 
 
-class Flood:
-    """A thread that publishes ``number`` malformed messages; nothing if that is 0."""
+@contextmanager
+def flood(broker: str, topics: Topics, number: int, seed: int) -> Iterator[None]:
+    """Publish ``number`` malformed messages beside the ``with`` block, and wait for the last at its end.
 
-    def __init__(self, broker: str, topics: Topics, number: int, seed: int) -> None:
-        self._broker = broker
-        self._topics = topics
-        self._number = number
-        self._seed = seed
-        self.failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, daemon=True)
+    Raises:
+        SmidgenError: not all of them were taken.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        sent = pool.submit(lambda: asyncio.run(_publish(broker, topics, number, seed)))
+        yield
+        sent.result()
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self._thread.join()
-            if self.failure:
-                raise self.failure
+async def _publish(broker: str, topics: Topics, number: int, seed: int) -> None:
+    if not number:
+        return
+    rng = np.random.default_rng(seed)
+    options = ProducerOptions(idempotent=False, linger_ms=20)
+    producer = await Producer.open(as_broker(broker), topics, options)
+    try:
+        for first in range(0, number, _IN_FLIGHT):
+            names = [_TOPICS[i % len(_TOPICS)] for i in range(first, min(first + _IN_FLIGHT, number))]
+            await producer.send_packets([_packet(name, topics, rng) for name in names])
+    finally:
+        await producer.close()
 
-    def _run(self) -> None:
-        try:
-            asyncio.run(self._publish())
-        except Exception as error:  # raised again where the flood is waited for
-            self.failure = error
 
-    async def _publish(self) -> None:
-        if not self._number:
-            return
-        rng = np.random.default_rng(self._seed)
-        options = ProducerOptions(idempotent=False, linger_ms=20)
-        producer = await Producer.open(as_broker(self._broker), self._topics, options)
-        try:
-            for first in range(0, self._number, _IN_FLIGHT):
-                numbers = range(first, min(first + _IN_FLIGHT, self._number))
-                await producer.send_packets([self._packet(number, rng) for number in numbers])
-        finally:
-            await producer.close()
-
-    def _packet(self, number: int, rng: np.random.Generator) -> Packet:
-        name = _TOPICS[number % len(_TOPICS)]
-        partition = int(rng.integers(self._topics[name].partitions))
-        return Packet(name, None, malformed(rng), partition=partition)
+def _packet(name: str, topics: Topics, rng: np.random.Generator) -> Packet:
+    partition = int(rng.integers(topics[name].partitions))
+    return Packet(name, None, malformed(rng), partition=partition)

@@ -5,29 +5,28 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 import pipeline
-from loadgen.bench.faults.brokers import Broker, BrokerKind, make_broker
+from loadgen.bench.faults.brokers import Broker, BrokerKind
+from loadgen.bench.faults.check import Differences, compare
 from loadgen.bench.faults.feeder import Feeder
 from loadgen.bench.faults.load import STACK_WINDOW_S, WINDOW_S, Load, workload_file
 from loadgen.bench.faults.proxies import StoreProxy
 from loadgen.bench.faults.watch import View, Watcher
 from loadgen.bench.faults.workers import Supervisor
+from loadgen.bench.workers import run_smidgen
 from pipeline.config import Settings
 from pipeline.embedded.stack import EmbeddedStore
 from pipeline.errors import SmidgenError
 from pipeline.stages.factory import STAGES
 from pipeline.storage.connect import open_store
-from pipeline.storage.interface import Store
 from pipeline.topics import load_topics
 
 CODE = Path(pipeline.__file__).parents[1]
@@ -64,32 +63,29 @@ class Rig:
         self.setup = setup
         self.load = load
         self._seconds = seconds
-        self._running = ExitStack()
         self.topics = load_topics()
         self._looked = View(0.0, self.topics)
 
     def __enter__(self) -> Self:
-        try:
-            self._start()
-        except BaseException:
-            self._running.close()
-            raise
+        with ExitStack() as starting:
+            self._start(starting)
+            self._running = starting.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._running.close()
 
-    def _start(self) -> None:
-        enter = self._running.enter_context
+    def _start(self, starting: ExitStack) -> None:
+        enter = starting.enter_context
         self.folder = Path(enter(tempfile.TemporaryDirectory(prefix="smidgen-faults-")))
-        self.broker: Broker = enter(make_broker(self.setup.broker, proxied=self.setup.proxied))
-        self._smidgen("topics", "apply", "--broker", self.broker.url)
+        self.broker = enter(Broker(self.setup.broker, proxied=self.setup.proxied))
+        run_smidgen("topics", "apply", "--broker", self.broker.url, folder=self.setup.code)
         self._data = self.setup.data or self.folder / "data"
         self.embedded = EmbeddedStore(self._data)
-        self._running.callback(lambda: self.embedded.stop())
+        starting.callback(lambda: self.embedded.stop())  # whichever it is by then
         self.embedded.start()
         self.proxy: StoreProxy = enter(StoreProxy(self.embedded.url))
-        self._smidgen("store", "migrate", "--store", self.embedded.url)
+        run_smidgen("store", "migrate", "--store", self.embedded.url, folder=self.setup.code)
         (self.folder / "workload.yaml").write_text(workload_file())
         logs = self.folder / "logs"
         logs.mkdir()
@@ -164,10 +160,14 @@ class Rig:
         # Twice: what a stage has just published may not have been seen yet when its offset was.
         return view.at > before.at and view.ends == before.ends and view.committed == before.committed
 
-    @property
-    def store(self) -> Store:
-        """The store itself, past the proxy; the caller closes it."""
-        return open_store(self.embedded.url)
+    def compare(self, malformed: int = 0) -> tuple[Differences, int]:
+        """Return what differs from the truth, and how many events came in more copies than one.
+
+        ``malformed`` is how many messages there were that each have a dead letter.
+        """
+        refused = abs(len(self.watcher.refused) - malformed)
+        with closing(open_store(self.embedded.url)) as store:  # past the proxy
+            return compare(store, self.load.truth, self.watcher.events, refused=refused)
 
     def kill_store(self) -> None:
         """End the store as the kernel would, and start it again on the same folder."""
@@ -185,16 +185,3 @@ class Rig:
         """Send the store a signal."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.embedded.pid, number)
-
-    def _smidgen(self, *arguments: str) -> None:
-        done = subprocess.run(
-            [sys.executable, "-m", "pipeline", *arguments],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=self.setup.code,
-        )
-        if done.returncode:
-            raise SmidgenError(
-                f"faults: smidgen {' '.join(arguments[:2])} failed: {(done.stderr or done.stdout).strip()}"
-            )

@@ -14,9 +14,9 @@ import numpy as np
 
 from loadgen.bench.faults.brokers import BrokerKind
 from loadgen.bench.faults.catalogue import Fault
-from loadgen.bench.faults.check import Differences, compare
+from loadgen.bench.faults.check import Differences
 from loadgen.bench.faults.disk import SmallDisk
-from loadgen.bench.faults.flood import Flood
+from loadgen.bench.faults.flood import flood
 from loadgen.bench.faults.former_version import FORMER, former_version
 from loadgen.bench.faults.load import build_load
 from loadgen.bench.faults.rig import CODE, Rig, Setup
@@ -121,28 +121,25 @@ def _run(
     lasts_s = options.outage_s or fault.lasts_s
     seconds = fault.times * (sum(fault.gap_s) / 2 + lasts_s)
     rig = stack.enter_context(Rig(setup, load, seconds=seconds))
-    context = Context(rig, np.random.default_rng(options.seed), options.outage_s, disk, options.stages)
+    context = Context(
+        rig, np.random.default_rng(options.seed), fault.lasts_s, options.outage_s, disk, options.stages
+    )
     bad = fault.malformed if options.malformed is None or not fault.malformed else options.malformed
+    failed = True
     try:
-        with Flood(rig.broker.url, rig.topics, bad, options.seed):
+        with flood(rig.broker.url, rig.topics, bad, options.seed):
             _strike(fault, context, advance)
         advance("waiting for the rest", 1.0)
         rig.feeder.finish()
         rig.wait_drained()
-    except BaseException:
-        _keep_logs(rig, name, options)
-        raise
-    store = rig.store
+        differences, copies = rig.compare(bad)
+        failed = differences.any
+    finally:
+        if failed and options.keep is not None:
+            logs = options.keep / f"{name}-{options.seed}"
+            shutil.copytree(rig.folder / "logs", logs, dirs_exist_ok=True)
     if retries := sum(rig.supervisor.log(name).count(_RETRY) for name in rig.supervisor.workers):
         context.notes["calls to the store repeated"] = retries
-    try:
-        differences, copies = compare(
-            store, load.truth, rig.watcher.events, refused=abs(len(rig.watcher.refused) - bad)
-        )
-    finally:
-        store.close()
-    if differences.any:
-        _keep_logs(rig, name, options)
     return Outcome(
         fault=name,
         broker=options.broker,
@@ -153,7 +150,7 @@ def _run(
         events=len(load.truth.events),
         differences=differences,
         copies=copies,
-        exits={w.name: list(w.exits) for w in rig.supervisor.workers.values() if w.exits},
+        exits=rig.supervisor.exits,
         recovery_s=round(max(rig.watcher.recoveries, default=0.0), 1),
         seconds=round(time.monotonic() - began, 1),
     )
@@ -178,8 +175,3 @@ def _strike(fault: Fault, context: Context, advance: Advance) -> None:
         rig.watcher.mark()
         fault.strike(context)
     rig.feeder.allow(1.0)
-
-
-def _keep_logs(rig: Rig, name: str, options: Options) -> None:
-    if options.keep is not None:
-        shutil.copytree(rig.folder / "logs", options.keep / f"{name}-{options.seed}", dirs_exist_ok=True)

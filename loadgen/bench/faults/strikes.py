@@ -15,13 +15,6 @@ from loadgen.bench.faults.proxies import StoreFault
 from loadgen.bench.faults.rig import CODE, Rig
 from pipeline.stages.factory import STAGES
 
-FROZEN_S = 16.0
-"""Longer than the session timeout of a worker, 10 s: its partitions go to others while it stands still."""
-
-AWAY_S = 20.0
-SILENT_S = 45.0
-"""Longer than the session timeout and than the timeouts of single requests."""
-
 _JOIN_S = 90.0
 
 
@@ -31,14 +24,21 @@ class Context:
 
     rig: Rig
     rng: np.random.Generator
+    lasts_s: float = 0.0
+    """How long a strike takes, as the catalogue has it."""
     outage_s: float | None = None
-    """How long the store or the broker stays away, where the fault does not say itself."""
+    """How long the store or the broker stays away instead, if that was asked for."""
     disk: SmallDisk | None = None
     stages: Sequence[str] = STAGES
     """Which stages are struck."""
     turn: list[str] = field(default_factory=list)
     numbers: count[int] = field(default_factory=lambda: count(1))
     notes: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def away_s(self) -> float:
+        """How long the store or the broker stays away."""
+        return self.outage_s or self.lasts_s
 
     def next_worker(self) -> str:
         """Return a worker: each stage in turn, in an order drawn anew for each round."""
@@ -76,7 +76,7 @@ def freeze_stage(context: Context) -> None:
     name = context.next_worker()
     if context.rig.supervisor.freeze(name):
         context.note(context.rig.supervisor.workers[name].stage)
-        time.sleep(FROZEN_S)
+        time.sleep(context.lasts_s)
         context.rig.supervisor.thaw(name)
 
 
@@ -101,56 +101,56 @@ def kill_store(context: Context) -> None:
 def freeze_store(context: Context) -> None:
     """SIGSTOP the store for a while."""
     context.rig.signal_store(signal.SIGSTOP)
-    time.sleep(context.outage_s or AWAY_S)
+    time.sleep(context.away_s)
     context.rig.signal_store(signal.SIGCONT)
 
 
 def store_away(context: Context) -> None:
     """Stop the store in order, and start it again later."""
     context.rig.embedded.stop()
-    time.sleep(context.outage_s or AWAY_S)
+    time.sleep(context.away_s)
     context.rig.start_store()
 
 
-def _store_fault(fault: StoreFault, share: float, seconds: float) -> Strike:
+def _store_fault(fault: StoreFault, share: float) -> Strike:
     def strike(context: Context) -> None:
         proxy = context.rig.proxy
         before = proxy.faults
         proxy.decide = lambda insert: fault if insert and context.rng.random() < share else None
-        time.sleep(seconds)
+        time.sleep(context.lasts_s)
         proxy.decide = lambda _insert: None
         context.notes["inserts hit"] = context.notes.get("inserts hit", 0) + proxy.faults - before
 
     return strike
 
 
-slow_store = _store_fault("slow", 0.7, 15.0)
-refusing_store = _store_fault("refused", 0.7, 15.0)
-losing_store = _store_fault("lost", 0.5, 15.0)
+slow_store = _store_fault("slow", 0.7)
+refusing_store = _store_fault("refused", 0.7)
+losing_store = _store_fault("lost", 0.5)
 
 
 def full_disk(context: Context) -> None:
     """Fill the file system that the store writes to, and make room again later."""
     assert context.disk is not None
     context.disk.fill()
-    time.sleep(AWAY_S)
+    time.sleep(context.lasts_s)
     context.disk.free()
 
 
 def kill_broker(context: Context) -> None:
     """SIGKILL a broker and start it again on its data."""
     number = int(context.rng.integers(len(context.rig.broker.pids)))
-    context.rig.broker.kill(number)
+    context.rig.broker.cluster.kill(number)
     context.sleep(0.5, 5)
-    context.rig.broker.restart(number)
+    context.rig.broker.cluster.restart(number)
 
 
 def freeze_broker(context: Context) -> None:
     """SIGSTOP a broker for longer than sessions last."""
     number = int(context.rng.integers(len(context.rig.broker.pids)))
-    context.rig.broker.freeze(number)
-    time.sleep(context.outage_s or FROZEN_S)
-    context.rig.broker.thaw(number)
+    context.rig.broker.cluster.pause(number)
+    time.sleep(context.away_s)
+    context.rig.broker.cluster.resume(number)
 
 
 def silence_broker(context: Context) -> None:
@@ -160,7 +160,7 @@ def silence_broker(context: Context) -> None:
     if not rig.broker.idempotent:
         rig.feeder.pause(30.0)  # without idempotence an agent may send twice what was not confirmed
     rig.broker.proxy.fall_silent()
-    time.sleep(context.outage_s or SILENT_S)
+    time.sleep(context.away_s)
     rig.broker.proxy.open_again()
     rig.feeder.resume()
 

@@ -84,6 +84,11 @@ class Supervisor:
         with self._lock:
             self.workers[name] = Worker(name, stage, tuple(arguments), code, clock_ahead_s)
 
+    @property
+    def exits(self) -> dict[str, list[int]]:
+        """Exit codes of the ends that nobody asked for, by worker."""
+        return {name: list(worker.exits) for name, worker in self.workers.items() if worker.exits}
+
     def log(self, name: str) -> str:
         """Return what a worker has logged, over all its lives."""
         path = self._logs / f"{name}.log"

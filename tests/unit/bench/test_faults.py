@@ -16,7 +16,7 @@ import numpy as np
 import orjson
 import pytest
 
-from loadgen.bench.faults.catalogue import CATALOGUE
+from loadgen.bench.faults.catalogue import read_catalogue
 from loadgen.bench.faults.check import Differences, compare
 from loadgen.bench.faults.command import tell
 from loadgen.bench.faults.flood import malformed
@@ -278,7 +278,7 @@ def test_bad_usage_ends_with_2(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_list_names_every_fault(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["bench", "faults", "--list"]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(CATALOGUE)
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(read_catalogue())
 
 
 def test_the_embedded_broker_is_not_killed(capsys: pytest.CaptureFixture[str]) -> None:
