@@ -50,6 +50,11 @@ def endpoint_of(stack: Stack) -> str:
     return next((label[9:] for label in stack if label.startswith("endpoint=")), "")
 
 
+def endpoint_index(stack: Stack) -> int:
+    """Return where a stack's endpoint stands; its length for a stack outside of any."""
+    return next((i for i, label in enumerate(stack) if label.startswith("endpoint=")), len(stack))
+
+
 def incidence(stacks: Sequence[Stack]) -> Incidence:
     """Return the series that stacks have, sorted by kind and name, and which stack counts for which."""
     members = [sorted({series_of(label) for label in stack}) for stack in stacks]

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.signal import lfilter
 
 from loadgen.fleet.inject.effects import EndpointEffect, HostEffect
-from loadgen.fleet.scenario import LoadSpec, NoiseSpec, Scenario, ServersSpec
+from loadgen.fleet.scenario import LoadSpec, NoiseSpec, PeriodSpec, Scenario, ServersSpec
 from loadgen.fleet.streams import Streams
 from loadgen.fleet.timeline import Timeline
 from pipeline.model import BoolArray, FloatArray
@@ -65,6 +65,8 @@ def build_load(
         timeline.windows, size=min(scenario.servers.missing_windows, timeline.windows), replace=False
     )
     present[gaps] = False
+    present[cycle == 0] = False
+    present[np.arange(timeline.windows) % scenario.load.every != 0] = False
     return Load(
         cycle=cycle,
         servers=servers,
@@ -85,10 +87,29 @@ def wander(rng: np.random.Generator, sd: float, noise: NoiseSpec, timeline: Time
 
 
 def _cycle(spec: LoadSpec, timeline: Timeline) -> FloatArray:
-    middles = timeline.middles
+    middles = _local(spec, timeline)
     daily = 1 + spec.daily * np.cos(2 * np.pi * (middles - _PEAK_S) / DAY_S)
     result: FloatArray = daily * (1 - spec.weekly * _weekend(middles))
+    hour = middles % DAY_S / 3600.0
+    result *= (hour >= spec.hours[0]) & (hour < spec.hours[1])
+    for period in spec.periods:
+        result *= 1 + (period.level - 1) * _within(period, timeline)
     return result
+
+
+def _local(spec: LoadSpec, timeline: Timeline) -> FloatArray:
+    """Return the middle of every window by the users' clock: (windows,)."""
+    if spec.clock_change is None:
+        return timeline.middles
+    moved = timeline.middles >= timeline.at(spec.clock_change)
+    return np.asarray(timeline.middles + 3600.0 * moved, dtype=np.float64)
+
+
+def _within(period: PeriodSpec, timeline: Timeline) -> FloatArray:
+    """Return 1 for windows that begin within a period, else 0: (windows,)."""
+    begin = timeline.at(period.at)
+    inside = (timeline.starts >= begin) & (timeline.starts < begin + period.length_s)
+    return inside.astype(np.float64)
 
 
 def _weekend(moments: FloatArray) -> FloatArray:
@@ -121,9 +142,13 @@ def _traffic(
         rng = streams.of("traffic", endpoint)
         daily, weekly = rng.random() * scenario.load.mix_daily, rng.normal() * scenario.load.mix_weekly
         phase = rng.random() * DAY_S
-        own = 1 + daily * np.cos(2 * np.pi * (timeline.middles - phase) / DAY_S)
-        own = own * (1 + weekly * _weekend(timeline.middles))
+        middles = _local(scenario.load, timeline)
+        own = 1 + daily * np.cos(2 * np.pi * (middles - phase) / DAY_S)
+        own = own * (1 + weekly * _weekend(middles))
         traffic[endpoint] = own * np.exp(wander(rng, scenario.noise.mix_drift, scenario.noise, timeline))
+        for number, period in enumerate(scenario.load.periods):
+            drawn = streams.of("period", endpoint, str(number)).standard_normal()
+            traffic[endpoint] *= np.exp(period.mix * drawn * _within(period, timeline))
     for shift in shifts:
         traffic[shift.endpoint] = traffic[shift.endpoint] * (1 + shift.gain * shift.profile)
     return traffic

@@ -36,7 +36,10 @@ InjectionKind = Literal[
     "cost_shift",
     "new_feature",
     "service_metric",
+    "refactoring",
 ]
+
+Language = Literal["python", "go", "java", "cpp", "rust", "javascript", "php"]
 
 TYPES: Mapping[str, tuple[str, ...]] = {
     "scoped": ("endpoint", "metadata"),
@@ -51,6 +54,7 @@ TYPES: Mapping[str, tuple[str, ...]] = {
     "seasonal": ("daily", "weekly"),
     "cost_shift": ("move", "rename", "inline", "split", "extract", "class_refactor"),
     "service_metric": ("throughput", "latency", "errors"),
+    "refactoring": ("modules", "package", "wrapper", "middleware", "runtime", "restless"),
 }
 """Which types an injection can be told to take turns in; all of them unless it says so."""
 
@@ -66,8 +70,10 @@ DELTAS: Mapping[str, tuple[float, float]] = {
     "cost_shift": (0.0001, 0.02),
     "new_feature": (0.002, 0.03),
     "service_metric": (0.05, 0.3),
+    "refactoring": (0.1, 1.0),
 }
-"""The sizes of each kind, as gCPU ratio; for service_metric relative to the metric."""
+"""The sizes of each kind, as gCPU ratio; for service_metric relative to the metric, for refactoring the
+share of the names, or of the endpoints, that it touches."""
 
 DURATIONS: Mapping[str, tuple[float, float]] = {
     "gradual": (2 * 86_400.0, 6 * 86_400.0),
@@ -98,6 +104,9 @@ class GraphSpec(StrictModel):
 
     subroutines: int = Field(default=300, ge=20, le=50_000)
     endpoints: int = Field(default=12, ge=2, le=500)
+    profile: str | None = None  # a profile file whose stacks are the call tree, instead of a drawn one
+    language: Language = "python"  # how names of a drawn graph are spelt
+    annotated: bool = True  # whether stacks show their endpoint
     shared: Share = 0.15  # subroutines of libraries, called from many places
     metadata: Share = 0.3  # endpoints whose requests are told apart by a metadata value
     recursive: Share = 0.02
@@ -145,6 +154,15 @@ class ServersSpec(StrictModel):
         return self
 
 
+class PeriodSpec(StrictModel):
+    """A span with another load than usual: a gap, a holiday, a sale."""
+
+    at: Share  # where it starts, as a share of the whole span
+    length_s: Seconds = Field(alias="length", gt=0)
+    level: float = Field(default=0.0, ge=0, le=100)  # times the usual load; 0 is a gap without data
+    mix: float = Field(default=0.0, ge=0, le=3)  # sd of the logarithm of each endpoint's factor
+
+
 class LoadSpec(StrictModel):
     """Cycles of load, and of the mix of endpoints."""
 
@@ -152,6 +170,16 @@ class LoadSpec(StrictModel):
     weekly: Share = 0.1  # how much lower the load is at weekends
     mix_daily: Share = 0.03
     mix_weekly: Share = 0.02
+    hours: tuple[float, float] = (0.0, 24.0)  # of the day, UTC, in which the service runs
+    every: int = Field(default=1, ge=1, le=1000)  # data in one window of so many
+    clock_change: Share | None = None  # from this share of the span on, days begin an hour earlier
+    periods: tuple[PeriodSpec, ...] = ()
+
+    @model_validator(mode="after")
+    def _runs(self) -> Self:
+        if not 0 <= self.hours[0] < self.hours[1] <= 24:
+            raise ValueError("hours: should be [from, to] within 0 and 24")
+        return self
 
 
 class NoiseSpec(StrictModel):
@@ -176,6 +204,7 @@ class ChangesSpec(StrictModel):
     count: int = Field(default=500, ge=0, le=100_000)
     release_every_s: Seconds = Field(default=10_800.0, alias="release_every", gt=0)  # §5.5.2: three hours
     config: Share = 0.2  # share of configuration changes
+    elsewhere: Share = 0.0  # share of root causes that modify a caller of what gets slower, not itself
 
 
 class InjectionSpec(StrictModel):
@@ -206,7 +235,7 @@ class InjectionSpec(StrictModel):
             low, high = getattr(self, key) or (1.0, 1.0)
             if low > high or (low <= 0 and key != "between"):
                 raise ValueError(f"{key.removesuffix('_s')}: should be [low, high] with low above 0")
-        if self.delta and self.delta[1] >= 1:
+        if self.delta and self.delta[1] >= 1 and (self.kind != "refactoring" or self.delta[1] > 1):
             raise ValueError("delta: should be below 1, the whole service")
         return self
 

@@ -14,9 +14,11 @@ from loadgen.fleet.inject.registry import inject_all
 from loadgen.fleet.inject.site import Site
 from loadgen.fleet.load import build_load
 from loadgen.fleet.metrics import build_metrics
+from loadgen.fleet.profile_tree import read_profile_graph
 from loadgen.fleet.scenario import Scenario
 from loadgen.fleet.streams import Streams
 from loadgen.fleet.timeline import Timeline
+from loadgen.fleet.written import Written
 from pipeline.backtest.dataset import Dataset
 
 
@@ -32,7 +34,7 @@ def simulate(scenario: Scenario, seed: int) -> Fleet:
     """Draw everything about one service. The same scenario and seed give the same fleet."""
     streams = Streams(seed)
     timeline = Timeline(scenario.start, scenario.window_s, scenario.windows)
-    graph = build_graph(scenario.graph, streams)
+    graph = (read_profile_graph if scenario.graph.profile else build_graph)(scenario.graph, streams)
     site = Site(scenario.service, graph, timeline)
     injected = inject_all(scenario, site, streams)
     load = build_load(
@@ -46,18 +48,22 @@ def simulate(scenario: Scenario, seed: int) -> Fleet:
     costs = build_costs(scenario, graph, injected, timeline.windows)
     drawn = draw_counts(scenario, costs, load, timeline, streams)
     counts = without_late(scenario, costs.stacks, drawn, timeline, streams)
-    found = incidence(costs.stacks)
+    written = Written(scenario.graph, injected)
+    stacks = written.stacks(costs.stacks)
+    found = incidence(stacks)
     changes = background(scenario.changes, streams, scenario.service, timeline, site.subroutines)
     changes += [change for one in injected for change in one.changes]
-    truth = sorted((row for one in injected for row in one.truth), key=lambda row: (row["start"], row["id"]))
     samples, totals = count_series(found, counts), counts.sum(axis=0, dtype=np.float64)
-    place = {series: row for row, series in enumerate(zip(found.kinds, found.names, strict=True))}
-    told = [
-        with_standard_error(row, samples[place[key]], totals, load.dispersion, timeline)
-        if (key := (row["metric_kind"], row["subroutines"][0])) in place
-        else row
-        for row in truth
-    ]
+    row_of = {series: row for row, series in enumerate(zip(found.kinds, found.names, strict=True))}
+    truth = []
+    rows_of_truth = (row for one in injected for row in one.truth)
+    for row in sorted(rows_of_truth, key=lambda row: (row["start"], row["id"])):
+        kind = row["metric_kind"]
+        forms = [(kind, name) for name in written.forms(kind, row["subroutines"][0])]
+        if rows := [row_of[form] for form in forms if form in row_of]:
+            whole = samples[rows].sum(axis=0)
+            row = with_standard_error(row, whole, totals, load.dispersion, timeline)
+        truth.append(written.truth(row))
     ratio = round(scenario.stack_window_s / scenario.window_s)
     dataset = Dataset(
         service=scenario.service,
@@ -69,11 +75,11 @@ def simulate(scenario: Scenario, seed: int) -> Fleet:
         names=found.names,
         samples=samples,
         totals=totals,
-        stacks=costs.stacks,
+        stacks=stacks,
         stack_samples=counts.reshape(len(counts), -1, ratio).sum(axis=2, dtype=np.float64),
         metrics=build_metrics(scenario, injected, load, costs.total, timeline, streams),
-        changes=tuple(sorted(changes, key=lambda change: (change.time, change.id))),
-        truth=tuple(told),
+        changes=tuple(sorted(written.changes(changes), key=lambda change: (change.time, change.id))),
+        truth=tuple(truth),
         meta={"scenario": scenario.name, "seed": seed, "servers": scenario.servers.count},
     )
     return Fleet(dataset, counts)

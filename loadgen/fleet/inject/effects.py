@@ -72,6 +72,14 @@ class SetupMetric:
 
 
 @dataclass(frozen=True, slots=True)
+class Renamed:
+    """Names that code has from ``at`` (epoch seconds) on, by those it had before."""
+
+    at: float
+    names: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Injected:
     """One injection: its effects, the changes that were deployed with it, and the truth about it."""
 
@@ -83,3 +91,4 @@ class Injected:
     metrics: tuple[MetricEffect, ...] = ()
     setup: tuple[SetupMetric, ...] = ()
     changes: tuple[Change, ...] = ()
+    renamed: Renamed | None = None

@@ -11,7 +11,7 @@ import numpy as np
 
 from loadgen.fleet.changes import Cause, deploy
 from loadgen.fleet.inject.effects import Injected, MetricEffect, SetupMetric, StackEffect
-from loadgen.fleet.inject.site import Series, Site
+from loadgen.fleet.inject.site import Series, Site, caller_of
 from loadgen.fleet.scenario import CAUSED, ChangesSpec, InjectionSpec
 from loadgen.fleet.streams import log_uniform
 from loadgen.fleet.timeline import Timeline
@@ -76,12 +76,20 @@ class Order:
         """
         if self.rng.random() < self.spec.no_culprit:
             return Cause(), ()
+        if self.releases.elsewhere and self.rng.random() < self.releases.elsewhere:
+            subroutines = [_caller(site, name) for name in subroutines]
         cause = deploy(self.rng, site.service, at, subroutines, by_config=by_config, gate=self._gate())
         opened = (SetupMetric(f"setup.gate.{self._gate()}", profile),) if by_config else ()
         return cause, opened
 
     def _gate(self) -> str:
         return f"enable_{self.id.replace('-', '_')}"
+
+
+def _caller(site: Site, subroutine: str) -> str:
+    """Return who calls a subroutine most, itself if it is not called."""
+    heaviest = max(site.own_rows(subroutine), key=lambda row: site.graph.weights[row])
+    return caller_of(site.graph.stacks[heaviest]) or subroutine
 
 
 def truth_row(

@@ -11,6 +11,7 @@ from loadgen.fleet.inject.effects import Injected
 from loadgen.fleet.inject.gradual import inject_gradual
 from loadgen.fleet.inject.new_feature import inject_new_feature
 from loadgen.fleet.inject.order import Order
+from loadgen.fleet.inject.refactoring import inject_refactoring
 from loadgen.fleet.inject.seasonal import inject_seasonal
 from loadgen.fleet.inject.service_metric import inject_service_metric
 from loadgen.fleet.inject.site import NothingFits, Site
@@ -34,6 +35,7 @@ INJECTORS: Mapping[InjectionKind, Callable[[Order, Site], Injected]] = {
     "cost_shift": inject_cost_shift,
     "new_feature": inject_new_feature,
     "service_metric": inject_service_metric,
+    "refactoring": inject_refactoring,
 }
 
 

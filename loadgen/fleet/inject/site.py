@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from loadgen.fleet.callgraph import ROOT, CallGraph, Stack, label_rows
+from loadgen.fleet.callgraph import CallGraph, Stack, endpoint_index, label_rows
 from loadgen.fleet.inject.effects import EndpointEffect, MoveEffect, StackEffect
 from loadgen.fleet.names import owner_of
 from loadgen.fleet.timeline import Timeline
@@ -62,9 +62,17 @@ class Site:
     @cached_property
     def subroutines(self) -> tuple[str, ...]:
         """Every subroutine but the root and the endpoints' handlers, sorted."""
-        handlers = {stack[3] for stack in self.graph.stacks if len(stack) > 3}
         names = {stack[-1] for stack in self.graph.stacks}
-        return tuple(sorted(names - handlers - set(ROOT)))
+        return tuple(sorted(names - self.entries))
+
+    @cached_property
+    def entries(self) -> frozenset[str]:
+        """The frames above the endpoints, and the endpoints' handlers."""
+        found: set[str] = set()
+        for stack in self.graph.stacks:
+            found.update(stack[: endpoint_index(stack)])
+            found.update(stack[endpoint_index(stack) + 1 : endpoint_index(stack) + 2])
+        return frozenset(found)
 
     def rows(self, label: str) -> list[int]:
         """Return the rows of the stacks that hold a label."""

@@ -1,0 +1,159 @@
+"""Refactorings of any size: names and frames change for a part of the service or all of it; work does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from loadgen.fleet.callgraph import Stack, endpoint_index, endpoint_of
+from loadgen.fleet.changes import refactor
+from loadgen.fleet.inject.effects import Injected, MoveEffect, Renamed
+from loadgen.fleet.inject.order import Order, truth_row
+from loadgen.fleet.inject.site import Site
+from loadgen.fleet.names import owner_of
+from pipeline.frames import series_of
+from pipeline.model import FloatArray
+from pipeline.units import DAY_S
+
+Pairs = list[tuple[Stack, Stack]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Phase:
+    """Which stacks others stand for while ``profile`` is 1, and the names behind that, if it is names."""
+
+    pairs: Pairs
+    profile: FloatArray
+    names: Mapping[str, str]
+
+
+def inject_refactoring(order: Order, site: Site) -> Injected:
+    """Rename or wrap a share of the service, as the order's type says, from a release on.
+
+    The change says what it does, but its modified subroutines are few: those of a tracer, or none, as where
+    a build tool or a runtime changed the names.
+    """
+    share, (at, _) = order.size(), order.deployed(site.timeline)
+    phases = _TYPES[order.type](order, site, share, at)
+    effects = [
+        MoveEffect(source, goal, 1.0, phase.profile)
+        for phase in phases
+        for source, goal in phase.pairs
+        if source != goal
+    ]
+    if not effects:
+        return Injected(())
+    first = {effect.source: effect for effect in effects}  # each stack once: what happens on the last day
+    acting = sorted(site.acting(moves=first.values()), key=lambda item: item[1] < 0)
+    cause = refactor(order.rng, site.service, at, [max(acting, key=lambda item: abs(item[1]))[0][1]])
+    row = truth_row(
+        order,
+        site,
+        "cost_shift",
+        acting,
+        start=at,
+        cause=cause,
+        main=max(acting, key=lambda item: item[1])[0],
+        subkind=order.type,
+        share=share,
+    )
+    names = phases[0].names if len(phases) == 1 else {}
+    renamed = Renamed(at, names) if names else None
+    return Injected((row,), moves=tuple(effects), changes=cause.changes, renamed=renamed)
+
+
+def _modules(order: Order, site: Site, share: float, at: float) -> list[_Phase]:
+    """Move a share of the modules to another package."""
+    chosen = _some(order, sorted({owner_of(name) for name in _names(site)}), share)
+    moved = {name: f"moved.{name}" for name in _names(site) if owner_of(name) in chosen}
+    return _renaming(site, moved, at)
+
+
+def _package(order: Order, site: Site, share: float, at: float) -> list[_Phase]:
+    """Give every name a prefix, whatever share was asked for."""
+    return _renaming(site, {name: f"monorepo.{name}" for name in _names(site)}, at)
+
+
+def _runtime(order: Order, site: Site, share: float, at: float) -> list[_Phase]:
+    """Upgrade the runtime: a share of the names that many callers share is spelt in another way."""
+    shared = [name for name in _names(site) if len(site.rows(name)) > 2]
+    chosen = _some(order, shared, share)
+    return _renaming(site, {name: f"{owner_of(name)}.rt311.{name.rpartition('.')[2]}" for name in chosen}, at)
+
+
+def _wrapper(order: Order, site: Site, share: float, at: float) -> list[_Phase]:
+    """Wrap a share of the endpoints in the frame of a tracer, at the root."""
+    return _wrapping(order, site, share, at, "tracing.Tracer.call", 1)
+
+
+def _middleware(order: Order, site: Site, share: float, at: float) -> list[_Phase]:
+    """Put a middleware's frame around the handlers of a share of the endpoints."""
+    return _wrapping(order, site, share, at, "middleware.Limits.handle", None)
+
+
+def _restless(order: Order, site: Site, share: float, at: float) -> list[_Phase]:
+    """Name a share of the subroutines anew with every daily restart, from the first day on."""
+    free = [name for name in site.subroutines if site.is_free([name], ())]
+    chosen = sorted(_some(order, free, share))
+    site.take(chosen, ())
+    timeline, phases = site.timeline, []
+    for day in range(int((timeline.end - timeline.start) // DAY_S) + 1):
+        begin = timeline.start + day * DAY_S
+        profile = timeline.shape([(begin, 0.0), (begin, 1.0), (begin + DAY_S, 1.0), (begin + DAY_S, 0.0)])
+        names = {}
+        for name in chosen:
+            number, address = int(order.rng.integers(10, 999)), int(order.rng.integers(2**30, 2**31))
+            owner, _, method = name.rpartition(".")
+            names[name] = f"{owner}$$Lambda${number}/0x{address:08x}.{method}"
+        phases.append(_Phase(_with_names(site, names), profile, names))
+    return phases
+
+
+_TYPES: Mapping[str, Callable[[Order, Site, float, float], list[_Phase]]] = {
+    "modules": _modules,
+    "package": _package,
+    "wrapper": _wrapper,
+    "middleware": _middleware,
+    "runtime": _runtime,
+    "restless": _restless,
+}
+
+
+def _names(site: Site) -> list[str]:
+    """Return every subroutine, the root and the handlers too, sorted."""
+    labels = {label for stack in site.graph.stacks for label in stack}
+    return sorted(label for label in labels if series_of(label)[0] == "subroutine")
+
+
+def _some(order: Order, names: Sequence[str], share: float) -> set[str]:
+    count = max(1, round(share * len(names)))
+    return {names[int(i)] for i in order.rng.permutation(len(names))[:count]}
+
+
+def _with_names(site: Site, names: Mapping[str, str]) -> Pairs:
+    rows = sorted({row for name in names for row in site.rows(name)})
+    stacks = [site.graph.stacks[row] for row in rows]
+    return [(stack, tuple(names.get(label, label) for label in stack)) for stack in stacks]
+
+
+def _renaming(site: Site, names: Mapping[str, str], at: float) -> list[_Phase]:
+    return [_Phase(_with_names(site, names), site.timeline.step(at), names)]
+
+
+def _wrapping(
+    order: Order, site: Site, share: float, at: float, frame: str, index: int | None
+) -> list[_Phase]:
+    chosen = _some(order, site.graph.endpoints, share)
+    pairs = [
+        (stack, _insert(stack, frame, endpoint_index(stack) + 1 if index is None else index))
+        for stack in _serving(site.graph.stacks, chosen)
+    ]
+    return [_Phase(pairs, site.timeline.step(at), {})]
+
+
+def _serving(stacks: Iterable[Stack], endpoints: set[str]) -> list[Stack]:
+    return [stack for stack in stacks if endpoint_of(stack) in endpoints]
+
+
+def _insert(stack: Stack, frame: str, index: int) -> Stack:
+    return (*stack[:index], frame, *stack[index:])

@@ -1,0 +1,129 @@
+"""A call graph made of a real profile's stacks, scaled to the size that a scenario asks for."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from agents.formats import AUTO, find_format
+from agents.naming import name_stack
+from loadgen.fleet.callgraph import CallGraph, Stack
+from loadgen.fleet.scenario import GraphSpec
+from loadgen.fleet.streams import Streams
+from pipeline.errors import ConfigError
+from pipeline.model import FloatArray
+
+DEEPEST = 40
+"""Stacks keep this many frames: the root and what is nearest to the leaf."""
+
+_OWNER = re.compile(r"^(?P<owner>.*\w)(?P<method>(?:::|[./#])[^./:#]+)$", re.DOTALL)
+
+
+def read_profile_graph(spec: GraphSpec, streams: Streams) -> CallGraph:
+    """Make a call graph of the profile that ``spec.profile`` names.
+
+    Its tree is copied, with classes numbered anew below the endpoints, until there are ``spec.subroutines``
+    names, or loses its lightest stacks until there are not more. Endpoints are groups of the branches where
+    the tree first has ``spec.endpoints`` of them. A stack's cost is drawn around its samples.
+
+    Raises:
+        ConfigError: the file cannot be read, or holds no stack.
+    """
+    samples = _read(Path(spec.profile or ""))
+    stacks = list(samples)
+    depth = _branching(stacks, spec.endpoints)
+    rng = streams.of("graph")
+    counts = np.array([float(samples[stack]) for stack in stacks])
+    wanted, names = spec.subroutines, len({name for stack in stacks for name in stack})
+    grown: dict[Stack, float] = {}
+    for copy in range(max(1, -(-wanted // max(names, 1)))):
+        weights = rng.gamma(counts + 0.5) * float(np.exp(rng.standard_normal() * (copy > 0)))
+        for stack, weight in zip(stacks, weights, strict=True):
+            twin = (*stack[:depth], *(_twin(name, copy) for name in stack[depth:]))
+            grown[twin] = grown.get(twin, 0.0) + float(weight)
+    kept = _heaviest(grown, wanted)
+    groups = _groups(kept, depth, spec.endpoints)
+    placed = {
+        (*stack[:depth], f"endpoint={groups[stack[: depth + 1]]}", *stack[depth:])
+        if len(stack) > depth
+        else stack: weight
+        for stack, weight in kept.items()
+    }
+    return CallGraph(
+        tuple(placed), _shares(list(placed.values()), spec.floor_gcpu), tuple(sorted(set(groups.values())))
+    )
+
+
+def _read(path: Path) -> Counter[Stack]:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"graph: profile: {path}: {error.strerror}") from None
+    found: Counter[Stack] = Counter()
+    for frames, count in find_format(AUTO, data).parse(data).stacks.items():
+        stack = tuple(frame.name for frame in name_stack(frames))
+        found[stack if len(stack) <= DEEPEST else (stack[0], *stack[1 - DEEPEST :])] += count
+    if not found:
+        raise ConfigError(f"graph: profile: {path}: holds no stack")
+    return found
+
+
+def _branching(stacks: Sequence[Stack], branches: int) -> int:
+    """Return how many frames stand above the endpoints: where the tree first has enough branches."""
+    best, most = 1, 0
+    for depth in range(1, DEEPEST):
+        count = len({stack[: depth + 1] for stack in stacks if len(stack) > depth})
+        if count > most:
+            best, most = depth, count
+        if count >= branches:
+            break
+    return best
+
+
+def _twin(name: str, copy: int) -> str:
+    """Return the name that a frame has in a copy of the tree: its class, or else itself, is numbered.
+
+    Frames of the kernel are the same in every copy.
+    """
+    if copy == 0 or name.endswith("_[k]"):
+        return name
+    bare, ending = (name[:-4], name[-4:]) if name.endswith(("_[j]", "_[i]")) else (name, "")
+    match = _OWNER.match(bare)
+    twin = f"{match['owner']}{copy}{match['method']}" if match else f"{bare}{copy}"
+    return twin + ending
+
+
+def _heaviest(stacks: dict[Stack, float], names: int) -> dict[Stack, float]:
+    kept: dict[Stack, float] = {}
+    seen: set[str] = set()
+    for stack, weight in sorted(stacks.items(), key=lambda item: -item[1]):
+        if len(seen | set(stack)) <= names:
+            seen.update(stack)
+            kept[stack] = weight
+    return kept
+
+
+def _groups(stacks: dict[Stack, float], depth: int, count: int) -> dict[Stack, str]:
+    """Group branches into endpoints of about the same cost: branch → endpoint."""
+    costs: Counter[Stack] = Counter()
+    for stack, weight in stacks.items():
+        if len(stack) > depth:
+            costs[stack[: depth + 1]] += weight  # type: ignore[assignment]
+    loads = [0.0] * count
+    found = {}
+    for branch, cost in costs.most_common():
+        lightest = int(np.argmin(loads))
+        loads[lightest] += cost
+        found[branch] = f"/group-{lightest + 1}"
+    return found
+
+
+def _shares(weights: Sequence[float], floor: float) -> FloatArray:
+    raw = np.array(weights)
+    floor = min(floor, 0.5 / len(raw))
+    shares: FloatArray = floor + (1 - floor * len(raw)) * raw / raw.sum()
+    return shares
