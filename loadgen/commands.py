@@ -29,8 +29,9 @@ def fleet(settings: Settings, scenario: str, seed: int, out: Path | None, publis
     """Simulate a service and write its data set, or publish it.
 
     Presets: tiny, small, medium, large; steps, gradual, cost-shift, transients, cascade, seasonal, quiet,
-    low-sampling, figure-9. Published profiles are one per host and window: set the worker's --window and
-    --stack-window to those of the scenario.
+    low-sampling, figure-9; own-cycles, no-endpoints, mass-rename, wrapper, runtime-upgrade, restless,
+    templates, elsewhere, gaps, holiday, part-time, sparse. Published profiles are one per host and window:
+    set the worker's --window and --stack-window to those of the scenario.
     """
     from loadgen.fleet.scenario import load_scenario
     from loadgen.fleet.simulate import simulate

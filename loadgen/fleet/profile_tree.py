@@ -39,13 +39,13 @@ def read_profile_graph(spec: GraphSpec, streams: Streams) -> CallGraph:
     rng = streams.of("graph")
     counts = np.array([float(samples[stack]) for stack in stacks])
     wanted, names = spec.subroutines, len({name for stack in stacks for name in stack})
-    grown: dict[Stack, float] = {}
+    tree: dict[Stack, float] = {}
     for copy in range(max(1, -(-wanted // max(names, 1)))):
         weights = rng.gamma(counts + 0.5) * float(np.exp(rng.standard_normal() * (copy > 0)))
         for stack, weight in zip(stacks, weights, strict=True):
             twin = (*stack[:depth], *(_twin(name, copy) for name in stack[depth:]))
-            grown[twin] = grown.get(twin, 0.0) + float(weight)
-    kept = _heaviest(grown, wanted)
+            tree[twin] = tree.get(twin, 0.0) + float(weight)
+    kept = _heaviest(tree, wanted)
     groups = _groups(kept, depth, spec.endpoints)
     placed = {
         (*stack[:depth], f"endpoint={groups[stack[: depth + 1]]}", *stack[depth:])

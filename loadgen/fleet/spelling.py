@@ -71,7 +71,7 @@ def _javascript(parts: _Parts) -> str:
 
 
 def _php(parts: _Parts) -> str:
-    scope = "\\".join(part.capitalize() for part in (*parts.packages, parts.owner) if part)
+    scope = "\\".join(part[:1].upper() + part[1:] for part in (*parts.packages, parts.owner) if part)
     return f"{scope}::{parts.camel}"
 
 

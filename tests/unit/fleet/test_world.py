@@ -1,0 +1,192 @@
+"""A world that moves: real call trees, languages, refactorings of any size, gaps and cycles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from loadgen.fleet.scenario import Language, Scenario, load_scenario
+from loadgen.fleet.simulate import simulate
+from loadgen.fleet.spelling import Spelling
+from pipeline.backtest.dataset import Dataset
+from pipeline.errors import ConfigError
+
+SMALL: dict[str, Any] = {
+    "name": "world",
+    "duration": "4d",
+    "samples_per_minute": 60,
+    "graph": {"subroutines": 80, "endpoints": 4},
+    "servers": {"count": 2_000, "missing": 0},
+    "changes": {"count": 20},
+}
+
+
+def drawn(seed: int = 3, **keys: Any) -> Dataset:
+    return simulate(Scenario.model_validate({**SMALL, **keys}, by_alias=True), seed).dataset
+
+
+def refactored(chosen: str, share: float = 1.0) -> Dataset:
+    group = {"kind": "refactoring", "types": [chosen], "delta": [share, share], "between": [0.5, 0.55]}
+    return drawn(inject=[group])
+
+
+def days(data: Dataset, day: int) -> slice:
+    return slice(day * 144, (day + 1) * 144)
+
+
+def shown(data: Dataset, day: int) -> set[str]:
+    """Return the subroutines that have samples on a day."""
+    rows = data.samples[:, days(data, day)].sum(axis=1) > 0
+    series = zip(data.kinds, data.names, rows, strict=True)
+    return {name for kind, name, seen in series if seen and kind == "subroutine"}
+
+
+READ = "shop.cart.rows.CartReader.read_rows"
+
+
+@pytest.mark.parametrize(
+    ("name", "language", "frame", "declared"),
+    [
+        (READ, "python", READ, READ),
+        (READ, "java", "shop/cart/rows/CartReader.", "shop/cart/rows/CartReader.readRows"),
+        (READ, "go", "shop/cart/rows.(*CartReader).ReadRows", "shop/cart/rows.(*CartReader).ReadRows"),
+        (READ, "cpp", "shop::cart::rows::CartReader", "shop::cart::rows::CartReader::read_rows"),
+        (READ, "rust", "shop::cart::rows::CartReader::", "shop::cart::rows::CartReader::read_rows"),
+        (READ, "javascript", "CartReader.readRows", "CartReader.readRows"),
+        (READ, "php", "Shop\\Cart\\Rows\\CartReader::readRows", "Shop\\Cart\\Rows\\CartReader::readRows"),
+        ("server.main.serve", "go", "server/main.Serve", "server/main.Serve"),
+    ],
+)
+def test_names_are_spelt_as_the_language_does(
+    name: str, language: Language, frame: str, declared: str
+) -> None:
+    spelling = Spelling(language)
+    assert spelling.frame(name).startswith(frame)
+    assert spelling.declared(name) == declared
+    assert spelling.frame("endpoint=/cart/show") == "endpoint=/cart/show"
+
+
+@pytest.mark.parametrize("language", ["python", "go", "java", "cpp", "rust", "javascript", "php"])
+def test_a_language_changes_names_and_nothing_else(language: str) -> None:
+    python, other = drawn(), drawn(graph={**SMALL["graph"], "language": language})
+    assert [len(stack) for stack in other.stacks] == [len(stack) for stack in python.stacks]
+    np.testing.assert_array_equal(other.stack_samples, python.stack_samples)
+    assert [change.id for change in other.changes] == [change.id for change in python.changes]
+
+
+@pytest.mark.parametrize("chosen", ["modules", "package", "wrapper", "middleware", "runtime"])
+def test_a_refactoring_leaves_the_work_as_it_was(chosen: str) -> None:
+    data, plain = refactored(chosen), drawn()
+    (row,) = data.truth
+    assert (row["kind"], row["subkind"]) == ("cost_shift", chosen)
+    before, after = shown(data, 0), shown(data, 3)
+    assert after - before, "names that were not there before"
+    # Renamed stacks draw from streams of their own, so counts agree as draws of one mean do.
+    for day in (0, 3):
+        total, other = data.totals[days(data, day)].sum(), plain.totals[days(plain, day)].sum()
+        assert total == pytest.approx(other, rel=0.01)
+
+
+def test_a_package_renames_every_subroutine_and_a_wrapper_none() -> None:
+    package, wrapper = refactored("package"), refactored("wrapper")
+    assert shown(package, 3) == {f"monorepo.{name}" for name in shown(package, 0)}
+    assert shown(wrapper, 3) - shown(wrapper, 0) == {"tracing.Tracer.call"}
+    assert shown(wrapper, 0) <= shown(wrapper, 3)
+
+
+def test_a_part_is_refactored_where_a_part_is_asked_for() -> None:
+    data = refactored("middleware", share=0.5)
+    (row,) = data.truth
+    assert 0.05 < row["delta"] < 0.95
+
+
+def test_restless_names_last_for_a_day() -> None:
+    data = refactored("restless", share=0.3)
+    lambdas = [{name for name in shown(data, day) if "$$Lambda$" in name} for day in range(4)]
+    assert all(len(names) == len(lambdas[0]) >= 10 for names in lambdas)
+    assert all(lambdas[a].isdisjoint(lambdas[b]) for a in range(4) for b in range(a))
+
+
+def test_regressions_are_known_by_the_names_they_have_then() -> None:
+    step = {"kind": "step", "between": [0.7, 0.75], "delta": [0.01, 0.02], "config": 0, "no_culprit": 0}
+    package = {"kind": "refactoring", "types": ["package"], "delta": [1, 1], "between": [0.5, 0.55]}
+    data = drawn(inject=[step, package])
+    row = next(row for row in data.truth if row["kind"] == "regression")
+    name = row["subroutines"][0]
+    assert f"monorepo.{name}" in row["subroutines"]
+    assert row["standard_error"] > 0
+    change = next(change for change in data.changes if change.id == row["change"])
+    assert change.subroutines == (f"monorepo.{name}",)
+
+
+def test_endpoints_move_traffic_even_if_stacks_do_not_show_them() -> None:
+    cycles = {"load": {"mix_daily": 1.0}}
+    plain, hidden = drawn(**cycles), drawn(**cycles, graph={**SMALL["graph"], "annotated": False})
+    assert "endpoint" in plain.kinds
+    assert "endpoint" not in hidden.kinds
+    np.testing.assert_array_equal(plain.totals, hidden.totals)
+
+
+def test_gaps_hours_and_sparse_windows_have_no_data() -> None:
+    data = drawn(load={"hours": [8, 18], "every": 2, "periods": [{"at": 0.5, "length": "1d"}]})
+    start = data.start + np.arange(len(data.totals)) * data.window_s
+    hour = (start + data.window_s / 2) % 86_400 / 3600
+    running = (hour >= 8) & (hour < 18) & (np.arange(len(start)) % 2 == 0)
+    running[days(data, 2)] = False
+    np.testing.assert_array_equal(data.totals > 0, running)
+
+
+def test_a_sale_has_more_load_and_a_holiday_another_mix() -> None:
+    period = [{"at": 0.5, "length": "1d", "level": 3, "mix": 0.5}]
+    data, plain = drawn(load={"periods": period}), drawn()
+    gain = data.totals[days(data, 2)].sum() / plain.totals[days(plain, 2)].sum()
+    assert 2 < gain < 5
+    assert data.totals[days(data, 1)].sum() == pytest.approx(plain.totals[days(plain, 1)].sum(), rel=0.001)
+
+
+def test_causes_elsewhere_modify_a_caller() -> None:
+    step = {"kind": "step", "count": 5, "delta": [0.01, 0.02], "config": 0, "no_culprit": 0}
+    data = drawn(changes={"count": 0, "elsewhere": 1.0}, inject=[step])
+    modified = {change.id: change.subroutines for change in data.changes}
+    for row in data.truth:
+        assert row["subroutines"][0] not in modified[row["change"]]
+        assert any(
+            stack[index - 1] == caller
+            for caller in modified[row["change"]]
+            for stack in (tuple(label for label in stack if "=" not in label) for stack in data.stacks)
+            for index in range(1, len(stack))
+            if stack[index] == row["subroutines"][0]
+        )
+
+
+def test_a_real_profile_is_the_call_tree(tmp_path: Path) -> None:
+    path = tmp_path / "real.txt"
+    lines = [f"main;serve;handler_{i % 5};com.acme.Class{i}.work;com.acme.Db.read {i + 1}" for i in range(20)]
+    deep = ";".join(f"deep{i}" for i in range(60))
+    path.write_text("\n".join([*lines, "main;idle 3", f"main;{deep} 2"]))
+    small = drawn(graph={"profile": str(path), "subroutines": 20, "endpoints": 3, "annotated": False})
+    large = drawn(graph={"profile": str(path), "subroutines": 300, "endpoints": 3, "annotated": False})
+    assert len(shown(small, 0)) <= 20 < 150 < len(shown(large, 0)) <= 300
+    assert max(len(stack) for stack in large.stacks) <= 40
+    assert {stack[0] for stack in large.stacks} == {"main"}
+    shares = {name: data_share(small, name) for name in ("serve", "com.acme.Db.read")}
+    assert all(share > 0.5 for share in shares.values())
+
+
+def data_share(data: Dataset, name: str) -> float:
+    row = data.names.index(name)
+    return float(data.samples[row].sum() / data.totals.sum())
+
+
+def test_a_profile_that_is_not_there_is_one_clear_line(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"graph: profile: .*nothing\.txt"):
+        drawn(graph={"profile": str(tmp_path / "nothing.txt"), "subroutines": 50, "endpoints": 3})
+
+
+@pytest.mark.parametrize("name", ["mass-rename", "restless", "templates", "gaps"])
+def test_presets_have_their_eight_steps(name: str) -> None:
+    truth = simulate(load_scenario(name), 5).dataset.truth
+    assert sum(row["kind"] == "regression" for row in truth) == 8
