@@ -16,7 +16,7 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 from pydantic import BeforeValidator, ConfigDict, Field, SecretStr
 from pydantic.fields import FieldInfo
 
-from pipeline.errors import ConfigError
+from pipeline.errors import ConfigError, file_errors
 from pipeline.topics import DEFAULT_PATH as DEFAULT_TOPICS
 from pipeline.units import parse_duration_s, parse_size_bytes
 from pipeline.validation import StrictModel, read_yaml, validate
@@ -188,10 +188,8 @@ def read_secret(path: Path, where: str) -> str:
         ConfigError: ``where: path: what is wrong``; the text holds nothing of the file.
     """
     try:
-        with path.open(encoding="utf-8") as file:
+        with file_errors(f"{where}: {path}"), path.open(encoding="utf-8") as file:
             text = file.read(_LARGEST_SECRET + 1)
-    except OSError as error:
-        raise ConfigError(f"{where}: {path}: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{where}: {path}: not UTF-8 text") from None
     secret = text.removesuffix("\n")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class SmidgenError(Exception):
     """Base of every failure a person can act on; the command line prints it as one line and exits with 2."""
@@ -21,3 +24,16 @@ class StoreUnavailable(SmidgenError):
 
 class BrokerUnavailable(SmidgenError):
     """The broker cannot be reached."""
+
+
+@contextmanager
+def file_errors(what: object) -> Iterator[None]:
+    """Name what the operating system failed at, such as a path.
+
+    Raises:
+        ConfigError: ``what``, and the system's reason, in place of an OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(f"{what}: {error.strerror or error}") from None

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pipeline.errors import ConfigError
+from pipeline.errors import ConfigError, file_errors
 
 
 class StrictModel(BaseModel):
@@ -96,11 +96,8 @@ def read_yaml(path: Path) -> Any:
         ConfigError: it cannot be read, is not YAML, has a key twice or is beyond these bounds; the text has
             the file and line.
     """
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_YAML_BYTES + 1)
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or error}") from None
+    with file_errors(path), path.open("rb") as file:
+        content = file.read(MAX_YAML_BYTES + 1)
     if len(content) > MAX_YAML_BYTES:
         raise ConfigError(f"{path}: larger than {MAX_YAML_BYTES // 1024**2} MiB")
     try:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
@@ -22,6 +22,11 @@ from pipeline.validation import StrictModel, read_yaml, validate
 PRESETS_PATH = Path(__file__).with_name("workloads.yaml")
 
 Seconds = Annotated[float, BeforeValidator(parse_duration_s)]
+OptionalSeconds = Annotated[
+    float | None, BeforeValidator(lambda value: None if value is None else parse_duration_s(value))
+]
+Similarity = Annotated[float, Field(gt=0, le=1)] | None
+"""The least that a rule asks for; None asks for nothing."""
 
 Kdd2018Setup = Literal[
     "efficiency_infra", "efficiency_infra_median", "core_data", "instagram", "instagram_median"
@@ -51,21 +56,17 @@ class Rule(StrictModel):
     """Two regressions are one if all of these similarities reach their bounds: FBDetect §5.4.8."""
 
     between: Between = "any"
-    cause: float | None = Field(default=None, gt=0, le=1)
-    caller: float | None = Field(default=None, gt=0, le=1)
-    release: float | None = Field(default=None, gt=0, le=1)
-    stacks: float | None = Field(default=None, gt=0, le=1)
-    correlation: float | None = Field(default=None, gt=0, le=1)
-    metric_id: float | None = Field(default=None, gt=0, le=1)
-
-    @model_validator(mode="after")
-    def _asks_for_something(self) -> Rule:
-        if not self.bounds:
-            raise ValueError("give at least one of cause, caller, release, stacks, correlation, metric_id")
-        return self
+    cause: Similarity = None
+    caller: Similarity = None
+    release: Similarity = None
+    stacks: Similarity = None
+    correlation: Similarity = None
+    metric_id: Similarity = None
 
     @model_validator(mode="after")
     def _can_hold(self) -> Rule:
+        if not self.bounds:
+            raise ValueError(f"give at least one of {', '.join(get_args(Feature))}")
         needy = [feature for feature in self.bounds if feature not in _WITHOUT_STACKS]
         if needy and self.between in ("service", "mixed"):
             raise ValueError(
@@ -78,12 +79,7 @@ class Rule(StrictModel):
     def bounds(self) -> dict[Feature, float]:
         """The least similarity by feature."""
         asked: dict[Feature, float | None] = {
-            "cause": self.cause,
-            "caller": self.caller,
-            "release": self.release,
-            "stacks": self.stacks,
-            "correlation": self.correlation,
-            "metric_id": self.metric_id,
+            feature: getattr(self, feature) for feature in get_args(Feature)
         }
         return {feature: bound for feature, bound in asked.items() if bound is not None}
 
@@ -125,13 +121,8 @@ class Workload(StrictModel):
     kdd2018: Kdd2018Setup | None = None  # the first
     direction: Direction = "up"
     metrics: tuple[str, ...] | None = None  # of series: service; see looks_at
-    lateness_s: Annotated[
-        float | None, BeforeValidator(lambda v: None if v is None else parse_duration_s(v))
-    ] = Field(alias="lateness", default=None)
-    change_lookback_s: Annotated[
-        float | None, BeforeValidator(lambda v: None if v is None else parse_duration_s(v))
-    ] = Field(alias="change_lookback", default=None)
-
+    lateness_s: OptionalSeconds = Field(alias="lateness", default=None)
+    change_lookback_s: OptionalSeconds = Field(alias="change_lookback", default=None)
     grouping: Literal["cause", "som", "kdd2018"] = "cause"
     merge_rules: tuple[Rule, ...] | None = None
     cost_domains: tuple[CostDomain, ...] = ()
@@ -167,13 +158,9 @@ class Workload(StrictModel):
         return patterns
 
     @model_validator(mode="after")
-    def _metrics_of_services(self) -> Workload:
+    def _settings_apply(self) -> Workload:
         if self.metrics is not None and self.series != "service":
             raise ValueError("metrics chooses service-level metrics; it needs series: service")
-        return self
-
-    @model_validator(mode="after")
-    def _kdd2018_runs(self) -> Workload:
         if self.kdd2018 is not None and "kdd2018" not in self.detectors:
             raise ValueError("kdd2018 sets up a detector that detectors does not name")
         return self
@@ -223,13 +210,18 @@ class Workload(StrictModel):
         return self.analysis_s if self.change_lookback_s is None else self.change_lookback_s
 
 
+def known_workloads(chosen: Sequence[str]) -> dict[str, Workload]:
+    """Return workloads by their names: those chosen, and the presets; raises what ``load_workloads`` does."""
+    return {workload.name: workload for workload in (*_presets().values(), *load_workloads(chosen))}
+
+
 def load_workloads(chosen: Sequence[str]) -> tuple[Workload, ...]:
     """Resolve workloads, each the name of a preset or the path of a workload file.
 
     Raises:
         ConfigError: an unknown name, or a file's wrong key; two workloads of one name.
     """
-    presets = {workload.name: workload for workload in read_workload_file(PRESETS_PATH)}
+    presets = _presets()
     found: dict[str, Workload] = {}
     for name in chosen:
         for workload in [presets[name]] if name in presets else _from_path(name, presets):
@@ -254,6 +246,10 @@ def read_workload_file(path: Path) -> tuple[Workload, ...]:
         validate(Workload, row, f"{path}: {row.get('name', number) if isinstance(row, dict) else number}")
         for number, row in enumerate(rows, start=1)
     )
+
+
+def _presets() -> dict[str, Workload]:
+    return {workload.name: workload for workload in read_workload_file(PRESETS_PATH)}
 
 
 def _warn_of_weeks(workload: Workload) -> None:

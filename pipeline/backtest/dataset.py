@@ -13,7 +13,7 @@ import orjson
 from pipeline.backtest.tables import Columns, Texts, read_parquet, write_parquet
 from pipeline.codec import fields
 from pipeline.codec.inputs import change_to_json, decode_change
-from pipeline.errors import ConfigError, InvalidMessage
+from pipeline.errors import ConfigError, InvalidMessage, file_errors
 from pipeline.gcpu.count import stack_ids
 from pipeline.model import METRIC_KINDS, Change, FloatArray, IntArray, MetricKind, MetricPoints, is_gcpu
 
@@ -77,13 +77,11 @@ def write_dataset(dataset: Dataset, path: Path) -> None:
         **{"window_s": dataset.window_s, "stack_window_s": dataset.stack_window_s},
         **{key: value for key, value in dataset.meta.items() if key not in _OWN_KEYS},
     }
-    try:
+    with file_errors(path):
         path.mkdir(parents=True, exist_ok=True)
         (path / "dataset.json").write_bytes(orjson.dumps(head, option=orjson.OPT_INDENT_2) + b"\n")
         _write_lines(path / "changes.jsonl", [change_to_json(change) for change in dataset.changes])
         _write_lines(path / "truth.jsonl", [dict(row) for row in dataset.truth])
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or error}") from None
     _write_counts(dataset, path)
     _write_stacks(dataset, path)
     _write_metrics(dataset, path)
@@ -141,10 +139,8 @@ def read_changes(path: Path) -> tuple[Change, ...]:
 
 def _read_lines(path: Path, decode: Callable[[bytes], _Line]) -> tuple[_Line, ...]:
     found = []
-    try:
+    with file_errors(path):
         lines = path.read_bytes().splitlines()
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or error}") from None
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -160,8 +156,10 @@ def _write_lines(path: Path, rows: list[dict[str, Any]]) -> None:
 
 
 def _read_head(path: Path) -> dict[str, Any]:
+    with file_errors(path):
+        content = path.read_bytes()
     try:
-        head = fields.parse_object(path.read_bytes())
+        head = fields.parse_object(content)
         if head.get("version") != VERSION:
             raise InvalidMessage(f"version: should be {VERSION}")
         fields.text(head, "service", limit=200)
@@ -172,8 +170,6 @@ def _read_head(path: Path) -> dict[str, Any]:
         for key in ("window_s", "stack_window_s"):
             if head[key] <= 0:
                 raise InvalidMessage(f"{key}: should be above 0")
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or error}") from None
     except InvalidMessage as error:
         raise ConfigError(f"{path}: {error}") from None
     return head

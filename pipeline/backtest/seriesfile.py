@@ -17,7 +17,7 @@ import numpy as np
 from pipeline.backtest.tables import Columns, read_parquet
 from pipeline.clock import from_iso
 from pipeline.codec.fields import EARLIEST_S, LATEST_S
-from pipeline.errors import ConfigError, InvalidMessage
+from pipeline.errors import ConfigError, InvalidMessage, file_errors
 from pipeline.model import METRIC_KINDS, FloatArray, IntArray, MetricKind, is_gcpu
 
 SUFFIXES = (".csv", ".parquet")
@@ -93,10 +93,8 @@ def read_series(path: Path, *, plain: bool = False) -> tuple[Series, ...]:
 
 
 def _refuse_kind(path: Path) -> NoReturn:
-    try:
+    with file_errors(path):
         is_folder = stat.S_ISDIR(path.stat().st_mode)
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or error}") from None
     what = "is a directory" if is_folder else f"unknown kind of file {path.suffix!r}"
     raise ConfigError(f"{path}: {what}; should be {' or '.join(SUFFIXES)}")
 
@@ -125,10 +123,8 @@ def _read_csv(path: Path, plain: bool) -> _Table:
 
 def _csv_rows(path: Path) -> tuple[list[list[str]], list[int]]:
     """Return the cells of every line, none of a blank one, and the numbers of the lines."""
-    try:
+    with file_errors(path):
         content = path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or error}") from None
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -26,7 +26,7 @@ from pipeline.backtest.plain import build_datasets, common_window_s
 from pipeline.backtest.run import Backtest, plan_scans, run_backtest
 from pipeline.backtest.seriesfile import read_series
 from pipeline.config import Settings
-from pipeline.errors import ConfigError
+from pipeline.errors import ConfigError, file_errors
 from pipeline.model import Change
 from pipeline.units import format_duration
 from pipeline.workloads import Workload, load_workloads
@@ -187,12 +187,11 @@ def _replacing(path: Path, *, keep: bool = True) -> Iterator[Any]:
     """Write beside a file and put it in its place at the end: a run that is stopped leaves it as it was."""
     beside = path.with_name(f"{path.name}.part")
     try:
-        with beside.open("wb") as file:
-            yield file
-        if keep:
-            beside.replace(path)
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or error}") from None
+        with file_errors(path):
+            with beside.open("wb") as file:
+                yield file
+            if keep:
+                beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import click
 
 from pipeline.commands.options import settings_options
 from pipeline.config import Settings
-from pipeline.errors import ConfigError
-from pipeline.workloads import PRESETS_PATH, Workload, load_workloads, read_workload_file
+from pipeline.errors import ConfigError, file_errors
+from pipeline.workloads import Workload, known_workloads
 
 
 @click.command()
@@ -33,24 +34,18 @@ def report(event_id: str, output: Path, settings: Settings) -> None:
     from pipeline.report.page import render_report
     from pipeline.storage.connect import open_store
 
-    store = open_store(settings.store)
-    try:
+    with closing(open_store(settings.store)) as store:
         event = find_event(store, event_id)
         if event is None:
             raise ConfigError(f"no regression {event_id!r} in the store")
         page = render_report(gather(store, event, _workload(event["data"].get("workload"), settings)))
-    finally:
-        store.close()
-    try:
+    with file_errors(output):
         output.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"{output}: {error.strerror or error}") from None
     click.echo(output)
 
 
 def _workload(name: object, settings: Settings) -> Workload:
-    known = {workload.name: workload for workload in read_workload_file(PRESETS_PATH)}
-    known |= {workload.name: workload for workload in load_workloads(settings.workloads)}
+    known = known_workloads(settings.workloads)
     if not isinstance(name, str) or name not in known:
         raise ConfigError(f"the event's workload {name!r} is not known; name its file with --workloads")
     return known[name]

@@ -9,7 +9,7 @@ import click
 
 from pipeline.commands.options import settings_options
 from pipeline.config import Settings
-from pipeline.errors import ConfigError
+from pipeline.errors import file_errors
 from pipeline.kafka import Broker, apply_topics, check_topics
 from pipeline.topics import load_topics
 
@@ -55,11 +55,9 @@ def schemas(settings: Settings, output: Path) -> None:
 
     for name, content in generated_files(load_topics(settings.topics)).items():
         path = output / name
-        try:
+        with file_errors(path):
             if path.exists() and path.read_bytes() == content:
                 continue
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
-        except OSError as error:
-            raise ConfigError(f"{path}: {error.strerror or error}") from None
         click.echo(path)

@@ -21,7 +21,7 @@ from pipeline.codec import fields
 from pipeline.codec.ledger import LedgerEntry, entry_to_json
 from pipeline.commands.options import settings_options
 from pipeline.config import Settings
-from pipeline.errors import ConfigError, InvalidMessage
+from pipeline.errors import ConfigError, InvalidMessage, file_errors
 from pipeline.model import FloatArray
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.report.case import (
@@ -40,7 +40,7 @@ from pipeline.report.windows import Line, ScanWindows, windows_of
 from pipeline.storage.interface import Store
 from pipeline.terminal import escape_line
 from pipeline.units import parse_duration_s
-from pipeline.workloads import PRESETS_PATH, Workload, load_workloads, read_workload_file
+from pipeline.workloads import Workload, known_workloads
 
 _ID = re.compile(r"[0-9a-f]{6,32}")
 _OUT = click.Path(path_type=Path, dir_okay=False)
@@ -175,7 +175,7 @@ def _tell(
     *,
     as_json: bool,
 ) -> None:
-    known = _workloads(settings)
+    known = known_workloads(settings.workloads)
     found = None
     if ledgers:
         case = case_in_files(ledgers, prefix)
@@ -247,14 +247,9 @@ def _story_lines(story: Explanation) -> Iterator[Text]:
     yield Text(story.headline, style="bold")
     yield Text(story.outcome, style="bold red" if story.reported else "yellow")
     yield Text("")
-    for label, text in story.facts:
+    more = {"domain": story.domains, "suspect": story.suspects, "later": story.later}
+    for label, text in (*story.facts, *((label, text) for label, texts in more.items() for text in texts)):
         yield Text.assemble((f"{label:<9}", "dim"), text)
-    for text in story.domains:
-        yield Text.assemble((f"{'domain':<9}", "dim"), text)
-    for text in story.suspects:
-        yield Text.assemble((f"{'suspect':<9}", "dim"), text)
-    for text in story.later:
-        yield Text.assemble((f"{'later':<9}", "dim"), text)
     yield Text("")
     for step in story.steps:
         mark = ("✓", "green") if step.passed else ("✗", "red")
@@ -270,16 +265,9 @@ def _write(output: Path, case: Case, windows: ScanWindows, seen: _Seen | None, n
     line, study = (seen.line, seen.study) if seen else (None, None)
     story = explain(case.entry, event=case.event, updates=case.updates)
     page = render_why(case.entry, story, windows, line, study, note=note)
-    try:
+    with file_errors(output):
         output.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"{output}: {error.strerror or error}") from None
     click.echo(output)
-
-
-def _workloads(settings: Settings) -> dict[str, Workload]:
-    known = {workload.name: workload for workload in read_workload_file(PRESETS_PATH)}
-    return known | {workload.name: workload for workload in load_workloads(settings.workloads)}
 
 
 def _backtested(data: Path, workload: Workload, service: str) -> Store:

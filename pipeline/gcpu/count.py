@@ -80,26 +80,22 @@ def count_samples(
     """
     vocabulary: dict[str, int] = {}
     flats, lengths = _flatten(profiles, vocabulary)
-    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    whole = Ragged(flats, starts)
+    whole = Ragged(flats, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
     counts = np.concatenate([np.empty(0, dtype=np.int64), *(p.counts for p in profiles)])
     per_profile = np.array([len(p.counts) for p in profiles], dtype=np.int64)
-    stack_hash = _hash_stacks(_hash_labels(vocabulary)[flats], starts)
+    stack_hash = _hash_stacks(_hash_labels(vocabulary)[flats], whole.starts)
     kept, shortened = bounded_stacks(whole, stack_hash, counts, per_profile, vocabulary, bounds)
     labels = list(vocabulary)
 
-    cells, cell_of = _cells(profiles, partitions, window_s)
     distinct = _distinct(stack_hash)
-    by_cell = _count_matrix(np.repeat(cell_of, per_profile), distinct.of, counts, len(cells.services))
-    series = (by_cell @ _incidence(flats, starts, distinct.first, len(labels))).tocoo()
+    cells, cell_of = _cells(profiles, partitions, window_s)
+    by_cell = _count_matrix(cell_of, distinct.of, counts, per_profile)
+    series = (by_cell @ _incidence(whole, distinct.first, len(labels))).tocoo()
 
-    stack_cells, stack_cell_of = _cells(profiles, partitions, stack_window_s)
     if kept is not whole:
         distinct = _distinct(_hash_stacks(_hash_labels(vocabulary)[kept.flat], kept.starts))
-    by_stack_cell = _count_matrix(
-        np.repeat(stack_cell_of, per_profile), distinct.of, counts, len(stack_cells.services)
-    )
-    stack_entries = by_stack_cell.tocoo()
+    stack_cells, stack_cell_of = _cells(profiles, partitions, stack_window_s)
+    stack_entries = _count_matrix(stack_cell_of, distinct.of, counts, per_profile).tocoo()
     named = [series_of(label) for label in labels]
     return Counts(
         cells=cells,
@@ -111,10 +107,7 @@ def count_samples(
         series_samples=series.data,
         stack_cells=stack_cells,
         stack_width_s=stack_window_s,
-        stacks=tuple(
-            tuple(labels[e] for e in kept.flat[kept.starts[s] : kept.starts[s + 1]].tolist())
-            for s in distinct.first.tolist()
-        ),
+        stacks=_named(kept, distinct.first, labels),
         stack_ids=distinct.ids,
         stack_cell=stack_entries.row.astype(np.int64),
         stack_index=stack_entries.col.astype(np.int64),
@@ -213,18 +206,28 @@ def _cells(profiles: Sequence[Profile], partitions: Sequence[int], width_s: floa
     return cells, of_profile
 
 
+def _named(stacks: Ragged, chosen: IntArray, labels: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    return tuple(
+        tuple(labels[e] for e in stacks.flat[stacks.starts[s] : stacks.starts[s + 1]].tolist())
+        for s in chosen.tolist()
+    )
+
+
 def _count_matrix(
-    rows: IntArray, columns: NDArray[np.intp], counts: IntArray, height: int
+    cell_of: IntArray, columns: NDArray[np.intp], counts: IntArray, per_profile: IntArray
 ) -> sparse.csr_array:
-    width = int(columns.max()) + 1 if len(columns) else 0
-    matrix = sparse.csr_array((counts, (rows, columns)), shape=(height, width), dtype=np.int64)
+    """Return cells × distinct stacks; ``per_profile`` says how many of the counts each profile has."""
+    shape = (int(cell_of.max(initial=-1)) + 1, int(columns.max(initial=-1)) + 1)
+    rows = np.repeat(cell_of, per_profile)
+    matrix = sparse.csr_array((counts, (rows, columns)), shape=shape, dtype=np.int64)
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     return matrix
 
 
-def _incidence(flats: IntArray, starts: IntArray, chosen: IntArray, labels: int) -> sparse.csr_array:
+def _incidence(stacks: Ragged, chosen: IntArray, labels: int) -> sparse.csr_array:
     """Return distinct stacks × series with 1 where a stack holds a series, however often."""
+    flats, starts = stacks.flat, stacks.starts
     lengths = (starts[1:] - starts[:-1])[chosen]
     rows = np.repeat(np.arange(len(chosen)), lengths)
     within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)

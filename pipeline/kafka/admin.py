@@ -12,16 +12,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from pipeline.errors import BrokerUnavailable
-from pipeline.kafka.connection import (
-    FAILURES,
-    TIMEOUT_S,
-    Broker,
-    as_broker,
-    failures_of,
-    finish,
-    quiet_client,
-    why_not,
-)
+from pipeline.kafka.connection import TIMEOUT_S, Broker, as_broker, quiet_client, started
 
 _PAUSE_S = 0.2
 
@@ -32,24 +23,12 @@ T = TypeVar("T")
 async def admin_client(
     broker: Broker | str, *, timeout_s: float = TIMEOUT_S
 ) -> AsyncIterator[AIOKafkaAdminClient]:
-    """Connect an administration client, and close it afterwards.
-
-    Raises:
-        BrokerUnavailable: nothing that speaks Kafka answered within ``timeout_s``, or it stopped answering.
-        ConfigError: the broker refuses us, or we cannot trust it.
-    """
+    """Connect an administration client, and close it afterwards; raises what ``started`` does."""
     broker = as_broker(broker)
     client = AIOKafkaAdminClient(**broker.arguments(), request_timeout_ms=int(timeout_s * 1000))
     with quiet_client():
-        try:
-            with failures_of(broker):
-                try:
-                    await asyncio.wait_for(client.start(), timeout_s)
-                except FAILURES as error:
-                    raise await why_not(broker, error, timeout_s=timeout_s) from None
-                yield client
-        finally:
-            await finish(client.close(), timeout_s)
+        async with started(client.start, client.close, broker, timeout_s=timeout_s):
+            yield client
 
 
 async def cluster_id(broker: Broker | str, *, timeout_s: float = TIMEOUT_S) -> str:

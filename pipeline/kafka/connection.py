@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -144,6 +144,32 @@ def quiet_client() -> Iterator[None]:
         yield
     finally:
         logger.setLevel(before)
+
+
+@asynccontextmanager
+async def started(
+    start: Callable[[], Awaitable[Any]],
+    close: Callable[[], Coroutine[Any, Any, Any]],
+    broker: Broker,
+    *,
+    timeout_s: float = TIMEOUT_S,
+) -> AsyncIterator[None]:
+    """Start a client, and close it afterwards.
+
+    Raises:
+        BrokerUnavailable: nothing that speaks Kafka answered within ``timeout_s``, or it stopped answering.
+        ConfigError: the broker refuses us, or we cannot trust it.
+    """
+    try:
+        with failures_of(broker):
+            try:
+                with quiet_client():
+                    await asyncio.wait_for(start(), timeout_s)
+            except FAILURES as error:
+                raise await why_not(broker, error, timeout_s=timeout_s) from None
+            yield
+    finally:
+        await finish(close(), timeout_s)
 
 
 async def finish(closing: Coroutine[Any, Any, Any], timeout_s: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -91,15 +92,14 @@ class Producer:
             request_timeout_ms=int(options.request_timeout_s * 1000),
         )
         producer = cls(client, broker, topics)
-        try:
-            async with asyncio.timeout(timeout_s):
-                await client.start()
-        except FAILURES as error:
-            await producer.close()
-            raise await _refusal(broker, error, options, timeout_s) from None
-        except BaseException:
-            await producer.close()
-            raise
+        async with contextlib.AsyncExitStack() as undone:
+            undone.push_async_callback(producer.close)
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await client.start()
+            except FAILURES as error:
+                raise await _refusal(broker, error, options, timeout_s) from None
+            undone.pop_all()
         return producer
 
     async def send(self, message: Outgoing) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import time
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
@@ -13,16 +12,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from pipeline.errors import ConfigError
 from pipeline.kafka.admin import admin_client, retried
-from pipeline.kafka.connection import (
-    FAILURES,
-    TIMEOUT_S,
-    Broker,
-    as_broker,
-    failures_of,
-    finish,
-    quiet_client,
-    why_not,
-)
+from pipeline.kafka.connection import Broker, as_broker, quiet_client, started
 from pipeline.kafka.decompression import guard_batches
 from pipeline.kafka.producer import OVERHEAD_BYTES
 from pipeline.topics import Topic, Topics
@@ -99,12 +89,7 @@ class Reader:
 
 @asynccontextmanager
 async def open_reader(broker: Broker | str, *, max_message_bytes: int = 0) -> AsyncIterator[Reader]:
-    """Connect a reader for messages of at most so many bytes, and close it afterwards.
-
-    Raises:
-        BrokerUnavailable: the broker does not answer.
-        ConfigError: it refuses us, or we cannot trust it.
-    """
+    """Connect a reader for messages of at most so many bytes; raises what ``started`` does."""
     broker = as_broker(broker)
     guard_batches()
     consumer = AIOKafkaConsumer(
@@ -114,16 +99,8 @@ async def open_reader(broker: Broker | str, *, max_message_bytes: int = 0) -> As
         fetch_max_wait_ms=FETCH_WAIT_MS,
         max_partition_fetch_bytes=max(LEAST_FETCH_BYTES, max_message_bytes + OVERHEAD_BYTES),
     )
-    try:
-        with failures_of(broker):
-            try:
-                with quiet_client():
-                    await asyncio.wait_for(consumer.start(), TIMEOUT_S)
-            except FAILURES as error:
-                raise await why_not(broker, error) from None
-            yield Reader(consumer)
-    finally:
-        await finish(consumer.stop(), TIMEOUT_S)
+    async with started(consumer.start, consumer.stop, broker):
+        yield Reader(consumer)
 
 
 async def read_topics(

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import SecretStr
 
 from pipeline.config import Settings
-from pipeline.errors import ConfigError
+from pipeline.errors import ConfigError, file_errors
 
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 
@@ -92,7 +92,8 @@ def _check_used(settings: Settings, *, encrypted: bool, logs_in: bool) -> None:
 def _context(settings: Settings) -> ssl.SSLContext:
     """Make the TLS context: certificates and host names are always checked, TLS 1.2 is the oldest."""
     if settings.broker_ca:
-        _check_readable(settings.broker_ca, "broker_ca")
+        with file_errors(f"broker_ca: {settings.broker_ca}"):
+            settings.broker_ca.open("rb").close()
     try:
         context = ssl.create_default_context(cafile=settings.broker_ca)
     except ssl.SSLError:
@@ -105,8 +106,9 @@ def _context(settings: Settings) -> ssl.SSLContext:
 
 def _show_certificate(context: ssl.SSLContext, certificate: Path, settings: Settings) -> None:
     key = settings.broker_key or certificate
-    _check_readable(certificate, "broker_cert")
-    _check_readable(key, "broker_key")
+    for path, setting in ((certificate, "broker_cert"), (key, "broker_key")):
+        with file_errors(f"{setting}: {path}"):
+            path.open("rb").close()
     asked = False
 
     def password() -> str:  # without it, OpenSSL would ask on the terminal
@@ -126,14 +128,6 @@ def _show_certificate(context: ssl.SSLContext, certificate: Path, settings: Sett
         else:
             text = f"broker_cert: {certificate} and {key}: hold no certificate with its key"
         raise ConfigError(text) from None
-
-
-def _check_readable(path: Path, key: str) -> None:
-    try:
-        with path.open("rb"):
-            pass
-    except OSError as error:
-        raise ConfigError(f"{key}: {path}: {error.strerror or error}") from None
 
 
 def _login(text: str, key: str) -> str:

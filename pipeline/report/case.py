@@ -12,7 +12,7 @@ import numpy as np
 from pipeline.codec import fields
 from pipeline.codec.events import RESOLVED, UPDATED, decode_event, windows_to_json
 from pipeline.codec.ledger import LedgerEntry, entry_from_json, entry_from_row
-from pipeline.errors import ConfigError, InvalidMessage
+from pipeline.errors import ConfigError, InvalidMessage, file_errors
 from pipeline.model import FloatArray, Scan
 from pipeline.report.windows import Line, line_of, scan_windows
 from pipeline.storage.interface import Store
@@ -168,10 +168,8 @@ def _the_one(prefix: str, ids: Iterable[str], hint: str) -> str:
 def _lines(paths: Sequence[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each line of JSON-lines files with its place."""
     for path in paths:
-        try:
+        with file_errors(path):
             content = path.read_bytes()
-        except OSError as error:
-            raise ConfigError(f"{path}: {error.strerror or error}") from None
         for number, line in enumerate(content.splitlines(), start=1):
             if not line.strip():
                 continue

@@ -16,7 +16,6 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from pipeline.clock import to_iso
-from pipeline.codec import fields
 from pipeline.errors import InvalidMessage
 from pipeline.frames import element
 from pipeline.model import SeriesMatrix, StackMatrix
@@ -24,16 +23,7 @@ from pipeline.model.metric_kind import is_gcpu
 from pipeline.report.explain import FINDINGS, in_order
 from pipeline.report.figures import icicle_figure, series_figure
 from pipeline.report.flame import Icicle, icicle, largest_shifts
-from pipeline.report.parts import (
-    FACTORS,
-    checked_data,
-    domains_of,
-    group_of,
-    shared_beginning,
-    stacks_of,
-    suspects_of,
-    waste_of,
-)
+from pipeline.report.parts import FACTORS, parts_of, shared_beginning
 from pipeline.report.windows import Line, ScanWindows, line_of
 from pipeline.stacks import ELLIPSIS
 
@@ -63,13 +53,12 @@ def render_report(report: ReportData) -> str:
     Raises:
         InvalidMessage: the event lacks something that every event has, or it is of the wrong type.
     """
-    data = checked_data(report.event["data"])
-    stacks, (group, more) = stacks_of(data), group_of(data)
-    change_time = fields.moment(data, "change_time")
+    parts = parts_of(report.event["data"])
+    data = parts.data
     marked = element(data["metric_kind"], data["metric"])
     tree = icicle(report.stacks)
     ratio = is_gcpu(data["metric_kind"])
-    figures = _figures(report, data, change_time, tree)
+    figures = _figures(report, data, tree)
     return (
         environment(ratio=ratio)
         .get_template("page.html")
@@ -77,35 +66,32 @@ def render_report(report: ReportData) -> str:
             plotly=Markup(get_plotlyjs() if figures else ""),
             event=report.event,
             data=data,
-            change_time=change_time,
-            detected_time=fields.moment(data, "detected_time"),
+            change_time=data["change_time"],
+            detected_time=data["detected_time"],
             figures=figures,
             trunk=tree.trunk,
             shifts=largest_shifts(report.stacks, _SHIFTS),
             windows=report.windows,
-            suspects=suspects_of(data),
+            suspects=parts.suspects,
             meanings=FACTORS,
-            domains=in_order(domains_of(data)),
-            stacks=stacks,
-            shared=shared_beginning(stacks, marked),
-            largest=max((abs(line.after - line.before) for line in stacks), default=0.0),
+            domains=in_order(parts.domains),
+            stacks=parts.stacks,
+            shared=shared_beginning(parts.stacks, marked),
+            largest=max((abs(line.after - line.before) for line in parts.stacks), default=0.0),
             marked=marked,
             ellipsis=ELLIPSIS,
-            waste=waste_of(data),
-            group=[{**member, "spark": _spark(_line(report.series, member))} for member in group],
-            more=more,
+            group=[{**member, "spark": _spark(_line(report.series, member))} for member in parts.group],
+            more=parts.more,
             ratio=ratio,
         )
     )
 
 
-def _figures(
-    report: ReportData, data: Mapping[str, Any], change_time: float, tree: Icicle
-) -> dict[str, Markup]:
+def _figures(report: ReportData, data: Mapping[str, Any], tree: Icicle) -> dict[str, Markup]:
     figures: dict[str, Markup] = {}
     line = _line(report.series, data)
     if line is not None:
-        plot = series_figure(line, report.windows, change_time, data["before"], data["after"])
+        plot = series_figure(line, report.windows, data["change_time"], data["before"], data["after"])
         figures["series"] = embedded(plot, "series")
     if len(tree.paths) > 1:
         service, metric = data["service"], data["metric"]
