@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from pipeline.clock import Clock
+from pipeline.codec.assembler import whole_scans
 from pipeline.codec.events import decode_event
-from pipeline.codec.scans import decode_scan, join_scan
+from pipeline.codec.scans import decode_scan
 from pipeline.config import Settings
 from pipeline.model import Outgoing, Record, Scan
 from pipeline.stages.ablation import NOTHING, Without
@@ -57,13 +58,13 @@ class Flow:
     def send(self, topic: str, values: Iterable[bytes], *, partition: int = 0) -> None:
         """Hand messages to the stage that reads their topic, as one batch, and on until nothing is left."""
         stage = next((s for s in self.stages.values() if topic in s.inputs), None)
-        payloads = []
+        records = []
         for value in values:
+            offset = self._offsets[topic, partition]
             self._offsets[topic, partition] += 1
             if stage:
-                offset = self._offsets[topic, partition] - 1
-                payloads.append(Record(topic, partition, offset, stage.inputs[topic](value)))
-        batch = _whole_scans(payloads)
+                records.append(Record(topic, partition, offset, stage.inputs[topic](value)))
+        batch = whole_scans(records)
         if not stage or not batch:
             return
         outgoing = stage.handle(batch)
@@ -81,24 +82,8 @@ class Flow:
     def scans(self, topic: str) -> list[Scan]:
         """Return the scans a topic received."""
         parts = [Record(topic, 0, 0, decode_scan(message.value)) for message in self.topics[topic]]
-        return [record.payload for record in _whole_scans(parts)]
+        return [record.payload for record in whole_scans(parts)]
 
     def events(self) -> list[dict[str, Any]]:
         """Return the events that were reported."""
         return [decode_event(message.value) for message in self.topics["regressions"]]
-
-
-def _whole_scans(records: Iterable[Record]) -> list[Record]:
-    """Put the parts of scans together again; they are in order, as a stage returned them."""
-    whole: list[Record] = []
-    parts: list[Scan] = []
-    for record in records:
-        scan = record.payload
-        if not isinstance(scan, Scan) or scan.parts == 1:
-            whole.append(record)
-            continue
-        parts.append(scan)
-        if scan.part == scan.parts - 1:
-            whole.append(Record(record.topic, record.partition, record.offset, join_scan(parts)))
-            parts = []
-    return whole

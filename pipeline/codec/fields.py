@@ -106,17 +106,15 @@ def number(raw: Mapping[str, Any], field: str) -> float:
     return _named(to_number, raw.get(field), field)
 
 
-def integer(
-    raw: Mapping[str, Any], field: str, default: int | None = None, *, limit: int = MAX_INTEGER
-) -> int:
+def integer(raw: Mapping[str, Any], field: str, default: int | None = None) -> int:
     """Return a whole number that is not negative."""
     value = raw.get(field, default)
     if value is None:
         raise InvalidMessage(f"{field}: missing")
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise InvalidMessage(f"{field}: should be a whole number of at least 0, not {kind_of(value)}")
-    if value > limit:
-        raise InvalidMessage(f"{field}: {value} is more than {limit}")
+    if value > MAX_INTEGER:
+        raise InvalidMessage(f"{field}: {value} is more than {MAX_INTEGER}")
     return value
 
 

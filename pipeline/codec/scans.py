@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -63,7 +63,7 @@ def _weight(item: Candidate | Dropped | Joined) -> int:
     return 1 + len(candidate.group) + len(candidate.domains)
 
 
-def join_scan(parts: list[Scan]) -> Scan:
+def join_scan(parts: Sequence[Scan]) -> Scan:
     """Put the parts of one scan, in order and complete, together again; the inverse of split_scan."""
     whole: dict[str, Any] = {
         kind: tuple(item for part in parts for item in getattr(part, kind)) for kind in _LISTS

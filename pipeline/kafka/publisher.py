@@ -41,15 +41,15 @@ class Publisher:
         self._producer: Producer | None = None
         self._connecting = asyncio.Lock()
 
-    async def start(self, *, timeout_s: float = TIMEOUT_S) -> None:
+    async def start(self) -> None:
         """Connect.
 
         Raises:
-            BrokerUnavailable: no answer within ``timeout_s``.
+            BrokerUnavailable: no answer within TIMEOUT_S.
             ConfigError: the broker refuses us or idempotent producers, or we cannot trust it.
         """
         with quiet_client():
-            await self._connected(timeout_s)
+            await self._connected(TIMEOUT_S)
 
     async def stop(self) -> None:
         """Disconnect; what is under way is finished first if it can be."""

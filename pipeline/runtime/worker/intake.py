@@ -7,6 +7,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+from pipeline.codec.assembler import ScanAssembler
 from pipeline.errors import InvalidMessage
 from pipeline.model import Record
 from pipeline.runtime.dlq import (
@@ -17,7 +18,6 @@ from pipeline.runtime.dlq import (
     TooManyDeadLetters,
     printable,
 )
-from pipeline.runtime.worker.assembler import ScanAssembler
 from pipeline.stages.base import Decoder
 
 _REPLAY = re.compile(rb"[0-9a-f]{32}/\d{1,18}")

@@ -175,15 +175,9 @@ class StageLoop:
             source.begin(generation, self._membership.committed(name))
             await self._in_thread(self.stage.assigned, source.logical, self._membership.partitions(name))
         for partition, first, last in source.missing(events):
-            logger.error(
-                "%s: %s partition %d: offsets %d to %d were deleted before they were read",
-                self.stage.name,
-                source.logical,
-                partition,
-                first,
-                last,
-                extra={"stage": self.stage.name, "topic": source.logical, "partition": partition},
-            )
+            text = "%s: %s partition %d: offsets %d to %d were deleted before they were read"
+            where = {"topic": source.logical, "partition": partition}
+            self._log(logging.ERROR, text, *where.values(), first, last, **where)
         records, rejected = await self._in_thread(source.read, events)
         if rejected and not await self._dead_letters.send(rejected, self._give_up):
             return
@@ -207,7 +201,7 @@ class StageLoop:
         # If it takes longer it is left to go on: the next one comes within seconds.
         done, _ = await asyncio.wait({commit}, timeout=COMMIT_S)
         if done and not commit.cancelled() and (error := commit.exception()):
-            logger.warning("%s: committing: %s", self.stage.name, error, extra={"stage": self.stage.name})
+            self._log(logging.WARNING, "%s: committing: %s", error)
 
     def _tell(self, rejected: Sequence[Rejected]) -> None:
         """Say once in a while that there are dead letters, and what the last one is."""
@@ -216,15 +210,11 @@ class StageLoop:
         if now < self._tell_from:
             return
         last = rejected[-1]
-        extra: dict[str, Any] = {
-            "stage": self.stage.name,
-            "service": source_of(last.key),
-            "topic": last.topic,
-        }
-        extra |= {"partition": last.partition, "offset": last.offset, "dead_letters": self._untold}
+        where = {"topic": last.topic, "partition": last.partition, "offset": last.offset}
+        reason = printable(last.reason)[:300]
+        counted = {"service": source_of(last.key), "dead_letters": self._untold}
         text = "%s: %d dead letters; the last one: %s partition %d offset %d: %s"
-        place = (last.topic, last.partition, last.offset)
-        logger.warning(text, self.stage.name, self._untold, *place, printable(last.reason)[:300], extra=extra)
+        self._log(logging.WARNING, text, self._untold, *where.values(), reason, **where, **counted)
         self._untold, self._tell_from = 0, now + TELL_S
 
     async def _handled(self, records: Sequence[Record]) -> bool:
@@ -258,12 +248,7 @@ class StageLoop:
             try:
                 return await self._in_thread(call, *arguments)
             except StoreUnavailable as error:
-                logger.warning(
-                    "%s: store unavailable, trying again: %s",
-                    self.stage.name,
-                    error,
-                    extra={"stage": self.stage.name},
-                )
+                self._log(logging.WARNING, "%s: store unavailable, trying again: %s", error)
                 self._telemetry.retried()
             if await is_set_within(self._give_up, delay_s):
                 return None
@@ -287,24 +272,24 @@ class StageLoop:
     def _fail(self, topic: str, batch: Sequence[Event], error: Exception) -> None:
         self._stopping = True
         self._give_up.set()
-        name = self.stage.name
         if isinstance(error, TooManyDeadLetters):  # foreseen: one line, no traceback
-            logger.error(
+            reason = (
                 "%s: stopping, most of %s is bad: %s. Nothing of this batch is acknowledged; see "
-                "dead_letter_limit",
-                name,
-                topic,
-                error,
-                extra={"stage": name, "topic": topic},
+                "dead_letter_limit"
             )
+            self._log(logging.ERROR, reason, topic, error, topic=topic)
         else:
             spans = _spans(batch)
             text = ", ".join(f"partition {p} offsets {a} to {b}" for p, (a, b) in spans.items())
             partition, (first, last) = next(iter(spans.items()))
             place = {"partition": partition, "offset": first, "last_offset": last} if len(spans) == 1 else {}
-            extra = {"stage": name, "topic": topic, **place}
-            logger.error("%s: failed on %s %s", name, topic, text, exc_info=error, extra=extra)
+            extra = {"stage": self.stage.name, "topic": topic, **place}
+            logger.error("%s: failed on %s %s", self.stage.name, topic, text, exc_info=error, extra=extra)
         self._on_failure(error)
+
+    def _log(self, level: int, text: str, *arguments: object, **extra: object) -> None:
+        """Log a line that begins with the stage; ``extra`` are its fields where it is JSON."""
+        logger.log(level, text, self.stage.name, *arguments, extra={"stage": self.stage.name, **extra})
 
 
 def _spans(batch: Sequence[Event]) -> dict[int, tuple[int, int]]:

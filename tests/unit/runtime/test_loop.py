@@ -10,8 +10,8 @@ import pytest
 
 from pipeline.codec.scans import decode_scan, encode_scan, split_scan
 from pipeline.model import Outgoing
+from tests.unit.codec.test_assembler import scan
 from tests.unit.runtime.faked_loop import Bench, bug, drive, unavailable
-from tests.unit.runtime.test_assembler import scan
 
 
 def test_acknowledges_after_settling_after_publishing_after_handling() -> None:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.codec.assembler import ScanAssembler
 from pipeline.codec.scans import split_scan
 from pipeline.model import Record, Scan
-from pipeline.runtime.worker.assembler import ScanAssembler
 from tests.support.builders import build_candidate
 
 

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 
 from pipeline.codec.scans import join_scan
 from pipeline.model import Record, Scan
 
 Key = tuple[int, str, str]  # partition, service, workload
-
-
-@dataclass(frozen=True, slots=True)
-class _Open:
-    """A scan of which the first parts are here."""
-
-    parts: tuple[Scan, ...]
-    first_offset: int
 
 
 class ScanAssembler:
@@ -27,7 +20,7 @@ class ScanAssembler:
     """
 
     def __init__(self) -> None:
-        self._open: dict[Key, _Open] = {}
+        self._open: dict[Key, tuple[int, tuple[Scan, ...]]] = {}  # offset of the first part, parts so far
 
     def add(self, record: Record) -> Record | None:
         """Take a record in the order of its partition; return it, or its scan once that is whole, or None.
@@ -41,36 +34,32 @@ class ScanAssembler:
         if scan.parts == 1:
             self._open.pop(key, None)
             return record
-        found = self._continued(key, scan, record.offset)
-        if found is None:
+        first, parts = self._open.get(key, (record.offset, ())) if scan.part else (record.offset, ())
+        if scan.part and not (parts and _continues(parts[-1], scan)):
             return None
-        if len(found.parts) < scan.parts:
-            self._open[key] = found
+        parts = (*parts, scan)
+        if len(parts) < scan.parts:
+            self._open[key] = (first, parts)
             return None
         self._open.pop(key, None)
-        return replace(record, payload=join_scan(list(found.parts)))
+        return replace(record, payload=join_scan(parts))
 
     def held_from(self, partition: int) -> int | None:
         """Return the lowest offset of a partition that waits for further parts; None if nothing waits."""
-        return min((o.first_offset for (p, _, _), o in self._open.items() if p == partition), default=None)
+        firsts = (first for (number, _, _), (first, _) in self._open.items() if number == partition)
+        return min(firsts, default=None)
 
     def forget(self) -> None:
         """Drop everything that is open: it will be delivered again."""
         self._open.clear()
 
-    def _continued(self, key: Key, scan: Scan, offset: int) -> _Open | None:
-        if scan.part == 0:
-            return _Open((scan,), offset)
-        before = self._open.get(key)
-        if before is None or not _continues(before.parts, scan):
-            return None
-        return replace(before, parts=(*before.parts, scan))
+
+def _continues(last: Scan, scan: Scan) -> bool:
+    same = (scan.parts, scan.start, scan.end) == (last.parts, last.start, last.end)
+    return same and scan.part == last.part + 1
 
 
-def _continues(parts: tuple[Scan, ...], scan: Scan) -> bool:
-    last = parts[-1]
-    return scan.part == last.part + 1 and (scan.parts, scan.start, scan.end) == (
-        last.parts,
-        last.start,
-        last.end,
-    )
+def whole_scans(records: Iterable[Record]) -> list[Record]:
+    """Return records that are in order and complete, the parts of each scan put together."""
+    assembler = ScanAssembler()
+    return [whole for record in records if (whole := assembler.add(record)) is not None]
