@@ -47,7 +47,7 @@ def tail(
     timeout: float | None,
 ) -> int:
     """Print events as they come, from now on or (--from-start, --no-follow) from the oldest."""
-    show = _print_json if as_json else _printer(Console(soft_wrap=True, highlight=False))
+    show = _print_json if as_json else _print_lines
     entries = read_topic(
         Broker.of(settings),
         load_topics(settings.topics)["regressions"],
@@ -84,13 +84,11 @@ def _print_json(event: Event) -> None:
     sys.stdout.flush()
 
 
-def _printer(console: Console) -> Callable[[Event], None]:
-    def show(event: Event) -> None:
-        for line in describe(event):
-            console.print(line)
-        console.file.flush()
-
-    return show
+def _print_lines(event: Event) -> None:
+    console = Console(soft_wrap=True, highlight=False)
+    for line in describe(event):
+        console.print(line)
+    console.file.flush()
 
 
 def describe(event: Event) -> list[Text]:
@@ -103,7 +101,7 @@ def _detected(data: Event) -> list[Text]:
     kind = f"{data.get('workload', '')} {str(data.get('kind', '')).replace('_', '-')}"
     lines = [
         _heading(data, "bold red", kind),
-        Text(f"  since {data.get('change_time', '?')}  {_levels(data, _is_gcpu(data))}"),
+        Text(f"  since {data.get('change_time', '?')}  {_levels(data)}"),
     ]
     causes = data.get("root_causes") or []
     if causes:
@@ -152,29 +150,30 @@ def _change(change: Event) -> list[str | tuple[str, str]]:
     return [(title, "yellow"), f" by {change['author']}" if change.get("author") else ""]
 
 
-def _is_gcpu(data: Event) -> bool:
-    return is_gcpu(data.get("metric_kind", "subroutine"))
+def _numbers(data: Event, *names: str) -> list[float]:
+    """Return some numbers of an event; none if it lacks one."""
+    try:
+        return [float(data[name]) for name in names]
+    except (KeyError, TypeError, ValueError):
+        return []
 
 
 def _present(data: Event) -> str:
     """Return the level now, and those of the report."""
-    try:
-        before, after, level = (float(data[name]) for name in ("before", "after", "level"))
-        share = float(data["share_remaining"])
-    except (KeyError, TypeError, ValueError):
+    if not (numbers := _numbers(data, "before", "after", "level", "share_remaining")):
         return ""
-    if _is_gcpu(data):
+    before, after, level, share = numbers
+    if is_gcpu(data.get("metric_kind", "subroutine")):
         return f"{level:.4%} of CPU, {share:.0%} of the rise from {before:.4%} to {after:.4%}"
     return f"{level:g}, {share:.0%} of the change from {before:g} to {after:g}"
 
 
-def _levels(data: Event, gcpu: bool) -> str:
-    try:
-        before, after, delta = (float(data[name]) for name in ("before", "after", "delta"))
-    except (KeyError, TypeError, ValueError):
+def _levels(data: Event) -> str:
+    if not (numbers := _numbers(data, "before", "after", "delta")):
         return ""
+    before, after, delta = numbers
     relative = data.get("relative")
     change = f"{relative:+.1%}" if isinstance(relative, int | float) else "new"
-    if gcpu:
+    if is_gcpu(data.get("metric_kind", "subroutine")):
         return f"{before:.4%} → {after:.4%} of CPU  ({delta * 100:+.4f} points, {change})"
     return f"{before:g} → {after:g}  ({delta:+g}, {change})"

@@ -188,17 +188,26 @@ def _tell(
             workload = known.get(case.entry.scan.workload)
             found = series_of(store, case.entry, workload) if workload else None
     seen = _seen(case, workload, *found) if workload and found else None
+    story = explain(case.entry, event=case.event, updates=case.updates)
     if as_json:
         _print_json(case.entry)
     else:
-        _show(case, seen, has_page=output is not None)
+        _show(case, story, seen, has_page=output is not None)
     note = None if seen else _why_not_drawn(case, workload, has_data=not ledgers or data is not None)
     if output and workload is None:
         raise ConfigError(note or "")
     if note and (output or data or not ledgers):
         click.echo(note, err=True)
     if output and workload:
-        _write(output, case, windows_of(case.entry.scan, workload), seen, note)
+        # Loaded here: plotly takes a second, which the terminal need not wait for.
+        from pipeline.report.why_page import render_why
+
+        windows = windows_of(case.entry.scan, workload)
+        line, looked = (seen.line, seen.study) if seen else (None, None)
+        page = render_why(case.entry, story, windows, line, looked, note=note)
+        with file_errors(output):
+            output.write_text(page, encoding="utf-8")
+        click.echo(output)
 
 
 def _seen(case: Case, workload: Workload, line: Line, weights: FloatArray) -> _Seen | None:
@@ -220,9 +229,8 @@ def _why_not_drawn(case: Case, workload: Workload | None, *, has_data: bool) -> 
     return "series not drawn: no data in the scan's windows"
 
 
-def _show(case: Case, seen: _Seen | None, *, has_page: bool) -> None:
+def _show(case: Case, story: Explanation, seen: _Seen | None, *, has_page: bool) -> None:
     console = Console(soft_wrap=True, highlight=False)
-    story = explain(case.entry, event=case.event, updates=case.updates)
     for line in _story_lines(story):
         console.print(escape_line(line))
     if seen is None:
@@ -256,18 +264,6 @@ def _story_lines(story: Explanation) -> Iterator[Text]:
         yield Text.assemble(mark, " ", (f"{step.name:<16}", "bold"), step.asks)
         answer = f"{'passed' if step.passed else 'dropped'}{': ' if step.answer else ''}{step.answer}"
         yield Text(f"  {'':<16}{answer}{'; ' if step.numbers else ''}{step.numbers}")
-
-
-def _write(output: Path, case: Case, windows: ScanWindows, seen: _Seen | None, note: str | None) -> None:
-    # Loaded here: plotly takes a second, which the terminal need not wait for.
-    from pipeline.report.why_page import render_why
-
-    line, study = (seen.line, seen.study) if seen else (None, None)
-    story = explain(case.entry, event=case.event, updates=case.updates)
-    page = render_why(case.entry, story, windows, line, study, note=note)
-    with file_errors(output):
-        output.write_text(page, encoding="utf-8")
-    click.echo(output)
 
 
 def _backtested(data: Path, workload: Workload, service: str) -> Store:

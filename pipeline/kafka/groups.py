@@ -16,7 +16,7 @@ from aiokafka.protocol.group import HeartbeatRequest
 
 from pipeline.errors import BrokerUnavailable, ConfigError
 from pipeline.kafka.admin import admin_client, retried
-from pipeline.kafka.connection import Broker, failures_of, finish
+from pipeline.kafka.connection import Broker, started
 from pipeline.kafka.reader import Reader, open_reader, partitions_of
 from pipeline.topics import Topic, Topics
 
@@ -98,17 +98,13 @@ async def sole_member(
         rebalance_timeout_ms=int(session_s * 1000),
         max_poll_interval_ms=24 * 3600 * 1000,  # it never polls: to be a member is all that it is for
     )
-    try:
-        with failures_of(broker):
-            await asyncio.wait_for(member.start(), JOIN_S)
-            deadline = time.monotonic() + JOIN_S
-            while not member.assignment() and time.monotonic() < deadline:
-                await asyncio.sleep(0.1)
-            if len(member.assignment()) < len(member.partitions_for_topic(topic.name) or ()):
-                raise ConfigError(f"{taken} (a member of the consumer group {group})")
-            yield
-    finally:
-        await finish(member.stop(), JOIN_S)
+    async with started(member.start, member.stop, broker, timeout_s=JOIN_S):
+        deadline = time.monotonic() + JOIN_S
+        while not member.assignment() and time.monotonic() < deadline:
+            await asyncio.sleep(0.1)
+        if len(member.assignment()) < len(member.partitions_for_topic(topic.name) or ()):
+            raise ConfigError(f"{taken} (a member of the consumer group {group})")
+        yield
 
 
 async def _members(broker: Broker, groups: Iterable[str]) -> dict[str, int] | None:

@@ -43,10 +43,8 @@ def series_figure(
     scale = 100.0 if line.ratio else 1.0
     unit = " %" if line.ratio else ""
     figure = go.Figure()
-    # A point stands in the middle of its window.
-    moments = [moment(time + windows.resolution_s / 2) for time in line.times]
     figure.add_scatter(
-        x=moments,
+        x=middles(line.times, windows),
         y=(line.values * scale).tolist(),
         mode="lines+markers",
         line={"color": LINE, "width": 1.6},
@@ -210,6 +208,11 @@ def _short(frame: str) -> str:
 
 def _percent(ratio: float) -> str:
     return f"{ratio * 100:.2f} %"
+
+
+def middles(starts: FloatArray, windows: ScanWindows) -> list[datetime]:
+    """Return where points are drawn: in the middle of their windows."""
+    return [moment(time + windows.resolution_s / 2) for time in starts]
 
 
 def moment(epoch_s: float) -> datetime:

@@ -12,7 +12,7 @@ from pipeline.filters.went_away import Pattern
 from pipeline.model import Decision
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.report.explain import Explanation, in_order, number
-from pipeline.report.figures import moment, series_figure
+from pipeline.report.figures import middles, moment, series_figure
 from pipeline.report.page import embedded, environment
 from pipeline.report.study import Study
 from pipeline.report.windows import Line, ScanWindows
@@ -89,7 +89,7 @@ def _figure(entry: LedgerEntry, windows: ScanWindows, line: Line, study: Study |
     for part, colour, dash in parts:
         if part is not None:
             figure.add_scatter(
-                x=[moment(time + windows.resolution_s / 2) for time in line.times[: len(part)]],
+                x=middles(line.times[: len(part)], windows),
                 y=(part * scale).tolist(),
                 mode="lines",
                 line={"color": colour, "width": 1.2, "dash": dash},
