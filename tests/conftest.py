@@ -26,6 +26,12 @@ fails without them, all runs everything that needs a broker on one and on three 
 
 _LEFT_OUT = "Apache Kafka was left out: "
 
+_ENGINES = {"embedded", "broker_kind", "kafka_jars"}
+"""Fixtures that start a broker or a store: `make test-fast` runs no test that uses one."""
+
+_WAITING = ("tests/e2e/", "tests/kafka/")
+"""Tests that drive workers as processes: most of their time is waiting."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kafka", choices=("auto", "require", "all", "off"), default="auto", help=_KAFKA)
@@ -50,10 +56,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what takes long, mark what needs a broker or a store, and put what waits for them first."""
     if config.getoption("kafka") != "all":
         long = [item for item in items if item.get_closest_marker("kafka_all")]
         config.hook.pytest_deselected(items=long)
         items[:] = [item for item in items if item not in long]
+    for item in items:
+        if _ENGINES.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker("e2e")
+    # What waits leaves the processor to what counts, so the two run side by side; files stay together.
+    items.sort(key=lambda item: not item.nodeid.startswith(_WAITING))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

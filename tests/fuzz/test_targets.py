@@ -50,7 +50,9 @@ def test_every_corpus_has_its_target() -> None:
 
 @every_target
 @pytest.mark.parametrize(
-    "data", [b"", b"\0", b"\xff\xfe", b"{}", b"[]", b"null", b"\n\n", b"{" * 3000], ids=repr
+    "data",
+    [b"", b"\0", b"\xff\xfe", b"{}", b"[]", b"null", b"\n\n", pytest.param(b"{" * 3000, id="nested")],
+    ids=repr,
 )
 def test_takes_or_refuses_what_is_nothing_like_it(name: str, data: bytes) -> None:
     feed(TARGETS[name], data)

@@ -64,11 +64,11 @@ def test_the_lock_names_no_index_host_or_path(pattern: str) -> None:
 
 
 def targets() -> set[str]:
-    return set(re.findall(r"^([a-z]+):", MAKEFILE, re.MULTILINE))
+    return set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
 
 
 @pytest.mark.parametrize(
-    "target", ["help", "setup", "demo", "test", "lint", "format", "bench", "lock", "clean"]
+    "target", ["help", "setup", "demo", "test", "test-fast", "lint", "format", "bench", "lock", "clean"]
 )
 def test_make_help_lists_every_target(target: str) -> None:
     assert re.search(rf"^{target}:.*## \S", MAKEFILE, re.MULTILINE)
