@@ -13,6 +13,7 @@ import tokenize
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import click
@@ -54,12 +55,18 @@ class Ban:
 
     def count(self, text: str) -> int:
         """Count the words in a text, leaving out the phrases that may stand."""
-        lowered = " ".join(text.lower().split())
+        lowered = _lowered(text)
         if not any(word in lowered for word in self.words):
             return 0
         for phrase in self.phrases:
             lowered = re.sub(rf"(?<!\w){re.escape(phrase)}\b", " ", lowered)
         return sum(len(re.findall(rf"\b{re.escape(word)}\b", lowered)) for word in self.words)
+
+
+@lru_cache(maxsize=4)
+def _lowered(text: str) -> str:
+    """Return a text in lower case on one line; each is searched for every row."""
+    return " ".join(text.lower().split())
 
 
 def bans() -> tuple[Ban, ...]:
