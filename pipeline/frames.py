@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import xxhash
 
-from pipeline.model import METRIC_KINDS, Annotation, MetricKind
+from pipeline.model import METRIC_KINDS, Annotation, MetricKind, SeriesKey
 
 OTHER = "(other)"
 """Stands for names beyond a service's quota, and for stacks beyond what is kept of one message."""
@@ -36,12 +36,12 @@ def element(kind: MetricKind, name: str) -> str:
     return METRIC_KINDS[kind].prefix + name
 
 
-def series_of(label: str) -> tuple[MetricKind, str]:
-    """Return the series (kind, name) that an element of a stack counts for; the inverse of ``element``."""
+def series_of(label: str) -> SeriesKey:
+    """Return the series that an element of a stack counts for; the inverse of ``element``."""
     for prefix, kind in _PREFIXES:
         if label.startswith(prefix):
-            return kind, label[len(prefix) :]
-    return "subroutine", label
+            return SeriesKey(kind, label[len(prefix) :])
+    return SeriesKey("subroutine", label)
 
 
 def cut_name(name: str, limit: int = MAX_LABEL) -> str:

@@ -92,8 +92,7 @@ def _series(dataset: Dataset, event: Event) -> tuple[FloatArray, FloatArray]:
     if not is_gcpu(event.metric_kind):
         found = [points for points in dataset.metrics if points.metric == event.metric]
         return (found[0].timestamps, found[0].values) if found else (np.empty(0), np.empty(0))
-    keys = zip(dataset.kinds, dataset.names, strict=True)
-    row = next((i for i, key in enumerate(keys) if key == (event.metric_kind, event.metric)), None)
+    row = next((i for i, key in enumerate(dataset.series) if key == (event.metric_kind, event.metric)), None)
     times = dataset.start + np.arange(len(dataset.totals), dtype=np.float64) * dataset.window_s
     if row is None:
         return times, np.full(len(times), np.nan)

@@ -15,7 +15,16 @@ from pipeline.codec import fields
 from pipeline.codec.inputs import change_to_json, decode_change
 from pipeline.errors import ConfigError, InvalidMessage, file_errors
 from pipeline.gcpu.count import stack_ids
-from pipeline.model import METRIC_KINDS, Change, FloatArray, IntArray, MetricKind, MetricPoints, is_gcpu
+from pipeline.model import (
+    METRIC_KINDS,
+    Change,
+    FloatArray,
+    IntArray,
+    MetricKind,
+    MetricPoints,
+    SeriesKey,
+    is_gcpu,
+)
 
 VERSION = 1
 _OWN_KEYS = ("version", "service", "start", "end", "window_s", "stack_window_s")
@@ -45,6 +54,11 @@ class Dataset:
     changes: tuple[Change, ...]
     truth: tuple[Mapping[str, Any], ...] = ()
     meta: Mapping[str, Any] = field(default_factory=dict)  # further keys of dataset.json
+
+    @property
+    def series(self) -> tuple[SeriesKey, ...]:
+        """The keys of the rows: (series,)."""
+        return tuple(map(SeriesKey, self.kinds, self.names))
 
 
 MOST_POINTS = 2 * 10**8

@@ -15,8 +15,8 @@ import orjson
 from pipeline.codec.events import update_id
 from pipeline.codec.ledger import candidate_of_event
 from pipeline.errors import InvalidMessage
-from pipeline.lifecycle import OpenRegression, Series, Update
-from pipeline.model import Candidate, Regression
+from pipeline.lifecycle import OpenRegression, Update
+from pipeline.model import Candidate, Regression, SeriesKey
 
 
 def regression_columns(regressions: Sequence[Regression], events: Sequence[bytes]) -> dict[str, list[Any]]:
@@ -76,13 +76,13 @@ def open_regression(row: Mapping[str, Any], updates: Sequence[Mapping[str, Any]]
 
 def _open_regression(row: Mapping[str, Any], updates: Sequence[Mapping[str, Any]]) -> OpenRegression:
     candidate = candidate_of_event(_data(row))
-    levels: dict[Series, float] = {}
+    levels: dict[SeriesKey, float] = {}
     joined: list[Candidate] = []
     for update in updates:
         data = _data(update)
-        levels[(update["metric_kind"], update["metric"])] = update["level"]
+        levels[SeriesKey(update["metric_kind"], update["metric"])] = update["level"]
         if escalated := data.get("grown"):
-            levels[(escalated["metric_kind"], escalated["metric"])] = escalated["after"]
+            levels[SeriesKey(escalated["metric_kind"], escalated["metric"])] = escalated["after"]
         defaults = {"kind": data["kind"], "p_value": 0.0}
         joined += [candidate_of_event({**defaults, **member}) for member in data.get("joined", ())]
     return OpenRegression(row["id"], replace(candidate, group=(*candidate.group, *joined)), levels)

@@ -16,8 +16,8 @@ from functools import lru_cache
 import numpy as np
 
 from pipeline.frames import element, series_of
-from pipeline.model import BoolArray, Change
-from pipeline.stacks import Series, StackIndex
+from pipeline.model import BoolArray, Change, SeriesKey
+from pipeline.stacks import StackIndex
 
 REGEX = "re:"
 """What a pattern begins with that is a regular expression and no glob."""
@@ -70,7 +70,7 @@ def find_members(index: StackIndex) -> Members:
 def find_domains(
     index: StackIndex,
     members: Members,
-    series: Series,
+    series: SeriesKey,
     *,
     changes: Sequence[Change] = (),
     groups: Sequence[LabelGroup] = (),
@@ -92,7 +92,7 @@ def find_domains(
     found += [
         Domain(f"change: {change.id}", index.holding(change.subroutines))
         for change in changes
-        if series[0] == "subroutine" and series[1] in change.subroutines
+        if series.kind == "subroutine" and series.name in change.subroutines
     ]
     found += [Domain(group.name, index.holding(group.labels)) for group in groups if label in group.labels]
     return found

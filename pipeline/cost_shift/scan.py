@@ -10,10 +10,10 @@ from pipeline.cost_shift.domains import Domain, LabelGroup, find_domains, find_m
 from pipeline.cost_shift.refactorings import compare_stacks, find_refactorings
 from pipeline.cost_shift.stack_history import stack_history
 from pipeline.frames import element
-from pipeline.model import Candidate, Change, Decision, StackMatrix
-from pipeline.stacks import Series, StackIndex
+from pipeline.model import Candidate, Change, Decision, SeriesKey, StackMatrix
+from pipeline.stacks import StackIndex
 
-LabelGroups = Callable[[Series, Sequence[tuple[str, ...]]], Sequence[LabelGroup]]
+LabelGroups = Callable[[SeriesKey, Sequence[tuple[str, ...]]], Sequence[LabelGroup]]
 """Cost domains of a user's own, by the series and all stacks, root first."""
 
 _MOST_CHANGES = 8
@@ -59,12 +59,11 @@ def judge_cost_shifts(
     ]
     judged = []
     for group, changes in zip(groups, deployed, strict=True):
-        series: Series = (group.metric_kind, group.metric)
-        more = label_groups(series, history.index.matrix.stacks) if label_groups else ()
+        more = label_groups(group.series, history.index.matrix.stacks) if label_groups else ()
         domains = find_domains(
-            history.index, members, series, changes=_modifying(group, changes), groups=[*owned, *more]
+            history.index, members, group.series, changes=_modifying(group, changes), groups=[*owned, *more]
         )
-        label = element(*series)
+        label = element(*group.series)
         decision, said = judge_cost_shift(
             history,
             history.index.holding([label]),

@@ -12,7 +12,6 @@ from pipeline.dedup.evidence import (
     History,
     Reported,
     find_reach,
-    series_of,
 )
 from pipeline.dedup.links import Link
 from pipeline.dedup.merging import Nearest, merge
@@ -140,8 +139,8 @@ def _residual(
     ]
     found = explain_by_known(
         cluster.stacks.index,
-        (candidate.metric_kind, candidate.metric),
-        series_of([known.candidate for known in descendants]),
+        candidate.series,
+        [known.candidate.series for known in descendants],
         p_value=candidate.p_value,
         chance=BY_CHANCE / max(evidence.scan.series, 1),
         most=config.pairwise.most,

@@ -12,9 +12,8 @@ import numpy as np
 
 from pipeline.dedup.rules import ROUNDING, Feature, PairwiseConfig
 from pipeline.frames import element, series_of
-from pipeline.model import FloatArray, IntArray
+from pipeline.model import FloatArray, IntArray, SeriesKey
 from pipeline.stacks import (
-    Series,
     StackIndex,
     explained_shares,
     measure_rises,
@@ -34,7 +33,7 @@ class Causes:
 
 def causes_of(
     index: StackIndex,
-    series: Sequence[Series],
+    series: Sequence[SeriesKey],
     modified: Mapping[str, Sequence[str]],
     deployed: Sequence[Collection[str]],
     config: PairwiseConfig | None = None,
@@ -53,7 +52,7 @@ def causes_of(
     rises = measure_rises(index, series)
     ids = sorted(set().union(*deployed))
     through = sum_descendant_sets(index, rises.rows, [modified[one] for one in ids])
-    is_subroutine = np.array([series_of(name)[0] == "subroutine" for name in index.names], dtype=np.bool_)
+    is_subroutine = np.array([series_of(name).kind == "subroutine" for name in index.names], dtype=np.bool_)
     found = []
     for position, (row, size) in enumerate(zip(rises.rows.tolist(), rises.size.tolist(), strict=True)):
         names, rise = rises.through(position)
@@ -73,7 +72,7 @@ def causes_of(
 
 def cause_similarities(
     index: StackIndex,
-    series: Sequence[Series],
+    series: Sequence[SeriesKey],
     causes: Sequence[Causes],
 ) -> dict[Feature, FloatArray]:
     """Return what stacks say of whether regressions have one cause: ``cause`` and ``caller``.

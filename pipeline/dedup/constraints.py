@@ -118,7 +118,7 @@ def _begun_after(pairs: Pairs) -> list[tuple[int, int]]:
     for key, known in zip(keys, pairs.reported, strict=True):
         first_seen[key] = min(known.seen_until, first_seen.get(key, known.seen_until))
     rows = [*enumerate(pairs.candidates), *((member.row, member.candidate) for member in pairs.members)]
-    sizes = [(row, (c.metric_kind, c.metric), abs(c.delta)) for row, c in rows if row >= pairs.known]
+    sizes = [(row, c.series, abs(c.delta)) for row, c in rows if row >= pairs.known]
     steps = [
         (new, pairs.causes[new].subroutines.keys() <= {element(*pairs.series[new])})
         for new in range(pairs.known, len(pairs.candidates))

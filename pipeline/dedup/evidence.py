@@ -13,10 +13,9 @@ import numpy as np
 from pipeline.cost_shift.scan import LabelGroups, StackEvidence
 from pipeline.dedup.rules import PairwiseConfig
 from pipeline.detect.expected import values_and_weights
-from pipeline.model import Candidate, Change, FloatArray, Scan, SeriesMatrix
+from pipeline.model import Candidate, Change, FloatArray, Scan, SeriesKey, SeriesMatrix
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.rootcause.ranking import first_announcements
-from pipeline.stacks import Series
 from pipeline.units import DAY_S
 
 TOLERANCE_WINDOWS = 2
@@ -108,15 +107,15 @@ class Levels:
     """Levels of series over the windows of a scan."""
 
     def __init__(self, matrices: Sequence[SeriesMatrix] = ()) -> None:
-        self._rows: dict[Series, FloatArray] = {}
+        self._rows: dict[SeriesKey, FloatArray] = {}
         self.starts: FloatArray = np.zeros(0)  # (windows,) epoch seconds
         for matrix in matrices:
             windows = np.arange(matrix.samples.shape[1], dtype=np.float64)
             self.starts = np.asarray(matrix.start + matrix.resolution_s * windows, dtype=np.float64)
             values = values_and_weights(matrix)[0]
-            self._rows |= dict(zip(zip(matrix.kinds, matrix.names, strict=True), values, strict=True))
+            self._rows |= dict(zip(matrix.series, values, strict=True))
 
-    def of(self, series: Sequence[Series]) -> FloatArray:
+    def of(self, series: Sequence[SeriesKey]) -> FloatArray:
         """Return levels: (series, windows); NaN where there is no data."""
         unknown = np.full(len(self.starts), np.nan)
         rows = [self._rows.get(key, unknown) for key in series]
@@ -144,11 +143,6 @@ class DedupEvidence:
     label_groups: LabelGroups | None = None  # finds cost domains of a user's own
 
 
-def series_of(candidates: Sequence[Candidate]) -> list[Series]:
-    """Return the key of each candidate's series."""
-    return [(candidate.metric_kind, candidate.metric) for candidate in candidates]
-
-
 def members_of(reported: Reported) -> list[Reported]:
     """Return the members of a group that is passed on, the largest if they are many."""
     return [
@@ -165,7 +159,7 @@ def largest_members(leader: Candidate) -> list[Candidate]:
 def cluster_by_time(candidates: Sequence[Candidate], gap_s: float) -> list[list[Candidate]]:
     """Put candidates together whose change points follow each other by at most ``gap_s``."""
     clusters: list[list[Candidate]] = []
-    for candidate in sorted(candidates, key=lambda c: (c.change_time, c.metric_kind, c.metric)):
+    for candidate in sorted(candidates, key=lambda c: (c.change_time, c.series)):
         if clusters and candidate.change_time - clusters[-1][-1].change_time <= gap_s:
             clusters[-1].append(candidate)
         else:

@@ -31,14 +31,13 @@ from pipeline.dedup.evidence import (
     asked_features,
     largest_members,
     may_be_one,
-    series_of,
 )
 from pipeline.dedup.features import name_vectors
 from pipeline.dedup.releases import release_similarities
 from pipeline.dedup.rules import Feature
-from pipeline.model import BoolArray, Candidate, Change, FloatArray
+from pipeline.model import BoolArray, Candidate, Change, FloatArray, SeriesKey
 from pipeline.model.metric_kind import is_gcpu
-from pipeline.stacks import Series, StackIndex, explained_shares, membership
+from pipeline.stacks import StackIndex, explained_shares, membership
 from pipeline.units import DAY_S
 
 _RELEASE_S = 1.0
@@ -64,7 +63,7 @@ class Pairs:
     candidates: Sequence[Candidate]  # (n,)
     reported: Sequence[Reported]  # (known,) the first of them
     members: Sequence[Member]  # of their groups
-    series: Sequence[Series]  # (n,)
+    series: Sequence[SeriesKey]  # (n,)
     causes: Sequence[Causes]  # (n,) what may have made each rise; without stacks nothing
     levels: FloatArray  # (n, windows) of the series, as far as a question asks for them
     starts: FloatArray  # (windows,) epoch seconds
@@ -105,7 +104,7 @@ def pair_up(
         deployed: (reported and candidates,) the changes just before each; empty for service-level metrics.
     """
     every = [*(known.candidate for known in reported), *candidates]
-    series = series_of(every)
+    series = [candidate.series for candidate in every]
     gcpu = np.array([is_gcpu(kind) for kind, _ in series], dtype=np.bool_)
     asked = asked_features(config.pairwise, every)
     holds = membership(index, series)
@@ -249,7 +248,10 @@ def _releases(
     if members:
         rises = [member.candidate for member in members]
         before = [{change.id for change in member.deployed} for member in members]
-        causes = [*causes, *causes_of(index, series_of(rises), modified, before, config.pairwise)]
+        causes = [
+            *causes,
+            *causes_of(index, [rise.series for rise in rises], modified, before, config.pairwise),
+        ]
         deployed = [*deployed, *(member.deployed for member in members)]
         candidates = [*candidates, *rises]
     moments, sizes = _moments(deployed)

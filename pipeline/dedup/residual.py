@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from pipeline.model import BoolArray, StackMatrix
-from pipeline.stacks import Series, StackIndex, measure_rises, membership, rows_of
+from pipeline.model import BoolArray, SeriesKey, StackMatrix
+from pipeline.stacks import StackIndex, measure_rises, membership, rows_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,8 @@ class Explained:
 
 def explain_by_known(
     frames: StackIndex,
-    series: Series,
-    known: Sequence[Series],
+    series: SeriesKey,
+    known: Sequence[SeriesKey],
     *,
     p_value: float,
     chance: float,

@@ -20,7 +20,6 @@ from pipeline.dedup.evidence import (
     DedupConfig,
     DedupEvidence,
     cluster_by_time,
-    series_of,
 )
 from pipeline.dedup.links import Link
 from pipeline.dedup.merging import merge
@@ -86,7 +85,7 @@ def choose_representative(
         return max(rows, key=lambda row: abs(candidates[row].relative))
     group = np.array(rows)
     sizes = np.abs([candidates[row].delta for row in rows])
-    depths = mean_depths(index, series_of([candidates[row] for row in rows]))
+    depths = mean_depths(index, [candidates[row].series for row in rows])
     large = sizes >= _LARGE * sizes.max()
     order = np.lexsort((group[large], -sizes[large], -depths[large]))
     return int(group[large][order[0]])
@@ -102,7 +101,7 @@ def find_groups(
         causes = potential_causes(
             names, evidence.deployed.before(candidates, config, early=TOLERANCE_WINDOWS)
         )
-        levels = evidence.levels.of(series_of(candidates))
+        levels = evidence.levels.of([candidate.series for candidate in candidates])
         times, before, after = np.array([(c.change_time, c.before, c.after) for c in candidates]).T
         return [
             _nearest_links(group, "som")
@@ -110,7 +109,7 @@ def find_groups(
         ]
     if config.source == "gcpu" and config.grouping == "kdd2018":
         times = np.array([candidate.change_time for candidate in candidates])
-        groups = group_by_exclusive_stacks(index, series_of(candidates), times)
+        groups = group_by_exclusive_stacks(index, [candidate.series for candidate in candidates], times)
         return [_nearest_links(group, "stacks") for group in groups]
     deployed = evidence.deployed.before(candidates, config)
     merged = merge(pair_up(evidence, index, candidates, config, deployed=deployed))

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from pipeline.model import SeriesMatrix
-
-SeriesKey = tuple[str, str]
-"""Kind and name of a series."""
+from pipeline.model import SeriesKey, SeriesMatrix
 
 
 def rows_by_series(matrix: SeriesMatrix) -> dict[SeriesKey, int]:
     """Return the row of each series of a matrix."""
-    return {key: row for row, key in enumerate(zip(matrix.kinds, matrix.names, strict=True))}
+    return {key: row for row, key in enumerate(matrix.series)}
 
 
 def select_rows(matrix: SeriesMatrix, rows: Sequence[int]) -> SeriesMatrix:

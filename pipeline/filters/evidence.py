@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from pipeline.detect.expected import NormaliseConfig, normalise
-from pipeline.detect.matrix import SeriesKey, rows_by_series
-from pipeline.model import Candidate, Decision, FloatArray, IntArray, Scan, SeriesMatrix
+from pipeline.detect.matrix import rows_by_series
+from pipeline.model import Candidate, Decision, FloatArray, IntArray, Scan, SeriesKey, SeriesMatrix
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Levels:
 
     def row(self, candidate: Candidate) -> int | None:
         """Return the row of a candidate's series; None if the store no longer holds it."""
-        return self.rows.get((candidate.metric_kind, candidate.metric))
+        return self.rows.get(candidate.series)
 
     def column(self, time: float) -> int:
         """Return the window that begins nearest to a time."""

@@ -12,9 +12,8 @@ from functools import partial
 
 import numpy as np
 
-from pipeline.detect.matrix import SeriesKey
 from pipeline.filters.evidence import FilterCase, Known, Levels
-from pipeline.model import Candidate, Decision, FloatArray
+from pipeline.model import Candidate, Decision, FloatArray, SeriesKey
 
 _STEP = "same_regression"
 
@@ -26,11 +25,11 @@ def decide(candidates: Sequence[Candidate], case: FilterCase) -> list[Decision]:
     """Decide on each candidate by what earlier scans passed on of its series, whichever detector saw it."""
     known: dict[SeriesKey, list[Known]] = {}
     for one in case.known:
-        known.setdefault((one.candidate.metric_kind, one.candidate.metric), []).append(one)
+        known.setdefault(one.candidate.series, []).append(one)
     return [
         judge_same_regression(
             candidate,
-            known.get((candidate.metric_kind, candidate.metric), ()),
+            known.get(candidate.series, ()),
             recent=recent_level(candidate, case),
             analysis_s=case.config.analysis_s,
             absolute=case.config.absolute,

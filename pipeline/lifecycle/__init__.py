@@ -12,7 +12,7 @@ from pipeline.lifecycle.decision import (
     judged_since,
 )
 from pipeline.lifecycle.share_factor import largest_subroutines, share_factor
-from pipeline.lifecycle.state import OpenRegression, Series, Update, UpdateKind
+from pipeline.lifecycle.state import OpenRegression, Update, UpdateKind
 
 __all__ = [
     "Courses",
@@ -20,7 +20,6 @@ __all__ = [
     "LifecycleConfig",
     "LifecycleEvidence",
     "OpenRegression",
-    "Series",
     "Update",
     "UpdateKind",
     "confirm_fallbacks",

@@ -9,8 +9,7 @@ import numpy as np
 
 from pipeline.detect.expected import values_and_weights
 from pipeline.detect.matrix import rows_by_series
-from pipeline.lifecycle.state import Series
-from pipeline.model import Candidate, FloatArray, SeriesMatrix
+from pipeline.model import Candidate, FloatArray, SeriesKey, SeriesMatrix
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +21,7 @@ class Courses:
 
     end: float
     resolution_s: float
-    rows: Mapping[Series, int]
+    rows: Mapping[SeriesKey, int]
     values: FloatArray  # (series + 1, windows), NaN where the weight is 0
     weights: FloatArray  # (series + 1, windows)
 
@@ -33,7 +32,7 @@ class Courses:
         windows = self.values.shape[1]
         first = max(windows - round((self.end - start) / self.resolution_s), 0)
         columns = slice(first, first + round((end - start) / self.resolution_s))
-        row = self.rows.get((candidate.metric_kind, candidate.metric), -1)
+        row = self.rows.get(candidate.series, -1)
         return self.values[row, columns], self.weights[row, columns]
 
 

@@ -65,8 +65,7 @@ def courses_start(scan: Scan, followed: Sequence[OpenRegression], config: Lifecy
         min(one.candidate.change_time, since - _shift_s(one, scan, config)) for one in _old(followed, since)
     ]
     for candidate in _escalating(scan):
-        series = (candidate.metric_kind, candidate.metric)
-        if any(one.member(series) not in (None, one.candidate) for one in followed):
+        if any(one.member(candidate.series) not in (None, one.candidate) for one in followed):
             starts.append(candidate.change_time)
     return min(starts, default=None)
 
@@ -184,7 +183,7 @@ def _escalating(scan: Scan) -> list[Candidate]:
     The filter stage says so of what goes beyond one candidate, dedup of what joined a regression once more.
     """
     every = [*scan.grown, *(joined.candidate for joined in scan.joined)]
-    return sorted(every, key=lambda c: (-abs(c.delta), c.metric_kind, c.metric))
+    return sorted(every, key=lambda c: (-abs(c.delta), c.series))
 
 
 def _escalations(
@@ -195,7 +194,7 @@ def _escalations(
     updates: dict[str, Update] = {}
     # What grew most speaks for a group; but a regression's own metric goes before its group's.
     for candidate in _escalating(scan):
-        series = (candidate.metric_kind, candidate.metric)
+        series = candidate.series
         # The newest regression of a series is the one that has escalated.
         regression = next((one for one in left if one.member(series)), None)
         if regression is None:
@@ -239,7 +238,7 @@ def _with_joined(scan: Scan, found: Sequence[OpenRegression], updates: Sequence[
     by_id = {update.regression.id: update for update in updates}
     for one in found:
         news = [j.candidate for j in scan.joined if j.regression == one.id]
-        news = [c for c in news if one.member((c.metric_kind, c.metric)) is None]
+        news = [c for c in news if one.member(c.series) is None]
         if not news:
             continue
         update = by_id.get(one.id) or Update(

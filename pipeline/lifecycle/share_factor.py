@@ -11,17 +11,15 @@ from dataclasses import replace
 import numpy as np
 
 from pipeline.detect.share_normalisation import ShareNormalisationConfig, with_share_factor
-from pipeline.lifecycle.state import Series
-from pipeline.model import SeriesMatrix
+from pipeline.model import SeriesKey, SeriesMatrix
 
 
-def largest_subroutines(matrix: SeriesMatrix) -> list[Series]:
+def largest_subroutines(matrix: SeriesMatrix) -> list[SeriesKey]:
     """Return the subroutines with most samples in a matrix of one window, the largest first."""
     order = np.argsort(-matrix.samples[:, 0], kind="stable").tolist()
-    names: list[Series] = [
-        (matrix.kinds[i], matrix.names[i]) for i in order if matrix.kinds[i] == "subroutine"
-    ]
-    return names[: ShareNormalisationConfig().most_series]
+    series = matrix.series
+    subroutines = [series[i] for i in order if series[i].kind == "subroutine"]
+    return subroutines[: ShareNormalisationConfig().most_series]
 
 
 def share_factor(then: SeriesMatrix, now: SeriesMatrix) -> float:
@@ -31,14 +29,14 @@ def share_factor(then: SeriesMatrix, now: SeriesMatrix) -> float:
         then: Subroutines in one window, before.
         now: The same subroutines in one window as long; one without a sample may be missing in either.
     """
-    columns: dict[Series, list[float]] = {}
+    columns: dict[SeriesKey, list[float]] = {}
     for column, matrix in enumerate((then, now)):
-        for kind, name, count in zip(matrix.kinds, matrix.names, matrix.samples[:, 0].tolist(), strict=True):
-            columns.setdefault((kind, name), [0.0, 0.0])[column] = count
+        for key, count in zip(matrix.series, matrix.samples[:, 0].tolist(), strict=True):
+            columns.setdefault(key, [0.0, 0.0])[column] = count
     both = replace(
         then,
-        kinds=tuple("subroutine" for _ in columns),
-        names=tuple(name for _, name in columns),
+        kinds=tuple(key.kind for key in columns),
+        names=tuple(key.name for key in columns),
         samples=np.array(list(columns.values())).reshape(len(columns), 2),
         totals=np.concatenate([then.totals, now.totals]),
     )

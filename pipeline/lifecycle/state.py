@@ -6,12 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pipeline.model import Candidate, Change
+from pipeline.model import Candidate, Change, SeriesKey
 
 UpdateKind = Literal["updated", "resolved"]
-
-Series = tuple[str, str]
-"""Kind and name of a series."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +17,14 @@ class OpenRegression:
 
     id: str
     candidate: Candidate  # as it was reported, with its group
-    levels: Mapping[Series, float] = field(default_factory=dict)  # that later updates reported
+    levels: Mapping[SeriesKey, float] = field(default_factory=dict)  # that later updates reported
 
-    def member(self, series: Series) -> Candidate | None:
+    def member(self, series: SeriesKey) -> Candidate | None:
         """Return what was reported of one of its series; None if it is none of them."""
         every = (self.candidate, *self.candidate.group)
-        return next((c for c in every if (c.metric_kind, c.metric) == series), None)
+        return next((c for c in every if c.series == series), None)
 
-    def last_level(self, series: Series) -> float | None:
+    def last_level(self, series: SeriesKey) -> float | None:
         """Return the level of one of its series that was reported last."""
         member = self.member(series)
         return self.levels.get(series, member.after) if member else None
@@ -35,8 +32,7 @@ class OpenRegression:
     @property
     def own_level(self) -> float:
         """The level of its own metric that was reported last."""
-        own = self.candidate
-        return self.levels.get((own.metric_kind, own.metric), own.after)
+        return self.levels.get(self.candidate.series, self.candidate.after)
 
 
 @dataclass(frozen=True, slots=True)

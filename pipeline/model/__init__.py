@@ -21,6 +21,7 @@ from pipeline.model.scan import Scan
 from pipeline.model.series import (
     Detector,
     Direction,
+    SeriesKey,
     SeriesMatrix,
     SharedVariancePrior,
     StackMatrix,
@@ -52,6 +53,7 @@ __all__ = [
     "Regression",
     "RegressionKind",
     "Scan",
+    "SeriesKey",
     "SeriesMatrix",
     "StackChange",
     "StackMatrix",

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pipeline.model.decision import Decision, DomainDecision
 from pipeline.model.metric_kind import MetricKind
+from pipeline.model.series import SeriesKey
 
 RegressionKind = Literal["short_term", "long_term"]
 """Which of the two detection paths found a regression (FBDetect §5.4.1)."""
@@ -31,6 +32,11 @@ class Candidate:
     group: tuple[Candidate, ...] = ()  # merged members, the representative left out
     passed: tuple[Decision, ...] = ()  # what steps decided that let it through, in order
     domains: tuple[DomainDecision, ...] = ()  # what its cost domains said
+
+    @property
+    def series(self) -> SeriesKey:
+        """The series that it is a change point of."""
+        return SeriesKey(self.metric_kind, self.metric)
 
     @property
     def delta(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pipeline.model.arrays import FloatArray
 from pipeline.model.metric_kind import MetricKind
@@ -14,6 +14,13 @@ Direction = Literal["up", "down"]
 
 Detector = Literal["short_term", "long_term", "kdd2018"]
 """What looks for change points: FBDetect §5.4.2, §5.4.5, or the scaled CUSUM of the KDD 2018 paper."""
+
+
+class SeriesKey(NamedTuple):
+    """What names a series within its service, whatever store, stack or message it stands in."""
+
+    kind: MetricKind
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +49,11 @@ class SeriesMatrix:
     totals: FloatArray  # (windows,)
     share_factor: FloatArray | None = None  # (windows,) by which all shares moved: detect.share_normalisation
     noise: SharedVariancePrior | None = None  # of all the service's series: detect.noise.shared_prior
+
+    @property
+    def series(self) -> tuple[SeriesKey, ...]:
+        """The keys of the rows: (series,)."""
+        return tuple(map(SeriesKey, self.kinds, self.names))
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,9 +132,10 @@ def series_of(store: Store, entry: LedgerEntry, workload: Workload) -> tuple[Lin
     """
     scan, candidate = entry.scan, entry.candidate
     later = scan.end + (scan.end - scan.analysis_start)
-    key = (candidate.metric_kind, candidate.metric)
-    matrix = store.series(workload.series, scan.service, scan.start, later, workload.resolution_s, [key])
-    line = line_of(matrix, *key)
+    matrix = store.series(
+        workload.series, scan.service, scan.start, later, workload.resolution_s, [candidate.series]
+    )
+    line = line_of(matrix, candidate.series)
     if line is None:
         return None
     weights = np.isfinite(line.values) * (matrix.totals if line.ratio else np.ones(len(line.values)))

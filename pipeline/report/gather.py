@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pipeline.codec import fields
 from pipeline.codec.events import decode_event
+from pipeline.model import SeriesKey
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.report.page import ReportData
 from pipeline.report.windows import scan_windows
@@ -42,7 +43,7 @@ def gather(store: Store, event: Mapping[str, Any], workload: Workload) -> Report
     later = windows.end + workload.analysis_s
     source: Literal["gcpu", "service"] = "gcpu" if is_gcpu(data["metric_kind"]) else "service"
     shown = [data, *fields.listing(data, "group", optional=True)]
-    names = [(str(one["metric_kind"]), str(one["metric"])) for one in shown if isinstance(one, Mapping)]
+    names = [SeriesKey(one["metric_kind"], str(one["metric"])) for one in shown if isinstance(one, Mapping)]
     series = store.series(source, service, windows.start, later, workload.resolution_s, names)
     after_end = max(windows.end, change_time + workload.analysis_s + workload.extended_s)
     stacks = store.stacks(

@@ -18,7 +18,7 @@ from plotly.offline import get_plotlyjs
 from pipeline.clock import to_iso
 from pipeline.errors import InvalidMessage
 from pipeline.frames import element
-from pipeline.model import SeriesMatrix, StackMatrix
+from pipeline.model import SeriesKey, SeriesMatrix, StackMatrix
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.report.explain import FINDINGS, in_order
 from pipeline.report.figures import icicle_figure, series_figure
@@ -102,7 +102,7 @@ def _figures(report: ReportData, data: Mapping[str, Any], tree: Icicle) -> dict[
 
 def _line(series: SeriesMatrix, data: Mapping[str, Any]) -> Line | None:
     """Return the values of an event's or a group member's metric, None if the store has none."""
-    return line_of(series, data["metric_kind"], data["metric"])
+    return line_of(series, SeriesKey(data["metric_kind"], data["metric"]))
 
 
 def _spark(line: Line | None) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.codec import fields
-from pipeline.model import FloatArray, Scan, SeriesMatrix
+from pipeline.model import FloatArray, Scan, SeriesKey, SeriesMatrix
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.workloads import Workload
 
@@ -38,16 +38,16 @@ class Line:
     ratio: bool  # gCPU, shown in per cent; otherwise the metric's own unit
 
 
-def line_of(series: SeriesMatrix, kind: str, name: str) -> Line | None:
+def line_of(series: SeriesMatrix, key: SeriesKey) -> Line | None:
     """Return one series of a matrix; None if it is not there."""
-    keys = list(zip(series.kinds, series.names, strict=True))
-    row = next((i for i, key in enumerate(keys) if key == (kind, name)), None)
-    if row is None:
+    keys = series.series
+    if key not in keys:
         return None
+    row = keys.index(key)
     empty = np.full(series.totals.shape, np.nan)
     values: FloatArray = np.divide(series.samples[row], series.totals, out=empty, where=series.totals > 0)
     times: FloatArray = series.start + np.arange(len(values), dtype=np.float64) * series.resolution_s
-    return Line(times=times, values=values, ratio=is_gcpu(kind))
+    return Line(times=times, values=values, ratio=is_gcpu(key.kind))
 
 
 def windows_of(scan: Scan, workload: Workload) -> ScanWindows:

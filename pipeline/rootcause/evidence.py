@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pipeline.detect.matrix import SeriesKey, rows_by_series
+from pipeline.detect.matrix import rows_by_series
 from pipeline.frames import element
 from pipeline.model import (
     BoolArray,
@@ -16,6 +16,7 @@ from pipeline.model import (
     Change,
     FloatArray,
     Scan,
+    SeriesKey,
     SeriesMatrix,
     StackChange,
     StackMatrix,
@@ -135,7 +136,7 @@ class _Weighing:
         words = regression_words(candidate.metric, candidate.metric_kind, frames)
         similarity = common.texts.similarities(words)
         indexes = [common.index_of[change.id] for change in changes]
-        row = common.rows.get((candidate.metric_kind, candidate.metric))
+        row = common.rows.get(candidate.series)
         values, weights = _values(common.series, row)
         return Evidence(
             changes=changes,
@@ -226,7 +227,7 @@ def _holding(distances: CallDistances | None, candidate: Candidate) -> BoolArray
     """Return which stacks hold a candidate's series: (stacks,)."""
     if distances is None:
         return np.zeros(0, dtype=np.bool_)
-    return distances.index.holding([element(candidate.metric_kind, candidate.metric)])
+    return distances.index.holding([element(*candidate.series)])
 
 
 def _values(matrix: SeriesMatrix, row: int | None) -> tuple[FloatArray, FloatArray]:

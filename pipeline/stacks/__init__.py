@@ -3,7 +3,6 @@
 from pipeline.stacks.difference import ELLIPSIS, stack_difference
 from pipeline.stacks.index import (
     NO_STACKS,
-    Series,
     StackIndex,
     index_stacks,
     mean_depths,
@@ -17,7 +16,6 @@ __all__ = [
     "ELLIPSIS",
     "NO_STACKS",
     "Group",
-    "Series",
     "StackIndex",
     "explained_shares",
     "index_stacks",

@@ -10,9 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from pipeline.frames import element, series_of
-from pipeline.model import BoolArray, FloatArray, IntArray, MetricKind, StackMatrix
-
-Series = tuple[MetricKind, str]
+from pipeline.model import BoolArray, FloatArray, IntArray, SeriesKey, StackMatrix
 
 NO_STACKS = StackMatrix((), np.zeros(0), np.zeros(0), 0.0, 0.0)
 """What there is of a service without samples, and of service-level metrics."""
@@ -95,7 +93,7 @@ def index_stacks(matrix: StackMatrix, known: StackIndex | None = None) -> StackI
         matrix=matrix,
         names=names,
         labels={name: number for number, name in enumerate(names)},
-        subroutine=np.array([series_of(name)[0] == "subroutine" for name in names], dtype=np.bool_),
+        subroutine=np.array([series_of(name).kind == "subroutine" for name in names], dtype=np.bool_),
         label=label,
         stack=stack,
         starts=_starts(lengths),
@@ -108,12 +106,12 @@ def index_stacks(matrix: StackMatrix, known: StackIndex | None = None) -> StackI
     )
 
 
-def rows_of(index: StackIndex, series: Sequence[Series]) -> IntArray:
+def rows_of(index: StackIndex, series: Sequence[SeriesKey]) -> IntArray:
     """Return the number of each series' label, -1 where no stack holds it: (series,)."""
     return np.array([index.labels.get(element(*key), -1) for key in series], dtype=np.int64)
 
 
-def membership(index: StackIndex, series: Sequence[Series]) -> BoolArray:
+def membership(index: StackIndex, series: Sequence[SeriesKey]) -> BoolArray:
     """Return which stacks hold which series: (series, stacks)."""
     holds = np.zeros((len(series), index.stacks), dtype=np.bool_)
     for row, key in enumerate(series):
@@ -121,7 +119,7 @@ def membership(index: StackIndex, series: Sequence[Series]) -> BoolArray:
     return holds
 
 
-def mean_depths(index: StackIndex, series: Sequence[Series]) -> FloatArray:
+def mean_depths(index: StackIndex, series: Sequence[SeriesKey]) -> FloatArray:
     """Return how deep each series stands on average after the change, from 0 at the root: (series,).
 
     Of a series that recurs in a stack the deepest counts. 0 where it stands nowhere.

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
-from pipeline.model import FloatArray, IntArray
-from pipeline.stacks.index import Series, StackIndex, rows_of
+from pipeline.model import FloatArray, IntArray, SeriesKey
+from pipeline.stacks.index import StackIndex, rows_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def sum_descendant_sets(index: StackIndex, rows: IntArray, sets: Sequence[Sequen
     return _with_rows(found.tocsr(), back)
 
 
-def measure_rises(index: StackIndex, series: Sequence[Series]) -> Rises:
+def measure_rises(index: StackIndex, series: Sequence[SeriesKey]) -> Rises:
     """Return by how much each series rose, and through what.
 
     Args:

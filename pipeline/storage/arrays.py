@@ -9,16 +9,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.gcpu.count import stack_ids
-from pipeline.model import Change, FloatArray, MetricKind, MetricPoints, SeriesMatrix, StackMatrix
+from pipeline.model import Change, FloatArray, MetricPoints, SeriesKey, SeriesMatrix, StackMatrix
 from pipeline.storage.dense import DenseCounts, DenseStacks
-from pipeline.storage.interface import RowTable, SeriesName, SeriesSource, Table, Usage
-from pipeline.storage.points import Frames, Points, SeriesKey, StackPoints
+from pipeline.storage.interface import RowTable, SeriesSource, Table, Usage
+from pipeline.storage.points import Frames, Points, StackPoints
 from pipeline.storage.schema import COLUMNS, check_counted, is_time, prepare, to_ms
 
 _IDENTITY: Mapping[str, tuple[str, ...]] = {
@@ -32,7 +32,7 @@ _IDENTITY: Mapping[str, tuple[str, ...]] = {
 }
 """Columns that, with the service, make a row the same row; a later one replaces it."""
 
-_THE_TOTAL: SeriesKey = ("", "")
+_THE_TOTAL = SeriesKey("service", "")
 
 _UsagePlace = tuple[str, int, str]  # stream, partition, service
 
@@ -57,11 +57,7 @@ class ServiceArrays(Protocol):
         """Width of a stack window."""
 
     @property
-    def kinds(self) -> tuple[MetricKind, ...]:
-        """(series,)."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
+    def series(self) -> tuple[SeriesKey, ...]:
         """(series,)."""
 
     @property
@@ -183,7 +179,7 @@ class ArrayStore:
         start: float,
         end: float,
         resolution_s: float,
-        names: Sequence[SeriesName] | None = None,
+        names: Sequence[SeriesKey] | None = None,
     ) -> SeriesMatrix:
         """Return series × windows; see Store.series. Window j starts at ``start + j * resolution_s``."""
         span = (to_ms(start), to_ms(end), to_ms(resolution_s))
@@ -208,8 +204,8 @@ class ArrayStore:
         return SeriesMatrix(
             start=start,
             resolution_s=resolution_s,
-            kinds=tuple(cast("MetricKind", kind) for kind, _ in series),
-            names=tuple(name for _, name in series),
+            kinds=tuple(key.kind for key in series),
+            names=tuple(key.name for key in series),
             samples=matrix,
             totals=totals,
         )
@@ -269,8 +265,7 @@ class ArrayStore:
         """Take one service in. Its arrays are kept, not copied, if they are in order."""
         held = self._services.setdefault(data.service, _Service())
         start_ms, width_ms = to_ms(data.start), to_ms(data.window_s)
-        series = list(zip(data.kinds, data.names, strict=True))
-        held.loaded_counts.append(DenseCounts(series, data.samples, start_ms, width_ms))
+        held.loaded_counts.append(DenseCounts(data.series, data.samples, start_ms, width_ms))
         held.loaded_totals.append(DenseCounts([_THE_TOTAL], data.totals[np.newaxis], start_ms, width_ms))
         ids = stack_ids(data.stacks)
         held.loaded_stacks.append(
@@ -279,7 +274,7 @@ class ArrayStore:
         for points in data.metrics:
             times_ms = np.rint(points.timestamps * 1000).astype(np.int64)
             kept = held.setup if points.setup else held.metrics
-            kept.add_series(("service", points.metric), times_ms, points.values)
+            kept.add_series(SeriesKey("service", points.metric), times_ms, points.values)
         if data.changes:
             names = [name for name in COLUMNS["changes"] if name != "service"]
             columns = {name: [getattr(change, name) for change in data.changes] for name in names}
@@ -346,12 +341,12 @@ def _add(table: Table, held: _Service, data: Mapping[str, list[Any]]) -> None:
         times, values = np.array(data["time"], dtype=np.int64), np.array(data["value"], dtype=np.float64)
         shown = np.array(data["setup"], dtype=np.bool_)
         for kept, chosen in ((held.metrics, np.flatnonzero(~shown)), (held.setup, np.flatnonzero(shown))):
-            kept.add([("service", data["metric"][i]) for i in chosen], times[chosen], values[chosen])
+            kept.add([SeriesKey("service", data["metric"][i]) for i in chosen], times[chosen], values[chosen])
         return
     names = (
         [_THE_TOTAL] * len(data["window"])
         if table == "totals"
-        else list(zip(data["kind"], data["subroutine"], strict=True))
+        else list(map(SeriesKey, data["kind"], data["subroutine"]))
     )
     points = held.totals if table == "totals" else held.counts
     points.add(names, np.array(data["window"], dtype=np.int64), np.array(data["samples"], dtype=np.float64))

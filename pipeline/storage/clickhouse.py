@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -12,11 +12,11 @@ import numpy as np
 from clickhouse_connect.driver.client import Client
 from numpy.typing import NDArray
 
-from pipeline.model import FloatArray, MetricKind, SeriesMatrix, StackMatrix
+from pipeline.model import FloatArray, SeriesKey, SeriesMatrix, StackMatrix
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.storage import migrate, queries
 from pipeline.storage.failures import translated
-from pipeline.storage.interface import RowTable, SeriesName, SeriesSource, Table, Usage
+from pipeline.storage.interface import RowTable, SeriesSource, Table, Usage
 from pipeline.storage.schema import COLUMNS, check_counted, is_time, prepare, to_ms
 
 _UNLIMITED = str(1 << 40)
@@ -124,7 +124,7 @@ class ClickHouseStore:
         start: float,
         end: float,
         resolution_s: float,
-        names: Sequence[SeriesName] | None = None,
+        names: Sequence[SeriesKey] | None = None,
     ) -> SeriesMatrix:
         """Return series × windows; see Store.series. Window j starts at ``start + j * resolution_s``."""
         if names is not None and any(_url_bytes(key) > _PART_BYTES for key in names):
@@ -147,7 +147,7 @@ class ClickHouseStore:
         return SeriesMatrix(
             start=start,
             resolution_s=resolution_s,
-            kinds=tuple(cast("MetricKind", kinds[index]) for index in found),
+            kinds=tuple(kinds[index] for index in found),
             names=tuple(known[index] for index in found),
             samples=matrix,
             totals=self._totals(values, windows) if source == "gcpu" else np.ones(windows),
@@ -243,7 +243,7 @@ class ClickHouseStore:
             return found if len(found) else np.empty(0, _NUMBERS)
 
 
-def _asked(source: SeriesSource, names: Sequence[SeriesName] | None) -> Iterator[dict[str, Any]]:
+def _asked(source: SeriesSource, names: Sequence[SeriesKey] | None) -> Iterator[dict[str, Any]]:
     """Yield the parameters that choose series, in parts that each fit into a URL.
 
     Parts hold series in order, so that rows stay sorted when the parts are put together.
@@ -251,9 +251,9 @@ def _asked(source: SeriesSource, names: Sequence[SeriesName] | None) -> Iterator
     if names is None:
         yield {"every": 1, "kinds": [], "names": []}
         return
-    part: list[SeriesName] = []
+    part: list[SeriesKey] = []
     size = 0
-    for key in sorted({key for key in names if is_gcpu(key[0]) == (source == "gcpu")}, key=_bytes):
+    for key in sorted({key for key in names if is_gcpu(key.kind) == (source == "gcpu")}, key=_bytes):
         if part and size + _url_bytes(key) > _PART_BYTES:
             yield _chosen(part)
             part, size = [], 0
@@ -278,19 +278,19 @@ def _in_parts(services: Iterable[str]) -> Iterator[list[str]]:
         yield part
 
 
-def _chosen(part: Sequence[SeriesName]) -> dict[str, Any]:
-    return {"every": 0, "kinds": [kind for kind, _ in part], "names": [name for _, name in part]}
+def _chosen(part: Sequence[SeriesKey]) -> dict[str, Any]:
+    return {"every": 0, "kinds": [key.kind for key in part], "names": [key.name for key in part]}
 
 
-def _url_bytes(key: SeriesName) -> int:
+def _url_bytes(key: SeriesKey) -> int:
     """Return how much of a URL a series takes at most, escapes and separators included."""
-    return len(quote(repr(key[0]))) + len(quote(repr(key[1]))) + 10
+    return len(quote(repr(key.kind))) + len(quote(repr(key.name))) + 10
 
 
-def _only(names: Sequence[SeriesName], matrix: SeriesMatrix) -> SeriesMatrix:
+def _only(names: Sequence[SeriesKey], matrix: SeriesMatrix) -> SeriesMatrix:
     """Leave those series in a matrix that are asked for."""
     asked = set(names)
-    rows = [i for i, key in enumerate(zip(matrix.kinds, matrix.names, strict=True)) if key in asked]
+    rows = [i for i, key in enumerate(matrix.series) if key in asked]
     return replace(
         matrix,
         kinds=tuple(matrix.kinds[i] for i in rows),
@@ -299,9 +299,9 @@ def _only(names: Sequence[SeriesName], matrix: SeriesMatrix) -> SeriesMatrix:
     )
 
 
-def _bytes(key: SeriesName) -> tuple[bytes, bytes]:
+def _bytes(key: SeriesKey) -> tuple[bytes, bytes]:
     """Order texts as ClickHouse does."""
-    return key[0].encode(), key[1].encode()
+    return key.kind.encode(), key.name.encode()
 
 
 def _rows_of(series: NDArray[np.uint64], keys: NDArray[np.uint64]) -> tuple[NDArray[np.intp], list[int]]:

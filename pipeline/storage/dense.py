@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.model import FloatArray
-from pipeline.storage.points import Frames, SeriesKey
+from pipeline.model import FloatArray, SeriesKey
+from pipeline.storage.points import Frames
 
 _MOST_BINNED = 4
 """Re-binned copies that are kept: one for each resolution in use."""

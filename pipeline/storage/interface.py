@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
-from pipeline.model import SeriesMatrix, StackMatrix
+from pipeline.model import SeriesKey, SeriesMatrix, StackMatrix
 
 CountTable = Literal["totals", "gcpu", "stacks", "metrics"]
 """Tables of additive rows."""
@@ -18,9 +18,6 @@ Table = CountTable | RowTable
 
 SeriesSource = Literal["gcpu", "service", "setup"]
 """What series are read from: stack samples, service-level metrics, set-up metrics."""
-
-SeriesName = tuple[str, str]
-"""Kind and name of a series."""
 
 Usage = tuple[int, int]
 """Messages, and stacks in them."""
@@ -81,7 +78,7 @@ class Store(Protocol):
         start: float,
         end: float,
         resolution_s: float,
-        names: Sequence[SeriesName] | None = None,
+        names: Sequence[SeriesKey] | None = None,
     ) -> SeriesMatrix:
         """Return every series of a service in [start, end) by windows, sorted by kind and name.
 

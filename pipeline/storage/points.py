@@ -7,10 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.model import FloatArray, IntArray
-
-SeriesKey = tuple[str, str]
-"""Kind and name of a series."""
+from pipeline.model import FloatArray, IntArray, SeriesKey
 
 Frames = tuple[str, ...]
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.model import FloatArray
+from pipeline.model import FloatArray, MetricKind, SeriesKey
 from pipeline.storage.interface import Store
 from tests.contract.rows import MINUTE, NASTY, T0, gcpu, metrics, totals
 
@@ -144,7 +144,7 @@ def test_setup_metrics_are_a_source_of_their_own(store: Store, service_name: str
     found = store.series("setup", service_name, T0, T0 + 2 * MINUTE, MINUTE)
     assert (found.kinds, found.names) == (("service", "service"), ("share", "version"))
     np.testing.assert_array_equal(found.samples, [[0.5, np.nan], [3.0, 5.0]])
-    asked = store.series("setup", service_name, T0, T0 + MINUTE, MINUTE, [("service", "version")])
+    asked = store.series("setup", service_name, T0, T0 + MINUTE, MINUTE, [SeriesKey("service", "version")])
     assert (asked.names, asked.samples.tolist()) == (("version",), [[3.0]])
 
 
@@ -180,13 +180,15 @@ def test_an_unknown_service_has_no_series(store: Store, service_name: str, sourc
     ],
 )
 def test_only_named_series_are_read(
-    store: Store, service_name: str, names: list[tuple[str, str]], wanted: list[str]
+    store: Store, service_name: str, names: list[tuple[MetricKind, str]], wanted: list[str]
 ) -> None:
     held = ["a.f", "a.g", "b.h", "λ" * 4000, *NASTY]
     store.insert("gcpu", gcpu(service_name, [(name, T0, 1 + i) for i, name in enumerate(held)]))
     store.insert("gcpu", gcpu(service_name, [("a.late", T0 + 5 * MINUTE, 1)]))
     store.insert("totals", totals(service_name, [(T0, 100)]))
-    found = store.series("gcpu", service_name, T0, T0 + 2 * MINUTE, MINUTE, names)
+    found = store.series(
+        "gcpu", service_name, T0, T0 + 2 * MINUTE, MINUTE, [SeriesKey(*name) for name in names]
+    )
     assert list(found.names) == wanted
     assert found.samples[:, 0].tolist() == [1 + held.index(name) for name in wanted]
     assert (found.samples.shape, found.totals.tolist()) == ((len(wanted), 2), [100, 0])
@@ -195,6 +197,6 @@ def test_only_named_series_are_read(
 def test_only_named_metrics_are_read(store: Store, service_name: str) -> None:
     points = [("latency", T0, 1.0), ("rps", T0, 7.0), ("errors", T0, 0.5)]
     store.insert("metrics", metrics(service_name, points))
-    names = [("service", "rps"), ("service", "latency"), ("subroutine", "errors")]
+    names = [SeriesKey("service", "rps"), SeriesKey("service", "latency"), SeriesKey("subroutine", "errors")]
     found = store.series("service", service_name, T0, T0 + MINUTE, MINUTE, names)
     assert (found.names, found.samples.tolist()) == (("latency", "rps"), [[1.0], [7.0]])

@@ -17,6 +17,7 @@ import pytest
 from pipeline.cli import run
 from pipeline.config import load_settings
 from pipeline.errors import ConfigError, StoreUnavailable
+from pipeline.model import SeriesKey
 from pipeline.processes import Child
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import RowTable, Store
@@ -213,10 +214,15 @@ def test_a_hostile_name_is_a_name(shared_store: Store, service_name: str, name: 
         matrix = shared_store.series("gcpu", owner, T0, T0 + MINUTE, MINUTE)
         assert (matrix.names, matrix.samples.sum()) == ((name,), count)
         chosen = shared_store.series(
-            "gcpu", owner, T0, T0 + MINUTE, MINUTE, [("subroutine", name), ("subroutine", "other'")]
+            "gcpu",
+            owner,
+            T0,
+            T0 + MINUTE,
+            MINUTE,
+            [SeriesKey("subroutine", name), SeriesKey("subroutine", "other'")],
         )
         assert (chosen.names, chosen.samples.sum()) == ((name,), count)
-        points = shared_store.series("service", owner, T0, T0 + MINUTE, MINUTE, [("service", name)])
+        points = shared_store.series("service", owner, T0, T0 + MINUTE, MINUTE, [SeriesKey("service", name)])
         assert (points.names, points.samples.sum()) == ((name,), count)
         found = shared_store.stacks(owner, (T0, T0 + MINUTE), (T0 + MINUTE, T0 + 2 * MINUTE))
         assert (found.stacks, found.before.sum()) == (((name, "a.f"),), count)

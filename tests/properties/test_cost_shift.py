@@ -10,7 +10,7 @@ from pipeline.cost_shift.decision import judge_cost_shift
 from pipeline.cost_shift.domains import find_domains, find_members
 from pipeline.cost_shift.refactorings import compare_stacks, find_refactorings
 from pipeline.cost_shift.stack_history import stack_history
-from pipeline.model import Decision, StackMatrix
+from pipeline.model import Decision, SeriesKey, StackMatrix
 from pipeline.stacks import index_stacks
 
 Stack = tuple[str, ...]
@@ -34,7 +34,7 @@ def decision(found: StackMatrix, label: str) -> Decision:
     return judge_cost_shift(
         history,
         history.index.holding([label]),
-        find_domains(history.index, find_members(history.index), ("subroutine", label)),
+        find_domains(history.index, find_members(history.index), SeriesKey("subroutine", label)),
         find_refactorings(history, compare_stacks(history), label),
     )[0]
 

@@ -13,8 +13,8 @@ from pipeline.dedup.baselines.importance import importance_scores
 from pipeline.dedup.baselines.som import cluster_items
 from pipeline.dedup.baselines.som_dedup import group_by_som
 from pipeline.dedup.features import name_vectors, spectra
-from pipeline.model import Change, FloatArray, StackMatrix
-from pipeline.stacks import Group, Series, index_stacks, rows_of
+from pipeline.model import Change, FloatArray, SeriesKey, StackMatrix
+from pipeline.stacks import Group, index_stacks, rows_of
 from pipeline.stacks.subtree import sum_descendants
 from tests.support.builders import build_change, build_stacks
 from tests.support.dedup import build_candidates, group
@@ -55,7 +55,10 @@ def by_cause(matrix: StackMatrix, names: Sequence[str], changes: Sequence[Change
 
 def by_exclusive(matrix: StackMatrix, names: Sequence[str]) -> Sequence[Group]:
     return group_by_exclusive_stacks(
-        index_stacks(matrix), [("subroutine", name) for name in names], np.zeros(len(names)), config=None
+        index_stacks(matrix),
+        [SeriesKey("subroutine", name) for name in names],
+        np.zeros(len(names)),
+        config=None,
     )
 
 
@@ -90,7 +93,7 @@ def test_what_one_change_modified_and_all_rise_through_is_one_cause(
 @settings(max_examples=60)
 def test_sums_under_agree_with_the_definition(matrix: StackMatrix) -> None:
     frames = index_stacks(matrix)
-    series: list[Series] = [("subroutine", name) for name in NAMES]
+    series: list[SeriesKey] = [SeriesKey("subroutine", name) for name in NAMES]
     found = sum_descendants(frames, rows_of(frames, series)).toarray()
     for row, name in enumerate(NAMES):
         for column, other in enumerate(frames.names):

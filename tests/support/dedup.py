@@ -13,7 +13,7 @@ from pipeline.dedup.links import Link
 from pipeline.dedup.pairs import Pairs, pair_up
 from pipeline.dedup.rules import Feature, PairwiseConfig
 from pipeline.dedup.within_scan import find_groups
-from pipeline.model import BoolArray, Candidate, Change, FloatArray, Scan, StackMatrix
+from pipeline.model import BoolArray, Candidate, Change, FloatArray, Scan, SeriesKey, StackMatrix
 from pipeline.stacks import Group, index_stacks, membership
 from tests.support.builders import build_candidate
 
@@ -26,7 +26,7 @@ def build_candidates(
     matrix: StackMatrix, names: Sequence[str], *, times: Sequence[float] | None = None
 ) -> list[Candidate]:
     """Candidates with the levels that the stacks give them; change points 100 s after the start."""
-    holds = membership(index_stacks(matrix), [("subroutine", name) for name in names])
+    holds = membership(index_stacks(matrix), [SeriesKey("subroutine", name) for name in names])
     before, after = holds @ matrix.before / matrix.total_before, holds @ matrix.after / matrix.total_after
     moments = times or [START + 100.0] * len(names)
     return [
@@ -89,7 +89,7 @@ def pairs_of(
         candidates=candidates,
         reported=(),
         members=(),
-        series=[(c.metric_kind, c.metric) for c in candidates],
+        series=[c.series for c in candidates],
         causes=[Causes({}, {})] * count,
         levels=np.zeros((count, 0)),
         starts=np.zeros(0),

@@ -82,8 +82,8 @@ def compare(
     differences = Differences(
         totals=int(np.count_nonzero(excess)),
         subroutines=_wrong_cells(
-            dict(zip(zip(matrix.kinds, matrix.names, strict=True), matrix.samples, strict=True)),
-            dict(zip(zip(data.kinds, data.names, strict=True), data.samples, strict=True)),
+            dict(zip(matrix.series, matrix.samples, strict=True)),
+            dict(zip(data.series, data.samples, strict=True)),
         ),
         stacks=_wrong_stacks(store, data),
         points=_wrong_points(store, data),

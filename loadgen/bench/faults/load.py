@@ -18,8 +18,8 @@ from loadgen.fleet.simulate import simulate
 from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.run import run_backtest
 from pipeline.codec.inputs import decode_profile, encode_profile
-from pipeline.frames import frame_elements
-from pipeline.model import MetricKind, Outgoing, Profile
+from pipeline.frames import frame_elements, series_of
+from pipeline.model import Outgoing, Profile, SeriesKey
 from pipeline.workloads import Workload
 
 WINDOW_S = 300.0
@@ -173,7 +173,7 @@ class _Tally:
     """Counts by window: in all, by series, by stack."""
 
     totals: Counter[int] = field(default_factory=Counter)
-    series: Counter[tuple[MetricKind, str, int]] = field(default_factory=Counter)
+    series: Counter[tuple[SeriesKey, int]] = field(default_factory=Counter)
     stacks: Counter[tuple[tuple[str, ...], int]] = field(default_factory=Counter)
 
     def add(self, profile: Profile, start: float) -> None:
@@ -188,16 +188,7 @@ class _Tally:
             self.totals[window] += count
             self.stacks[stack, stack_window] += count
             for label in set(stack):
-                kind, name = _series(label)
-                self.series[kind, name, window] += count
-
-
-def _series(label: str) -> tuple[MetricKind, str]:
-    if label.startswith("endpoint="):
-        return "endpoint", label.removeprefix("endpoint=")
-    if label.startswith("metadata="):
-        return "metadata", label.removeprefix("metadata=")
-    return "subroutine", label
+                self.series[series_of(label), window] += count
 
 
 def _recount(simulated: Dataset, profiles: Sequence[Profile]) -> Dataset:
@@ -209,14 +200,14 @@ def _recount(simulated: Dataset, profiles: Sequence[Profile]) -> Dataset:
     windows = max(tally.totals) + 1
     windows += windows % 2
     end = start + windows * WINDOW_S
-    rows = sorted({(kind, name) for kind, name, _ in tally.series})
+    rows = sorted({key for key, _ in tally.series})
     stacks = sorted({stack for stack, _ in tally.stacks})
     row_of = {row: place for place, row in enumerate(rows)}
     place_of = {stack: place for place, stack in enumerate(stacks)}
     samples, totals = np.zeros((len(rows), windows)), np.zeros(windows)
     stack_samples = np.zeros((len(stacks), windows // 2))
-    for (kind, name, window), count in tally.series.items():
-        samples[row_of[kind, name], window] = count
+    for (key, window), count in tally.series.items():
+        samples[row_of[key], window] = count
     for window, count in tally.totals.items():
         totals[window] = count
     for (stack, window), count in tally.stacks.items():

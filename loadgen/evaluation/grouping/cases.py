@@ -101,9 +101,7 @@ def _cases(store: Store, scan: Scan, workload: Workload, changes: Sequence[Chang
 
 
 def _only_held(matrix: StackMatrix, candidates: Sequence[Candidate]) -> StackMatrix:
-    held: BoolArray = np.any(
-        membership(index_stacks(matrix), [(c.metric_kind, c.metric) for c in candidates]), axis=0
-    )
+    held: BoolArray = np.any(membership(index_stacks(matrix), [c.series for c in candidates]), axis=0)
     return StackMatrix(
         tuple(stack for stack, holds in zip(matrix.stacks, held.tolist(), strict=True) if holds),
         matrix.before[held],
@@ -114,8 +112,8 @@ def _only_held(matrix: StackMatrix, candidates: Sequence[Candidate]) -> StackMat
 
 
 def _values(store: Store, scan: Scan, candidates: Sequence[Candidate], workload: Workload) -> FloatArray:
-    wanted = [(c.metric_kind, c.metric) for c in candidates]
+    wanted = [c.series for c in candidates]
     matrix = store.series("gcpu", scan.service, scan.start, scan.end, workload.resolution_s, wanted)
-    row = {key: place for place, key in enumerate(zip(matrix.kinds, matrix.names, strict=True))}
+    row = {key: place for place, key in enumerate(matrix.series)}
     totals = np.where(matrix.totals > 0, matrix.totals, np.nan)
     return np.asarray(matrix.samples[[row[key] for key in wanted]] / totals)

@@ -25,7 +25,7 @@ from pipeline.dedup.baselines.som_dedup import group_by_som, potential_causes
 from pipeline.dedup.evidence import Cluster, DedupConfig, DedupEvidence, Deployed
 from pipeline.dedup.within_scan import find_groups
 from pipeline.model import BoolArray, FloatArray
-from pipeline.stacks import Group, Series, index_stacks
+from pipeline.stacks import Group, index_stacks
 from pipeline.workloads import load_workloads
 
 PRESETS = ("small", "cascade", "cost-shift", "medium", "steps")
@@ -73,7 +73,8 @@ def by_som(case: Case) -> Sequence[Group]:
 def by_exclusive_stacks(case: Case) -> Sequence[Group]:
     """Group as KDD 2018 §2.3 does."""
     config = ExclusiveConfig(bucket_s=_BUCKET_S)
-    return group_by_exclusive_stacks(index_stacks(case.stacks), _series(case), _times(case), config=config)
+    series = [candidate.series for candidate in case.candidates]
+    return group_by_exclusive_stacks(index_stacks(case.stacks), series, _times(case), config=config)
 
 
 def by_cause(case: Case) -> Sequence[Group]:
@@ -165,10 +166,6 @@ def _table(found: Sequence[Measured]) -> Table:
             f"{one.seconds:.1f}",
         )
     return table
-
-
-def _series(case: Case) -> list[Series]:
-    return [(candidate.metric_kind, candidate.metric) for candidate in case.candidates]
 
 
 def _times(case: Case) -> FloatArray:

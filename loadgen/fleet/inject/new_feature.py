@@ -5,9 +5,9 @@ from __future__ import annotations
 from loadgen.fleet.changes import deploy
 from loadgen.fleet.inject.effects import Injected, StackEffect
 from loadgen.fleet.inject.order import Order, cost_of, truth_row
-from loadgen.fleet.inject.site import Series, Site, caller_of
+from loadgen.fleet.inject.site import Site, caller_of
 from loadgen.fleet.names import owner_of
-from pipeline.model import Change
+from pipeline.model import Change, SeriesKey
 
 _LARGEST_TEAM = 40
 
@@ -52,8 +52,8 @@ def inject_new_feature(order: Order, site: Site) -> Injected:
     return Injected((row,), stacks=tuple(effects), changes=tuple(changes))
 
 
-def _parts_first(acting: list[tuple[Series, float]], touched: set[str]) -> list[tuple[Series, float]]:
+def _parts_first(acting: list[tuple[SeriesKey, float]], touched: set[str]) -> list[tuple[SeriesKey, float]]:
     """Begin with the part that grew most."""
-    parts = [item for item in acting if item[0][1] in touched]
+    parts = [item for item in acting if item[0].name in touched]
     main = max(parts, key=lambda item: item[1]) if parts else acting[0]
     return [main, *(item for item in acting if item is not main)]

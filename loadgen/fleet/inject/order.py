@@ -11,11 +11,11 @@ import numpy as np
 
 from loadgen.fleet.changes import Cause, deploy
 from loadgen.fleet.inject.effects import Injected, MetricEffect, SetupMetric, StackEffect
-from loadgen.fleet.inject.site import Series, Site, caller_of
+from loadgen.fleet.inject.site import Site, caller_of
 from loadgen.fleet.scenario import CAUSED, ChangesSpec, InjectionSpec
 from loadgen.fleet.streams import log_uniform
 from loadgen.fleet.timeline import Timeline
-from pipeline.model import FloatArray
+from pipeline.model import FloatArray, SeriesKey
 
 NOTICEABLE = 0.01
 """From which change of the whole service's cost on its service-level metrics follow visibly."""
@@ -96,12 +96,12 @@ def truth_row(
     order: Order,
     site: Site,
     kind: str,
-    acting: Sequence[tuple[Series, float]],
+    acting: Sequence[tuple[SeriesKey, float]],
     *,
     start: float,
     end: float | None = None,
     cause: Cause | None = None,
-    main: Series | None = None,
+    main: SeriesKey | None = None,
     cost: float = 0.0,
     metrics: Sequence[MetricEffect] = (),
     **extra: Any,
@@ -117,8 +117,8 @@ def truth_row(
     follows = {effect.metric: effect.gain for effect in metrics}
     if abs(cost) >= NOTICEABLE:
         follows = {**dict.fromkeys(_RISE_WITH_COST, cost), "throughput": -cost / (1 + cost), **follows}
-    metric_kind, name = main or acting[0][0]
-    delta = dict(acting)[(metric_kind, name)]
+    metric_kind, name = main = main or acting[0][0]
+    delta = dict(acting)[main]
     names = [other for (_, other), change in acting if change * delta > 0 and other != name]
     return {
         "id": order.id,
@@ -143,7 +143,7 @@ def subroutine_row(
     order: Order, site: Site, kind: str, subroutine: str, effects: Sequence[StackEffect], **facts: Any
 ) -> Mapping[str, Any]:
     """Write the truth about a change of one subroutine's cost; ``facts`` as ``truth_row`` takes them."""
-    main: Series = ("subroutine", subroutine)
+    main = SeriesKey("subroutine", subroutine)
     return truth_row(order, site, kind, site.acting(effects), main=main, cost=cost_of(effects), **facts)
 
 

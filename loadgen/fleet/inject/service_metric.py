@@ -5,6 +5,7 @@ from __future__ import annotations
 from loadgen.fleet.inject.effects import Injected, MetricEffect
 from loadgen.fleet.inject.order import Order, truth_row
 from loadgen.fleet.inject.site import Site
+from pipeline.model import SeriesKey
 
 METRIC_OF = {"throughput": "throughput", "latency": "latency_p99_ms", "errors": "error_rate"}
 """Type → the metric that worsens."""
@@ -22,7 +23,7 @@ def inject_service_metric(order: Order, site: Site) -> Injected:
         order,
         site,
         "regression",
-        [(("service", metric), gain)],
+        [(SeriesKey("service", metric), gain)],
         start=at,
         cause=cause,
         subkind=f"service_{order.type}",

@@ -12,12 +12,10 @@ from loadgen.fleet.inject.effects import EndpointEffect, MoveEffect, StackEffect
 from loadgen.fleet.names import owner_of
 from loadgen.fleet.timeline import Timeline
 from pipeline.frames import series_of
-from pipeline.model import FloatArray, MetricKind
+from pipeline.model import FloatArray, SeriesKey
 
 LARGEST_RISE = 10.0
 """A step may make its subroutine cost at most about this many times what it did, where there is a choice."""
-
-Series = tuple[MetricKind, str]
 
 
 class NothingFits(Exception):
@@ -136,7 +134,7 @@ class Site:
         stacks: Iterable[StackEffect] = (),
         moves: Iterable[MoveEffect] = (),
         endpoints: Iterable[EndpointEffect] = (),
-    ) -> list[tuple[Series, float]]:
+    ) -> list[tuple[SeriesKey, float]]:
         """Return every series whose gCPU changes noticeably, with the change, nearest the cause first.
 
         Noticeable is a tenth of the largest change, or a twentieth of the series itself.
@@ -157,7 +155,7 @@ class Site:
                 added[stack] = added.get(stack, 0.0) + shift.gain * float(self.graph.weights[row])
         return self._noticeable(added)
 
-    def _noticeable(self, added: dict[Stack, float]) -> list[tuple[Series, float]]:
+    def _noticeable(self, added: dict[Stack, float]) -> list[tuple[SeriesKey, float]]:
         cost: dict[str, float] = {}
         places: dict[str, list[tuple[float, int]]] = {}
         for stack, amount in added.items():
@@ -194,7 +192,7 @@ def cost_for(delta: float, share: float) -> float:
 def caller_of(stack: Stack) -> str:
     """Return the subroutine that calls the leaf of a stack, annotations passed over."""
     for label in reversed(stack[:-1]):
-        if series_of(label)[0] == "subroutine":
+        if series_of(label).kind == "subroutine":
             return label
     return ""
 

@@ -16,8 +16,8 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from pipeline.model import BoolArray, FloatArray, IntArray
-from pipeline.stacks import Group, Series, StackIndex, explained_shares, membership
+from pipeline.model import BoolArray, FloatArray, IntArray, SeriesKey
+from pipeline.stacks import Group, StackIndex, explained_shares, membership
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class ExclusiveConfig:
 
 def group_by_exclusive_stacks(
     index: StackIndex,
-    series: Sequence[Series],
+    series: Sequence[SeriesKey],
     change_times: FloatArray,
     *,
     config: ExclusiveConfig | None = None,

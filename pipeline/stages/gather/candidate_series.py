@@ -46,6 +46,6 @@ def gather_filters(
     memories = read_history(store, stage, scan, workloads, same_workload=True, back_s=scan.end - scan.start)
     return FilterEvidence(
         scan=scan,
-        series=select_series(matrix, {(c.metric_kind, c.metric) for c in scan.candidates}),
+        series=select_series(matrix, {c.series for c in scan.candidates}),
         known=tuple(Known(memory.candidate, memory.scan_end) for memory in memories),
     )

@@ -21,9 +21,9 @@ from pipeline.dedup.evidence import (
     find_reach,
 )
 from pipeline.dedup.within_scan import find_clusters
-from pipeline.model import Candidate, Scan, StackMatrix
+from pipeline.model import Candidate, Scan, SeriesKey, StackMatrix
 from pipeline.model.metric_kind import is_gcpu
-from pipeline.stacks import NO_STACKS, Series, index_stacks
+from pipeline.stacks import NO_STACKS, index_stacks
 from pipeline.stages.gather.domain_plugins import load_plugins, plugged_in
 from pipeline.stages.gather.evidence import (
     stacks_around,
@@ -134,10 +134,10 @@ def _levels(store: Store, scan: Scan, known: Sequence[Candidate], config: DedupC
     features = asked_features(config.pairwise, [*scan.candidates, *known])
     if "correlation" in features or config.grouping == "som":
         asked = [*known, *scan.candidates]
-    by_source: dict[SeriesSource, set[Series]] = {}
+    by_source: dict[SeriesSource, set[SeriesKey]] = {}
     for candidate in asked:
         source: SeriesSource = "gcpu" if is_gcpu(candidate.metric_kind) else "service"
-        by_source.setdefault(source, set()).add((candidate.metric_kind, candidate.metric))
+        by_source.setdefault(source, set()).add(candidate.series)
     span = (scan.service, scan.start, scan.end, config.resolution_s)
     return Levels([store.series(source, *span, sorted(names)) for source, names in by_source.items()])
 

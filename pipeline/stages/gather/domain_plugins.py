@@ -9,7 +9,7 @@ from importlib.metadata import entry_points
 
 from pipeline.cost_shift.domains import LabelGroup
 from pipeline.frames import element
-from pipeline.stacks import Series
+from pipeline.model import SeriesKey
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ def _is_new(failure: tuple[str, type[Exception]]) -> bool:
     return not known
 
 
-def plugged_in(plugins: Plugins, series: Series, stacks: Sequence[tuple[str, ...]]) -> list[LabelGroup]:
+def plugged_in(plugins: Plugins, series: SeriesKey, stacks: Sequence[tuple[str, ...]]) -> list[LabelGroup]:
     """Return what plug-ins say of one series; one that fails is left out, and each kind told once."""
     found = []
     for name, plugin in plugins:
@@ -62,7 +62,7 @@ def plugged_in(plugins: Plugins, series: Series, stacks: Sequence[tuple[str, ...
             ]
         except Exception as error:  # likewise
             level = logging.ERROR if _is_new((name, type(error))) else logging.DEBUG
-            log.log(level, "cost domains of plug-in %s left out for %s", name, series[1], exc_info=True)
+            log.log(level, "cost domains of plug-in %s left out for %s", name, series.name, exc_info=True)
             continue
         found += groups
     return found

@@ -22,14 +22,13 @@ from pipeline.lifecycle import (
     LifecycleConfig,
     LifecycleEvidence,
     OpenRegression,
-    Series,
     courses_of,
     courses_start,
     judged_since,
     largest_subroutines,
     share_factor,
 )
-from pipeline.model import Change, Scan
+from pipeline.model import Change, Scan, SeriesKey
 from pipeline.rootcause.ranking import candidate_changes
 from pipeline.storage.interface import Store
 from pipeline.units import DAY_S
@@ -67,7 +66,7 @@ class FallbackContext:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._peers: dict[str, list[Series]] = {}
+        self._peers: dict[str, list[SeriesKey]] = {}
 
     def with_share_factors(
         self, found: Sequence[Fallback], scan: Scan, workload: Workload, config: LifecycleConfig
@@ -157,7 +156,7 @@ def _courses(
 ) -> Courses:
     """Read the own metrics of regressions by windows that end with the scan."""
     windows = math.ceil((scan.end - start) / workload.resolution_s - 1e-6)
-    names = {(one.candidate.metric_kind, one.candidate.metric) for one in followed}
+    names = {one.candidate.series for one in followed}
     matrix = store.series(
         workload.series,
         scan.service,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pipeline.dedup.evidence import TOLERANCE_WINDOWS, cluster_by_time
-from pipeline.model import Change, Scan
+from pipeline.model import Change, Scan, SeriesKey
 from pipeline.rootcause.correlation import SERVERS
 from pipeline.rootcause.evidence import CauseConfig, ClusterEvidence, ScanEvidence, latest_value
 from pipeline.rootcause.gates import Gates
@@ -55,13 +55,13 @@ class CauseEvidence:
         span_s = max(scan.end - scan.start, 1.0)
         return latest_value(
             self._store.series(
-                "setup", scan.service, scan.start, scan.end, span_s / 100, [("service", SERVERS)]
+                "setup", scan.service, scan.start, scan.end, span_s / 100, [SeriesKey("service", SERVERS)]
             )
         )
 
     def _common(self, scan: Scan, workload: Workload, announced: Sequence[Change]) -> ScanEvidence:
         history = first_announcements(announced)
-        asked = sorted({(c.metric_kind, c.metric) for c in scan.candidates})
+        asked = sorted({c.series for c in scan.candidates})
         span = (scan.service, scan.start, scan.end, workload.resolution_s)
         return ScanEvidence(
             scan=scan,

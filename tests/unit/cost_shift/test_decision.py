@@ -7,7 +7,7 @@ from pipeline.cost_shift.decision import judge_cost_shift
 from pipeline.cost_shift.domains import Domain, LabelGroup, find_domains, find_members
 from pipeline.cost_shift.refactorings import Refactorings, compare_stacks, find_refactorings
 from pipeline.cost_shift.stack_history import StackHistory, stack_history
-from pipeline.model import Decision, DomainDecision, StackMatrix
+from pipeline.model import Decision, DomainDecision, SeriesKey, StackMatrix
 from pipeline.stacks import index_stacks
 from tests.support.builders import build_stacks
 
@@ -27,7 +27,7 @@ def judge(
     """Judge a subroutine by all its domains; decisions by the kind of the domain."""
     similar = compare_stacks(history)
     domains = find_domains(
-        history.index, find_members(history.index), ("subroutine", label), groups=groups or []
+        history.index, find_members(history.index), SeriesKey("subroutine", label), groups=groups or []
     )
     decision, by_domain = judge_cost_shift(
         history,

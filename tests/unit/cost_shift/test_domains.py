@@ -10,14 +10,14 @@ from pipeline.cost_shift.domains import (
     find_members,
     match_labels,
 )
-from pipeline.model import Change
-from pipeline.stacks import Series, index_stacks
+from pipeline.model import Change, MetricKind, SeriesKey
+from pipeline.stacks import index_stacks
 from tests.support.builders import build_change, build_stacks
 
 
 def domains_of(
     stacks: list[str],
-    series: Series,
+    series: SeriesKey,
     *,
     changes: tuple[Change, ...] = (),
     groups: tuple[LabelGroup, ...] = (),
@@ -98,8 +98,8 @@ def domains_of(
         pytest.param(["metadata=gold"], ("metadata", "gold"), {}, id="metadata without a prefix"),
     ],
 )
-def test_domains(stacks: list[str], series: Series, expected: dict[str, list[int]]) -> None:
-    assert domains_of(stacks, series) == expected
+def test_domains(stacks: list[str], series: tuple[MetricKind, str], expected: dict[str, list[int]]) -> None:
+    assert domains_of(stacks, SeriesKey(*series)) == expected
 
 
 @pytest.mark.parametrize(
@@ -130,18 +130,18 @@ def test_domains(stacks: list[str], series: Series, expected: dict[str, list[int
     ],
 )
 def test_owners_by_the_spelling_of_languages(name: str, expected: list[str]) -> None:
-    assert [*domains_of([name], ("subroutine", name))] == expected
+    assert [*domains_of([name], SeriesKey("subroutine", name))] == expected
 
 
 def test_a_change_that_modified_the_candidate_is_a_domain() -> None:
     changes = (build_change("c1", ["a", "b"]), build_change("c2", ["b", "c"]), build_change("c3", ["c"]))
-    found = domains_of(["a", "b", "c"], ("subroutine", "b"), changes=changes)
+    found = domains_of(["a", "b", "c"], SeriesKey("subroutine", "b"), changes=changes)
     assert found == {"change: c1": [0, 1], "change: c2": [1, 2]}
 
 
 def test_a_group_that_holds_the_candidate_is_a_domain() -> None:
     groups = (LabelGroup("g", frozenset({"a", "c"})), LabelGroup("h", frozenset({"c"})))
-    assert domains_of(["a", "b", "c"], ("subroutine", "a"), groups=groups) == {"g": [0, 2]}
+    assert domains_of(["a", "b", "c"], SeriesKey("subroutine", "a"), groups=groups) == {"g": [0, 2]}
 
 
 @pytest.mark.parametrize(

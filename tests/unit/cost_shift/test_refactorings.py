@@ -11,7 +11,7 @@ from pipeline.cost_shift.decision import judge_cost_shift
 from pipeline.cost_shift.domains import Domain, find_domains, find_members
 from pipeline.cost_shift.refactorings import compare_stacks, find_refactorings
 from pipeline.cost_shift.stack_history import StackHistory, stack_history
-from pipeline.model import DomainDecision, FloatArray, StackMatrix
+from pipeline.model import DomainDecision, FloatArray, SeriesKey, StackMatrix
 from pipeline.stacks import index_stacks
 from tests.support.builders import build_stacks
 
@@ -122,7 +122,7 @@ def around_change(rng: np.random.Generator, after: Costs, before: Costs | None =
 
 def judge(history: StackHistory, label: str) -> tuple[bool, dict[str, DomainDecision]]:
     similar = compare_stacks(history)
-    domains = find_domains(history.index, find_members(history.index), ("subroutine", label))
+    domains = find_domains(history.index, find_members(history.index), SeriesKey("subroutine", label))
     decision, by_domain = judge_cost_shift(
         history,
         history.index.holding([label]),

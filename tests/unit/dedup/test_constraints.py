@@ -50,7 +50,7 @@ def pair(
         pairs_of({}, [c.metric_kind != "service" for c in every]),
         candidates=every,
         reported=[Reported(known, "E1", seen_until=seen_until)],
-        series=[(c.metric_kind, c.metric) for c in every],
+        series=[c.series for c in every],
         causes=causes,
         times=np.array([c.change_time for c in every]),
         deltas=np.array([c.delta for c in every]),

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pipeline.dedup.residual import explain_by_known
+from pipeline.model import SeriesKey
 from pipeline.stacks import index_stacks
 from tests.support.builders import build_stacks
 
@@ -22,8 +23,8 @@ def explain(
     """Return what of the known explains a rise of so many standard errors, and the share."""
     found = explain_by_known(
         index_stacks(build_stacks(rows, TOTAL)),
-        ("subroutine", series),
-        [("subroutine", name) for name in known],
+        SeriesKey("subroutine", series),
+        [SeriesKey("subroutine", name) for name in known],
         p_value=float(stats.norm.sf(z)),
         chance=CHANCE,
     )

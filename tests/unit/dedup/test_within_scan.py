@@ -6,8 +6,8 @@ import pytest
 
 from pipeline.dedup.links import Link
 from pipeline.frames import element
-from pipeline.model import Change, StackMatrix
-from pipeline.stacks import Group, Series, index_stacks, rows_of
+from pipeline.model import Change, SeriesKey, StackMatrix
+from pipeline.stacks import Group, index_stacks, rows_of
 from pipeline.stacks.subtree import sum_descendants
 from tests.support.builders import build_change, build_stacks
 from tests.support.dedup import build_candidates, group
@@ -201,7 +201,11 @@ def test_one_series_may_be_two_candidates() -> None:
 
 def test_sums_under_count_each_stack_once() -> None:
     stacks = build_stacks({"a->b->a->c": (0, 3), "b->a": (0, 5), "endpoint=/x->b": (1, 0)}, total=10)
-    series: list[Series] = [("subroutine", "a"), ("endpoint", "/x"), ("subroutine", "gone")]
+    series: list[SeriesKey] = [
+        SeriesKey("subroutine", "a"),
+        SeriesKey("endpoint", "/x"),
+        SeriesKey("subroutine", "gone"),
+    ]
     frames = index_stacks(stacks)
     found = sum_descendants(frames, rows_of(frames, series))
     rises = [

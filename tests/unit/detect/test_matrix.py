@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.detect.matrix import drop_windows, rows_by_series, select_rows, select_series
-from pipeline.model import SeriesMatrix
+from pipeline.model import SeriesKey, SeriesMatrix
 
 MATRIX = SeriesMatrix(
     100.0,
@@ -25,7 +25,9 @@ def test_rows_are_known_by_kind_and_name() -> None:
 def test_rows_are_chosen_in_the_order_given_and_series_in_that_of_the_matrix() -> None:
     assert select_rows(MATRIX, [2, 0]).names == ("b", "/a")
     assert select_rows(MATRIX, []).samples.shape == (0, 4)
-    chosen = select_series(MATRIX, {("subroutine", "b"), ("endpoint", "/a"), ("endpoint", "b")})
+    chosen = select_series(
+        MATRIX, {SeriesKey("subroutine", "b"), SeriesKey("endpoint", "/a"), SeriesKey("endpoint", "b")}
+    )
     assert chosen.names == ("/a", "b")
     np.testing.assert_array_equal(chosen.samples, MATRIX.samples[[0, 2]])
     np.testing.assert_array_equal(chosen.totals, MATRIX.totals)

@@ -50,9 +50,7 @@ def case(matrix: SeriesMatrix, *candidates: Candidate, direction: str = "up") ->
     places = (0, HISTORY, ANALYSIS, END)
     start, analysis, extended, end = (START + place * RESOLUTION_S for place in places)
     scan = Scan("shop", "half-hours", start, analysis, extended, end, len(matrix.names), candidates)
-    series = select_series(
-        with_share_factor(matrix, history=HISTORY), {(c.metric_kind, c.metric) for c in candidates}
-    )
+    series = select_series(with_share_factor(matrix, history=HISTORY), {c.series for c in candidates})
     return open_case(FilterEvidence(scan, series), replace(CONFIG, rising=direction == "up"))
 
 

@@ -20,7 +20,7 @@ from pipeline.lifecycle import (
     find_fallbacks,
 )
 from pipeline.lifecycle.decision import fixing_changes
-from pipeline.model import Candidate, FloatArray, Joined, Scan, SeriesMatrix
+from pipeline.model import Candidate, FloatArray, Joined, Scan, SeriesKey, SeriesMatrix
 from tests.support.builders import build_candidate, build_change
 
 WINDOWS = 200
@@ -149,7 +149,7 @@ def test_the_newest_regression_of_a_series_escalates() -> None:
 )
 def test_what_joins_a_regression_updates_it(joining: str, regression: str, joined: list[str]) -> None:
     scan = replace(SCAN, joined=(Joined(regression, build_candidate(joining, change_time=150.0)),))
-    other = replace(OPEN, id="elsewhere", levels={("subroutine", "shop.f"): 0.25})
+    other = replace(OPEN, id="elsewhere", levels={SeriesKey("subroutine", "shop.f"): 0.25})
     updates = decide_updates(evidence(STILL, scan=scan, elsewhere=(other,)), [], CONFIG)
     assert [candidate.metric for update in updates for candidate in update.joined] == joined
     level = 0.25 if regression == "elsewhere" else 0.2

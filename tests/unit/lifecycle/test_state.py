@@ -7,16 +7,20 @@ from dataclasses import replace
 import pytest
 
 from pipeline.lifecycle.state import OpenRegression, Update
+from pipeline.model import SeriesKey
 from tests.support.builders import build_candidate
 
 
 def test_levels_of_a_group_are_reported_each_by_itself() -> None:
     caller = build_candidate("shop.caller", before=0.3, after=0.4)
     open_one = OpenRegression("r", replace(build_candidate("shop.f"), group=(caller,)))
-    assert open_one.last_level(("subroutine", "shop.caller")) == 0.4
-    assert open_one.last_level(("endpoint", "shop.caller")) is None
-    later = replace(open_one, levels={("subroutine", "shop.f"): 0.25})
-    assert (later.last_level(("subroutine", "shop.f")), later.last_level(("subroutine", "shop.caller"))) == (
+    assert open_one.last_level(SeriesKey("subroutine", "shop.caller")) == 0.4
+    assert open_one.last_level(SeriesKey("endpoint", "shop.caller")) is None
+    later = replace(open_one, levels={SeriesKey("subroutine", "shop.f"): 0.25})
+    assert (
+        later.last_level(SeriesKey("subroutine", "shop.f")),
+        later.last_level(SeriesKey("subroutine", "shop.caller")),
+    ) == (
         0.25,
         0.4,
     )

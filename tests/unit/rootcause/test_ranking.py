@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from pipeline.model import SeriesKey
 from pipeline.rootcause.attribution import Attribution, attribute, call_distances
 from pipeline.rootcause.onset import Deployments
 from pipeline.rootcause.ranking import (
@@ -29,7 +30,7 @@ SHARES = {
     "G->B->D": (0.00, 0.01),
 }
 TABLE_4 = build_stacks(SHARES, total=1.0)
-OF_B = membership(index_stacks(TABLE_4), [("subroutine", "B")])[0]
+OF_B = membership(index_stacks(TABLE_4), [SeriesKey("subroutine", "B")])[0]
 SAMPLES = 1_000_000
 COUNTED = build_stacks(
     {name: (before * SAMPLES, after * SAMPLES) for name, (before, after) in SHARES.items()}, total=SAMPLES

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.model import BoolArray, StackChange, StackMatrix
+from pipeline.model import BoolArray, SeriesKey, StackChange, StackMatrix
 from pipeline.stacks import ELLIPSIS, index_stacks, membership, stack_difference
 from pipeline.stacks.difference import StackDifferenceConfig
 from tests.support.builders import build_stacks
@@ -23,7 +23,7 @@ def difference(
 ) -> list[tuple[str, float]]:
     """Return lines as text and change in points, the service holding TOTAL samples on either side."""
     matrix = build_stacks(rows, TOTAL)
-    held = membership(index_stacks(matrix), [("subroutine", series)])[0]
+    held = membership(index_stacks(matrix), [SeriesKey("subroutine", series)])[0]
     lines = stack_difference(matrix, held, most=most)
     return [(" ".join(line.stack), round((line.after - line.before) * 100, 2)) for line in lines]
 
@@ -102,7 +102,7 @@ def test_a_long_stack_is_cut_in_the_middle_and_keeps_what_regressed() -> None:
     matrix = build_stacks(
         {"->".join([*above, "f", *under]): (100, 400), "->".join([*above, "f"]): (50, 50)}, TOTAL
     )
-    held = membership(index_stacks(matrix), [("subroutine", "f")])[0]
+    held = membership(index_stacks(matrix), [SeriesKey("subroutine", "f")])[0]
     (line,) = stack_difference(matrix, held, config=StackDifferenceConfig(depth=12))
     assert line.stack == (
         *("caller0", "caller1", ELLIPSIS, "caller197", "caller198", "caller199"),
@@ -143,7 +143,7 @@ def matrices(draw: st.DrawFn) -> tuple[StackMatrix, BoolArray]:
     rest = draw(st.integers(1, 10_000))
     stacks = tuple(("main", *tail) for tail in tails)
     matrix = StackMatrix(stacks, before, after, float(before.sum() + rest), float(after.sum() + rest))
-    return matrix, membership(index_stacks(matrix), [("subroutine", "f")])[0]
+    return matrix, membership(index_stacks(matrix), [SeriesKey("subroutine", "f")])[0]
 
 
 @given(matrices())

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.model import StackMatrix
-from pipeline.stacks import Series, StackIndex, index_stacks, mean_depths, membership, rows_of
+from pipeline.model import SeriesKey, StackMatrix
+from pipeline.stacks import StackIndex, index_stacks, mean_depths, membership, rows_of
 from pipeline.stacks.index import share_changes
 from tests.support.builders import build_stacks
 
@@ -16,8 +16,8 @@ def random_matrix(seed: int, count: int = 60) -> StackMatrix:
     return StackMatrix(tuple(sorted(drawn)), before, after, 5000.0, 4000.0)
 
 
-def subroutines(*names: str) -> list[Series]:
-    return [("subroutine", name) for name in names]
+def subroutines(*names: str) -> list[SeriesKey]:
+    return [SeriesKey("subroutine", name) for name in names]
 
 
 def spelt(index: StackIndex) -> list[tuple[str, ...]]:
@@ -72,7 +72,7 @@ def test_annotations_are_no_subroutines() -> None:
     index = index_stacks(build_stacks({"main->endpoint=/x->h": (1, 1), "metadata=m->h": (1, 1)}))
     named = zip(index.names, index.subroutine.tolist(), strict=True)
     assert dict(named) == {"endpoint=/x": False, "h": True, "main": True, "metadata=m": False}
-    assert rows_of(index, [("endpoint", "/x"), ("subroutine", "/x")]).tolist() == [0, -1]
+    assert rows_of(index, [SeriesKey("endpoint", "/x"), SeriesKey("subroutine", "/x")]).tolist() == [0, -1]
 
 
 def test_membership_depth_and_changes_of_stacks() -> None:

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from pipeline.model import StackMatrix
+from pipeline.model import SeriesKey, StackMatrix
 from pipeline.stacks import (
-    Series,
     index_stacks,
     measure_rises,
     rows_of,
@@ -28,8 +27,8 @@ def random_stacks(seed: int, count: int = 40) -> StackMatrix:
     return StackMatrix(stacks, before, after, 5000.0, 4000.0)
 
 
-def subroutines(*names: str) -> list[Series]:
-    return [("subroutine", name) for name in names]
+def subroutines(*names: str) -> list[SeriesKey]:
+    return [SeriesKey("subroutine", name) for name in names]
 
 
 def through(matrix: StackMatrix, series: str, wanted: Sequence[str]) -> float:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pipeline.backtest.dataset import Dataset
 from pipeline.gcpu.count import stack_ids
-from pipeline.model import MetricPoints
+from pipeline.model import MetricPoints, SeriesKey
 from pipeline.storage.arrays import ArrayStore
 from tests.contract.rows import gcpu, place, totals
 from tests.support.builders import build_change
@@ -157,7 +157,7 @@ def test_named_series_are_those_rows_of_all(
     span = (T0 + start, T0 + start + length, resolution)
     for store in (ArrayStore(data), inserted(data)):
         every = store.series("gcpu", "s", *span)
-        some = store.series("gcpu", "s", *span, [("subroutine", name) for name in names])
+        some = store.series("gcpu", "s", *span, [SeriesKey("subroutine", name) for name in names])
         assert some.names == tuple(name for name in every.names if name in names)
         rows = [every.names.index(name) for name in some.names]
         np.testing.assert_array_equal(some.samples, every.samples[rows])

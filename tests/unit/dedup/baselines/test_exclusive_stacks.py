@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from pipeline.dedup.baselines.exclusive_stacks import ExclusiveConfig, buckets, group_by_exclusive_stacks
-from pipeline.stacks import Series, index_stacks, membership
+from pipeline.model import SeriesKey
+from pipeline.stacks import index_stacks, membership
 from tests.support.builders import build_stacks
 
 MINUTE = 60.0
@@ -18,7 +19,7 @@ def named(
     minutes: Sequence[float] | None = None,
     config: ExclusiveConfig | None = None,
 ) -> dict[str, set[str]]:
-    series: list[Series] = [("subroutine", name) for name in names]
+    series: list[SeriesKey] = [SeriesKey("subroutine", name) for name in names]
     times = MINUTE * np.array(minutes or [0.0] * len(names))
     groups = group_by_exclusive_stacks(
         index_stacks(build_stacks(stacks, total=1000)), series, times, config=config
@@ -97,6 +98,6 @@ def test_coverage_and_size_are_balanced() -> None:
 
 def test_buckets_hold_each_candidate_once() -> None:
     matrix = build_stacks({"a->b": (1, 1), "b->c": (1, 1), "d": (1, 1)})
-    series: list[Series] = [("subroutine", name) for name in "abcd"]
+    series: list[SeriesKey] = [SeriesKey("subroutine", name) for name in "abcd"]
     found = buckets(membership(index_stacks(matrix), series), np.zeros(4), 600.0)
     assert [one.tolist() for one in found] == [[0, 1, 2], [3]]
