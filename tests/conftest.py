@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from uuid import uuid4
 
 import pytest
@@ -153,9 +153,8 @@ def store_dsn(embedded: EmbeddedStack) -> str:
 @pytest.fixture
 def shared_store(store_dsn: str) -> Iterator[Store]:
     """The embedded store, opened; keep apart from other tests by ``service_name``."""
-    store = open_store(store_dsn)
-    yield store
-    store.close()
+    with closing(open_store(store_dsn)) as store:
+        yield store
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 from loadgen.bench.profiles import INTERVAL_S, START, draw_profiles
 from loadgen.bench.result import Result
@@ -36,8 +36,7 @@ def measure_aggregate(advance: Callable[[], None]) -> list[Result]:
         advance: Called after each part.
     """
     topics = load_topics()
-    with EmbeddedStack() as stack:
-        store = open_store(stack.store)
+    with EmbeddedStack() as stack, closing(open_store(stack.store)) as store:
         values = _encoded("bench-stage")
         alone = _stage_alone(store, values)
         advance()
@@ -46,7 +45,6 @@ def measure_aggregate(advance: Callable[[], None]) -> list[Result]:
         advance()
         whole = _worker(stack, store)
         advance()
-        store.close()
     setup = {
         "messages": float(MESSAGES),
         "samples_per_message": float(SAMPLES),

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
 
 import click
 
@@ -73,25 +74,20 @@ def worker(stages: tuple[str, ...], settings: Settings) -> int:
     broker = Broker.of(settings)
     cluster = asyncio.run(_check_broker(broker, topics, [group_name(name) for name in names]))
     stream = settings.stream or cluster
-    stores: list[Store] = []
-    try:
-        for _ in names:  # one connection a stage: each works in a thread of its own
-            stores.append(open_store(settings.store))
+    with ExitStack() as opened:
+        # One connection a stage, each of which works in a thread of its own, and one for the checks.
+        connections = len(names) + bool(settings.health)
+        stores = [opened.enter_context(closing(open_store(settings.store))) for _ in range(connections)]
         stores[0].migrate()
         built = [
             build_stage(
                 name, settings=settings, workloads=workloads, store=store, stream=stream, clock=system_clock
             )
-            for name, store in zip(names, stores, strict=True)
+            for name, store in zip(names, stores, strict=False)
         ]
-        if settings.health:
-            stores.append(open_store(settings.store))
         checks: dict[str, Check] = {"broker": BrokerCheck(broker), "store": StoreCheck(stores[-1])}
         expected = _known_services(stores[0]) if "aggregate" in names else frozenset()
         return asyncio.run(_run(settings, topics, built, checks, expected))
-    finally:
-        for store in stores:
-            store.close()
 
 
 def _check_windows(settings: Settings, workloads: Sequence[Workload]) -> None:

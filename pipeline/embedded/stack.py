@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -101,9 +101,8 @@ class EmbeddedStack:
         with ExitStack() as started:
             started.enter_context(self._store)
             started.enter_context(self._broker)
-            store = open_store(self.store)
-            store.migrate()
-            store.close()
+            with closing(open_store(self.store)) as store:
+                store.migrate()
             self._running = started.pop_all()
         return self
 

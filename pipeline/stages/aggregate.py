@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -32,7 +32,7 @@ from pipeline.quota.limits import Quotas
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.admission import gather_admission
 from pipeline.stages.gather.counted_rows import COUNTED_COLUMNS, Columns, CountedColumns
-from pipeline.storage.interface import Store, Table
+from pipeline.storage.interface import CountTable, Extent, Store
 
 MAX_ROWS = 400_000
 """Most rows in one INSERT, so that it stays one block, which ClickHouse applies whole or not at all."""
@@ -82,8 +82,8 @@ class AggregateStage(Stage):
         self._stream = stream
         self._window_s = window_s
         self._stack_window_s = stack_window_s
-        self._resume: dict[Table, dict[tuple[str, int], int]] = {}
-        self._covered: dict[Table, dict[tuple[str, int], int]] = defaultdict(dict)  # by rows in the store
+        self._resume: dict[CountTable, dict[tuple[str, int], int]] = {}
+        self._covered: dict[CountTable, dict[tuple[str, int], int]] = defaultdict(dict)  # by stored rows
         self._admission = Admission(stream, quotas or Quotas(), window_s)
         self._reported = clock()
         self.limited: Counter[str] = Counter()
@@ -115,7 +115,7 @@ class AggregateStage(Stage):
         if topic == "changes":
             self._store.insert("changes", _change_columns([record.payload for record in batch]))
             return []
-        table: Table = "metrics" if topic == "metrics" else "totals"
+        table: CountTable = "metrics" if topic == "metrics" else "totals"
         fresh = self._fresh(table, batch)
         gather_admission(self._store, self._stream, self._admission, batch, fresh)
         decided = (self._admission.metrics if topic == "metrics" else self._admission.profiles)(fresh)
@@ -166,7 +166,7 @@ class AggregateStage(Stage):
             self._admission.note_shortened(records, count(records).shortened)
 
     def _insert_fresh(
-        self, batch: Sequence[Record], table: Table, columns: Callable[[Sequence[Record]], Columns]
+        self, batch: Sequence[Record], table: CountTable, columns: Callable[[Sequence[Record]], Columns]
     ) -> None:
         """Insert what the table does not hold yet of a batch; afterwards the table covers the batch."""
         fresh = self._fresh(table, batch)
@@ -174,8 +174,8 @@ class AggregateStage(Stage):
             return
         log, last = fresh[0].topic, _last_offsets(fresh)
         sent = [partition for partition in last if self._insert_block(fresh, table, partition, columns)]
-        stored = self._store.last_offsets(table, self._stream, log, sent) if sent else {}
-        if overtaken := [partition for partition in sent if stored.get(partition) != last[partition]]:
+        stored = self._stored(table, log, sent)
+        if overtaken := [partition for partition in sent if stored[log, partition] != last[partition]]:
             raise _Overtaken(overtaken)
         self._covered[table].update({(log, partition): last[partition] for partition in sent})
         self._resume[table].update({(log, partition): number for partition, number in last.items()})
@@ -183,7 +183,7 @@ class AggregateStage(Stage):
     def _insert_block(
         self,
         fresh: Sequence[Record],
-        table: Table,
+        table: CountTable,
         partition: int,
         columns: Callable[[Sequence[Record]], Columns],
     ) -> bool:
@@ -202,25 +202,29 @@ class AggregateStage(Stage):
         self._store.insert(table, {**rows, **place}, token=token)
         return True
 
-    def _fresh(self, table: Table, batch: Sequence[Record]) -> list[Record]:
+    def _fresh(self, table: CountTable, batch: Sequence[Record]) -> list[Record]:
         """Return the records that a table does not cover yet."""
         if not batch:
             return []
         resume = self._resume_offsets(table, batch)
         return [r for r in batch if r.offset > resume.get((r.topic, r.partition), -1)]
 
-    def _resume_offsets(self, table: Table, batch: Sequence[Record]) -> dict[tuple[str, int], int]:
+    def _resume_offsets(self, table: CountTable, batch: Sequence[Record]) -> dict[tuple[str, int], int]:
         known = self._resume.setdefault(table, {})
         log = batch[0].topic
         missing = {record.partition for record in batch if (log, record.partition) not in known}
         if missing:
-            found = self._store.last_offsets(table, self._stream, log, sorted(missing))
-            stored = {(log, partition): found.get(partition, -1) for partition in missing}
+            stored = self._stored(table, log, missing)
             known.update(stored)
             self._covered[table].update(stored)
         return known
 
-    def _token(self, table: Table, at: tuple[str, int], covered: int) -> str:
+    def _stored(self, table: CountTable, log: str, partitions: Collection[int]) -> dict[tuple[str, int], int]:
+        """Return the last offset that the store's rows of each partition cover; -1 where it has none."""
+        extents = self._store.extents(table, self._stream) if partitions else {}
+        return {(log, part): extents.get((log, part), Extent(-1)).last_offset for part in partitions}
+
+    def _token(self, table: CountTable, at: tuple[str, int], covered: int) -> str:
         """Name a block by the place in the log that it continues from."""
         return f"{table}-{xxhash.xxh3_128_hexdigest(orjson.dumps([self._stream, *at, covered]))}"
 

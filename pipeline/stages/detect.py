@@ -19,12 +19,13 @@ from pipeline.detect.short_term import Windows
 from pipeline.model import Outgoing, Progress, Record, Scan, SeriesMatrix
 from pipeline.stages.ablation import NOTHING, Without, scan_config
 from pipeline.stages.base import Decoder, Stage
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import CountTable, Store
 from pipeline.workloads import Workload
 
 log = logging.getLogger(__name__)
 
-_TOPICS = ("profiles", "metrics")  # whose progress holds scans back
+_TABLES: Mapping[str, CountTable] = {"profiles": "totals", "metrics": "metrics"}
+"""The topics whose progress holds scans back, and where what they brought is counted."""
 
 LONGEST_SILENCE_S = 60.0
 """How much of a time in which nothing came at all counts as silence of a partition: after an outage of the
@@ -113,9 +114,11 @@ class DetectStage(Stage):
         else the first to speak after a restart would have scans run without what the others still bring.
         """
         state = ServiceProgress()
-        for partition, last in self._store.reached(self._stream, service).items():
-            if partition[0] in _TOPICS:  # a replay's progress counts as that of the topic it went to
-                state.recall(partition, last + (self._window_s if partition[0] == "profiles" else 0.0), now)
+        for topic, table in _TABLES.items():
+            last_s = self._window_s if topic == "profiles" else 0.0
+            for partition, extent in self._store.extents(table, self._stream, service).items():
+                if partition[0] == topic:  # a replay's progress counts as that of the topic it went to
+                    state.recall(partition, extent.last_time + last_s, now)
         earliest = min(step.earliest for step in progress)
         known: dict[str, float] = {}
         for row in self._store.rows("scans", service, EARLIEST_S, LATEST_S):

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from pipeline.gcpu.count import stack_ids
 from pipeline.model import Change, FloatArray, MetricPoints, SeriesKey, SeriesMatrix, StackMatrix
 from pipeline.storage.dense import DenseCounts, DenseStacks
-from pipeline.storage.interface import RowTable, SeriesSource, Table, Usage
+from pipeline.storage.interface import CountTable, Extent, RowTable, SeriesSource, Table, Usage
 from pipeline.storage.points import Frames, Points, StackPoints
-from pipeline.storage.schema import COLUMNS, check_counted, is_time, prepare, to_ms
+from pipeline.storage.schema import COLUMNS, counted_time, is_time, prepare, to_ms
 
 _IDENTITY: Mapping[str, tuple[str, ...]] = {
     "changes": ("id", "time"),
@@ -35,6 +35,7 @@ _IDENTITY: Mapping[str, tuple[str, ...]] = {
 _THE_TOTAL = SeriesKey("service", "")
 
 _UsagePlace = tuple[str, int, str]  # stream, partition, service
+_ExtentsPlace = tuple[str, str, str | None]  # table, stream, service
 
 
 class ServiceArrays(Protocol):
@@ -109,18 +110,12 @@ class ArrayStore:
     def __init__(self, *loaded: ServiceArrays) -> None:
         self._services: dict[str, _Service] = {}
         self._tokens: set[tuple[str, str]] = set()
-        self._offsets: dict[tuple[str, str, str, int], int] = {}
-        self._reached: dict[tuple[str, str], dict[tuple[str, int], int]] = {}  # milliseconds
+        # Offsets and milliseconds, by topic and partition.
+        self._extents: dict[_ExtentsPlace, dict[tuple[str, int], tuple[int, int]]] = {}
         self._usage: dict[_UsagePlace, list[tuple[str, int, Usage]]] = {}  # topic, window, used
         self._lock = threading.Lock()
         for data in loaded:
             self._load(data)
-
-    def migrate(self) -> None:
-        """Nothing to do: there are no tables."""
-
-    def close(self) -> None:
-        """Nothing to do: there are no connections."""
 
     def insert(self, table: Table, columns: Mapping[str, Sequence[Any]], *, token: str = "") -> None:
         """Add rows; see Store.insert.
@@ -138,19 +133,17 @@ class ArrayStore:
                 self._count(table, data)
                 self._tokens.add((table, token))
 
-    def last_offsets(
-        self, table: Table, stream: str, topic: str, partitions: Iterable[int]
-    ) -> dict[int, int]:
-        """Return the highest counted offset of each partition; see Store.last_offsets."""
-        check_counted(table)
-        keys = {int(partition): (table, stream, topic, int(partition)) for partition in partitions}
+    def extents(
+        self, table: CountTable, stream: str, service: str | None = None
+    ) -> dict[tuple[str, int], Extent]:
+        """Return how far rows go in each partition; see Store.extents."""
+        counted_time(table)
         with self._lock:
-            return {place: self._offsets[key] for place, key in keys.items() if key in self._offsets}
-
-    def reached(self, stream: str, service: str) -> dict[tuple[str, int], float]:
-        """Return how far a service's data go in each partition; see Store.reached."""
-        with self._lock:
-            return {place: at / 1000 for place, at in self._reached.get((stream, service), {}).items()}
+            found = self._extents.get((table, stream, service), {})
+            return {
+                place: Extent(offset, 0.0 if service is None else at / 1000)
+                for place, (offset, at) in found.items()
+            }
 
     def usage(
         self,
@@ -296,22 +289,18 @@ class ArrayStore:
         for service in dict.fromkeys(data["service"]):
             chosen = np.flatnonzero(services == service).tolist()
             _add(table, self._of(service), {name: [data[name][i] for i in chosen] for name in data})
-        for stream, topic, partition, offset in zip(
-            data["stream"], data["topic"], data["partition"], data["last_offset"], strict=True
-        ):
-            key = (table, stream, topic, int(partition))
-            self._offsets[key] = max(self._offsets.get(key, int(offset)), int(offset))
+        self._extend(table, data)
         if table == "totals":
             self._use(data)
-        if table in ("totals", "metrics"):
-            self._reach(data, data["window" if table == "totals" else "time"])
 
-    def _reach(self, data: Mapping[str, Sequence[Any]], times: Sequence[int]) -> None:
-        names = ("stream", "service", "topic", "partition")
-        for stream, service, topic, partition, at in zip(*(data[name] for name in names), times, strict=True):
-            places = self._reached.setdefault((stream, service), {})
-            place = (topic, int(partition))
-            places[place] = max(places.get(place, int(at)), int(at))
+    def _extend(self, table: Table, data: Mapping[str, Sequence[Any]]) -> None:
+        columns = ("stream", "service", "topic", "partition", "last_offset", counted_time(table))
+        for stream, service, topic, *numbers in zip(*(data[name] for name in columns), strict=True):
+            partition, offset, at = map(int, numbers)
+            for whose in (None, service):
+                extents = self._extents.setdefault((table, stream, whose), {})
+                known = extents.get((topic, partition), (offset, at))
+                extents[topic, partition] = (max(known[0], offset), max(known[1], at))
 
     def _use(self, data: Mapping[str, Sequence[Any]]) -> None:
         names = ("stream", "topic", "partition", "service", "window", "messages", "stacks")

@@ -16,8 +16,8 @@ from pipeline.model import FloatArray, SeriesKey, SeriesMatrix, StackMatrix
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.storage import migrate, queries
 from pipeline.storage.failures import translated
-from pipeline.storage.interface import RowTable, SeriesSource, Table, Usage
-from pipeline.storage.schema import COLUMNS, check_counted, is_time, prepare, to_ms
+from pipeline.storage.interface import CountTable, Extent, RowTable, SeriesSource, Table, Usage
+from pipeline.storage.schema import COLUMNS, counted_time, is_time, prepare, to_ms
 
 _UNLIMITED = str(1 << 40)
 _ONE_BLOCK = {
@@ -36,21 +36,23 @@ _NUMBERS = np.dtype([("series", np.uint64), ("place", np.int64), ("count", np.fl
 
 
 class ClickHouseStore:
-    """A Store over one database of ClickHouse; see ``pipeline.storage.connect.open_store``.
+    """A Store over the database of one client; see ``pipeline.storage.connect.open_store``.
 
     ``where`` names it in messages, free of secrets. Several threads may use one store.
     """
 
-    def __init__(self, client: Client, database: str, where: str) -> None:
+    def __init__(self, client: Client, where: str) -> None:
         self._client = client
-        self._client.database = database
-        self._database = database
         self._where = where
 
     def migrate(self) -> None:
-        """Create or upgrade the database and its tables."""
+        """Create or upgrade the database and its tables; several processes may do so at once.
+
+        Raises:
+            StoreUnavailable: the same call is to be repeated.
+        """
         with translated(self._where):
-            migrate.apply(self._client, self._database)
+            migrate.apply(self._client, str(self._client.database))
 
     def insert(self, table: Table, columns: Mapping[str, Sequence[Any]], *, token: str = "") -> None:
         """Add rows as one part; see Store.insert.
@@ -77,25 +79,15 @@ class ClickHouseStore:
             context.block_row_count = rows
             self._client.data_insert(context)
 
-    def last_offsets(
-        self, table: Table, stream: str, topic: str, partitions: Iterable[int]
-    ) -> dict[int, int]:
-        """Return the highest counted offset of each partition; see Store.last_offsets."""
-        check_counted(table)
-        wanted = [int(partition) for partition in partitions]
-        if not wanted:
-            return {}
-        partition, offset = self._columns(
-            queries.LAST_OFFSETS, 2, {"table": table, "stream": stream, "topic": topic, "partitions": wanted}
-        )
-        return {int(key): int(value) for key, value in zip(partition, offset, strict=True)}
-
-    def reached(self, stream: str, service: str) -> dict[tuple[str, int], float]:
-        """Return how far a service's data go in each partition; see Store.reached."""
-        columns = self._columns(queries.REACHED, 3, {"stream": stream, "service": service})
+    def extents(
+        self, table: CountTable, stream: str, service: str | None = None
+    ) -> dict[tuple[str, int], Extent]:
+        """Return how far rows go in each partition; see Store.extents."""
+        values = {"table": table, "time": counted_time(table), "stream": stream, "service": service or ""}
+        sql = queries.EXTENTS if service is None else queries.SERVICE_EXTENTS
         return {
-            (str(topic), int(partition)): int(at) / 1000
-            for topic, partition, at in zip(*columns, strict=True)
+            (str(topic), int(partition)): Extent(int(offset), int(at) / 1000)
+            for topic, partition, offset, at in zip(*self._columns(sql, 4, values), strict=True)
         }
 
     def usage(

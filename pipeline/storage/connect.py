@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from pipeline.config import redact
 from pipeline.errors import ConfigError
 from pipeline.extras import require_embedded
-from pipeline.storage.interface import Store
+
+if TYPE_CHECKING:
+    from clickhouse_connect.driver.client import Client
+
+    from pipeline.storage.clickhouse import ClickHouseStore
 
 _DEFAULT_DATABASE = "default"
 _HTTP_OPTIONS = frozenset(
@@ -22,19 +26,28 @@ _HTTP_OPTIONS = frozenset(
 _TIMEOUTS = {"connect_timeout": 10, "send_receive_timeout": 120}
 
 
-def open_store(dsn: str) -> Store:
-    """Connect to a store.
+def open_store(dsn: str) -> ClickHouseStore:
+    """Connect to a store, which is the caller's to migrate and to close.
 
     ``http(s)://[user[:password]@]host[:port][/database][?option=value]`` is a ClickHouse server, where
     options are those of clickhouse-connect for TLS (verify, ca_cert, client_cert, client_cert_key,
     server_host_name), compress, connect_timeout and send_receive_timeout; ``chdb:///path`` is a folder and
     ``chdb://memory`` nothing but memory, for this process alone and one path at a time. The database, if
-    it is not ``default``, is made by ``Store.migrate``.
+    it is not ``default``, is made by ``migrate``.
 
     Raises:
         ConfigError: the DSN is wrong, its user is refused, or chDB is not installed or cannot open the path.
         StoreUnavailable: nothing answers there.
     """
+    client = open_client(dsn)
+    # Loaded here: commands that need no store start without the driver.
+    from pipeline.storage.clickhouse import ClickHouseStore
+
+    return ClickHouseStore(client, redact(dsn))
+
+
+def open_client(dsn: str) -> Client:
+    """Connect the driver to the database of a store; see ``open_store``."""
     where = redact(dsn)
     try:
         parts = urlsplit(dsn)
@@ -88,12 +101,10 @@ def _database(parts: SplitResult, options: Mapping[str, str]) -> str:
     return name or _DEFAULT_DATABASE
 
 
-def _connect(arguments: Mapping[str, Any], database: str, where: str) -> Store:
-    # Loaded here: commands that need no store start without the driver.
+def _connect(arguments: Mapping[str, Any], database: str, where: str) -> Client:
     import clickhouse_connect
     from clickhouse_connect.driver.exceptions import DatabaseError
 
-    from pipeline.storage.clickhouse import ClickHouseStore
     from pipeline.storage.failures import translated
 
     # What they would warn of is raised, and said once, as StoreUnavailable.
@@ -104,4 +115,5 @@ def _connect(arguments: Mapping[str, Any], database: str, where: str) -> Store:
             client = clickhouse_connect.get_client(**arguments)
     except (DatabaseError, OSError, ValueError) as error:
         raise ConfigError(f"store: {where!r}: {' '.join(str(error).split())[:300]}") from error
-    return ClickHouseStore(client, database, where)
+    client.database = database
+    return client

@@ -8,9 +8,8 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from pipeline.config import redact
-from pipeline.errors import ConfigError
 from pipeline.storage import migrate
-from pipeline.storage.connect import open_store
+from pipeline.storage.connect import open_client
 from pipeline.storage.failures import translated
 
 _NOW = "SELECT toUnixTimestamp64Milli(now64(3, 'UTC')) / 1000, version()"
@@ -37,16 +36,12 @@ def inspect_store(dsn: str, *, clock: Callable[[], float] = time.time) -> StoreF
         StoreUnavailable: it does not answer.
         ConfigError: the DSN is wrong, or it refuses the user.
     """
-    where = redact(dsn)
-    with closing(open_store(dsn)) as store, translated(where):
-        client = getattr(store, "_client", None)  # of this package: nobody else needs more than the verbs
-        if client is None:
-            raise ConfigError(f"store: {where} has nothing to inspect")
+    with closing(open_client(dsn)) as client, translated(redact(dsn)):
         began = clock()
-        now, version = client.query(_NOW).first_row
+        ((now, version),) = client.query(_NOW).result_rows
         ended = clock()
         disks = client.query(_DISKS).result_rows
-        there = client.query(_MIGRATED, {"name": client.database}).first_row[0]
+        ((there,),) = client.query(_MIGRATED, {"name": client.database}).result_rows
         applied = migrate.applied(client) if there else frozenset()
     shipped = {migration.version: migration.name for migration in migrate.migrations()}
     return StoreFacts(

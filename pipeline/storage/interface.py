@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 from pipeline.model import SeriesKey, SeriesMatrix, StackMatrix
 
 CountTable = Literal["totals", "gcpu", "stacks", "metrics"]
-"""Tables of additive rows."""
+"""Tables of additive rows, which carry their place in the log (stream, topic, partition, last_offset)."""
 
 
 RowTable = Literal["changes", "regressions", "updates", "ledger", "scans", "memory", "names"]
@@ -22,8 +22,14 @@ SeriesSource = Literal["gcpu", "service", "setup"]
 Usage = tuple[int, int]
 """Messages, and stacks in them."""
 
-COUNTED: tuple[Table, ...] = ("totals", "gcpu", "stacks", "metrics")
-"""Tables of additive rows that carry their place in the log (stream, partition, last_offset)."""
+COUNTED: tuple[CountTable, ...] = get_args(CountTable)
+
+
+class Extent(NamedTuple):
+    """How far the rows of one partition of a log go."""
+
+    last_offset: int  # the highest that they cover
+    last_time: float = 0.0  # start of a service's last window, or time of its last point; 0 of all services
 
 
 class Store(Protocol):
@@ -32,9 +38,6 @@ class Store(Protocol):
     Every verb may raise StoreUnavailable, after which the same call can simply be repeated.
     """
 
-    def migrate(self) -> None:
-        """Create or upgrade the tables; safe to repeat and to run from several processes at once."""
-
     def insert(self, table: Table, columns: Mapping[str, Sequence[Any]], *, token: str = "") -> None:
         """Add rows, all or none. ``columns`` maps a column to its values, all equally many.
 
@@ -42,18 +45,13 @@ class Store(Protocol):
         (changes, regressions, updates, ledger, scans, memory, names) replace those of the same identity.
         """
 
-    def last_offsets(
-        self, table: Table, stream: str, topic: str, partitions: Iterable[int]
-    ) -> dict[int, int]:
-        """Return the highest offset that rows of a COUNTED table cover, per partition; absent where none.
+    def extents(
+        self, table: CountTable, stream: str, service: str | None = None
+    ) -> dict[tuple[str, int], Extent]:
+        """Return how far the rows of one service, or of all, go in a table, by topic and partition.
 
-        ``stream`` is the identity of the log, so that a log that was made anew starts from nothing.
-        """
-
-    def reached(self, stream: str, service: str) -> dict[tuple[str, int], float]:
-        """Return the latest time that a service has data of, by topic and partition of one log.
-
-        Of profiles it is the start of their last window, of metrics the time of their last point.
+        ``stream`` is the identity of the log, so that a log that was made anew starts from nothing. A
+        partition without rows is absent.
         """
 
     def usage(
@@ -105,6 +103,3 @@ class Store(Protocol):
 
         None instead of a service gives those of every service; ``id_prefix`` those whose id begins so.
         """
-
-    def close(self) -> None:
-        """Let go of connections."""

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-LAST_OFFSETS = """
-SELECT partition, max(last_offset)
+# Without a time, the projection of the tables answers it.
+EXTENTS = """
+SELECT topic, partition, max(last_offset), 0
 FROM {table:Identifier}
-WHERE stream = {stream:String} AND topic = {topic:String} AND partition IN {partitions:Array(UInt32)}
-GROUP BY partition
+WHERE stream = {stream:String}
+GROUP BY topic, partition
 """
 
-REACHED = """
-SELECT toString(topic), partition, toInt64(max(toUnixTimestamp64Milli(at)))
-FROM (
-    SELECT topic, partition, window AS at FROM totals
-    WHERE service = {service:String} AND stream = {stream:String}
-    UNION ALL
-    SELECT topic, partition, time AS at FROM metrics
-    WHERE service = {service:String} AND stream = {stream:String}
-)
+SERVICE_EXTENTS = """
+SELECT topic, partition, max(last_offset), max(toUnixTimestamp64Milli({time:Identifier}))
+FROM {table:Identifier}
+WHERE stream = {stream:String} AND service = {service:String}
 GROUP BY topic, partition
 """
 

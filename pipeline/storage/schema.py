@@ -103,14 +103,15 @@ def to_ms(epoch_s: float) -> int:
     return round(epoch_s * 1000)
 
 
-def check_counted(table: Table) -> None:
-    """Check that a table carries places in the log.
+def counted_time(table: Table) -> str:
+    """Return the column that says which time a row of a COUNTED table speaks of.
 
     Raises:
-        ValueError: it does not.
+        ValueError: the table is none of them.
     """
     if table not in COUNTED:
         raise ValueError(f"{table} does not keep offsets; {', '.join(COUNTED)} do")
+    return "time" if table == "metrics" else "window"
 
 
 def prepare(table: Table, columns: Mapping[str, Sequence[Any]]) -> list[Sequence[Any]]:

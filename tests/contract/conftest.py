@@ -8,6 +8,7 @@ from contextlib import closing
 import pytest
 
 from pipeline.storage.arrays import ArrayStore
+from pipeline.storage.clickhouse import ClickHouseStore
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
 
@@ -40,7 +41,7 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
 
 
 @pytest.fixture
-def sql_store(dsn: str) -> Iterator[Store]:
+def sql_store(dsn: str) -> Iterator[ClickHouseStore]:
     """A store over SQL, reachable past the store by ``dsn``."""
     with closing(open_store(dsn)) as opened:
         yield opened

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import CountTable, Store
 
 MINUTE = 60.0
 T0 = 1_700_000_040.0  # a whole minute
@@ -83,6 +83,12 @@ def change(service: str, number: str, time: float, **given: Any) -> Columns:
         **given,
     }
     return {name: [value] for name, value in row.items()}
+
+
+def offsets(store: Store, table: CountTable, stream: str, topic: str = "profiles") -> dict[int, int]:
+    """Return the last offset of each partition of a topic."""
+    found = store.extents(table, stream)
+    return {partition: extent.last_offset for (log, partition), extent in found.items() if log == topic}
 
 
 def total_samples(store: Store, service: str) -> float:

@@ -18,7 +18,7 @@ from pipeline.storage import migrate
 from pipeline.storage.clickhouse import ClickHouseStore
 from pipeline.storage.connect import open_store
 from pipeline.storage.inspection import inspect_store
-from pipeline.storage.interface import RowTable
+from pipeline.storage.interface import Extent, RowTable
 from pipeline.storage.schema import COLUMNS
 
 SHIPPED = list(migrate.migrations())
@@ -95,7 +95,7 @@ def test_inserts_of_every_former_version_work_after_all_migrations(
         assert store.series("gcpu", "x", *span, 60.0).totals.sum() == 1
         assert store.series("setup", "x", *span, 60.0).samples.size
         assert store.stacks("x", span, span).stacks == (("x",),)
-        assert store.last_offsets("totals", "x", "x", [1]) == {1: 1}
+        assert store.extents("totals", "x") == {("x", 1): Extent(1)}
         for table in former:
             if "time" in COLUMNS[table] and table != "metrics":
                 assert len(store.rows(cast("RowTable", table), "x", *span)) == 1, table

@@ -9,8 +9,19 @@ import clickhouse_connect
 import numpy as np
 import pytest
 
-from pipeline.storage.interface import COUNTED, Store, Table
-from tests.contract.rows import MINUTE, T0, Columns, gcpu, metrics, place, stacks, total_samples, totals
+from pipeline.storage.interface import COUNTED, CountTable, Store
+from tests.contract.rows import (
+    MINUTE,
+    T0,
+    Columns,
+    gcpu,
+    metrics,
+    offsets,
+    place,
+    stacks,
+    total_samples,
+    totals,
+)
 
 
 def ask(dsn: str, sql: str) -> Any:
@@ -34,7 +45,7 @@ def test_a_repeated_token_adds_nothing(store: Store, service_name: str) -> None:
 
 
 @pytest.mark.parametrize("table", COUNTED)
-def test_a_token_belongs_to_one_table(store: Store, service_name: str, table: Table) -> None:
+def test_a_token_belongs_to_one_table(store: Store, service_name: str, table: CountTable) -> None:
     blocks: dict[str, Columns] = {
         "totals": totals(service_name, [(T0, 1)], offset=7),
         "gcpu": gcpu(service_name, [("a.f", T0, 1)], offset=7),
@@ -44,7 +55,7 @@ def test_a_token_belongs_to_one_table(store: Store, service_name: str, table: Ta
     stream = f"stream-{service_name}"
     for name in COUNTED:
         store.insert(name, {**blocks[name], "stream": [stream]}, token=service_name)
-    assert store.last_offsets(table, stream, "profiles", [0]) == {0: 7}
+    assert offsets(store, table, stream) == {0: 7}
 
 
 def test_equal_rows_without_a_token_are_two_facts(store: Store, service_name: str) -> None:
@@ -73,7 +84,7 @@ def test_merging_parts_changes_nothing(sql_store: Store, dsn: str, service_name:
         sql_store.insert("gcpu", block, token=f"{service_name}-{offset}")
     ask(dsn, "OPTIMIZE TABLE gcpu FINAL")
     assert total_samples(sql_store, service_name) == 12
-    assert sql_store.last_offsets("gcpu", stream, "profiles", [0]) == {0: 3}
+    assert offsets(sql_store, "gcpu", stream) == {0: 3}
     sql_store.insert("gcpu", block, token=f"{service_name}-3")
     assert total_samples(sql_store, service_name) == 12
 

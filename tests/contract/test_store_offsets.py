@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from typing import Any
+
+import clickhouse_connect
 import pytest
 
-from pipeline.storage.interface import Store
-from tests.contract.rows import NASTY, STREAM, T0, gcpu, totals
+from pipeline.storage.interface import CountTable, Extent, Store
+from pipeline.storage.queries import EXTENTS
+from tests.contract.rows import MINUTE, NASTY, STREAM, T0, Columns, gcpu, metrics, offsets, place, totals
 
 
 def test_last_offsets_are_kept_for_each_stream_topic_and_partition(store: Store, service_name: str) -> None:
@@ -16,12 +21,43 @@ def test_last_offsets_are_kept_for_each_stream_topic_and_partition(store: Store,
             gcpu(service_name, [("a.f", T0, 1)], partition=partition, offset=offset, stream=stream),
         )
     store.insert("totals", totals(service_name, [(T0, 1)], partition=0, offset=99, stream=stream))
-    assert store.last_offsets("gcpu", stream, "profiles", [0, 1, 3]) == {0: 9, 3: 0}
-    assert store.last_offsets("gcpu", stream, "profiles", [3]) == {3: 0}
-    assert store.last_offsets("gcpu", stream, "profiles", []) == {}
-    assert store.last_offsets("gcpu", stream, "metrics", [0]) == {}
-    assert store.last_offsets("gcpu", stream + "'", "profiles", [0]) == {}
-    assert store.last_offsets("totals", stream, "profiles", [0, 3]) == {0: 99}
+    assert offsets(store, "gcpu", stream) == {0: 9, 3: 0}
+    assert offsets(store, "gcpu", stream, "metrics") == {}
+    assert offsets(store, "gcpu", stream + "'") == {}
+    assert offsets(store, "totals", stream) == {0: 99}
+
+
+@pytest.mark.parametrize("table", ["totals", "metrics"])
+def test_extents_of_a_service_say_until_when_each_partition_has_data(
+    store: Store, service_name: str, table: CountTable
+) -> None:
+    def block(service: str, time: float, **where: Any) -> Columns:
+        if table == "totals":
+            return totals(service, [(time, 1)], **where)
+        return metrics(service, [("latency", time, 1.0)]) | place(1, **where)
+
+    stream, other = f"stream-{service_name}", f"{service_name}-{NASTY[0]}"
+    for time, partition, offset in ((T0, 0, 5), (T0 + 2 * MINUTE, 0, 6), (T0 + MINUTE, 0, 7), (T0, 3, 1)):
+        store.insert(table, block(service_name, time, partition=partition, offset=offset, stream=stream))
+    store.insert(table, block(other, T0 + 9 * MINUTE, offset=8, stream=stream))
+    store.insert(table, {**block(service_name, T0, offset=2, stream=stream), "topic": ["metrics"]})
+    assert store.extents(table, stream, service_name) == {
+        ("profiles", 0): Extent(7, T0 + 2 * MINUTE),
+        ("profiles", 3): Extent(1, T0),
+        ("metrics", 0): Extent(2, T0),
+    }
+    assert store.extents(table, stream, other) == {("profiles", 0): Extent(8, T0 + 9 * MINUTE)}
+    assert store.extents(table, stream)["profiles", 0] == Extent(8)
+    assert store.extents("gcpu", stream, service_name) == {}
+    assert store.extents(table, "another log", service_name) == {}
+
+
+def test_last_offsets_are_read_from_a_projection(sql_store: Store, dsn: str, service_name: str) -> None:
+    sql_store.insert("gcpu", gcpu(service_name, [("a.f", T0, 1)], stream=service_name))
+    with closing(clickhouse_connect.get_client(dsn=dsn, autogenerate_session_id=False)) as client:
+        values = {"table": "gcpu", "stream": service_name}
+        forced = client.query(EXTENTS, values, settings={"force_optimize_projection": 1})
+    assert forced.result_rows == [("profiles", 0, 0, 0)]
 
 
 def test_usage_is_what_totals_counted_of_a_partition(store: Store, service_name: str) -> None:
@@ -65,4 +101,4 @@ def test_usage_is_what_totals_counted_of_a_partition(store: Store, service_name:
 
 def test_a_table_without_offsets_is_refused(store: Store) -> None:
     with pytest.raises(ValueError, match="changes does not keep offsets"):
-        store.last_offsets("changes", STREAM, "changes", [0])
+        store.extents("changes", STREAM)  # type: ignore[arg-type]

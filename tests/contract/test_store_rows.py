@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pipeline.storage.clickhouse import ClickHouseStore
 from pipeline.storage.interface import RowTable, Store
 from tests.contract.rows import NASTY, T0, Columns, change
 
@@ -127,7 +128,7 @@ def test_rows_whose_id_begins_so(store: Store, service_name: str) -> None:
         store.rows("scans", service_name, T0, T0 + 1, id_prefix="c0")
 
 
-def test_migrating_again_changes_nothing(sql_store: Store, service_name: str) -> None:
+def test_migrating_again_changes_nothing(sql_store: ClickHouseStore, service_name: str) -> None:
     sql_store.insert("updates", {n: [v] for n, v in {**UPDATE, "service": service_name}.items()})
     sql_store.migrate()
     assert len(sql_store.rows("updates", service_name, T0, T0 + 1)) == 1

@@ -20,7 +20,7 @@ from pipeline.errors import ConfigError, StoreUnavailable
 from pipeline.model import SeriesKey
 from pipeline.processes import Child
 from pipeline.storage.connect import open_store
-from pipeline.storage.interface import RowTable, Store
+from pipeline.storage.interface import Extent, RowTable, Store
 from tests.contract.rows import MINUTE, STREAM, T0, change, gcpu, metrics, stacks, total_samples
 from tests.support.certificates import Authority, Certificate
 
@@ -231,8 +231,8 @@ def test_a_hostile_name_is_a_name(shared_store: Store, service_name: str, name: 
         )
         assert [(row["service"], row["id"]) for row in rows] == [(owner, f"{owner}{name}")]
         assert shared_store.rows("changes", owner, T0, T0 + 1, id=name) == []
-        assert shared_store.last_offsets("gcpu", f"{owner}{name}", name, [0]) == {0: 0}
-        assert shared_store.last_offsets("gcpu", STREAM, f"{name}'", [0]) == {}
+        assert shared_store.extents("gcpu", f"{owner}{name}") == {(name, 0): Extent(0)}
+        assert (f"{name}'", 0) not in shared_store.extents("gcpu", STREAM)
 
 
 def test_a_hostile_column_is_refused(shared_store: Store) -> None:

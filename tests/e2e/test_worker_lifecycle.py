@@ -26,6 +26,7 @@ from pipeline.runtime.worker.service import Service
 from pipeline.stages.base import Decoder, Stage
 from pipeline.storage.interface import Store
 from pipeline.topics import Topics
+from tests.contract.rows import offsets
 from tests.e2e.worker_process import (
     TOPICS,
     FailingStore,
@@ -69,7 +70,7 @@ def test_sigterm_in_the_middle_of_a_batch_finishes_it_or_leaves_it_to_the_next(
             assert "going on without" not in worker.log
         # Whatever is in the store is committed too: both batches, the one that was under way included.
         log = asyncio.run(cluster_id(own_broker))
-        stored = shared_store.last_offsets("totals", log, "profiles", ends)
+        stored = offsets(shared_store, "totals", log)
         done = committed(own_broker, "aggregate", "profiles", ends)
         assert stored
         assert {partition: done[partition] for partition in stored} == {

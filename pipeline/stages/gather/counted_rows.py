@@ -8,7 +8,7 @@ from typing import Any
 from pipeline.gcpu.count import Cells, Counts
 from pipeline.model import Profile, Record
 from pipeline.quota.admission import Refused
-from pipeline.storage.interface import Table
+from pipeline.storage.interface import CountTable
 
 Columns = Mapping[str, Sequence[Any]]
 
@@ -79,7 +79,7 @@ CountedColumns = Callable[[Counts, Sequence[Record], Mapping[int, int], float], 
 """Makes rows of the counts of the records that are no Refused, the records themselves, the last offset of
 each partition and the width of a window."""
 
-COUNTED_COLUMNS: Mapping[Table, CountedColumns] = {
+COUNTED_COLUMNS: Mapping[CountTable, CountedColumns] = {
     "stacks": _stack_columns,
     "gcpu": _gcpu_columns,
     "totals": _total_columns,  # the last: it says what all of them cover

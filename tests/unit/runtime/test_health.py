@@ -18,6 +18,7 @@ from pipeline.errors import BrokerUnavailable, ConfigError, StoreUnavailable
 from pipeline.runtime.worker.checks import StoreCheck
 from pipeline.runtime.worker.health import CHECK_S, LONGEST_CALL_S, Health, HealthServer, health_address
 from pipeline.storage.arrays import ArrayStore
+from pipeline.storage.interface import Extent
 from pipeline.telemetry import METRICS, Sample, Telemetry, exposition
 
 
@@ -231,7 +232,7 @@ def test_a_store_that_hangs_keeps_one_thread_and_is_well_when_it_answers() -> No
     asked: list[int] = []
 
     class Hanging(ArrayStore):
-        def last_offsets(self, *_: Any) -> dict[int, int]:
+        def extents(self, *_: Any) -> dict[tuple[str, int], Extent]:
             asked.append(1)
             release.wait(30)
             return {}
@@ -257,7 +258,7 @@ def test_a_store_that_hangs_keeps_one_thread_and_is_well_when_it_answers() -> No
 
 def test_a_store_check_says_what_the_store_says() -> None:
     class Away(ArrayStore):
-        def last_offsets(self, *_: Any) -> dict[int, int]:
+        def extents(self, *_: Any) -> dict[tuple[str, int], Extent]:
             raise StoreUnavailable("too many parts")
 
     async def scenario() -> None:

@@ -11,6 +11,7 @@ from pipeline.backtest.dataset import Dataset
 from pipeline.gcpu.count import stack_ids
 from pipeline.model import MetricPoints, SeriesKey
 from pipeline.storage.arrays import ArrayStore
+from pipeline.storage.interface import CountTable, Extent
 from tests.contract.rows import gcpu, place, totals
 from tests.support.builders import build_change
 
@@ -136,11 +137,11 @@ def test_a_view_is_not_the_totals_that_callers_may_change() -> None:
 
 
 @pytest.mark.parametrize("table", ["gcpu", "totals"])
-def test_a_repeated_token_of_another_table_is_another_insert(table: str) -> None:
+def test_a_repeated_token_of_another_table_is_another_insert(table: CountTable) -> None:
     store = ArrayStore()
     store.insert("totals", totals("s", [(T0, 1)]), token="t")
     store.insert("gcpu", gcpu("s", [("a.f", T0, 1)]), token="t")
-    assert store.last_offsets(table, "stream-a", "profiles", [0]) == {0: 0}  # type: ignore[arg-type]
+    assert store.extents(table, "stream-a") == {("profiles", 0): Extent(0)}
 
 
 @given(
