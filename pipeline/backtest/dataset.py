@@ -259,17 +259,11 @@ def _read_series(
         (kinds.values[k % len(kinds.values)], names.values[k // len(kinds.values)]) for k in used.tolist()
     ]
     order = sorted(range(len(series)), key=series.__getitem__)
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    row = rank[row] if len(order) else row
+    row = np.argsort(order)[row]
     _check_once(columns, row * len(totals) + place)
     samples = np.zeros((len(order), len(totals)))
     samples[row, place] = counts
-    return (
-        tuple(series[i][0] for i in order),
-        tuple(series[i][1] for i in order),
-        samples,
-    )
+    return tuple(series[i][0] for i in order), tuple(series[i][1] for i in order), samples
 
 
 # Stacks

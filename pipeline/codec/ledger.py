@@ -11,7 +11,7 @@ import orjson
 from pipeline.clock import to_iso
 from pipeline.codec import fields
 from pipeline.codec.events import regression_id, windows_to_json
-from pipeline.codec.records import check, plain, read, to_json
+from pipeline.codec.records import check, columns_of, plain, read, to_json
 from pipeline.codec.scans import candidate_from_json, decision_of, decision_to_json
 from pipeline.codec.schema import ledger as shapes
 from pipeline.errors import InvalidMessage
@@ -53,8 +53,7 @@ def reported_entries(scan: Scan) -> list[LedgerEntry]:
 
 def ledger_columns(entries: Sequence[LedgerEntry]) -> dict[str, list[Any]]:
     """Return entries, one at least, as columns of the table ``ledger``: its candidate's fields and more."""
-    rows = [_row(entry) for entry in entries]
-    return {name: [row[name] for row in rows] for name in rows[0]}
+    return columns_of(map(_row, entries))
 
 
 def _row(entry: LedgerEntry) -> dict[str, Any]:

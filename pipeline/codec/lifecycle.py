@@ -14,6 +14,7 @@ import orjson
 
 from pipeline.codec.events import update_id
 from pipeline.codec.ledger import candidate_of_event
+from pipeline.codec.records import columns_of
 from pipeline.errors import InvalidMessage
 from pipeline.lifecycle import OpenRegression, Update
 from pipeline.model import Candidate, Regression, SeriesKey
@@ -21,40 +22,44 @@ from pipeline.model import Candidate, Regression, SeriesKey
 
 def regression_columns(regressions: Sequence[Regression], events: Sequence[bytes]) -> dict[str, list[Any]]:
     """Return regressions and their events as columns of the table ``regressions``."""
-    candidates = [regression.candidate for regression in regressions]
-    return {
-        "id": [regression.id for regression in regressions],
-        "service": [regression.service for regression in regressions],
-        "workload": [regression.workload for regression in regressions],
-        "metric_kind": [candidate.metric_kind for candidate in candidates],
-        "metric": [candidate.metric for candidate in candidates],
-        "time": [candidate.change_time for candidate in candidates],
-        "detected_time": [regression.detected_time for regression in regressions],
-        "before": [candidate.before for candidate in candidates],
-        "after": [candidate.after for candidate in candidates],
-        "delta": [candidate.delta for candidate in candidates],
-        "p_value": [candidate.p_value for candidate in candidates],
-        "event": [event.decode() for event in events],
-    }
+    return columns_of(
+        {
+            "id": regression.id,
+            "time": regression.candidate.change_time,
+            "detected_time": regression.detected_time,
+            "delta": regression.candidate.delta,
+            "p_value": regression.candidate.p_value,
+            **_common(regression, regression.candidate, event),
+        }
+        for regression, event in zip(regressions, events, strict=True)
+    )
 
 
 def update_columns(updates: Sequence[Update], events: Sequence[bytes]) -> dict[str, list[Any]]:
     """Return updates and their events as columns of the table ``updates``."""
-    reported = [update.regression.candidate for update in updates]
+    return columns_of(
+        {
+            "id": update_id(update),
+            "type": update.kind,
+            "regression": update.regression.id,
+            "time": update.time,
+            "level": update.level,
+            "share_remaining": update.share_remaining,
+            **_common(update, update.regression.candidate, event),
+        }
+        for update, event in zip(updates, events, strict=True)
+    )
+
+
+def _common(reported: Regression | Update, candidate: Candidate, event: bytes) -> dict[str, Any]:
     return {
-        "id": [update_id(update) for update in updates],
-        "type": [update.kind for update in updates],
-        "regression": [update.regression.id for update in updates],
-        "service": [update.service for update in updates],
-        "workload": [update.workload for update in updates],
-        "metric_kind": [candidate.metric_kind for candidate in reported],
-        "metric": [candidate.metric for candidate in reported],
-        "time": [update.time for update in updates],
-        "before": [candidate.before for candidate in reported],
-        "after": [candidate.after for candidate in reported],
-        "level": [update.level for update in updates],
-        "share_remaining": [update.share_remaining for update in updates],
-        "event": [event.decode() for event in events],
+        "service": reported.service,
+        "workload": reported.workload,
+        "metric_kind": candidate.metric_kind,
+        "metric": candidate.metric,
+        "before": candidate.before,
+        "after": candidate.after,
+        "event": event.decode(),
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from types import UnionType
@@ -55,6 +55,12 @@ def read(record: type[Row], checked: Mapping[str, Any]) -> Row:
     """Return a record of what ``check`` returned; fields that are left out have their defaults."""
     found: Row = _reader(record)(checked)
     return found
+
+
+def columns_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Return rows, one at least and all of the same keys, as columns of a table."""
+    every = list(rows)
+    return {name: [row[name] for row in every] for name in every[0]}
 
 
 def encode(record: Any) -> bytes:

@@ -11,7 +11,7 @@ from pipeline.codec import fields
 from pipeline.codec.records import check, encode, field_names, own_form, read
 from pipeline.codec.schema import scans as shapes
 from pipeline.errors import InvalidMessage
-from pipeline.model import Candidate, Decision, Dropped, Joined, Progress, Scan
+from pipeline.model import Candidate, Decision, Dropped, Joined, Outgoing, Progress, Scan
 from pipeline.steps import TEXT, sentence
 
 MAX_PART_ITEMS = 3000
@@ -69,6 +69,11 @@ def join_scan(parts: Sequence[Scan]) -> Scan:
         kind: tuple(item for part in parts for item in getattr(part, kind)) for kind in _LISTS
     }
     return replace(parts[0], **whole, part=0, parts=1)
+
+
+def scan_messages(topic: str, scan: Scan) -> list[Outgoing]:
+    """Return the messages that carry a scan, one a part."""
+    return [Outgoing(topic, scan.service, encode_scan(part)) for part in split_scan(scan)]
 
 
 def encode_scan(scan: Scan) -> bytes:

@@ -23,7 +23,7 @@ import numpy as np
 from pipeline.frames import MAX_LABEL, OTHER, cut_name, element
 from pipeline.model import Annotation, MetricPoints, Profile, Record
 from pipeline.quota.cardinality import KnownNames
-from pipeline.quota.limits import PERIOD_S, Quotas
+from pipeline.quota.limits import PERIOD_S, Quotas, Usage
 from pipeline.units import DAY_S
 
 MAX_USAGE_DAYS = 2
@@ -34,9 +34,6 @@ _SERVICES = ""
 
 _IDS = "/ids"
 """What is kept under a partition's name beside the names: the ids of its messages."""
-
-Usage = tuple[int, int]
-"""Messages, and stacks in them."""
 
 _Place = tuple[str, int]  # topic, partition
 

@@ -13,6 +13,9 @@ from pipeline.validation import StrictModel
 PERIOD_S = 5 * MINUTE_S
 """Span of event time over which messages and stacks are counted against a quota; names are over a day."""
 
+Usage = tuple[int, int]
+"""Messages, and stacks in them."""
+
 
 class Quota(StrictModel):
     """What one service may bring to one partition; far more than any host's agents send."""

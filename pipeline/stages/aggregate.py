@@ -16,7 +16,6 @@ import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import orjson
 import xxhash
@@ -26,12 +25,19 @@ from pipeline.codec import inputs
 from pipeline.codec.scans import encode_progress
 from pipeline.gcpu.bounds import profile_extent
 from pipeline.gcpu.count import Counts, count_samples
-from pipeline.model import Change, MetricPoints, Outgoing, Profile, Progress, Record
-from pipeline.quota.admission import Admission, Refused
+from pipeline.model import MetricPoints, Outgoing, Profile, Progress, Record
+from pipeline.quota.admission import Admission
 from pipeline.quota.limits import Quotas
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.admission import gather_admission
-from pipeline.stages.gather.counted_rows import COUNTED_COLUMNS, Columns, CountedColumns
+from pipeline.stages.gather.counted_rows import (
+    COUNTED_COLUMNS,
+    Columns,
+    CountedColumns,
+    change_columns,
+    last_offsets,
+    metric_columns,
+)
 from pipeline.storage.interface import CountTable, Extent, Store
 
 MAX_ROWS = 400_000
@@ -45,9 +51,6 @@ MAX_CHARACTERS = 1 << 26
 
 REPORT_S = 60.0
 """How often the log says at most what was beyond its quota."""
-
-REFUSED_POINTS = "smidgen.refused_points"
-"""The set-up metric that says how many points of other metrics were refused, one point a message."""
 
 _MOST_REPORTED = 20
 
@@ -113,7 +116,7 @@ class AggregateStage(Stage):
     def _handle(self, batch: Sequence[Record]) -> list[Outgoing]:
         topic = batch[0].topic
         if topic == "changes":
-            self._store.insert("changes", _change_columns([record.payload for record in batch]))
+            self._store.insert("changes", change_columns([record.payload for record in batch]))
             return []
         table: CountTable = "metrics" if topic == "metrics" else "totals"
         fresh = self._fresh(table, batch)
@@ -122,7 +125,7 @@ class AggregateStage(Stage):
         known = [record for record in batch if self._admission.knows(record)]
         self._save_names()
         if topic == "metrics":
-            self._insert_fresh(decided, "metrics", _metric_columns)
+            self._insert_fresh(decided, "metrics", metric_columns)
         else:
             for part in _slices(decided):
                 self._count(part)
@@ -157,7 +160,7 @@ class AggregateStage(Stage):
             return
 
         def rows(columns: CountedColumns, records: Sequence[Record]) -> Columns:
-            return columns(count(records), records, _last_offsets(records), self._window_s)
+            return columns(count(records), records, last_offsets(records), self._window_s)
 
         for table, columns in COUNTED_COLUMNS.items():
             self._insert_fresh(batch, table, partial(rows, columns))
@@ -172,7 +175,7 @@ class AggregateStage(Stage):
         fresh = self._fresh(table, batch)
         if not fresh:
             return
-        log, last = fresh[0].topic, _last_offsets(fresh)
+        log, last = fresh[0].topic, last_offsets(fresh)
         sent = [partition for partition in last if self._insert_block(fresh, table, partition, columns)]
         stored = self._stored(table, log, sent)
         if overtaken := [partition for partition in sent if stored[log, partition] != last[partition]]:
@@ -271,40 +274,6 @@ def _slices(batch: Sequence[Record]) -> Iterator[Sequence[Record]]:
         characters += spelt
     if part:
         yield part
-
-
-def _metric_columns(records: Sequence[Record]) -> Columns:
-    last = _last_offsets(records)
-    columns: dict[str, list[Any]] = {
-        name: [] for name in ("service", "metric", "setup", "time", "value", "partition", "last_offset")
-    }
-    for record in records:
-        points: MetricPoints | Refused = record.payload
-        if isinstance(points, Refused):
-            metric, setup, times, values = REFUSED_POINTS, True, [points.end], [float(points.samples)]
-        else:
-            metric, setup = points.metric, points.setup
-            times, values = points.timestamps.tolist(), points.values.tolist()
-        columns["service"] += [points.service] * len(times)
-        columns["metric"] += [metric] * len(times)
-        columns["setup"] += [int(setup)] * len(times)
-        columns["time"] += times
-        columns["value"] += values
-        columns["partition"] += [record.partition] * len(times)
-        columns["last_offset"] += [last[record.partition]] * len(times)
-    return columns
-
-
-def _last_offsets(records: Sequence[Record]) -> dict[int, int]:
-    last: dict[int, int] = {}
-    for record in records:
-        last[record.partition] = max(last.get(record.partition, -1), record.offset)
-    return last
-
-
-def _change_columns(changes: Sequence[Change]) -> Columns:
-    rows = [inputs.change_to_json(change) for change in changes]
-    return {name: [row[name] for row in rows] for name in rows[0]}
 
 
 def _progress(batch: Sequence[Record], now: float) -> list[Outgoing]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pipeline.codec.scans import decode_scan, encode_scan, split_scan
+from pipeline.codec.scans import decode_scan, scan_messages
 from pipeline.dedup.decision import decide
 from pipeline.model import Outgoing, Record, Scan
 from pipeline.stages.ablation import NOTHING, Without
@@ -29,11 +29,8 @@ class DedupStage(Stage):
 
     def handle(self, batch: Sequence[Record]) -> list[Outgoing]:
         """Deduplicate each scan, in order."""
-        outgoing = []
-        for record in batch:
-            scan = self._dedup(record.payload)
-            outgoing += [Outgoing("unique", scan.service, encode_scan(part)) for part in split_scan(scan)]
-        return outgoing
+        scans = (self._dedup(record.payload) for record in batch)
+        return [message for scan in scans for message in scan_messages("unique", scan)]
 
     def _dedup(self, scan: Scan) -> Scan:
         workload = self._workloads.get(scan.workload)

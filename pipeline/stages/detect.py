@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pipeline.clock import Clock, to_iso
 from pipeline.codec.fields import EARLIEST_S, LATEST_S
-from pipeline.codec.scans import decode_progress, encode_scan, split_scan
+from pipeline.codec.records import columns_of
+from pipeline.codec.scans import decode_progress, scan_messages
 from pipeline.detect.kdd2018.cusum import TEAMS
 from pipeline.detect.matrix import select_rows
 from pipeline.detect.schedule import Cadence, DueScan, ServiceProgress, due_scans, first_boundary
@@ -79,11 +81,7 @@ class DetectStage(Stage):
             low = state.low_watermark(now, idle_s=self._partition_idle_s)
             due = due_scans(state.scanned, low, self._cadences)
             self._unsettled += [self._scan(service, one) for one in due]
-        return [
-            Outgoing("change-points", scan.service, encode_scan(part))
-            for scan in self._unsettled
-            for part in split_scan(scan)
-        ]
+        return [message for scan in self._unsettled for message in scan_messages("change-points", scan)]
 
     def settled(self) -> None:
         """Remember the scans that are on the topic, here and in the store."""
@@ -91,16 +89,7 @@ class DetectStage(Stage):
         for scan in self._unsettled:
             self._services[scan.service].scanned[scan.workload] = scan.end
         if self._unsettled:
-            self._store.insert(
-                "scans",
-                {
-                    "service": [scan.service for scan in self._unsettled],
-                    "workload": [scan.workload for scan in self._unsettled],
-                    "time": [scan.end for scan in self._unsettled],
-                    "series": [scan.series for scan in self._unsettled],
-                    "candidates": [len(scan.candidates) for scan in self._unsettled],
-                },
-            )
+            self._store.insert("scans", columns_of(map(_row, self._unsettled)))
         self._unsettled = []
 
     def _listening(self) -> float:
@@ -171,6 +160,16 @@ class DetectStage(Stage):
         analysis, extended, last = (round((lead_s + c) / workload.resolution_s) for c in columns)
         lead = round(lead_s / workload.resolution_s)
         return matrix, Windows(analysis, extended, last, history=lead)
+
+
+def _row(scan: Scan) -> dict[str, Any]:
+    return {
+        "service": scan.service,
+        "workload": scan.workload,
+        "time": scan.end,
+        "series": scan.series,
+        "candidates": len(scan.candidates),
+    }
 
 
 def search_config(workload: Workload, end: float, without: Without = NOTHING) -> SearchConfig:

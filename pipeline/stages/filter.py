@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pipeline.codec.scans import decode_scan, encode_scan, split_scan
+from pipeline.codec.scans import decode_scan, scan_messages
 from pipeline.dedup.evidence import Reported
 from pipeline.filters import Filtered, decide_filters
 from pipeline.model import Decision, Dropped, Outgoing, Record, Scan
@@ -34,11 +34,8 @@ class FilterStage(Stage):
 
     def handle(self, batch: Sequence[Record]) -> list[Outgoing]:
         """Filter each scan, in order."""
-        outgoing = []
-        for record in batch:
-            scan = self._filter(record.payload)
-            outgoing += [Outgoing("filtered", scan.service, encode_scan(part)) for part in split_scan(scan)]
-        return outgoing
+        scans = (self._filter(record.payload) for record in batch)
+        return [message for scan in scans for message in scan_messages("filtered", scan)]
 
     def _filter(self, scan: Scan) -> Scan:
         workload = self._workloads.get(scan.workload)

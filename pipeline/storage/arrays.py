@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from pipeline.gcpu.count import stack_ids
 from pipeline.model import Change, FloatArray, MetricPoints, SeriesKey, SeriesMatrix, StackMatrix
+from pipeline.quota.limits import Usage
 from pipeline.storage.dense import DenseCounts, DenseStacks
-from pipeline.storage.interface import CountTable, Extent, RowTable, SeriesSource, Table, Usage
+from pipeline.storage.interface import CountTable, Extent, RowTable, SeriesSource, Table
 from pipeline.storage.points import Frames, Points, StackPoints
-from pipeline.storage.schema import COLUMNS, counted_time, is_time, prepare, to_ms
+from pipeline.storage.schema import COLUMNS, counted_time, prepare, row_columns, to_ms, to_rows
 
 _IDENTITY: Mapping[str, tuple[str, ...]] = {
     "changes": ("id", "time"),
@@ -229,7 +230,7 @@ class ArrayStore:
         Raises:
             ValueError: a column is asked for that the table has not.
         """
-        names = _row_columns(table)
+        names = row_columns(table)
         if unknown := [name for name in (*equal, *(["id"] if id_prefix else [])) if name not in names]:
             raise ValueError(f"{table} has no column {unknown[0]!r}")
         wanted = [(names.index(name), value) for name, value in equal.items()]
@@ -245,14 +246,7 @@ class ArrayStore:
                 and all(row[place] == value for place, value in wanted)
                 and (not id_prefix or row[identity].startswith(id_prefix))
             ]
-        times = [is_time(table, name) for name in names]
-        return [
-            {
-                name: value / 1000 if time else list(value) if isinstance(value, tuple) else value
-                for name, value, time in zip(names, row, times, strict=True)
-            }
-            for row in sorted(found)
-        ]
+        return to_rows(table, sorted(found))
 
     def _load(self, data: ServiceArrays) -> None:
         """Take one service in. Its arrays are kept, not copied, if they are in order."""
@@ -267,7 +261,7 @@ class ArrayStore:
         for points in data.metrics:
             times_ms = np.rint(points.timestamps * 1000).astype(np.int64)
             kept = held.setup if points.setup else held.metrics
-            kept.add_series(SeriesKey("service", points.metric), times_ms, points.values)
+            kept.add([SeriesKey("service", points.metric)] * len(times_ms), times_ms, points.values)
         if data.changes:
             names = [name for name in COLUMNS["changes"] if name != "service"]
             columns = {name: [getattr(change, name) for change in data.changes] for name in names}
@@ -277,7 +271,7 @@ class ArrayStore:
         return self._services.setdefault(service, _Service())
 
     def _replace(self, table: Table, data: Mapping[str, Sequence[Any]]) -> None:
-        names = _row_columns(table)
+        names = row_columns(table)
         identity = [names.index(name) for name in _IDENTITY[table]]
         for service, *values in zip(data["service"], *(data[name] for name in names), strict=True):
             row = tuple(tuple(value) if isinstance(value, list) else value for value in values)
@@ -314,11 +308,6 @@ class ArrayStore:
 
 def _plus(one: Usage, other: Usage) -> Usage:
     return one[0] + other[0], one[1] + other[1]
-
-
-def _row_columns(table: Table) -> list[str]:
-    """Return the columns of a row as they are sorted by: time first."""
-    return ["time", *(name for name in COLUMNS[table] if name != "time")]
 
 
 def _add(table: Table, held: _Service, data: Mapping[str, list[Any]]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from pipeline.model import FloatArray, SeriesKey, SeriesMatrix, StackMatrix
 from pipeline.model.metric_kind import is_gcpu
+from pipeline.quota.limits import Usage
 from pipeline.storage import migrate, queries
 from pipeline.storage.failures import translated
-from pipeline.storage.interface import CountTable, Extent, RowTable, SeriesSource, Table, Usage
-from pipeline.storage.schema import COLUMNS, counted_time, is_time, prepare, to_ms
+from pipeline.storage.interface import CountTable, Extent, RowTable, SeriesSource, Table
+from pipeline.storage.schema import COLUMNS, counted_time, prepare, row_columns, to_ms, to_rows
 
 _UNLIMITED = str(1 << 40)
 _ONE_BLOCK = {
@@ -32,6 +33,7 @@ _ONE_BLOCK = {
 _PART_BYTES = 4000
 """Most bytes of names in one query: parameters travel in the URL, of which servers read 8 kB at least."""
 
+_Texts = TypeVar("_Texts", bound=tuple[str, ...])
 _NUMBERS = np.dtype([("series", np.uint64), ("place", np.int64), ("count", np.float64)])
 
 
@@ -84,10 +86,10 @@ class ClickHouseStore:
     ) -> dict[tuple[str, int], Extent]:
         """Return how far rows go in each partition; see Store.extents."""
         values = {"table": table, "time": counted_time(table), "stream": stream, "service": service or ""}
-        sql = queries.EXTENTS if service is None else queries.SERVICE_EXTENTS
+        columns = self._columns(queries.EXTENTS["all" if service is None else "service"], 4, values)
         return {
             (str(topic), int(partition)): Extent(int(offset), int(at) / 1000)
-            for topic, partition, offset, at in zip(*self._columns(sql, 4, values), strict=True)
+            for topic, partition, offset, at in zip(*columns, strict=True)
         }
 
     def usage(
@@ -103,8 +105,9 @@ class ClickHouseStore:
         bounds = {"start": to_ms(span[0]), "end": to_ms(span[1]), "period": to_ms(period_s)}
         values = {"stream": stream, "topic": topic, "partition": partition, **bounds}
         found: dict[tuple[str, float], Usage] = {}
-        for part in _in_parts(services):
-            columns = self._columns(queries.USAGE, 4, {**values, "services": part})
+        for part in _in_parts((service,) for service in services):
+            asked = [service for (service,) in part]
+            columns = self._columns(queries.USAGE, 4, {**values, "services": asked})
             for service, place, messages, stacks in zip(*columns, strict=True):
                 found[service, place * period_s] = (int(messages), int(stacks))
         return found
@@ -180,7 +183,7 @@ class ClickHouseStore:
         Raises:
             ValueError: a column is asked for that the table has not.
         """
-        names = ["time", *(name for name in COLUMNS[table] if name != "time")]
+        names = row_columns(table)
         values: dict[str, Any] = {"table": table, "start": to_ms(start), "end": to_ms(end)}
         conditions = ""
         wanted = equal if service is None else {"service": service, **equal}
@@ -203,14 +206,7 @@ class ClickHouseStore:
         )
         with translated(self._where):
             found = self._client.query(sql, values, query_formats={"DateTime64": "int"}).result_rows
-        times = [is_time(table, name) for name in names]
-        return [
-            {
-                name: value / 1000 if time else value
-                for name, value, time in zip(names, row, times, strict=True)
-            }
-            for row in found
-        ]
+        return to_rows(table, found)
 
     def close(self) -> None:
         """Let go of connections."""
@@ -243,40 +239,30 @@ def _asked(source: SeriesSource, names: Sequence[SeriesKey] | None) -> Iterator[
     if names is None:
         yield {"every": 1, "kinds": [], "names": []}
         return
-    part: list[SeriesKey] = []
-    size = 0
-    for key in sorted({key for key in names if is_gcpu(key.kind) == (source == "gcpu")}, key=_bytes):
-        if part and size + _url_bytes(key) > _PART_BYTES:
-            yield _chosen(part)
-            part, size = [], 0
-        part.append(key)
-        size += _url_bytes(key)
-    if part:
-        yield _chosen(part)
+    asked = {key for key in names if is_gcpu(key.kind) == (source == "gcpu")}
+    # Texts are in order as ClickHouse orders them.
+    for part in _in_parts(sorted(asked, key=lambda key: (key.kind.encode(), key.name.encode()))):
+        kinds, chosen = zip(*part, strict=True)
+        yield {"every": 0, "kinds": list(kinds), "names": list(chosen)}
 
 
-def _in_parts(services: Iterable[str]) -> Iterator[list[str]]:
-    """Yield names in lists that each fit into a URL."""
-    part: list[str] = []
+def _in_parts(rows: Iterable[_Texts]) -> Iterator[list[_Texts]]:
+    """Yield rows of texts in lists that each fit into a URL."""
+    part: list[_Texts] = []
     size = 0
-    for service in services:
-        length = len(quote(repr(service))) + 10
-        if part and size + length > _PART_BYTES:
+    for row in rows:
+        if part and size + _url_bytes(row) > _PART_BYTES:
             yield part
             part, size = [], 0
-        part.append(service)
-        size += length
+        part.append(row)
+        size += _url_bytes(row)
     if part:
         yield part
 
 
-def _chosen(part: Sequence[SeriesKey]) -> dict[str, Any]:
-    return {"every": 0, "kinds": [key.kind for key in part], "names": [key.name for key in part]}
-
-
-def _url_bytes(key: SeriesKey) -> int:
-    """Return how much of a URL a series takes at most, escapes and separators included."""
-    return len(quote(repr(key.kind))) + len(quote(repr(key.name))) + 10
+def _url_bytes(texts: Iterable[str]) -> int:
+    """Return how much of a URL texts take at most, escapes and separators included."""
+    return sum(len(quote(repr(text))) for text in texts) + 10
 
 
 def _only(names: Sequence[SeriesKey], matrix: SeriesMatrix) -> SeriesMatrix:
@@ -289,11 +275,6 @@ def _only(names: Sequence[SeriesKey], matrix: SeriesMatrix) -> SeriesMatrix:
         names=tuple(matrix.names[i] for i in rows),
         samples=matrix.samples[rows],
     )
-
-
-def _bytes(key: SeriesKey) -> tuple[bytes, bytes]:
-    """Order texts as ClickHouse does."""
-    return key.kind.encode(), key.name.encode()
 
 
 def _rows_of(series: NDArray[np.uint64], keys: NDArray[np.uint64]) -> tuple[NDArray[np.intp], list[int]]:

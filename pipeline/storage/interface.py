@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 from pipeline.model import SeriesKey, SeriesMatrix, StackMatrix
+from pipeline.quota.limits import Usage
 
 CountTable = Literal["totals", "gcpu", "stacks", "metrics"]
 """Tables of additive rows, which carry their place in the log (stream, topic, partition, last_offset)."""
@@ -18,9 +19,6 @@ Table = CountTable | RowTable
 
 SeriesSource = Literal["gcpu", "service", "setup"]
 """What series are read from: stack samples, service-level metrics, set-up metrics."""
-
-Usage = tuple[int, int]
-"""Messages, and stacks in them."""
 
 COUNTED: tuple[CountTable, ...] = get_args(CountTable)
 

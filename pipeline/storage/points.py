@@ -26,12 +26,6 @@ class Points:
         self._chunks.append((np.array(rows, dtype=np.int64), times_ms, values))
         self._sorted = None
 
-    def add_series(self, key: SeriesKey, times_ms: IntArray, values: FloatArray) -> None:
-        """Add points of one series."""
-        row = self._keys.setdefault(key, len(self._keys))
-        self._chunks.append((np.full(len(values), row, dtype=np.int64), times_ms, values))
-        self._sorted = None
-
     def sums(
         self, start_ms: int, end_ms: int, resolution_ms: int, names: Sequence[SeriesKey] | None = None
     ) -> tuple[list[SeriesKey], FloatArray]:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-# Without a time, the projection of the tables answers it.
-EXTENTS = """
+# Of all services the projection of the tables answers it, which has no times.
+EXTENTS = {
+    "all": """
 SELECT topic, partition, max(last_offset), 0
 FROM {table:Identifier}
 WHERE stream = {stream:String}
 GROUP BY topic, partition
-"""
-
-SERVICE_EXTENTS = """
+""",
+    "service": """
 SELECT topic, partition, max(last_offset), max(toUnixTimestamp64Milli({time:Identifier}))
 FROM {table:Identifier}
 WHERE stream = {stream:String} AND service = {service:String}
 GROUP BY topic, partition
-"""
+""",
+}
 
 USAGE = """
 SELECT

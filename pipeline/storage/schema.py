@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Literal, get_origin, get_type_hints
 
@@ -96,6 +96,23 @@ _OPTIONAL: Mapping[Table, tuple[str, ...]] = {
 def is_time(table: Table, column: str) -> bool:
     """Tell whether a column holds moments: epoch seconds outside, milliseconds in the store."""
     return COLUMNS[table][column] == _TIME
+
+
+def row_columns(table: Table) -> list[str]:
+    """Return the columns of a table of rows, as these are sorted by: time first."""
+    return ["time", *(name for name in COLUMNS[table] if name != "time")]
+
+
+def to_rows(table: Table, found: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
+    """Return rows of ``row_columns`` by name, with times as epoch seconds."""
+    columns = [(name, is_time(table, name)) for name in row_columns(table)]
+    return [
+        {
+            name: value / 1000 if time else list(value) if isinstance(value, tuple) else value
+            for (name, time), value in zip(columns, row, strict=True)
+        }
+        for row in found
+    ]
 
 
 def to_ms(epoch_s: float) -> int:

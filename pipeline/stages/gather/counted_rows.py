@@ -1,18 +1,32 @@
-"""Counts of a batch as rows of the tables."""
+"""A batch of one topic as columns of the tables that hold it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from pipeline.codec.inputs import change_to_json
+from pipeline.codec.records import columns_of
 from pipeline.gcpu.count import Cells, Counts
-from pipeline.model import Profile, Record
+from pipeline.model import Change, MetricPoints, Profile, Record
 from pipeline.quota.admission import Refused
 from pipeline.storage.interface import CountTable
 
 Columns = Mapping[str, Sequence[Any]]
 
+REFUSED_POINTS = "smidgen.refused_points"
+"""The set-up metric that says how many points of other metrics were refused, one point a message."""
+
+_METRIC_COLUMNS = ("service", "metric", "setup", "time", "value", "partition", "last_offset")
 _USED = ("messages", "stacks", "refused_messages", "refused_samples")
+
+
+def last_offsets(records: Sequence[Record]) -> dict[int, int]:
+    """Return the last offset of each partition that records come from."""
+    last: dict[int, int] = {}
+    for record in records:
+        last[record.partition] = max(last.get(record.partition, -1), record.offset)
+    return last
 
 
 def _cell_columns(cells: Cells, index: Sequence[int], last: Mapping[int, int]) -> dict[str, Sequence[Any]]:
@@ -73,6 +87,27 @@ def _stack_columns(
         "width_s": [counts.stack_width_s] * len(stacks),
         "samples": counts.stack_samples.tolist(),
     }
+
+
+def metric_columns(records: Sequence[Record]) -> Columns:
+    """Return a row for every point, and one for each message that was refused."""
+    last = last_offsets(records)
+    rows = []
+    for record in records:
+        points: MetricPoints | Refused = record.payload
+        if isinstance(points, Refused):
+            metric, setup, values = REFUSED_POINTS, True, [(points.end, float(points.samples))]
+        else:
+            metric, setup = points.metric, points.setup
+            values = list(zip(points.timestamps.tolist(), points.values.tolist(), strict=True))
+        place = (record.partition, last[record.partition])
+        rows += [(points.service, metric, int(setup), *value, *place) for value in values]
+    return dict(zip(_METRIC_COLUMNS, zip(*rows, strict=True), strict=True))
+
+
+def change_columns(changes: Sequence[Change]) -> Columns:
+    """Return a row for every change."""
+    return columns_of(map(change_to_json, changes))
 
 
 CountedColumns = Callable[[Counts, Sequence[Record], Mapping[int, int], float], Columns]

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeline.codec.events import regression_id
+from pipeline.codec.records import columns_of
 from pipeline.dedup.evidence import Reported
 from pipeline.model import Candidate, Scan
 from pipeline.storage.interface import Store
@@ -77,20 +78,22 @@ def remember(store: Store, stage: str, scan: Scan, passed: Sequence[Reported]) -
     """Keep what ``stage`` passes on of a scan; repeating it changes nothing."""
     if not passed:
         return
-    candidates = [reported.candidate for reported in passed]
     store.insert(
         "memory",
-        {
-            "stage": [stage] * len(passed),
-            "service": [scan.service] * len(passed),
-            "workload": [scan.workload] * len(passed),
-            "metric_kind": [candidate.metric_kind for candidate in candidates],
-            "metric": [candidate.metric for candidate in candidates],
-            "kind": [candidate.kind for candidate in candidates],
-            "time": [candidate.change_time for candidate in candidates],
-            "before": [candidate.before for candidate in candidates],
-            "after": [candidate.after for candidate in candidates],
-            "scan_end": [scan.end] * len(passed),
-            "regression": [reported.event for reported in passed],
-        },
+        columns_of(
+            {
+                "stage": stage,
+                "service": scan.service,
+                "workload": scan.workload,
+                "metric_kind": reported.candidate.metric_kind,
+                "metric": reported.candidate.metric,
+                "kind": reported.candidate.kind,
+                "time": reported.candidate.change_time,
+                "before": reported.candidate.before,
+                "after": reported.candidate.after,
+                "scan_end": scan.end,
+                "regression": reported.event,
+            }
+            for reported in passed
+        ),
     )

@@ -9,14 +9,14 @@ from pipeline.gcpu.count import count_samples, stack_ids
 from pipeline.model import Profile, Record
 from pipeline.quota.admission import Refused
 from pipeline.stages.gather.counted_rows import COUNTED_COLUMNS
-from pipeline.storage.interface import Table
+from pipeline.storage.interface import CountTable
 from tests.support.builders import build_profile
 
 T0 = 1_700_000_040.0  # a whole minute
 LAST = {0: 17, 3: 29}
 
 
-def columns(table: Table, records: Sequence[Record]) -> Mapping[str, Sequence[Any]]:
+def columns(table: CountTable, records: Sequence[Record]) -> Mapping[str, Sequence[Any]]:
     taken = [record for record in records if isinstance(record.payload, Profile)]
     counts = count_samples(
         [record.payload for record in taken],
@@ -27,7 +27,7 @@ def columns(table: Table, records: Sequence[Record]) -> Mapping[str, Sequence[An
     return COUNTED_COLUMNS[table](counts, records, LAST, 60.0)
 
 
-def rows(table: Table, records: Sequence[Record], *names: str) -> set[tuple[Any, ...]]:
+def rows(table: CountTable, records: Sequence[Record], *names: str) -> set[tuple[Any, ...]]:
     found = columns(table, records)
     return set(zip(*(found[name] for name in names), strict=True))
 
