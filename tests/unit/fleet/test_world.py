@@ -123,8 +123,8 @@ def test_regressions_are_known_by_the_names_they_have_then() -> None:
 
 
 def test_endpoints_move_traffic_even_if_stacks_do_not_show_them() -> None:
-    cycles = {"load": {"mix_daily": 1.0}}
-    plain, hidden = drawn(**cycles), drawn(**cycles, graph={**SMALL["graph"], "annotated": False})
+    load = {"mix_daily": 1.0}
+    plain, hidden = drawn(load=load), drawn(load=load, graph={**SMALL["graph"], "annotated": False})
     assert "endpoint" in plain.kinds
     assert "endpoint" not in hidden.kinds
     np.testing.assert_array_equal(plain.totals, hidden.totals)
