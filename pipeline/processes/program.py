@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 _CHUNK = 1 << 16
 _MOST_ERRORS = 1 << 16
@@ -34,6 +35,7 @@ def run_bounded(
     timeout_s: float,
     stdin: bytes = b"",
     environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
 ) -> Output:
     """Run a program, and kill it when it prints more than ``max_bytes`` or takes longer than ``timeout_s``.
 
@@ -44,7 +46,7 @@ def run_bounded(
         given.write(stdin)
         given.seek(0)
         process = subprocess.Popen(
-            command, stdin=given, stdout=subprocess.PIPE, stderr=errors, env=environment
+            command, stdin=given, stdout=subprocess.PIPE, stderr=errors, env=environment, cwd=folder
         )
         try:
             data, cut = _read(process, max_bytes, time.monotonic() + timeout_s)
