@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from loadgen.demo.driver import LoadDriver, ServiceFailed, wait_until_healthy
 from loadgen.demo.verdict import Deployment
+from loadgen.kafka.probe import free_ports
 from loadgen.target.repository import Revision, check_out
 from pipeline.clock import Clock
 from pipeline.processes import Group, Process, smidgen_command
@@ -53,7 +53,7 @@ class Deployer:
             ServiceFailed: the new release does not answer.
         """
         await asyncio.to_thread(check_out, self._repository, revision.sha)
-        port = _free_port()
+        (port,) = free_ports("127.0.0.1", 1)
         base = f"http://127.0.0.1:{port}"
         service = await self._processes.start(
             f"shop-{revision.short}",
@@ -104,10 +104,3 @@ class Deployer:
         await self._processes.stop(release.service)
         await release.agent.wait(_AGENT_END_S)
         await self._processes.stop(release.agent)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -30,13 +30,17 @@ _DOES = {
 }
 
 
-class LiveDisplay:
-    """Panels that are redrawn in place."""
+class Display:
+    """Shows a status as it changes."""
 
     def __init__(self, console: Console, status: Status, clock: Clock) -> None:
         self._console = console
         self._status = status
         self._clock = clock
+
+
+class LiveDisplay(Display):
+    """Panels that are redrawn in place."""
 
     def event(self, event: Mapping[str, Any]) -> None:
         """Events stand in their panel; nothing to do."""
@@ -90,13 +94,8 @@ class LiveDisplay:
         return table
 
 
-class PlainDisplay:
+class PlainDisplay(Display):
     """One line for every step and event, and a heartbeat."""
-
-    def __init__(self, console: Console, status: Status, clock: Clock) -> None:
-        self._console = console
-        self._status = status
-        self._clock = clock
 
     def event(self, event: Mapping[str, Any]) -> None:
         """Print an event as it comes."""

@@ -61,7 +61,7 @@ class LoadDriver:
 
     async def warm_up(self, base: str) -> None:
         """Send one round, so that what a service does only once is done."""
-        async with _session() as session:
+        async with aiohttp.ClientSession(auto_decompress=False) as session:
             for request in self._rounds[0]:
                 await send(session, base, request)
 
@@ -106,7 +106,3 @@ async def send(session: aiohttp.ClientSession, base: str, request: Request) -> b
     if response.status != 200:
         raise ServiceFailed(f"the shop answered {response.status} to {request.path[:60]}: {body[:200]!r}")
     return body
-
-
-def _session() -> aiohttp.ClientSession:
-    return aiohttp.ClientSession(auto_decompress=False)

@@ -40,7 +40,6 @@ def roc_figure(curves: Sequence[Curve], score: Score, runs: Curve | None = None)
         )
     _draw_pipeline(figure, score, runs, floor)
     figure.update_layout(**_layout(height=430), showlegend=True)
-    figure.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
     figure.update_xaxes(
         type="log",
         title={"text": "false positives per scanned series (log scale; 0 is drawn at the left edge)"},
@@ -79,7 +78,7 @@ def _draw_pipeline(figure: go.Figure, score: Score, runs: Curve | None, floor: f
                 "symbol": "diamond",
                 "line": {"color": "#fff", "width": 1.5},
             },
-            error_y=_error_bar(score.recall),
+            error_y=_error_bars([score.recall]),
             hovertemplate="recall %{y:.1%}<br>false positives %{x:.2g}<extra></extra>",
         )
 
@@ -100,7 +99,6 @@ def rates_figure(series: Sequence[tuple[str, Sequence[tuple[str, Rate]]]]) -> go
             hovertemplate="%{x}<br>%{y:.1%} (%{customdata[0]})<br>95 %%: %{customdata[1]}<extra></extra>",
         )
     figure.update_layout(**_layout(height=330), showlegend=len(series) > 1, scattermode="group")
-    figure.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
     figure.update_xaxes(type="category", gridcolor=GRID, categoryorder="array", categoryarray=_names(series))
     figure.update_yaxes(range=[-0.03, 1.05], tickformat=".0%", gridcolor=GRID)
     return figure
@@ -131,7 +129,6 @@ def delay_figure(score: Score) -> go.Figure:
         hovertemplate="%{text}<br>%{x:.3g} % of the service<br>missed<extra></extra>",
     )
     figure.update_layout(**_layout(height=330), showlegend=True)
-    figure.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
     figure.update_xaxes(
         type="log",
         title={"text": "size of the regression, per cent of the service's CPU (log scale)"},
@@ -219,11 +216,8 @@ def _floor(curves: Sequence[Curve], score: Score, runs: Curve | None) -> float:
 
 
 def _bound(curve: Curve, bound: float) -> str:
-    return (
-        f"{curve.setting} {bound:.3g}"
-        if bound >= 0 and "p-value" in curve.setting
-        else (f"{curve.setting} {share(bound)} of the service")
-    )
+    value = f"{bound:.3g}" if "p-value" in curve.setting else f"{share(bound)} of the service"
+    return f"{curve.setting} {value}"
 
 
 def _labels(runs: Curve) -> list[str]:
@@ -235,10 +229,6 @@ def _labels(runs: Curve) -> list[str]:
         labels.append("" if here == place else share(point.bound))
         place = here
     return labels
-
-
-def _error_bar(rate: Rate) -> dict[str, Any]:
-    return _error_bars([rate])
 
 
 def _error_bars(rates: Sequence[Rate]) -> dict[str, Any]:
@@ -273,6 +263,7 @@ def _layout(*, height: int) -> dict[str, Any]:
         "plot_bgcolor": "#ffffff",
         "font": {"family": FONT, "size": 13, "color": INK},
         "hoverlabel": {"font": {"family": FONT}},
+        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
     }
 
 

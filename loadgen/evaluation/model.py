@@ -60,8 +60,8 @@ class Event:
     after: float
     delta: float
     p_value: float
-    group: tuple[str, ...]  # member metrics, without ``metric``
-    suspects: tuple[str, ...]  # ids of changes, most likely first
+    group: tuple[str, ...] = ()  # member metrics, without ``metric``
+    suspects: tuple[str, ...] = ()  # ids of changes, most likely first
 
     @property
     def series(self) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from loadgen.evaluation.funnel import funnel_lines
 from loadgen.evaluation.model import Event
 from loadgen.evaluation.scoring import Score
 from loadgen.evaluation.sweep import Curve
+from pipeline import report
 from pipeline.clock import to_iso
 from pipeline.model.metric_kind import is_gcpu
 
@@ -86,9 +87,12 @@ def embedded(figure: go.Figure, name: str) -> Markup:
 
 
 def environment() -> Environment:
-    """Return the templates' environment with the filters that write figures."""
+    """Return the templates' environment with the filters that write figures.
+
+    The layout is that of reports, the style one of its own.
+    """
     found = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
+        loader=FileSystemLoader([Path(__file__).parent, Path(report.__file__).parent]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

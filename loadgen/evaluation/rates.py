@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-
-Z_95 = 1.959964
-"""The standard normal's quantile for an interval of 95 %."""
+from scipy.stats import binomtest
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +30,10 @@ class Rate:
         """
         if not self.of:
             return None
-        share, z2 = self.hits / self.of, Z_95**2
-        scale = 1 + z2 / self.of
-        centre = (share + z2 / (2 * self.of)) / scale
-        half = Z_95 / scale * math.sqrt(share * (1 - share) / self.of + z2 / (4 * self.of**2))
+        share = self.hits / self.of
+        low, high = binomtest(self.hits, self.of).proportion_ci(method="wilson")
         # Rounding must not push an interval off the share that it is for.
-        return max(0.0, min(centre - half, share)), min(1.0, max(centre + half, share))
+        return max(0.0, min(float(low), share)), min(1.0, max(float(high), share))
 
     def __add__(self, other: Rate) -> Rate:
         return Rate(self.hits + other.hits, self.of + other.of)

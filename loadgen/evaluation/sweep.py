@@ -108,8 +108,6 @@ def _as_event(line: LedgerLine) -> Event:
         after=line.delta,
         delta=line.delta,
         p_value=line.p_value,
-        group=(),
-        suspects=(),
     )
 
 

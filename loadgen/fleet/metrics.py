@@ -57,21 +57,17 @@ def build_metrics(
     for one in injected:
         for effect in one.metrics:
             levels[effect.metric] = levels[effect.metric] * (1 + effect.gain * effect.profile)
-    found = [
-        _points(scenario, name, _noisy(scenario, name, level, timeline, streams), load, timeline)
-        for name, level in levels.items()
+    values = {name: _noisy(scenario, name, level, timeline, streams) for name, level in levels.items()}
+    setup = [
+        ("servers", load.servers.sum(axis=0)),
+        *((name, _steps(streams, name, timeline)) for name in _SETUP),
+        *((effect.metric, effect.profile) for one in injected for effect in one.setup),
     ]
-    found.append(_points(scenario, "servers", load.servers.sum(axis=0), load, timeline, setup=True))
-    found += [
-        _points(scenario, name, _steps(streams, name, timeline), load, timeline, setup=True)
-        for name in _SETUP
-    ]
-    found += [
-        _points(scenario, effect.metric, effect.profile, load, timeline, setup=True)
-        for one in injected
-        for effect in one.setup
-    ]
-    return tuple(found)
+    service, present = scenario.service, load.present
+    return (
+        *(MetricPoints(service, n, timeline.starts[present], v[present]) for n, v in values.items()),
+        *(MetricPoints(service, n, timeline.starts[present], v[present], True) for n, v in setup),
+    )
 
 
 def _noisy(
@@ -90,15 +86,3 @@ def _steps(streams: Streams, name: str, timeline: Timeline) -> FloatArray:
     turns = np.sort(rng.uniform(timeline.start, timeline.end, size=5))
     result: FloatArray = values[np.searchsorted(turns, timeline.middles)]
     return result
-
-
-def _points(
-    scenario: Scenario,
-    name: str,
-    values: FloatArray,
-    load: Load,
-    timeline: Timeline,
-    *,
-    setup: bool = False,
-) -> MetricPoints:
-    return MetricPoints(scenario.service, name, timeline.starts[load.present], values[load.present], setup)

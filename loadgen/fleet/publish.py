@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
@@ -64,7 +64,7 @@ def messages(fleet: Fleet, scenario: Scenario, seed: int) -> Iterator[list[Outgo
                 heapq.heappush(late, (end + scenario.late.delay_s, number, message))
             else:
                 batch.append(message)
-        batch += [_metric_message(points, start, end) for points in data.metrics if _has(points, start, end)]
+        batch += [message for points in data.metrics for message in _metric_messages(points, start, end)]
         while late and (late[0][0] <= end or end >= data.end):
             batch.append(heapq.heappop(late)[2])
         yield batch
@@ -131,14 +131,10 @@ def _dictionary(stacks: Sequence[Stack]) -> _Dictionary:
                 above = label
         found.append(np.array(frames, dtype=np.int64))
     annotations = [
-        Annotation(place, _kind(above), series_of(above)[1]) if above else None
+        Annotation(place, cast("AnnotationKind", series_of(above)[0]), series_of(above)[1]) if above else None
         for (_, above), place in index.items()
     ]
     return _Dictionary(tuple(name for name, _ in index), tuple(annotations), tuple(found))
-
-
-def _kind(label: str) -> AnnotationKind:
-    return cast("AnnotationKind", series_of(label)[0])
 
 
 def _profile(
@@ -170,18 +166,10 @@ def _profile(
     )
 
 
-def _has(points: MetricPoints, start: float, end: float) -> bool:
+def _metric_messages(points: MetricPoints, start: float, end: float) -> Iterator[Outgoing]:
+    """Yield one message of the points of a window, none where there are none."""
     first, last = np.searchsorted(points.timestamps, [start, end])
-    return bool(last > first)
-
-
-def _metric_message(points: MetricPoints, start: float, end: float) -> Outgoing:
-    first, last = np.searchsorted(points.timestamps, [start, end])
-    part = MetricPoints(
-        points.service,
-        points.metric,
-        points.timestamps[first:last],
-        points.values[first:last],
-        points.setup,
-    )
-    return Outgoing("metrics", f"{points.service}/{points.metric}", encode_metric_points(part))
+    if last > first:
+        timestamps, values = points.timestamps[first:last], points.values[first:last]
+        part = replace(points, timestamps=timestamps, values=values)
+        yield Outgoing("metrics", f"{points.service}/{points.metric}", encode_metric_points(part))

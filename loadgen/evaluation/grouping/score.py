@@ -89,8 +89,6 @@ def rows_behind(
         after=candidate.after,
         delta=candidate.delta,
         p_value=candidate.p_value,
-        group=(),
-        suspects=(),
     )
     costs = {row.id: explain_cost(row, event, tolerance_s) for row in truth}
     return {row: cost for row, cost in costs.items() if cost < float("inf")}

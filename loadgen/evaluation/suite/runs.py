@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -66,6 +67,13 @@ FIGURES = (
     Figure("group precision", ("grouping", "precision", "value"), True),
     Figure("group recall", ("grouping", "recall", "value"), True),
 )
+
+
+_POOLED = {
+    "rates": ("precision", "recall", "repeated", "false_positive_rate", "detectable", "cost_shifts"),
+    "root_cause": ("top_1", "top_3", "false_suggestions"),
+}
+"""Rates of all runs together, by the part of a score that they stand in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,18 +208,15 @@ def pooled(runs: Sequence[Run]) -> dict[str, Any]:
     Runs of large scenarios weigh more here than in the means, because they hold more.
     """
     scores = [run["score"] for run in runs]
+    rates = {
+        name: rate_to_json(_sum(score[part].get(name) for score in scores))
+        for part, names in _POOLED.items()
+        for name in names
+    }
+    groups = {name: _sum(score["grouping"][name] for score in scores) for name in ("precision", "recall")}
     return {
-        "precision": rate_to_json(_sum(score["rates"]["precision"] for score in scores)),
-        "recall": rate_to_json(_sum(score["rates"]["recall"] for score in scores)),
-        "repeated": rate_to_json(_sum(score["rates"]["repeated"] for score in scores)),
-        "false_positive_rate": rate_to_json(_sum(score["rates"]["false_positive_rate"] for score in scores)),
-        "detectable": rate_to_json(_sum(score["rates"].get("detectable") for score in scores)),
-        "cost_shifts": rate_to_json(_sum(score["rates"].get("cost_shifts") for score in scores)),
-        "top_1": rate_to_json(_sum(score["root_cause"]["top_1"] for score in scores)),
-        "top_3": rate_to_json(_sum(score["root_cause"]["top_3"] for score in scores)),
-        "false_suggestions": rate_to_json(_sum(s["root_cause"]["false_suggestions"] for s in scores)),
-        "group_precision": rate_to_json(_sum(score["grouping"]["precision"] for score in scores)),
-        "group_recall": rate_to_json(_sum(score["grouping"]["recall"] for score in scores)),
+        **rates,
+        **{f"group_{name}": rate_to_json(rate) for name, rate in groups.items()},
         "cost_shifts_by_form": _by_form(scores),
         "recall_by_size": _by_name(scores, "recall_by_size", "size"),
         "precision_by_size": _by_name(scores, "precision_by_size", "size"),
@@ -253,10 +258,9 @@ def _kinds(scores: Sequence[Mapping[str, Any]]) -> dict[tuple[str, bool], Rate]:
 
 
 def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    total: dict[str, int] = {}
+    total: Counter[str] = Counter()
     for one in counts:
-        for name, count in one.items():
-            total[name] = total.get(name, 0) + count
+        total.update(one)
     return dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))
 
 
