@@ -7,20 +7,17 @@ import resource
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import as_completed
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 
 import numpy as np
 
 from loadgen.bench.detect import KINDS, draw_counts
 from loadgen.bench.result import Result
-from loadgen.bench.workers import worker_pool
+from loadgen.bench.workers import run_in_workers
 from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.flow import Flow
 from pipeline.codec.scans import encode_progress
 from pipeline.config import Settings
-from pipeline.errors import SmidgenError
 from pipeline.model import Progress
 from pipeline.storage.arrays import ArrayStore
 from pipeline.workloads import Workload
@@ -81,16 +78,9 @@ def measure_scan(advance: Callable[[], None], *, series: int, processes: int) ->
     """
     sizes = [min(SERVICE_SERIES, series - first) for first in range(0, series, SERVICE_SERIES)]
     done = []
-    with worker_pool(processes) as pool:
-        waiting = [pool.submit(scan_service, number, size) for number, size in enumerate(sizes)]
-        try:
-            for future in as_completed(waiting):
-                done.append(future.result())
-                advance()
-        except BrokenProcessPool:
-            raise SmidgenError("bench scan: a process died; is there enough memory?") from None
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+    for _, scan in run_in_workers(_scan_numbered, enumerate(sizes), processes, "scan"):
+        done.append(scan)
+        advance()
     busy: dict[int, float] = {}
     for one in done:
         busy[one.worker] = busy.get(one.worker, 0.0) + one.seconds
@@ -109,6 +99,10 @@ def measure_scan(advance: Callable[[], None], *, series: int, processes: int) ->
         "processes": float(processes),
     }
     return [Result("scan of a fleet", figures, setup)]
+
+
+def _scan_numbered(service: tuple[int, int]) -> ServiceScan:
+    return scan_service(*service)
 
 
 def scan_service(number: int, series: int) -> ServiceScan:

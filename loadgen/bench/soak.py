@@ -72,17 +72,21 @@ class Soak:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as one object, without the points of the curves."""
+        curves = [
+            {"kind": c.kind, "process": c.process, "judged": self.judged(c), **asdict(c.trend)}
+            for c in self.curves
+        ]
         return {
-            **{"broker": self.broker, "minutes": self.minutes, "messages": self.messages},
-            **{"samples": self.samples, "events": self.events, "copies": self.copies},
-            **{"differences": asdict(self.differences), "exits": self.exits, "passed": self.passed},
-            "curves": [
-                {
-                    **{"kind": curve.kind, "process": curve.process, "judged": self.judged(curve)},
-                    **asdict(curve.trend),
-                }
-                for curve in self.curves
-            ],
+            "broker": self.broker,
+            "minutes": self.minutes,
+            "messages": self.messages,
+            "samples": self.samples,
+            "events": self.events,
+            "copies": self.copies,
+            "differences": asdict(self.differences),
+            "exits": self.exits,
+            "passed": self.passed,
+            "curves": curves,
         }
 
 

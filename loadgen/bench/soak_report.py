@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from loadgen.bench.faults.shutdown import ended_in_order
+from loadgen.bench.shutdown import ended_in_order
 from loadgen.bench.soak import Soak
 from loadgen.terminal import new_figure, print_json
 from pipeline.errors import ConfigError

@@ -5,15 +5,40 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context, parent_process
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import TypeVar
 
 from pipeline.errors import SmidgenError
 from pipeline.processes import run_bounded
 
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
 _COMMAND_S = 300.0
+
+
+def run_in_workers(
+    work: Callable[[Task], Result], tasks: Iterable[Task], processes: int, bench: str
+) -> Iterator[tuple[Task, Result]]:
+    """Do tasks in processes of their own, and yield each with what came of it as it is done.
+
+    Raises:
+        SmidgenError: a process died.
+    """
+    with worker_pool(processes) as pool:
+        waiting = {pool.submit(work, task): task for task in tasks}
+        try:
+            for future in as_completed(waiting):
+                yield waiting[future], future.result()
+        except BrokenProcessPool:
+            raise SmidgenError(f"bench {bench}: a process died; is there enough memory?") from None
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
 
 
 def worker_pool(processes: int) -> ProcessPoolExecutor:

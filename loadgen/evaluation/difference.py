@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
-from loadgen.evaluation.matching import Tolerances
+from loadgen.evaluation.matching import Tolerances, cheapest_pairs
 from loadgen.evaluation.model import Event, LedgerLine
 from pipeline.backtest.funnel import STEPS
 from pipeline.model.metric_kind import is_gcpu
-
-_IMPOSSIBLE = 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +58,10 @@ def compare_events(
     first_a, rest_a = _divide(a, ids)
     first_b, rest_b = _divide(b, ids)
     both = [(first_a[key], first_b[key]) for key in sorted(ids)]
-    paired_a, paired_b = _pair(rest_a, rest_b, tolerances)
-    both += [(rest_a[i], rest_b[j]) for i, j in zip(paired_a, paired_b, strict=True)]
-    only_a = [event for i, event in enumerate(rest_a) if i not in set(paired_a)]
-    only_b = [event for j, event in enumerate(rest_b) if j not in set(paired_b)]
+    pairs = _pair(rest_a, rest_b, tolerances)
+    both += [(rest_a[i], rest_b[j]) for i, j in pairs]
+    only_a = [event for i, event in enumerate(rest_a) if i not in dict(pairs)]
+    only_b = [event for j, event in enumerate(rest_b) if j not in {other for _, other in pairs}]
     return Difference(
         both=tuple(sorted(both, key=lambda pair: _key(pair[0]))),
         only_a=_explained(only_a, ledger_b, tolerances),
@@ -83,15 +81,13 @@ def _divide(events: Sequence[Event], ids: set[str]) -> tuple[dict[str, Event], l
     return first, rest
 
 
-def _pair(a: Sequence[Event], b: Sequence[Event], tolerances: Tolerances) -> tuple[list[int], list[int]]:
-    costs = np.full((len(a), len(b)), _IMPOSSIBLE)
+def _pair(a: Sequence[Event], b: Sequence[Event], tolerances: Tolerances) -> list[tuple[int, int]]:
+    costs = np.full((len(a), len(b)), np.inf)
     for i, one in enumerate(a):
         for j, other in enumerate(b):
             tolerance = max(tolerances.of(one.workload), tolerances.of(other.workload))
             costs[i, j] = _cost(one, other, tolerance)
-    rows, columns = (side.tolist() for side in linear_sum_assignment(costs))
-    real = [(i, j) for i, j in zip(rows, columns, strict=True) if costs[i, j] < _IMPOSSIBLE]
-    return [i for i, _ in real], [j for _, j in real]
+    return cheapest_pairs(costs)
 
 
 def _cost(one: Event, other: Event, tolerance: float) -> float:
@@ -100,7 +96,7 @@ def _cost(one: Event, other: Event, tolerance: float) -> float:
     same = (one.service, one.delta > 0) == (other.service, other.delta > 0)
     service_level = is_gcpu(one.metric_kind) != is_gcpu(other.metric_kind)
     if not same or service_level or not shared or gap > tolerance:
-        return _IMPOSSIBLE
+        return math.inf
     overlap = len(shared) / len(set(one.series) | set(other.series))
     return (0.0 if one.metric == other.metric else 2.0 - overlap) + (gap / tolerance if tolerance else 0.0)
 

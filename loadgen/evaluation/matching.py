@@ -160,16 +160,22 @@ def _cost_matrix(events: Sequence[Event], rows: Sequence[TruthRow], tolerances: 
 
 def _assign(costs: FloatArray) -> dict[int, int]:
     """Return event → row for every event that some row explains."""
-    pairs = linear_sum_assignment(np.where(np.isfinite(costs), costs, _IMPOSSIBLE))
-    assigned = {
-        event: row
-        for event, row in zip(*(side.tolist() for side in pairs), strict=True)
-        if np.isfinite(costs[event, row])
-    }
+    assigned = dict(cheapest_pairs(costs))
     for event in range(len(costs)):
         if event not in assigned and np.isfinite(costs[event]).any():
             assigned[event] = int(costs[event].argmin())
     return assigned
+
+
+def cheapest_pairs(costs: FloatArray) -> list[tuple[int, int]]:
+    """Return as many (row, column) pairs as possible, none twice, and of all such the cheapest.
+
+    Args:
+        costs: (rows, columns) below 4 each, infinite where a pair is impossible.
+    """
+    rows, columns = linear_sum_assignment(np.where(np.isfinite(costs), costs, _IMPOSSIBLE))
+    pairs = zip(rows.tolist(), columns.tolist(), strict=True)
+    return [(row, column) for row, column in pairs if np.isfinite(costs[row, column])]
 
 
 def _closest(costs: FloatArray, rows: Sequence[TruthRow]) -> TruthRow | None:

@@ -45,7 +45,6 @@ def render_score(score: Score, *, title: str, curves: Sequence[Curve] = (), runs
         figures["sizes"] = embedded(rates_figure(sizes), "sizes")
     if score.funnel:
         figures["funnel"] = embedded(funnel_figure(score.funnel), "funnel")
-    cause = score.root_cause
     return (
         environment()
         .get_template("page.html")
@@ -58,17 +57,8 @@ def render_score(score: Score, *, title: str, curves: Sequence[Curve] = (), runs
             figures={"roc": None, "sizes": None, **figures},
             wanted=[(_spaced(one.name), one.rows) for one in score.kinds if one.expected],
             unwanted=[(_spaced(one.name), one.rows) for one in score.kinds if not one.expected],
-            causes=[
-                ("culprit is the first suspect", cause.top_1),
-                ("culprit is among the first three", cause.top_3),
-                ("right, where anything is suggested", cause.right),
-                ("suggestions where there is no culprit", cause.false_suggestions),
-                ("suggestions on false positives", cause.on_false_positives),
-            ],
-            groups=[
-                ("pairs in a group that belong together", score.group_precision),
-                ("pairs that belong together and are in a group", score.group_recall),
-            ],
+            causes=words.cause_rates(score),
+            groups=words.group_rates(score),
             missed=sorted(score.matching.missed, key=lambda row: (-abs(row.delta), row.id)),
             wrong=[one for one in score.matching.judged if one.outcome != "true_positive"],
             lines=funnel_lines(score.funnel) if score.funnel else (),

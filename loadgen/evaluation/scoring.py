@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from math import comb
+from typing import TypeVar
 
 from loadgen.evaluation.matching import Judged, Matching, Tolerances, explain_cost, match
 from loadgen.evaluation.model import Event, Funnel, TruthRow
 from loadgen.evaluation.rates import Rate, Spread, f_score, spread
 from pipeline.model.metric_kind import is_gcpu
+
+Key = TypeVar("Key", str, tuple[bool, str])
 
 SIZES = (
     ("below 0.005 %", 0.0, 0.00005),
@@ -113,7 +115,7 @@ def score(
         cost_shifts=_cost_shifts(truth, told),
         false_kinds=_false_kinds(false),
         event_kinds=_precision_by(matching.judged, _event_kind),
-        sizes=_recall_by_size([row for row in expected if row.gcpu], told),
+        sizes=_in_order(_recall_by((r for r in expected if r.gcpu), told, lambda row: size_of(row.delta))),
         event_sizes=_in_order(_precision_by(_on_gcpu(matching.judged), lambda e: size_of(e.delta))),
         delay=spread([j.event.detected_time - j.truth.start for j in true if j.truth]),
         shift=spread([_shift(j.event, j.truth) for j in true if j.truth]),
@@ -147,18 +149,22 @@ def false_kind(judged: Judged) -> str:
 
 
 def _kinds(truth: Sequence[TruthRow], told: set[str]) -> tuple[Slice, ...]:
-    ordered = sorted(truth, key=lambda row: (not row.expected, row.kind))
-    found = []
-    for (unexpected, kind), group in groupby(ordered, key=lambda row: (not row.expected, row.kind)):
-        rows = list(group)
-        found.append(Slice(kind, not unexpected, Rate(sum(row.id in told for row in rows), len(rows))))
-    return tuple(found)
+    rates = _recall_by(truth, told, lambda row: (not row.expected, row.kind))
+    return tuple(Slice(kind, not unexpected, rate) for (unexpected, kind), rate in rates)
 
 
 def _cost_shifts(truth: Sequence[TruthRow], told: set[str]) -> tuple[tuple[str, Rate], ...]:
-    ordered = sorted((row for row in truth if row.kind == "cost_shift"), key=lambda row: row.subkind)
-    forms = ((form, list(rows)) for form, rows in groupby(ordered, key=lambda row: row.subkind))
-    return tuple((form or "cost_shift", _recall_of(rows, told)) for form, rows in forms)
+    rows = [row for row in truth if row.kind == "cost_shift"]
+    return _recall_by(rows, told, lambda row: row.subkind or "cost_shift")
+
+
+def _recall_by(
+    rows: Iterable[TruthRow], told: set[str], key: Callable[[TruthRow], Key]
+) -> tuple[tuple[Key, Rate], ...]:
+    rates: dict[Key, Rate] = {}
+    for row in rows:
+        rates[key(row)] = rates.get(key(row), Rate(0, 0)) + Rate(int(row.id in told), 1)
+    return tuple(sorted(rates.items(), key=lambda item: item[0]))
 
 
 def _false_kinds(false: Iterable[Judged]) -> dict[str, int]:
@@ -184,15 +190,6 @@ def _on_gcpu(judged: Iterable[Judged]) -> list[Judged]:
 
 def _recall_of(rows: Sequence[TruthRow], told: set[str]) -> Rate:
     return Rate(sum(row.id in told for row in rows), len(rows))
-
-
-def _recall_by_size(rows: Sequence[TruthRow], told: set[str]) -> tuple[tuple[str, Rate], ...]:
-    rates = {}
-    for name, _, _ in SIZES:
-        sized = [row for row in rows if size_of(row.delta) == name]
-        if sized:
-            rates[name] = _recall_of(sized, told)
-    return tuple(rates.items())
 
 
 def _in_order(rates: tuple[tuple[str, Rate], ...]) -> tuple[tuple[str, Rate], ...]:

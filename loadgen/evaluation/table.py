@@ -12,7 +12,7 @@ from loadgen.evaluation.funnel import funnel_lines, ratio, short_count
 from loadgen.evaluation.model import Funnel, TruthRow
 from loadgen.evaluation.rates import Rate, Spread
 from loadgen.evaluation.scoring import Score
-from loadgen.evaluation.words import counts, hours, interval, share
+from loadgen.evaluation.words import cause_rates, counts, group_rates, hours, interval, share
 
 _SHOWN = 10
 """Missed rows that are named."""
@@ -62,19 +62,7 @@ def _parts(score: Score) -> Iterator[RenderableType]:
     yield _rates("Precision by size of the event", score.event_sizes)
     yield _rates("Precision by kind of event", score.event_kinds)
     yield _times(score.delay, score.shift)
-    cause = score.root_cause
-    yield _rates(
-        "Root cause and grouping",
-        [
-            ("culprit is the first suspect", cause.top_1),
-            ("culprit is among the first three", cause.top_3),
-            ("right, where anything is suggested", cause.right),
-            ("suggestions where there is no culprit", cause.false_suggestions),
-            ("suggestions on false positives", cause.on_false_positives),
-            ("pairs in a group that belong together", score.group_precision),
-            ("pairs that belong together and are in a group", score.group_recall),
-        ],
-    )
+    yield _rates("Root cause and grouping", [*cause_rates(score), *group_rates(score)])
     if score.funnel:
         yield funnel_table(score.funnel)
     if score.matching.missed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from loadgen.evaluation.rates import Rate
+from loadgen.evaluation.scoring import Score
 
 NONE = "–"
 
@@ -45,3 +46,23 @@ def hours(seconds: float) -> str:
 def points(delta: float) -> str:
     """Write a change of gCPU in per cent of the service's CPU, with its sign."""
     return f"{delta * 100:+.3g} %"
+
+
+def cause_rates(score: Score) -> list[tuple[str, Rate]]:
+    """Return the rates of root causes, each with its name."""
+    cause = score.root_cause
+    return [
+        ("culprit is the first suspect", cause.top_1),
+        ("culprit is among the first three", cause.top_3),
+        ("right, where anything is suggested", cause.right),
+        ("suggestions where there is no culprit", cause.false_suggestions),
+        ("suggestions on false positives", cause.on_false_positives),
+    ]
+
+
+def group_rates(score: Score) -> list[tuple[str, Rate]]:
+    """Return the rates of groups, each with its name."""
+    return [
+        ("pairs in a group that belong together", score.group_precision),
+        ("pairs that belong together and are in a group", score.group_recall),
+    ]

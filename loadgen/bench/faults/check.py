@@ -104,15 +104,8 @@ def _content(event: Mapping[str, Any]) -> bytes:
 
 
 def _wrong_cells(found: Mapping[Any, Any], wanted: Mapping[Any, Any]) -> int:
-    wrong = 0
-    for key in found.keys() | wanted.keys():
-        ours, theirs = found.get(key), wanted.get(key)
-        present = ours if ours is not None else theirs
-        nothing = np.zeros_like(present)
-        wrong += int(
-            np.count_nonzero((nothing if ours is None else ours) != (nothing if theirs is None else theirs))
-        )
-    return wrong
+    keys = found.keys() | wanted.keys()
+    return sum(int(np.count_nonzero(found.get(key, 0.0) != wanted.get(key, 0.0))) for key in keys)
 
 
 def _wrong_stacks(store: Store, data: Dataset) -> int:
@@ -120,15 +113,13 @@ def _wrong_stacks(store: Store, data: Dataset) -> int:
     half = windows // 2
     middle = data.start + half * data.stack_window_s
     found = store.stacks(data.service, (data.start, middle), (middle, data.end))
-    ours = {
-        stack: np.array([before, after])
-        for stack, before, after in zip(found.stacks, found.before, found.after, strict=True)
-    }
-    theirs = {
-        stack: np.array([row[:half].sum(), row[half:].sum()])
-        for stack, row in zip(data.stacks, data.stack_samples, strict=True)
-    }
-    return _wrong_cells(ours, theirs)
+    sums = np.column_stack(
+        [data.stack_samples[:, :half].sum(axis=1), data.stack_samples[:, half:].sum(axis=1)]
+    )
+    return _wrong_cells(
+        dict(zip(found.stacks, np.column_stack([found.before, found.after]), strict=True)),
+        dict(zip(data.stacks, sums, strict=True)),
+    )
 
 
 def _wrong_points(store: Store, data: Dataset) -> int:

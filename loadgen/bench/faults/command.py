@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from loadgen.bench.faults.shutdown import ended_in_order
+from loadgen.bench.shutdown import ended_in_order
 from loadgen.terminal import Duration, print_json
 from pipeline.errors import ConfigError
 

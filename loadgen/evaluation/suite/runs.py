@@ -6,15 +6,13 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import as_completed
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from loadgen.bench.workers import worker_pool
+from loadgen.bench.workers import run_in_workers
 from loadgen.evaluation.encode import rate_to_json, score_to_json
 from loadgen.evaluation.rates import Rate
 from loadgen.evaluation.reading import truth_from_json
@@ -24,7 +22,6 @@ from loadgen.fleet.scenario import load_scenario
 from loadgen.fleet.simulate import simulate
 from pipeline.backtest.run import detect_scans, judge_scans
 from pipeline.config import Settings
-from pipeline.errors import SmidgenError
 from pipeline.stages.ablation import Without
 from pipeline.steps import DETECTOR_PARTS
 from pipeline.workloads import load_workloads
@@ -103,18 +100,11 @@ def run_suite(
     for job in jobs:
         if job not in done:
             fleets.setdefault((job.scenario, job.seed, job.workloads), []).append(job)
-    with worker_pool(processes) as pool:
-        waiting = {pool.submit(run_fleet, of_fleet): of_fleet for of_fleet in fleets.values()}
-        try:
-            for future in as_completed(waiting):
-                for job, run in zip(waiting[future], future.result(), strict=True):
-                    done[job] = run
-                    if advance:
-                        advance(job, run)
-        except BrokenProcessPool:
-            raise SmidgenError("bench accuracy: a run's process died; is there enough memory?") from None
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+    for of_fleet, runs in run_in_workers(run_fleet, fleets.values(), processes, "accuracy"):
+        for job, run in zip(of_fleet, runs, strict=True):
+            done[job] = run
+            if advance:
+                advance(job, run)
     return [done[job] for job in jobs]
 
 

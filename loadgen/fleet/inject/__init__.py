@@ -1,1 +1,1 @@
-"""What can be injected into a fleet: one module a kind, each a function that returns an ``Injected``."""
+"""What can be injected into a fleet: one function a kind, each returns an ``Injected``."""

@@ -8,15 +8,20 @@ from collections.abc import Callable, Mapping
 
 from loadgen.fleet.inject.cost_shift import inject_cost_shift
 from loadgen.fleet.inject.effects import Injected
-from loadgen.fleet.inject.gradual import inject_gradual
 from loadgen.fleet.inject.new_feature import inject_new_feature
 from loadgen.fleet.inject.order import Order
 from loadgen.fleet.inject.refactoring import inject_refactoring
+from loadgen.fleet.inject.regression import (
+    inject_cascade,
+    inject_gradual,
+    inject_improvement,
+    inject_scoped,
+    inject_service_metric,
+    inject_spike_then_step,
+    inject_step,
+)
 from loadgen.fleet.inject.seasonal import inject_seasonal
-from loadgen.fleet.inject.service_metric import inject_service_metric
 from loadgen.fleet.inject.site import NothingFits, Site
-from loadgen.fleet.inject.spike_then_step import inject_spike_then_step
-from loadgen.fleet.inject.step import inject_cascade, inject_improvement, inject_scoped, inject_step
 from loadgen.fleet.inject.transient import inject_transient
 from loadgen.fleet.scenario import InjectionKind, Scenario
 from loadgen.fleet.streams import Streams
