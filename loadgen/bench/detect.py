@@ -80,10 +80,10 @@ def screen(series: Normalised, windows: Windows) -> tuple[IntArray, FloatArray]:
         windows: Where to search, with all of the history as the baseline.
     """
     splits, found = [], []
-    place = {"first": windows.analysis, "last": windows.extended - 1}
+    searched = {"first": windows.analysis, "last": windows.extended - 1}
     for first in range(0, len(series.observed), CHUNK_ROWS):
         rows = slice(first, first + CHUNK_ROWS)
-        sums = split_sums(series.observed[rows], series.exposure[rows], **place)
+        sums = split_sums(series.observed[rows], series.exposure[rows], **searched)
         roots = signed_roots(sums, series.family) / np.sqrt(series.variance[rows])[:, None]
         best = np.abs(roots).argmax(axis=1)
         everywhere = np.ones(roots.shape, dtype=np.bool_)
@@ -95,7 +95,7 @@ def screen(series: Normalised, windows: Windows) -> tuple[IntArray, FloatArray]:
 
 
 def naive_cusum(values: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Return the largest CUSUM's place and the chi-squared p-value of two means: what one writes first."""
+    """Return the largest CUSUM's index and the chi-squared p-value of two means: what one writes first."""
     windows = values.shape[1]
     sums = np.cumsum(values - values.mean(axis=1, keepdims=True), axis=1)[:, :-1]
     split = np.abs(sums).argmax(axis=1)

@@ -1,8 +1,8 @@
 """A zoo of plain series whose changes are known: what a detector of changes meets, and must not call one.
 
 Each family draws a series of the length that is asked for. Sizes of changes are in standard deviations of
-the noise, places and directions are drawn; a change lasts at least a twelfth of the series. The truth is what
-a person would mark: neither a slope nor a cycle nor an odd point is a change.
+the noise, positions and directions are drawn; a change lasts at least a twelfth of the series. The truth is
+what a person would mark: neither a slope nor a cycle nor an odd point is a change.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def autocorrelated(rng: Generator, points: int, correlation: float) -> FloatArra
     return found
 
 
-def places(rng: Generator, points: int, changes: int) -> Changes:
-    """Return so many places of changes, in order, no two (and no end) nearer than a twelfth of the series."""
+def positions(rng: Generator, points: int, changes: int) -> Changes:
+    """Return so many positions in order, no two (and no end) nearer than a twelfth of the series."""
     apart = max(6, points // 12)
     room = points - (changes + 1) * apart
     spots = np.sort(rng.integers(0, max(room, 0) + 1, changes)) + apart * np.arange(1, changes + 1)
@@ -68,7 +68,7 @@ def steps(rng: Generator, points: int, changes: Changes, low: float, high: float
 
 def _steps_in(correlation: float, low: float, high: float) -> Family:
     def family(rng: Generator, points: int) -> tuple[FloatArray, Changes]:
-        changes = places(rng, points, int(rng.integers(1, 5 if points >= 100 else 3)))
+        changes = positions(rng, points, int(rng.integers(1, 5 if points >= 100 else 3)))
         return autocorrelated(rng, points, correlation) + steps(rng, points, changes, low, high), changes
 
     return family
@@ -132,7 +132,7 @@ def _bursts(rng: Generator, points: int) -> tuple[FloatArray, Changes]:
 
 
 def _heavy_steps(rng: Generator, points: int) -> tuple[FloatArray, Changes]:
-    changes = places(rng, points, int(rng.integers(1, 4 if points >= 100 else 3)))
+    changes = positions(rng, points, int(rng.integers(1, 4 if points >= 100 else 3)))
     return rng.standard_t(3, points) + steps(rng, points, changes, 4, 10), changes
 
 
@@ -142,7 +142,7 @@ def _steps_on_slope(rng: Generator, points: int) -> tuple[FloatArray, Changes]:
 
 
 def _kinks(rng: Generator, points: int) -> tuple[FloatArray, Changes]:
-    changes = places(rng, points, int(rng.integers(1, 3)))
+    changes = positions(rng, points, int(rng.integers(1, 3)))
     apart = np.diff([0, *changes, points])
     # Up, then down, then up: between two bends the series moves by ten to thirty deviations.
     rises = rng.uniform(10, 30, len(apart)) * (-1.0) ** np.arange(len(apart)) * rng.choice([-1, 1])
@@ -150,13 +150,13 @@ def _kinks(rng: Generator, points: int) -> tuple[FloatArray, Changes]:
 
 
 def _multiplied(rng: Generator, points: int) -> tuple[FloatArray, Changes]:
-    changes = places(rng, points, int(rng.integers(1, 3)))
+    changes = positions(rng, points, int(rng.integers(1, 3)))
     level = np.exp(steps(rng, points, changes, 0.7, 1.5))
     return level * (1 + 0.15 * autocorrelated(rng, points, 0.2)), changes
 
 
 def _counts(rng: Generator, points: int) -> tuple[FloatArray, Changes]:
-    changes = places(rng, points, int(rng.integers(1, 3)))
+    changes = positions(rng, points, int(rng.integers(1, 3)))
     rate = 3 * np.exp(np.abs(steps(rng, points, changes, 1.0, 1.8)))
     return rng.poisson(rate).astype(np.float64), changes
 
@@ -172,7 +172,7 @@ def _rounded(rng: Generator, points: int) -> tuple[FloatArray, Changes]:
 
 def _runs(rng: Generator, points: int) -> tuple[FloatArray, Changes]:
     """Draw a price list: constant for long, then another constant."""
-    changes = places(rng, points, int(rng.integers(1, 5 if points >= 100 else 3)))
+    changes = positions(rng, points, int(rng.integers(1, 5 if points >= 100 else 3)))
     return steps(rng, points, changes, 1, 5), changes
 
 
@@ -207,7 +207,7 @@ def _seasonal_growth(rng: Generator, points: int) -> tuple[FloatArray, Changes]:
 
 
 def _growth_steps(rng: Generator, points: int) -> tuple[FloatArray, Changes]:
-    changes = places(rng, points, int(rng.integers(1, 3)))
+    changes = positions(rng, points, int(rng.integers(1, 3)))
     values, _ = _noisy_growth(rng, points)
     return values * np.exp(steps(rng, points, changes, 0.4, 0.8)), changes
 

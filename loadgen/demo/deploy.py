@@ -95,8 +95,8 @@ class Deployer:
         return await self._processes.start(f"agent-{revision.short}", command)
 
     def _change(self, revision: Revision) -> tuple[str, ...]:
-        place = ("--repo", str(self._repository), "--rev", revision.sha)
-        return (*place, "--service", SERVICE, "--time", "now")
+        source = ("--repo", str(self._repository), "--rev", revision.sha)
+        return (*source, "--service", SERVICE, "--time", "now")
 
     async def _retire(self, release: Release) -> None:
         """Stop a release in order; its agent ends by itself once there is nothing left to sample."""

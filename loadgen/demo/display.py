@@ -40,7 +40,7 @@ class Display:
 
 
 class LiveDisplay(Display):
-    """Panels that are redrawn in place."""
+    """Panels that are redrawn where they stand."""
 
     def event(self, event: Mapping[str, Any]) -> None:
         """Events stand in their panel; nothing to do."""

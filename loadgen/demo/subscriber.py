@@ -50,7 +50,7 @@ class Subscriber:
     def _take(self, topic: str, message: Entry) -> None:
         if topic == "regressions":
             event = decode_event(message.value)
-            if event["type"] == DETECTED:  # what became of one later is told as well, and is no finding
+            if event["type"] == DETECTED:  # what became of one later is reported as well, and is no finding
                 self._status.events.append(event)
                 self._on_event(event)
         elif topic == "dead-letters":

@@ -100,7 +100,7 @@ def finding_of(event: Mapping[str, Any]) -> Finding:
 def _deployment_of(finding: Finding, deployments: Sequence[Deployment], subroutine: str, slow: int) -> int:
     """Return which deployment an event is about.
 
-    The subroutine made slower tells it, else the change ranked first, else the last deployment before the
+    The subroutine made slower decides, else the change ranked first, else the last deployment before the
     change point.
     """
     if finding.metric == subroutine:

@@ -71,17 +71,17 @@ def score(
     chosen = load_workloads(workloads)
     if sweep and len(chosen) != 1:
         raise click.UsageError("--sweep needs exactly one --workload, whose threshold it changes")
-    rows, told = read_truth(truth), read_events(events).events
-    tolerances = choose_tolerances(told, chosen, tolerance)
+    rows, reported = read_truth(truth), read_events(events).events
+    tolerances = choose_tolerances(reported, chosen, tolerance)
     if chosen and len(reached := in_reach(rows, chosen)) < len(rows):
         click.echo(
             f"left out: {len(rows) - len(reached)} rows of series that no --workload looks at", err=True
         )
         rows = reached
     counted = read_funnel(funnel) if funnel else None
-    found = score_events(rows, told, tolerances=tolerances, funnel=counted)
+    found = score_events(rows, reported, tolerances=tolerances, funnel=counted)
     curves = (
-        ledger_curves(rows, told, read_ledger(ledger), scanned=counted.series, tolerances=tolerances)
+        ledger_curves(rows, reported, read_ledger(ledger), scanned=counted.series, tolerances=tolerances)
         if ledger and counted
         else ()
     )
@@ -114,11 +114,11 @@ def compare(
     from pipeline.backtest.dataset import read_dataset
 
     (events_a, ledger_a), (events_b, ledger_b) = _results(a), _results(b)
-    told_a, told_b = read_events(events_a).events, read_events(events_b).events
+    reported_a, reported_b = read_events(events_a).events, read_events(events_b).events
     difference = compare_events(
-        told_a,
-        told_b,
-        tolerances=choose_tolerances((*told_a, *told_b), load_workloads(workloads), tolerance),
+        reported_a,
+        reported_b,
+        tolerances=choose_tolerances((*reported_a, *reported_b), load_workloads(workloads), tolerance),
         ledger_a=read_ledger(ledger_a) if ledger_a else (),
         ledger_b=read_ledger(ledger_b) if ledger_b else (),
     )

@@ -28,7 +28,7 @@ class Lone:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Events of two runs: pairs that tell of the same regression, and what is left on either side."""
+    """Events of two runs: pairs that report the same regression, and what is left on either side."""
 
     both: tuple[tuple[Event, Event], ...]
     only_a: tuple[Lone, ...]
@@ -124,8 +124,8 @@ def _explained(
 
 def _progress(line: LedgerLine) -> tuple[int, float, str]:
     """Order lines by how far they got; of the same step the one nearest its bound is the most telling."""
-    place = STEPS.index(line.step) if line.step in STEPS else len(STEPS)
-    return place, -abs(line.statistic - line.bound), line.metric
+    position = STEPS.index(line.step) if line.step in STEPS else len(STEPS)
+    return position, -abs(line.statistic - line.bound), line.metric
 
 
 def _key(event: Event) -> tuple[str, float, str, float, str]:

@@ -105,14 +105,14 @@ def rates_figure(series: Sequence[tuple[str, Sequence[tuple[str, Rate]]]]) -> go
 
 
 def delay_figure(score: Score) -> go.Figure:
-    """Draw every expected row by its size: how long it took until it was told, or that it was missed."""
+    """Draw every expected row by its size: how long it took until it was reported, or that it was missed."""
     figure = go.Figure()
-    told = [one for one in score.matching.having("true_positive") if one.truth and one.truth.gcpu]
+    reported = [one for one in score.matching.having("true_positive") if one.truth and one.truth.gcpu]
     missed = [row for row in score.matching.missed if row.gcpu]
     figure.add_scatter(
-        x=[abs(one.truth.delta) * 100 for one in told if one.truth],
-        y=[(one.event.detected_time - one.truth.start) / 3600 for one in told if one.truth],
-        text=[_escaped(f"{one.truth.id}: {one.event.metric}") for one in told if one.truth],
+        x=[abs(one.truth.delta) * 100 for one in reported if one.truth],
+        y=[(one.event.detected_time - one.truth.start) / 3600 for one in reported if one.truth],
+        text=[_escaped(f"{one.truth.id}: {one.event.metric}") for one in reported if one.truth],
         name="reported",
         mode="markers",
         marker={"color": LINE, "size": 9, "opacity": 0.8},
@@ -221,13 +221,13 @@ def _bound(curve: Curve, bound: float) -> str:
 
 
 def _labels(runs: Curve) -> list[str]:
-    """Return a label for each point that is not at the place of the one before it."""
+    """Return a label for each point that does not stand where the one before it does."""
     labels: list[str] = []
-    place: tuple[float | None, float | None] | None = None
+    before: tuple[float | None, float | None] | None = None
     for point in runs.points:
         here = (point.false.value, point.recall.value)
-        labels.append("" if here == place else share(point.bound))
-        place = here
+        labels.append("" if here == before else share(point.bound))
+        before = here
     return labels
 
 

@@ -26,7 +26,7 @@ PLACES = (0.25, 0.4, 0.55, 0.7)
 
 PERCENT = (1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0)
 MARGIN = 3
-"""Points by which a step that is told may be off."""
+"""Points by which a step that is found may be off."""
 
 APART = 8
 """Points of a change that a series has by itself within which none is put: there they would be one."""
@@ -34,7 +34,7 @@ APART = 8
 
 @dataclass(frozen=True, slots=True)
 class Injected:
-    """Steps of one size: how many are found, and how many changes are told that the series alone has not."""
+    """Steps of one size: how many are found, and how many changes besides that the series has not."""
 
     percent: float
     found: Rate
@@ -64,11 +64,11 @@ def measure_injected(
                     continue
                 for sign in (1, -1):
                     changed = np.where(np.arange(len(values)) >= at, values * (1 + sign * size / 100), values)
-                    told = [shift.index for shift in segment(changed)]
-                    near = [index for index in told if abs(index - at) <= MARGIN]
-                    known = [index for index in told if any(abs(index - one) <= MARGIN for one in own[name])]
+                    found = [shift.index for shift in segment(changed)]
+                    near = [index for index in found if abs(index - at) <= MARGIN]
+                    known = [index for index in found if any(abs(index - one) <= MARGIN for one in own[name])]
                     hits, of = hits + bool(near), of + 1
-                    others += len(told) - len(near[:1]) - len(known)
+                    others += len(found) - len(near[:1]) - len(known)
             if advance:
                 advance()
         results.append(Injected(size, Rate(hits, of), others))
@@ -124,12 +124,12 @@ def _points(content: bytes, metric: str, origin: str) -> list[tuple[float, float
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a size.")
 def injected(file: Path, metric: str, percent: str, as_json: bool) -> None:
-    """Put steps of known size into the real series of FILE and tell how many `smidgen detect` finds.
+    """Put steps of known size into the real series of FILE and count how many `smidgen detect` finds.
 
     FILE is a tar archive of benchmark results in JSON (lists of {timestamp, metrics: [{name, value}]}, a
     folder for each test), or anything that `smidgen detect` reads. Each step goes into a series by itself, up
-    and down, at four places that are not near a change which the series has anyway; it is found if a change
-    is told within three points of it. Other changes are those that neither the series nor the step explains.
+    and down, at four positions away from the changes which the series has anyway; it is found if a change is
+    reported within three points of it. Other changes are those that neither the series nor the step explains.
     """
     try:
         sizes = [float(one) for one in percent.split(",")]

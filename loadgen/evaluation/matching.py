@@ -1,4 +1,4 @@
-"""Which event tells of which truth row: one to one where it can be, by service, time and series."""
+"""Assignment of events to truth rows: one to one where it can be, by service, time and series."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEFAULT_TOLERANCE_S = 4 * 3600.0 + 2 * 600.0
 """For a workload whose windows are not known: that of ``frontfaas-small``."""
 
 NEAR_S = 86_400.0
-"""A false positive within a day of a regression of its series is a near miss: told, but at a wrong time."""
+"""A false positive within a day of a regression of its series is a near miss: right but for the time."""
 
 _IMPOSSIBLE = 1e6  # dwarfs any sum of real costs, which are below 4 each
 
@@ -56,7 +56,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """Every event judged, and every expected row that no event tells of; both in a canonical order."""
+    """Every event judged, and every expected row that no event reports; both in a canonical order."""
 
     judged: tuple[Judged, ...]
     missed: tuple[TruthRow, ...]
@@ -69,7 +69,7 @@ class Matching:
 def tolerance_s(workload: Workload) -> float:
     """Return how far from the truth an event's change time may be, in seconds.
 
-    A scan that has a change in its analysis window may place it anywhere in that window, so at most its
+    A scan that has a change in its analysis window may put it anywhere in that window, so at most its
     length away; two windows more allow for a start inside a window and for the estimate's own rounding.
     """
     return workload.analysis_s + TOLERANCE_WINDOWS * workload.resolution_s
@@ -108,7 +108,7 @@ def match(truth: Sequence[TruthRow], events: Sequence[Event], tolerances: Tolera
     own = false.min(axis=1, initial=np.inf) < _BY_GROUP
     costs[own[:, None] & (costs >= _BY_GROUP)] = np.inf
     assigned = _assign(costs)
-    told: set[int] = set()
+    reported: set[int] = set()
     judged = []
     for index, event in enumerate(ordered):
         row = assigned.get(index)
@@ -117,9 +117,9 @@ def match(truth: Sequence[TruthRow], events: Sequence[Event], tolerances: Tolera
             near = None if other else _nearest(event, expected)
             judged.append(Judged(event, "false_positive", other, near))
         else:
-            judged.append(Judged(event, "repeated" if row in told else "true_positive", expected[row]))
-            told.add(row)
-    missed = tuple(row for index, row in enumerate(expected) if index not in told)
+            judged.append(Judged(event, "repeated" if row in reported else "true_positive", expected[row]))
+            reported.add(row)
+    missed = tuple(row for index, row in enumerate(expected) if index not in reported)
     return Matching(tuple(judged), missed)
 
 
@@ -142,11 +142,11 @@ def explain_cost(row: TruthRow, event: Event, tolerance: float) -> float:
 def _series_cost(row: TruthRow, event: Event) -> float:
     if not row.series:  # the whole service: any series, but a row that names it is better
         return _BY_GROUP + 0.9
-    places = {name: place for place, name in reversed(list(enumerate(row.series)))}
-    if event.metric in places:
-        return 0.5 * places[event.metric] / len(places)
-    shared = [places[name] for name in event.group if name in places]
-    return _BY_GROUP + 0.5 * min(shared) / len(places) if shared else float("inf")
+    positions = {name: position for position, name in reversed(list(enumerate(row.series)))}
+    if event.metric in positions:
+        return 0.5 * positions[event.metric] / len(positions)
+    shared = [positions[name] for name in event.group if name in positions]
+    return _BY_GROUP + 0.5 * min(shared) / len(positions) if shared else float("inf")
 
 
 def _cost_matrix(events: Sequence[Event], rows: Sequence[TruthRow], tolerances: Tolerances) -> FloatArray:

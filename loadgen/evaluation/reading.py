@@ -143,7 +143,7 @@ def _expected(raw: Mapping[str, Any], kind: str) -> bool:
 
 def _until(raw: Mapping[str, Any], kind: str, start: float, end: float | None) -> float:
     """Return the end of the time in which an event's change time may lie."""
-    if raw.get("ramp_end") is not None:  # what grows slowly: where it has grown to its full size
+    if raw.get("ramp_end") is not None:  # what grows slowly: where it reaches its full size
         return max(start, fields.moment(raw, "ramp_end"))
     return start if end is None or kind in _LASTING_KINDS else end
 

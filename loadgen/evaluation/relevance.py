@@ -108,8 +108,8 @@ def _untold(evidence: Evidence) -> Evidence:
 
 def _log_likelihood(table: FloatArray, culprits: BoolArray, weights: FloatArray) -> float:
     confidence = confidences(table, weights)
-    told = float(confidence[culprits].sum()) if culprits.any() else 1.0 - float(confidence.sum())
-    return float(np.log(max(told, 1e-12)))
+    likelihood = float(confidence[culprits].sum()) if culprits.any() else 1.0 - float(confidence.sum())
+    return float(np.log(max(likelihood, 1e-12)))
 
 
 def describe(cases: Sequence[Case], weights: FloatArray, config: RankingConfig) -> list[str]:
@@ -124,12 +124,12 @@ def describe(cases: Sequence[Case], weights: FloatArray, config: RankingConfig) 
         hits.append(hit)
         if case.outcome != "true_positive":
             continue
-        told = sure >= config.min_confidence
+        named = sure >= config.min_confidence
         caused, uncaused = caused + case.caused, uncaused + (not case.caused)
-        suggested += told and case.caused
-        first += told and bool(case.culprits[best[:1]].any())
-        three += told and hit
-        false += told and not case.caused
+        suggested += named and case.caused
+        first += named and bool(case.culprits[best[:1]].any())
+        three += named and hit
+        false += named and not case.caused
     lines = [
         f"culprit first {first} of {caused}, in the first three {three}; suggested {suggested}",
         f"without a culprit: suggested {false} of {uncaused}",

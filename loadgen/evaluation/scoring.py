@@ -35,7 +35,7 @@ MISPLACED = "a regression, at another time"
 
 
 DETECTABLE = 8.0
-"""Standard errors from which on a step can be told: five make it significant among thousands of series, and
+"""Standard errors from which on a step stands out: five make it significant among thousands of series, and
 three more let noise take as much away as it will in one case of a thousand."""
 
 
@@ -71,7 +71,7 @@ class Score:
     false_positive_rate: Rate | None  # per scanned series; None without a funnel
     repeated: Rate  # of events
     kinds: tuple[Slice, ...]
-    cost_shifts: tuple[tuple[str, Rate], ...]  # of each form of cost shift, how many were told
+    cost_shifts: tuple[tuple[str, Rate], ...]  # of each form of cost shift, how many were reported
     false_kinds: Mapping[str, int]  # false positives by the kind of row that explains them
     event_kinds: tuple[tuple[str, Rate], ...]  # precision by the event's kind
     sizes: tuple[tuple[str, Rate], ...]  # recall by the row's size
@@ -101,21 +101,23 @@ def score(
     matching = match(truth, events, tolerances)
     true = matching.having("true_positive")
     false = matching.having("false_positive")
-    told = {judged.truth.id for judged in matching.judged if judged.truth}
+    reported = {judged.truth.id for judged in matching.judged if judged.truth}
     group_precision, group_recall = _grouping(matching, truth, tolerances)
     expected = [row for row in truth if row.expected]
     return Score(
         matching=matching,
         precision=Rate(len(true), len(matching.judged)),
         recall=Rate(len(true), len(expected)),
-        detectable=_recall_of([row for row in expected if is_detectable(row)], told),
+        detectable=_recall_of([row for row in expected if is_detectable(row)], reported),
         false_positive_rate=Rate(min(len(false), funnel.series), funnel.series) if funnel else None,
         repeated=Rate(len(matching.having("repeated")), len(matching.judged)),
-        kinds=_kinds(truth, told),
-        cost_shifts=_cost_shifts(truth, told),
+        kinds=_kinds(truth, reported),
+        cost_shifts=_cost_shifts(truth, reported),
         false_kinds=_false_kinds(false),
         event_kinds=_precision_by(matching.judged, _event_kind),
-        sizes=_in_order(_recall_by((r for r in expected if r.gcpu), told, lambda row: size_of(row.delta))),
+        sizes=_in_order(
+            _recall_by((r for r in expected if r.gcpu), reported, lambda row: size_of(row.delta))
+        ),
         event_sizes=_in_order(_precision_by(_on_gcpu(matching.judged), lambda e: size_of(e.delta))),
         delay=spread([j.event.detected_time - j.truth.start for j in true if j.truth]),
         shift=spread([_shift(j.event, j.truth) for j in true if j.truth]),
@@ -148,22 +150,22 @@ def false_kind(judged: Judged) -> str:
     return MISPLACED if judged.near else NOTHING
 
 
-def _kinds(truth: Sequence[TruthRow], told: set[str]) -> tuple[Slice, ...]:
-    rates = _recall_by(truth, told, lambda row: (not row.expected, row.kind))
+def _kinds(truth: Sequence[TruthRow], reported: set[str]) -> tuple[Slice, ...]:
+    rates = _recall_by(truth, reported, lambda row: (not row.expected, row.kind))
     return tuple(Slice(kind, not unexpected, rate) for (unexpected, kind), rate in rates)
 
 
-def _cost_shifts(truth: Sequence[TruthRow], told: set[str]) -> tuple[tuple[str, Rate], ...]:
+def _cost_shifts(truth: Sequence[TruthRow], reported: set[str]) -> tuple[tuple[str, Rate], ...]:
     rows = [row for row in truth if row.kind == "cost_shift"]
-    return _recall_by(rows, told, lambda row: row.subkind or "cost_shift")
+    return _recall_by(rows, reported, lambda row: row.subkind or "cost_shift")
 
 
 def _recall_by(
-    rows: Iterable[TruthRow], told: set[str], key: Callable[[TruthRow], Key]
+    rows: Iterable[TruthRow], reported: set[str], key: Callable[[TruthRow], Key]
 ) -> tuple[tuple[Key, Rate], ...]:
     rates: dict[Key, Rate] = {}
     for row in rows:
-        rates[key(row)] = rates.get(key(row), Rate(0, 0)) + Rate(int(row.id in told), 1)
+        rates[key(row)] = rates.get(key(row), Rate(0, 0)) + Rate(int(row.id in reported), 1)
     return tuple(sorted(rates.items(), key=lambda item: item[0]))
 
 
@@ -188,8 +190,8 @@ def _on_gcpu(judged: Iterable[Judged]) -> list[Judged]:
     return [one for one in judged if is_gcpu(one.event.metric_kind)]
 
 
-def _recall_of(rows: Sequence[TruthRow], told: set[str]) -> Rate:
-    return Rate(sum(row.id in told for row in rows), len(rows))
+def _recall_of(rows: Sequence[TruthRow], reported: set[str]) -> Rate:
+    return Rate(sum(row.id in reported for row in rows), len(rows))
 
 
 def _in_order(rates: tuple[tuple[str, Rate], ...]) -> tuple[tuple[str, Rate], ...]:

@@ -1,9 +1,9 @@
-"""How well one statistic alone tells regressions from noise: a ROC curve over its bound.
+"""ROC curve over the bound of one statistic: how well it alone separates regressions from noise.
 
 A ledger and the events hold every change point that detection found, each with its p-value and its size,
 whatever became of it later. So a curve of a bound on one of them, applied right after detection and to each
 change point for itself, is exact. Curves of the whole pipeline are another thing: what a looser bound lets
-through changes what later steps remember and merge, and a ledger does not tell. Those take a run for each
+through changes what later steps remember and merge, which is not in a ledger. Those take a run for each
 setting (loadgen.evaluation.runs).
 """
 

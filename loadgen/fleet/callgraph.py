@@ -21,10 +21,10 @@ Stack = tuple[str, ...]
 ROOT: Stack = ("server.main.serve", "server.http.Server.dispatch")
 
 TIERS = ("free", "gold", "silver")
-"""Values of the metadata ``tier`` that tells requests apart."""
+"""Values of the metadata ``tier`` that requests have."""
 
 _MAX_DEPTH = 14
-_MAX_CONTEXTS = 3  # in how many of its caller's places an ordinary subroutine is seen
+_MAX_CONTEXTS = 3  # in how many of its caller's stacks an ordinary subroutine is seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +117,8 @@ class _Draft:
             chosen = self._rng.choice(len(callers), size=count, replace=False)
             contexts = []
             for caller in chosen:
-                places = self._contexts[callers[int(caller)]]
-                contexts.append((*places[int(self._rng.integers(len(places)))], name))
+                stacks = self._contexts[callers[int(caller)]]
+                contexts.append((*stacks[int(self._rng.integers(len(stacks)))], name))
             self._add(name, contexts)
             callers.append(name)
 
@@ -134,15 +134,15 @@ class _Draft:
             first = index == 0
             recent = len(family) - 1 - int(self._rng.geometric(0.35)) + 1
             parent = handler if first or recent < 0 or self._rng.random() < 0.25 else family[recent]
-            places = [place for place in self._contexts[parent] if len(place) < _MAX_DEPTH]
-            if not places:
-                places = self._contexts[handler]
+            stacks = [stack for stack in self._contexts[parent] if len(stack) < _MAX_DEPTH]
+            if not stacks:
+                stacks = self._contexts[handler]
             if first and tiered:
-                contexts = [(*places[0], f"metadata=tier={tier}", name) for tier in TIERS]
+                contexts = [(*stacks[0], f"metadata=tier={tier}", name) for tier in TIERS]
             else:
-                count = min(_MAX_CONTEXTS, len(places))
-                picked = self._rng.choice(len(places), size=count, replace=False)
-                contexts = [(*places[int(place)], name) for place in sorted(picked)]
+                count = min(_MAX_CONTEXTS, len(stacks))
+                picked = self._rng.choice(len(stacks), size=count, replace=False)
+                contexts = [(*stacks[int(index)], name) for index in sorted(picked)]
             if self._rng.random() < self._spec.recursive:
                 contexts.append((*contexts[0], name))
             self._add(name, contexts, lighter=-popularity)

@@ -24,7 +24,7 @@ class Cause:
 
 
 def change_id(rng: np.random.Generator) -> str:
-    """Draw an id; nothing in it tells a culprit."""
+    """Draw an id; nothing in it gives a culprit away."""
     return f"D{int(rng.integers(10**9, 10**10))}"
 
 

@@ -77,9 +77,9 @@ def build_costs(scenario: Scenario, graph: CallGraph, injected: Sequence[Injecte
                 origin[row_of[move.goal]] = origin.get(row_of[move.source], move.source)
     weights = _cpu_weights(generations)
     total = np.ones(windows)
-    for place, values in varying.items():
+    for number, values in varying.items():
         np.maximum(values, 0.0, out=values)
-        total += weights @ values - base[place]
+        total += weights @ values - base[number]
     return Costs(tuple(stacks), np.array(base), varying, origin, total)
 
 

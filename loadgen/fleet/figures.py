@@ -121,8 +121,8 @@ def draw_figures(folder: Path, seed: int) -> list[Path]:
 
 def _draw(path: Path, panels: list[Panel]) -> Path:
     figure = new_figure(11, 3.1, layout="constrained")
-    for place, panel in enumerate(panels):
-        axes = figure.add_subplot(1, len(panels), place + 1)
+    for column, panel in enumerate(panels, start=1):
+        axes = figure.add_subplot(1, len(panels), column)
         axes.plot(panel.values, ".", markersize=2, color="#7a8ca3")
         axes.plot(panel.mean, color="#c0392b", linewidth=1.6)
         axes.set_title(panel.title, fontsize=10)

@@ -131,8 +131,8 @@ def _dictionary(stacks: Sequence[Stack]) -> _Dictionary:
                 above = label
         found.append(np.array(frames, dtype=np.int64))
     annotations = [
-        Annotation(place, cast("AnnotationKind", series_of(above)[0]), series_of(above)[1]) if above else None
-        for (_, above), place in index.items()
+        Annotation(frame, cast("AnnotationKind", series_of(above)[0]), series_of(above)[1]) if above else None
+        for (_, above), frame in index.items()
     ]
     return _Dictionary(tuple(name for name, _ in index), tuple(annotations), tuple(found))
 
@@ -149,8 +149,8 @@ def _profile(
     stacks = [dictionary.stacks[int(row)] for row in rows]
     used, flat = np.unique(np.concatenate(stacks), return_inverse=True)
     annotations = [
-        Annotation(place, found.kind, found.value)
-        for place, old in enumerate(used)
+        Annotation(frame, found.kind, found.value)
+        for frame, old in enumerate(used)
         if (found := dictionary.annotations[int(old)])
     ]
     return Profile(

@@ -56,7 +56,7 @@ TYPES: Mapping[str, tuple[str, ...]] = {
     "service_metric": ("throughput", "latency", "errors"),
     "refactoring": ("modules", "package", "wrapper", "middleware", "runtime", "restless"),
 }
-"""Which types an injection can be told to take turns in; all of them unless it says so."""
+"""Types that the injections of a group may take in turn; all of them unless it says so."""
 
 DELTAS: Mapping[str, tuple[float, float]] = {
     "step": (0.00005, 0.04),  # FBDetect §1: regressions down to 0.005 %; the issue's upper end
@@ -107,8 +107,8 @@ class GraphSpec(StrictModel):
     profile: str | None = None  # a profile file whose stacks are the call tree, instead of a drawn one
     language: Language = "python"  # how names of a drawn graph are spelt
     annotated: bool = True  # whether stacks show their endpoint
-    shared: Share = 0.15  # subroutines of libraries, called from many places
-    metadata: Share = 0.3  # endpoints whose requests are told apart by a metadata value
+    shared: Share = 0.15  # subroutines of libraries, called from many others
+    metadata: Share = 0.3  # endpoints whose requests have a metadata value
     recursive: Share = 0.02
     spread: float = Field(default=1.6, gt=0, le=6)  # of the logarithm of costs; unused with median_gcpu
     median_gcpu: float | None = Field(default=None, gt=0, lt=0.1)

@@ -18,7 +18,7 @@ _METADATA = struct.pack(">hhihi", 3, 1, 0, -1, 0)  # api key, version, correlati
 
 
 def free_ports(host: str, count: int) -> list[int]:
-    """Return ports that nobody listens on, from a random place on, so that two runs rarely meet.
+    """Return ports that nobody listens on, from a random one on, so that two runs rarely meet.
 
     Raises:
         BrokerUnavailable: there are not as many.

@@ -28,9 +28,9 @@ class Differences:
     points: int
     """Values of service-level metrics that are wrong or not there."""
     missing: int
-    """Events that were not told."""
+    """Events that were not reported."""
     unexpected: int
-    """Events that an undisturbed run does not tell."""
+    """Events that an undisturbed run does not report."""
     altered: int
     """Events with the right id that say something else than in an undisturbed run."""
     refused: int
@@ -76,9 +76,9 @@ def compare(
     data = truth.dataset
     matrix = store.series("gcpu", data.service, data.start, data.end, data.window_s)
     excess = matrix.totals - data.totals
-    told = [orjson.loads(event) for event in events]
+    reported = [orjson.loads(event) for event in events]
     wanted = {event["id"]: event for event in truth.events}
-    ids = Counter(event["id"] for event in told)
+    ids = Counter(event["id"] for event in reported)
     differences = Differences(
         totals=int(np.count_nonzero(excess)),
         subroutines=_wrong_cells(
@@ -90,7 +90,7 @@ def compare(
         missing=len(set(wanted) - set(ids)),
         unexpected=len(set(ids) - set(wanted)),
         altered=len(
-            {e["id"] for e in told if e["id"] in wanted and _content(e) != _content(wanted[e["id"]])}
+            {e["id"] for e in reported if e["id"] in wanted and _content(e) != _content(wanted[e["id"]])}
         ),
         refused=refused,
         lost=int(-excess[excess < 0].sum()),
@@ -131,8 +131,8 @@ def _wrong_points(store: Store, data: Dataset) -> int:
             if points.setup != (source == "setup"):
                 continue
             wanted = np.full(matrix.samples.shape[1], np.nan)
-            place = ((points.timestamps - data.start) // data.window_s).astype(int)
-            wanted[place] = points.values
+            position = ((points.timestamps - data.start) // data.window_s).astype(int)
+            wanted[position] = points.values
             row = row_of.get(points.metric)
             found = matrix.samples[row] if row is not None else np.full_like(wanted, np.nan)
             wrong += int(np.count_nonzero(~np.isclose(found, wanted, rtol=1e-9, equal_nan=True)))

@@ -63,7 +63,7 @@ def faults(
 
     Each fault has a broker, a store and worker processes of its own, fed by an agent's publisher with a
     simulated service. Nothing may be lost and nothing doubled: every count of samples, subroutines and
-    stacks must be as sent, every event as a backtest of the same data tells it. The exit code is 1 if
+    stacks must be as sent, every event as a backtest of the same data reports it. The exit code is 1 if
     anything differs. docs/faults.md says what each fault is.
     """
     from loadgen.bench.faults.catalogue import read_catalogue
@@ -97,7 +97,7 @@ def faults(
             if as_json:
                 print_json(outcome.to_json())
             else:
-                click.echo(tell(outcome))
+                click.echo(outcome_line(outcome))
     return 0 if all(outcome.passed for outcome in outcomes) else 1
 
 
@@ -129,7 +129,7 @@ def _show(progress: Progress, task: TaskID, doing: str, share: float) -> None:
     progress.update(task, completed=share, doing=doing)
 
 
-def tell(one: Outcome) -> str:
+def outcome_line(one: Outcome) -> str:
     """Say in a line how a fault went, and what differed."""
     if one.skipped:
         return f"{one.fault:14} left out: {one.skipped}"

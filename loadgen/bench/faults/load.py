@@ -202,8 +202,8 @@ def _recount(simulated: Dataset, profiles: Sequence[Profile]) -> Dataset:
     end = start + windows * WINDOW_S
     rows = sorted({key for key, _ in tally.series})
     stacks = sorted({stack for stack, _ in tally.stacks})
-    row_of = {row: place for place, row in enumerate(rows)}
-    place_of = {stack: place for place, stack in enumerate(stacks)}
+    row_of = {row: position for position, row in enumerate(rows)}
+    column_of = {stack: position for position, stack in enumerate(stacks)}
     samples, totals = np.zeros((len(rows), windows)), np.zeros(windows)
     stack_samples = np.zeros((len(stacks), windows // 2))
     for (key, window), count in tally.series.items():
@@ -211,7 +211,7 @@ def _recount(simulated: Dataset, profiles: Sequence[Profile]) -> Dataset:
     for window, count in tally.totals.items():
         totals[window] = count
     for (stack, window), count in tally.stacks.items():
-        stack_samples[place_of[stack], window] = count
+        stack_samples[column_of[stack], window] = count
     return replace(
         simulated,
         start=start,

@@ -121,7 +121,7 @@ class BrokerProxy:
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.add(writer)
         try:
-            while not self._passing.is_set():  # connected, as far as the client can tell
+            while not self._passing.is_set():  # connected, as far as the client sees
                 await asyncio.sleep(0.1)
             other_reader, other_writer = await asyncio.open_connection("127.0.0.1", self._upstream)
         except OSError:

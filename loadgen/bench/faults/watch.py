@@ -66,7 +66,7 @@ class Watcher:
         """Seconds from each mark until all that was on the topics by then had been worked through."""
         self._marks: list[View] = []
         self.refused: set[bytes] = set()
-        """Where the dead letters came from, each place once."""
+        """Where the dead letters came from, each offset once."""
         self.view = View(time.monotonic(), topics)
         self.trouble = ""
         """Why it last could not look."""
@@ -126,5 +126,5 @@ class Watcher:
         if topic == "regressions":
             self.events.append(value)
         elif topic == "dead-letters":
-            told = dict(headers)
-            self.refused.add(b" ".join(told.get(name, b"?") for name in ("topic", "partition", "offset")))
+            origin = dict(headers)
+            self.refused.add(b" ".join(origin.get(name, b"?") for name in ("topic", "partition", "offset")))

@@ -155,7 +155,7 @@ class Supervisor:
         path = self._logs / f"{worker.name}.log"
         with path.open("a") as log:
             log.write(f"{_BANNER}\n")
-        # The folder is the first place where Python looks for the package.
+        # The folder is where Python looks first for the package.
         worker.process = Child(
             worker.command(), log=path, folder=worker.code, environment=smidgen_environment("PYTHON")
         )

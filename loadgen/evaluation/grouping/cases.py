@@ -114,6 +114,6 @@ def _only_held(matrix: StackMatrix, candidates: Sequence[Candidate]) -> StackMat
 def _values(store: Store, scan: Scan, candidates: Sequence[Candidate], workload: Workload) -> FloatArray:
     wanted = [c.series for c in candidates]
     matrix = store.series("gcpu", scan.service, scan.start, scan.end, workload.resolution_s, wanted)
-    row = {key: place for place, key in enumerate(matrix.series)}
+    row = {key: index for index, key in enumerate(matrix.series)}
     totals = np.where(matrix.totals > 0, matrix.totals, np.nan)
     return np.asarray(matrix.samples[[row[key] for key in wanted]] / totals)

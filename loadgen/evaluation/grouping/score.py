@@ -151,8 +151,8 @@ def _is_nearest(
     if len(candidates) < 2 or not votes:
         return Rate(0, 0)
     series = rows[min(votes, key=lambda row: (-votes[row], row))].series
-    places = [series.index(c.metric) if c.metric in series else len(series) for c in candidates]
-    return Rate(int(places[0] == min(places)), 1)
+    positions = [series.index(c.metric) if c.metric in series else len(series) for c in candidates]
+    return Rate(int(positions[0] == min(positions)), 1)
 
 
 def _best(found: Rows) -> str:

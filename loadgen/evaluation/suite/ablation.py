@@ -23,7 +23,7 @@ from pipeline.steps import ABLATABLE as STEPS
 _NOT_SHOWN = ("delay", "top 1", "top 3", "false suggestions")
 
 SHOWN: tuple[Figure, ...] = tuple(figure for figure in FIGURES if figure.name not in _NOT_SHOWN)
-"""What a step may be worth: events that are right, told again or false, cost shifts, and groups."""
+"""What a step may be worth: events that are right, repeated or false, cost shifts, and groups."""
 
 
 @dataclass(frozen=True, slots=True)

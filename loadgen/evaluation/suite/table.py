@@ -150,7 +150,7 @@ def _value(figure: Figure, value: float) -> str:
 
 
 def _bare(figure: Figure, value: float) -> str:
-    """Write an interval's bound as short as its place in a narrow table demands; the figure has the unit."""
+    """Write an interval's bound as short as a narrow table demands; the figure has the unit."""
     if figure.unit == "time":
         return f"{value / 3600:.1f}"
     return f"{value * 100:.2g}" if abs(value) < 0.995 else f"{value * 100:.0f}"

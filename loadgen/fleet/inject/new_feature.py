@@ -20,20 +20,20 @@ def inject_new_feature(order: Order, site: Site) -> Injected:
     """
     delta, (at, _) = order.size(), order.deployed(site.timeline)
     count = min(int(order.rng.integers(10, _LARGEST_TEAM + 1)), len(site.subroutines) // 2)
-    places = order.rng.choice(len(site.subroutines), size=count, replace=False)
-    chosen = [site.subroutines[int(place)] for place in places]
+    positions = order.rng.choice(len(site.subroutines), size=count, replace=False)
+    chosen = [site.subroutines[int(position)] for position in positions]
     parts = order.rng.dirichlet([2.0] * count) * delta / (1 - delta)
     profile = site.timeline.step(at, 1800.0)
     effects: list[StackEffect] = []
     touched = []
     for number, (name, cost) in enumerate(zip(chosen, parts, strict=True)):
         rows = site.own_rows(name)
-        grown = site.spread_cost(rows, float(cost), profile)
+        added = site.spread_cost(rows, float(cost), profile)
         if number % 4 == 0:
             name = f"{owner_of(name)}.feature_{order.ordinal + 1}_part_{number // 4 + 1}"
-            grown = [StackEffect((*e.stack, name), e.cost, e.profile) for e in grown]
+            added = [StackEffect((*e.stack, name), e.cost, e.profile) for e in added]
         touched.append(name)
-        effects += grown
+        effects += added
     changes: list[Change] = []
     for name in touched:
         changes += deploy(order.rng, site.service, at, [name]).changes

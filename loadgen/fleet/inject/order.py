@@ -1,4 +1,4 @@
-"""One injection as it is ordered: its place in a group, and the draws every kind makes in the same way."""
+"""One injection as it is ordered: its number in a group, and the draws every kind makes in the same way."""
 
 from __future__ import annotations
 

@@ -80,8 +80,8 @@ def inject_service_metric(order: Order, site: Site) -> Injected:
     metric = METRIC_OF[order.type]
     gain = -size if order.type == "throughput" else size
     profile = site.timeline.step(at)
-    place = int(order.rng.integers(len(site.subroutines)))
-    cause, setup = order.cause(site, at, profile, [site.subroutines[place]], by_config=by_config)
+    position = int(order.rng.integers(len(site.subroutines)))
+    cause, setup = order.cause(site, at, profile, [site.subroutines[position]], by_config=by_config)
     row = truth_row(
         order,
         site,

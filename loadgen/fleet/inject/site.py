@@ -157,12 +157,12 @@ class Site:
 
     def _noticeable(self, added: dict[Stack, float]) -> list[tuple[SeriesKey, float]]:
         cost: dict[str, float] = {}
-        places: dict[str, list[tuple[float, int]]] = {}
+        positions: dict[str, list[tuple[float, int]]] = {}
         for stack, amount in added.items():
-            last = {label: place for place, label in enumerate(stack)}
-            for label, place in last.items():
+            last = {label: position for position, label in enumerate(stack)}
+            for label, position in last.items():
                 cost[label] = cost.get(label, 0.0) + amount
-                places.setdefault(label, []).append((abs(amount), len(stack) - 1 - place))
+                positions.setdefault(label, []).append((abs(amount), len(stack) - 1 - position))
         whole = 1 + sum(added.values())
         changes = {
             label: (self.share(label) + amount) / whole - self.share(label) for label, amount in cost.items()
@@ -171,8 +171,8 @@ class Site:
         sign = 1.0 if sum(changes.values()) >= 0 else -1.0
 
         def order(label: str) -> tuple[bool, float, str]:
-            mass = sum(weight for weight, _ in places[label])
-            distance = sum(weight * d for weight, d in places[label]) / mass if mass else 0.0
+            mass = sum(weight for weight, _ in positions[label])
+            distance = sum(weight * d for weight, d in positions[label]) / mass if mass else 0.0
             return changes[label] * sign < 0, distance, label
 
         def noticeable(label: str) -> bool:

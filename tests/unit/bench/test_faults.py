@@ -18,7 +18,7 @@ import pytest
 
 from loadgen.bench.faults.catalogue import read_catalogue
 from loadgen.bench.faults.check import Differences, compare
-from loadgen.bench.faults.command import tell
+from loadgen.bench.faults.command import outcome_line
 from loadgen.bench.faults.flood import malformed
 from loadgen.bench.faults.load import (
     STACK_WINDOW_S,
@@ -121,12 +121,12 @@ def test_events_missing_too_many_or_altered_are_found(load: Load) -> None:
 def test_an_outcome_is_a_line_that_says_what_differs() -> None:
     none = Differences(*[0] * 10)
     one = Outcome("kill", "kafka", 105, {}, 9_000, 1_234_567, 4, none, 2, recovery_s=41.2, seconds=800)
-    words = " ".join(tell(one).split())
+    words = " ".join(outcome_line(one).split())
     assert words == "kill ok 105 strikes 1,234,567 samples 4 events 2 copies recovery 41.2 s 800 s in all"
     wrong = replace(one, differences=replace(none, missing=1, subroutines=3), failure="no end")
-    assert tell(wrong).split("  ")[-2:] == ["wrong counts 3, events missing 1", "no end"]
-    assert " FAILED " in tell(wrong)
-    assert tell(replace(one, skipped="no Java")) == "kill           left out: no Java"
+    assert outcome_line(wrong).split("  ")[-2:] == ["wrong counts 3, events missing 1", "no end"]
+    assert " FAILED " in outcome_line(wrong)
+    assert outcome_line(replace(one, skipped="no Java")) == "kill           left out: no Java"
 
 
 def test_repeated_messages_are_sent_twice_and_count_once() -> None:
