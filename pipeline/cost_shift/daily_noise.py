@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize, special, stats
+from scipy import optimize, special
 
 from pipeline.model import FloatArray
 from pipeline.robust import NORMAL_QUARTILE
@@ -164,7 +164,7 @@ def fit_daily_noise(
     observed = ((after - usual) ** 2).sum(axis=0) / own
     per_sample = (1 / samples_before + 1 / samples_after)[rows, None]
     sampled = dispersion * (usual * per_sample).mean(axis=0)
-    middle = float(stats.chi2.median(own)) / own
+    middle = 2 * float(special.gammaincinv(own / 2, 0.5)) / own
     drift = math.sqrt(max(float(np.median((observed / middle - sampled) / mean**2)), 0.0))
     if not repeated:
         return DailyNoise(drift)

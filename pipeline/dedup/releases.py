@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from pipeline.model import FloatArray
 
@@ -35,6 +34,8 @@ def sure_of_one_thing(hits: int, deployed: int, config: ReleaseConfig | None = N
         deployed: How many were deployed at its moment.
         config: What is assumed.
     """
+    from scipy import stats  # slow to import, and every worker and many commands read the settings here
+
     config = config or ReleaseConfig()
     if hits < config.least:
         return 0.0

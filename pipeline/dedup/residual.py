@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from pipeline.model import BoolArray, SeriesKey, StackMatrix
 from pipeline.stacks import StackIndex, measure_rises, membership, rows_of
@@ -63,7 +63,7 @@ def explain_by_known(
     own = np.where(rows == rises.rows[0], -1, rows)
     shares = np.zeros(len(frames.names) + 1)  # the last is for what no stack holds
     shares[names] = rise / size
-    bound = 1.0 - float(stats.norm.isf(chance) / stats.norm.isf(max(p_value, 1e-300)))
+    bound = 1.0 - float(special.ndtri(chance) / special.ndtri(max(p_value, 1e-300)))
     for position in np.argsort(-shares[own], kind="stable").tolist():
         share = float(shares[own[position]])
         if share <= bound:
@@ -82,4 +82,4 @@ def _goes_on(matrix: StackMatrix, holds: BoolArray, sign: float, significance: f
     share = (before + after) / (matrix.total_before + matrix.total_after)
     error = math.sqrt(share * (1 - share) * (1 / matrix.total_before + 1 / matrix.total_after))
     rise = sign * (after / matrix.total_after - before / matrix.total_before)
-    return rise > float(stats.norm.isf(significance)) * error
+    return rise > -float(special.ndtri(significance)) * error

@@ -25,7 +25,7 @@ import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from pipeline.detect.expected import values_and_weights
 from pipeline.detect.noise.batch_means import long_run_variance
@@ -181,7 +181,7 @@ def _examine(
         _medians(left, weights, days.baseline, config), _medians(left, weights, days.current, config)
     )
     statistic = np.minimum(_statistic(mean, variance), _statistic(median, np.pi / 2 * variance))
-    p_value = stats.t.sf(statistic, degrees_of_freedom)
+    p_value = special.stdtr(degrees_of_freedom, -statistic)
     chosen = np.flatnonzero((p_value < config.significance) & least.reached(mean, 1.0))
     starts = [_locate(values[i], left[i], weights[i], days) for i in chosen.tolist()]
     return [
@@ -260,7 +260,7 @@ def _screen(
     # A day's phases in the mean are near enough to its season for a measure of noise.
     variance, degrees_of_freedom = _mean_variance(values - fold(values, weights, days.length), weights, days)
     rose = _Levels(median.starts[rows], median.ends[rows])
-    likely = stats.t.sf(_statistic(rose, variance), degrees_of_freedom) < config.screen_significance
+    likely = special.stdtr(degrees_of_freedom, -_statistic(rose, variance)) < config.screen_significance
     return np.asarray(rows[likely])
 
 

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from scipy import stats
+from scipy import special
 
 from pipeline.detect.seasonal.stl import SeasonConfig, bridge, carry_on, decompose, find_periods, points_of
 from pipeline.filters.evidence import FilterCase, decide_by_rows
@@ -268,4 +268,4 @@ def _spread(history: FloatArray) -> float:
 
 
 def _deviations(probability: float) -> float:
-    return float(stats.norm.isf(probability))
+    return -float(special.ndtri(probability))

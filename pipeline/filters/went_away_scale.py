@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from pipeline.detect.monotonic import row_quantiles
 from pipeline.detect.sax import RunningSums, block_means, moving_starts
@@ -138,7 +138,7 @@ def _shared_noise(frame: Frame, sums: RunningSums, block: IntArray) -> FloatArra
 
 def letters_apart(config: WentAwayConfig) -> float:
     """Return how many deviations of a block tell a letter from the history's valid ones."""
-    return float(stats.norm.isf(config.valid_share) + stats.norm.ppf(config.letter_certainty))
+    return float(special.ndtri(config.letter_certainty) - special.ndtri(config.valid_share))
 
 
 def median_deviation(values: FloatArray) -> FloatArray:

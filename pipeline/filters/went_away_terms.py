@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from pipeline.detect.monotonic import mann_kendall, row_quantiles, theil_sen
 from pipeline.detect.sax import (
@@ -277,7 +277,7 @@ def judge_lasting(
     entire = block_means(sums, adjacent_starts(first, frame.end, size), size)
     back = np.arange(entire.shape[1], 0, -1)
     post = np.where(back <= points[:, None], entire, np.nan)[:, -int(points.max()) :]
-    critical = float(stats.norm.isf(config.trend_significance))
+    critical = -float(special.ndtri(config.trend_significance))
     score, post_score = mann_kendall(entire), mann_kendall(post)
     line, post_line = theil_sen(entire), theil_sen(post)
     up, post_up = score > critical, post_score > critical

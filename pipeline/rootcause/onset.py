@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.signal import lfilter
 
 from pipeline.model import BoolArray, FloatArray, IntArray
 
@@ -110,6 +109,8 @@ def weigh_deployments(
         delay_s: Mean delay of those that do not act at once.
         config: Settings.
     """
+    from scipy.signal import lfilter  # slow to import, and of the stages that read this module one filters
+
     config = config or DeploymentConfig()
     columns = len(density)
     margin = max(map(abs, config.windows))

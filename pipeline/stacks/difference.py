@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from pipeline.model import BoolArray, FloatArray, IntArray, StackChange, StackMatrix
 from pipeline.robust import overdispersion
@@ -91,7 +91,7 @@ class _Evidence:
     ) -> None:
         self._matrix = matrix
         self._least = config.least_expected
-        self._bound = float(stats.norm.isf(config.level / 2 / tests))
+        self._bound = -float(special.ndtri(config.level / 2 / tests))
         before, after = self.shares(np.flatnonzero(regressed))
         moved = (1 - after) / (1 - before) if before < 1 and after < 1 else 1.0
         # Parts of a set's samples expected after the change: if its share stays, if only others moved.

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from pipeline.detect.expected import values_and_weights
 from pipeline.detect.kdd2018.butterworth import low_pass
@@ -193,8 +193,8 @@ def _bridge_exceeds(
     share = np.clip(share, 1e-9, 1.0)
     spread = np.sqrt(np.maximum(share * (1 - share), 1e-18))
     whole = np.exp(-degrees_of_freedom / 2 * np.log1p(4 * bound**2 / degrees_of_freedom))
-    inside = stats.t.cdf((2 * share - 1) * bound / spread, degrees_of_freedom)
-    return np.asarray(stats.t.sf(bound / spread, degrees_of_freedom) + whole * inside)
+    inside = special.stdtr(degrees_of_freedom, (2 * share - 1) * bound / spread)
+    return np.asarray(special.stdtr(degrees_of_freedom, -(bound / spread)) + whole * inside)
 
 
 def _examine(

@@ -9,13 +9,17 @@ grows with the length of the blocks, so that several lengths are tried and the l
 from __future__ import annotations
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from pipeline.model import FloatArray
 from pipeline.robust import block_means, row_medians
 
 _MIN_BLOCKS = 12
 """With two neighbours each, of the longest kind: fewer leave the estimate itself too uncertain."""
+
+_MEDIAN_SQUARE = float(
+    2 * special.gammaincinv(0.5, 0.5)
+)  # of a chi-squared variable of one degree of freedom
 
 _CUT = 9.0
 """A squared deviation counts for at most so many times the typical one: transients are not noise."""
@@ -45,7 +49,7 @@ def long_run_variance(
         squares = np.where(told, away**2 / spread, 0.0)
         count = told.sum(axis=1)
         variance = squares.sum(axis=1) / np.maximum(count, 1)
-        median = np.nan_to_num(row_medians(np.where(told, squares, np.nan))) / stats.chi2.median(1)
+        median = np.nan_to_num(row_medians(np.where(told, squares, np.nan))) / _MEDIAN_SQUARE
         cut = _CUT * np.where(median > 0, median, variance)
         variance = np.minimum(squares, cut[:, None]).sum(axis=1) / np.maximum(count, 1)
         # Too few of the longer blocks say nothing; of the shortest there is no choice.

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import fft, stats
+from scipy import fft, special
 
 from pipeline.model import BoolArray, FloatArray
 from pipeline.robust import block_means, row_medians, typical_deviation
@@ -238,8 +238,8 @@ def _periodicity_at(
     # Summed over all multiples, the products are the squares of so many independent phases' sums: skewed
     # like a standardised chi-squared variable.
     degrees_of_freedom = np.maximum(period / bartlett, 1.0)
-    p_value = stats.chi2.sf(
-        np.maximum(degrees_of_freedom + score * np.sqrt(2 * degrees_of_freedom), 0.0), degrees_of_freedom
+    p_value = special.chdtrc(
+        degrees_of_freedom, np.maximum(degrees_of_freedom + score * np.sqrt(2 * degrees_of_freedom), 0.0)
     )
     told = (variance > 0) & (weight.sum(axis=1) > 0)
     return np.asarray(np.where(told, p_value, 1.0), dtype=np.float64)

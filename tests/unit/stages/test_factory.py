@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,3 +35,16 @@ def test_a_wrong_gates_file_stops_the_worker_before_it_starts(tmp_path: Path) ->
         build("rootcause", Settings(gates=file))
     file.write_text("new_cart: [cart.total]\n")
     build("rootcause", Settings(gates=file))
+
+
+@pytest.mark.parametrize("stage", ["aggregate", "detect", "filter"])
+def test_a_worker_starts_without_all_of_scipys_statistics(stage: str) -> None:
+    # They take a third of a second of processor time to import; scipy.special has what these stages need.
+    modules = f"pipeline.runtime.worker, pipeline.commands.worker, pipeline.stages.{stage}"
+    shown = subprocess.run(
+        [sys.executable, "-c", f"import sys, {modules}; print('scipy.stats' in sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert shown.stdout == "False\n"
