@@ -29,6 +29,12 @@ def literals(path: Path) -> set[str]:
     return {node.value for node in tree if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
+@pytest.fixture(scope="module")
+def named() -> set[str]:
+    """Every text in the code beside the registry."""
+    return set().union(*(literals(path) for path in CODE if path.name != "steps.py"))
+
+
 def test_keys_are_unique_and_questions_end_as_such() -> None:
     assert len(BY_KEY) == len(STEPS)
     assert all(step.asks.endswith("?") for step in STEPS)
@@ -46,8 +52,7 @@ def test_a_step_that_a_module_names_is_registered() -> None:
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.key)
-def test_every_code_is_used_somewhere(step: steps.Step) -> None:
-    named = set().union(*(literals(path) for path in CODE if path.name != "steps.py"))
+def test_every_code_is_used_somewhere(step: steps.Step, named: set[str]) -> None:
     assert set(step.codes) <= named
 
 
