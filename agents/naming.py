@@ -23,6 +23,10 @@ _LINE = re.compile(r":\d+$")
 _FROZEN = re.compile(r"<frozen ([^<>]+)>")
 _PROCESS = re.compile(r'process \d+:"')
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
+_TYPES = r"(?:\[*[BCDFIJSZ])*"
+_CUT_SIGNATURE = re.compile(rf"\w\({_TYPES}\[*L[\w/$]+$")
+_SIGNATURE_PART = re.compile(rf"{_TYPES}\[*L[\w/$]+")
+_SIGNATURE_END = re.compile(rf"{_TYPES}\)\[*(?:[VBCDFIJSZ]|L[\w/$]+)")
 _BINARY = re.compile(r"[^\s():]+\.\w+")  # a source file or library, such as ceval.c or libc.so.6
 
 
@@ -40,10 +44,11 @@ def name_stack(frames: Sequence[str]) -> list[NamedFrame]:
 
     An anonymous frame directly below the function it belongs to is that function, so it vanishes. The
     frames that name a sampled process (``process 42:"python app.py"``) are left out: their pids would make
-    new series at every restart.
+    new series at every restart. A signature of the JVM (``total(Ljava/lang/String;I)V``), which collapsed
+    stacks cut at its semicolons, is put together again.
     """
     named: list[NamedFrame] = []
-    for text in _without_processes(frames):
+    for text in _with_whole_signatures(_without_processes(frames)):
         frame = name_frame(text)
         if frame.anonymous and named and named[-1].name == frame.name:
             continue
@@ -127,3 +132,24 @@ def _without_processes(frames: Sequence[str]) -> Sequence[str]:
             break
         first = closing + 1
     return frames[first:]
+
+
+def _with_whole_signatures(frames: Sequence[str]) -> Sequence[str]:
+    """Join the pieces of signatures that were cut at semicolons; what never closes stays in pieces."""
+    if not any(_CUT_SIGNATURE.search(frame) for frame in frames):
+        return frames
+    joined: list[str] = []
+    index = 0
+    while index < len(frames):
+        end = index + 1
+        if _CUT_SIGNATURE.search(frames[index]):
+            while end < len(frames) and _SIGNATURE_PART.fullmatch(frames[end]):
+                end += 1
+            # The last piece closes the bracket; an object that it returns ends in a semicolon of its own.
+            if end < len(frames) and _SIGNATURE_END.fullmatch(frames[end]):
+                end += 1
+            else:
+                end = index + 1
+        joined.append(";".join(frames[index:end]))
+        index = end
+    return joined

@@ -100,6 +100,8 @@ class Settings(StrictModel):
     """Silence after which a partition no longer holds scans back."""
     gates: Path | None = None
     """File that maps gates to the subroutines they switch (smidgen gates)."""
+    names: Path | None = None
+    """File that says how frames become symbols (docs/configuration.md)."""
     quotas: Path | None = None
     """File of per-service quotas (docs/operations.md)."""
     idempotent_producer: bool = True

@@ -22,8 +22,12 @@ from loadgen.terminal import read_file
 from pipeline.codec import fields
 from pipeline.codec.events import DETECTED, decode_event
 from pipeline.errors import ConfigError, InvalidMessage
+from pipeline.names import Naming
 
 Value = TypeVar("Value")
+
+_NAMING = Naming()
+"""Truth is spelt as a simulation spells frames, and events as symbols."""
 
 _LASTING_KINDS = ("regression", "cost_shift", "improvement", "new_feature")
 """Kinds that begin at once: only their start counts, also where they end some day."""
@@ -121,7 +125,7 @@ def _truth_row(raw: Mapping[str, Any]) -> TruthRow:
         subkind=fields.text(raw, "subkind", ""),
         expected=expected,
         service=fields.text(raw, "service"),
-        series=tuple(dict.fromkeys(series)),
+        series=tuple(dict.fromkeys(_NAMING.symbols(series))),
         metric_kind=fields.text(raw, "metric_kind", "subroutine"),
         start=start,
         until=_until(raw, kind, start, end),

@@ -11,6 +11,8 @@ import numpy as np
 
 from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.flow import Flow
+from pipeline.backtest.symbols import with_symbols
+from pipeline.codec.names import read_namings
 from pipeline.codec.scans import encode_progress
 from pipeline.config import Settings
 from pipeline.model import Progress, Scan
@@ -76,7 +78,7 @@ def run_backtest(
     Args:
         dataset: One service.
         workloads: What to scan it by.
-        settings: Only ``partition_idle_s`` matters.
+        settings: Only ``partition_idle_s`` and ``names`` matter.
         advance: Called with the number of scans that have been made since the last call.
         without: Steps to leave out, which is for measuring what they are worth.
 
@@ -152,8 +154,12 @@ def _flow(
     stages: Sequence[str],
     without: Without,
 ) -> Flow:
+    naming = read_namings(settings.names).of(dataset.service)
+    store = ArrayStore(with_symbols(dataset, naming))
+    noted = {"service": dataset.service, "time": dataset.start, "version": naming.version, "before": 0}
+    store.insert("naming", {name: [value] for name, value in noted.items()})
     return Flow(
-        ArrayStore(dataset),
+        store,
         workloads,
         settings=settings,
         clock=lambda: dataset.end,  # stands still: no partition falls silent in the middle of a file

@@ -65,6 +65,12 @@ Examples:
     "--ledger", type=_OUT, metavar="OUT.jsonl", help="Where to write every dropped candidate, and why."
 )
 @click.option("--service", help="Only this service of FILE.")
+@click.option(
+    "--names",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="How frames become symbols, if not by all rules.",
+)
 def backtest(
     source: Path,
     workloads: tuple[str, ...],
@@ -73,6 +79,7 @@ def backtest(
     funnel: Path | None,
     ledger: Path | None,
     service: str | None,
+    names: Path | None,
 ) -> int:
     """Try settings on history: run the pipeline over files, as fast as this machine allows.
 
@@ -89,7 +96,7 @@ def backtest(
     _check_outputs({flag: path for flag, path in outputs.items() if path})
     datasets = _with_changes(_load(source, chosen, service), read_changes(changes) if changes else ())
     _check_workloads(source, datasets, chosen)
-    found = _run(datasets, chosen)
+    found = _run(datasets, chosen, Settings(names=names))
     scans = [scan for one in found for scan in one.scans]
     _write(events, (event for one in found for event in one.events))
     if ledger:
@@ -148,8 +155,7 @@ def _check_workloads(source: Path, datasets: Sequence[Dataset], workloads: Seque
                 )
 
 
-def _run(datasets: Sequence[Dataset], workloads: Sequence[Workload]) -> list[Backtest]:
-    settings = Settings()
+def _run(datasets: Sequence[Dataset], workloads: Sequence[Workload], settings: Settings) -> list[Backtest]:
     plans = [plan_scans(one, workloads, idle_s=settings.partition_idle_s) for one in datasets]
     console = Console(stderr=True)
     with Progress(

@@ -30,11 +30,14 @@ def report(event_id: str, output: Path, settings: Settings) -> None:
     The event's workload is looked for among --workloads, then among the presets.
     """
     # Loaded here: plotly takes half a second, which other uses of this module need not wait for.
+    from pipeline.codec.names import read_namings
     from pipeline.report.gather import find_event, gather
     from pipeline.report.page import render_report
+    from pipeline.stages.gather.symbols import SymbolStore
     from pipeline.storage.connect import open_store
 
-    with closing(open_store(settings.store)) as store:
+    with closing(open_store(settings.store)) as opened:
+        store = SymbolStore(opened, read_namings(settings.names))
         event = find_event(store, event_id)
         if event is None:
             raise ConfigError(f"no regression {event_id!r} in the store")

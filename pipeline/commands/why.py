@@ -181,7 +181,9 @@ def _tell(
         case = case_in_files(ledgers, prefix)
         workload = known.get(case.entry.scan.workload)
         if data and workload:
-            found = series_of(_backtested(data, workload, case.entry.scan.service), case.entry, workload)
+            found = series_of(
+                _backtested(data, workload, case.entry.scan.service, settings), case.entry, workload
+            )
     else:
         with _store(settings) as store:
             case = case_in_store(store, prefix, known)
@@ -266,27 +268,33 @@ def _story_lines(story: Explanation) -> Iterator[Text]:
         yield Text(f"  {'':<16}{answer}{'; ' if step.numbers else ''}{step.numbers}")
 
 
-def _backtested(data: Path, workload: Workload, service: str) -> Store:
+def _backtested(data: Path, workload: Workload, service: str, settings: Settings) -> Store:
     from pipeline.backtest.dataset import read_dataset
     from pipeline.backtest.plain import build_datasets
     from pipeline.backtest.seriesfile import read_series
+    from pipeline.backtest.symbols import with_symbols
+    from pipeline.codec.names import read_namings
     from pipeline.storage.arrays import ArrayStore
 
+    naming = read_namings(settings.names).of(service)
     if data.is_dir():
-        return ArrayStore(read_dataset(data))
+        return ArrayStore(with_symbols(read_dataset(data), naming))
     series = [one for one in read_series(data) if one.service == service]
     if not series:
         raise ConfigError(f"{data}: no service {service!r}")
-    return ArrayStore(*build_datasets(series, data, window_s=workload.resolution_s))
+    datasets = build_datasets(series, data, window_s=workload.resolution_s)
+    return ArrayStore(*(with_symbols(dataset, naming) for dataset in datasets))
 
 
 @contextmanager
 def _store(settings: Settings) -> Iterator[Store]:
+    from pipeline.codec.names import read_namings
+    from pipeline.stages.gather.symbols import SymbolStore
     from pipeline.storage.connect import open_store
 
     with closing(open_store(settings.store)) as store:
         try:
-            yield store
+            yield SymbolStore(store, read_namings(settings.names))
         except InvalidMessage as error:
             raise ConfigError(f"the store's ledger: {error}") from None
 

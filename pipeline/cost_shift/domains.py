@@ -17,18 +17,14 @@ import numpy as np
 
 from pipeline.frames import element, series_of
 from pipeline.model import BoolArray, Change, SeriesKey
+from pipeline.names import owner_of
 from pipeline.stacks import StackIndex
 
 REGEX = "re:"
 """What a pattern begins with that is a regular expression and no glob."""
 
-_SEPARATORS = (".", "::", "\\", "#")
-"""Between a module, a class and a method, as the languages in use spell them."""
-
 _ENDS_OF_PREFIXES = {"endpoint": ("/", "."), "metadata": ("/", ".", "=", ":")}
 """Where a prefix of an annotation may end: ``/cart/`` of ``/cart/add``, ``tier=`` of ``tier=gold``."""
-
-_OPENING, _CLOSING = "(<[{", ")>]}"
 
 _NAMED = 3
 """Labels that a domain is named by; of more there is a number."""
@@ -130,52 +126,14 @@ def _owners(label: str) -> tuple[tuple[str, str], ...]:
     if kind != "subroutine":
         prefix = name[: max(map(name.rfind, _ENDS_OF_PREFIXES[kind])) + 1]
         return ((f"{kind} prefix", prefix),) if prefix.strip("".join(_ENDS_OF_PREFIXES[kind])) else ()
-    owner = _owner(_without_types(name))
+    owner = owner_of(name)
     if not owner:
         return ()
-    module = _owner(owner) or owner.rpartition("/")[0]
+    module = owner_of(owner) or owner.rpartition("/")[0]
     # A class is spelt with a capital by the conventions of nearly every language; Go has (*Cart).
     if not owner[len(module) :].lstrip("/.:\\#(*")[:1].isupper():
         return (("module", owner),)
     return (("class", owner), ("module", module)) if module else (("class", owner),)
-
-
-def _owner(name: str) -> str:
-    """Return what stands before the last separator of a name; a slash is none, and a space ends the name."""
-    plain = name.partition(" ")[0]
-    folders = plain.rfind("/")
-    ends = [position for separator in _SEPARATORS if (position := plain.rfind(separator)) > folders]
-    return plain[: max(ends)] if ends else ""
-
-
-def _without_types(name: str) -> str:
-    """Return a name without its arguments and type parameters, which are names themselves.
-
-    ``shop::Cart<Item>::add(Item const&)`` is ``shop::Cart::add``, and Rust's ``<shop::Cart as Add>::add`` as
-    well. What stands in brackets by itself is a name: Go's ``(*Cart)``, Python's ``<locals>``.
-    """
-    if name.startswith("<") and (end := _closing(name)):
-        name = name[1:end].partition(" as ")[0] + name[end + 1 :]
-    kept: list[str] = []
-    depth = 0
-    for character in name:
-        if character in _OPENING and (depth or (kept and (kept[-1].isalnum() or kept[-1] in "_$"))):
-            depth += 1
-        elif character in _CLOSING and depth:
-            depth -= 1
-        elif not depth:
-            kept.append(character)
-    return "".join(kept)
-
-
-def _closing(name: str) -> int:
-    """Return where the bracket closes with which a name begins, 0 if it does not."""
-    depth = 0
-    for position, character in enumerate(name):
-        depth += (character == "<") - (character == ">")
-        if not depth:
-            return position
-    return 0
 
 
 def _callers(index: StackIndex, label: str) -> list[str]:

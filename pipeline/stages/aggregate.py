@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import orjson
@@ -23,9 +24,11 @@ import xxhash
 from pipeline.clock import Clock
 from pipeline.codec import inputs
 from pipeline.codec.scans import encode_progress
+from pipeline.frames import cut_name
 from pipeline.gcpu.bounds import profile_extent
 from pipeline.gcpu.count import Counts, count_samples
 from pipeline.model import MetricPoints, Outgoing, Profile, Progress, Record
+from pipeline.names import Naming, Namings
 from pipeline.quota.admission import Admission
 from pipeline.quota.limits import Quotas
 from pipeline.stages.base import Decoder, Stage
@@ -38,6 +41,7 @@ from pipeline.stages.gather.counted_rows import (
     last_offsets,
     metric_columns,
 )
+from pipeline.stages.gather.naming import has_history, is_noted
 from pipeline.storage.interface import CountTable, Extent, Store
 
 MAX_ROWS = 400_000
@@ -79,6 +83,7 @@ class AggregateStage(Stage):
         window_s: float,
         stack_window_s: float,
         quotas: Quotas | None = None,
+        namings: Namings | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -88,6 +93,8 @@ class AggregateStage(Stage):
         self._resume: dict[CountTable, dict[tuple[str, int], int]] = {}
         self._covered: dict[CountTable, dict[tuple[str, int], int]] = defaultdict(dict)  # by stored rows
         self._admission = Admission(stream, quotas or Quotas(), window_s)
+        self._namings = namings or Namings()
+        self._shown: dict[str, set[str]] = {}  # the symbols of each service of which an example is stored
         self._reported = clock()
         self.limited: Counter[str] = Counter()
         self.inputs: Mapping[str, Decoder] = {
@@ -120,6 +127,8 @@ class AggregateStage(Stage):
             return []
         table: CountTable = "metrics" if topic == "metrics" else "totals"
         fresh = self._fresh(table, batch)
+        if topic == "profiles":
+            fresh = self._by_symbols(fresh)
         gather_admission(self._store, self._stream, self._admission, batch, fresh)
         decided = (self._admission.metrics if topic == "metrics" else self._admission.profiles)(fresh)
         known = [record for record in batch if self._admission.knows(record)]
@@ -131,6 +140,51 @@ class AggregateStage(Stage):
                 self._count(part)
         self._report()
         return _progress(known, self._clock())
+
+    def _by_symbols(self, records: Sequence[Record]) -> list[Record]:
+        """Return profiles by symbols; what the store has to know of that is noted before any is counted."""
+        named: list[Record] = []
+        examples: dict[tuple[str, str], tuple[float, str]] = {}
+        for record in records:
+            profile: Profile = record.payload
+            naming = self._namings.of(profile.service)
+            if profile.service not in self._shown:
+                self._note_naming(profile, naming)
+            by_symbols = naming.profile(profile)
+            if by_symbols is profile:
+                named.append(record)
+                continue
+            named.append(replace(record, payload=by_symbols))
+            shown = self._shown[profile.service]
+            for symbol, name in zip(by_symbols.frames, profile.frames, strict=True):
+                if symbol != name and symbol not in shown:
+                    shown.add(symbol)
+                    examples[profile.service, symbol] = (profile.start, cut_name(name))
+        if examples:
+            self._store.insert(
+                "symbols",
+                {
+                    "service": [service for service, _ in examples],
+                    "symbol": [symbol for _, symbol in examples],
+                    "time": [time for time, _ in examples.values()],
+                    "name": [name for _, name in examples.values()],
+                },
+            )
+        return named
+
+    def _note_naming(self, profile: Profile, naming: Naming) -> None:
+        """Note from when on a service is counted by its naming, unless that is known."""
+        service = profile.service
+        if not is_noted(self._store, service, naming.version):
+            before = has_history(self._store, self._stream, service)
+            row = {
+                "service": service,
+                "time": profile.start,
+                "version": naming.version,
+                "before": int(before),
+            }
+            self._store.insert("naming", {name: [value] for name, value in row.items()})
+        self._shown[service] = set()
 
     def _save_names(self) -> None:
         rows = self._admission.unsaved()

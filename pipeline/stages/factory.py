@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 from pipeline.clock import Clock
 from pipeline.codec.gates import read_gates
+from pipeline.codec.names import read_namings
 from pipeline.codec.quotas import read_quotas
 from pipeline.config import Settings
 from pipeline.errors import ConfigError
 from pipeline.stages.base import Stage
+from pipeline.stages.gather.symbols import SymbolStore
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 
@@ -47,6 +49,8 @@ def build_stage(
     Raises:
         ConfigError: an unknown name, or a file that the settings name and that is wrong.
     """
+    namings = read_namings(settings.names)
+    by_symbols = SymbolStore(store, namings)
     match name:
         case "aggregate":
             from pipeline.stages.aggregate import AggregateStage
@@ -58,12 +62,13 @@ def build_stage(
                 window_s=settings.window_s,
                 stack_window_s=settings.stack_window_s,
                 quotas=read_quotas(settings.quotas) if settings.quotas else None,
+                namings=namings,
             )
         case "detect":
             from pipeline.stages.detect import DetectStage
 
             return DetectStage(
-                store=store,
+                store=by_symbols,
                 clock=clock,
                 stream=stream,
                 workloads=workloads,
@@ -74,14 +79,15 @@ def build_stage(
         case "filter":
             from pipeline.stages.filter import FilterStage
 
-            return FilterStage(store=store, workloads=workloads, without=without)
+            return FilterStage(store=by_symbols, workloads=workloads, without=without)
         case "dedup":
             from pipeline.stages.dedup import DedupStage
 
-            return DedupStage(store=store, workloads=workloads, without=without)
+            return DedupStage(store=by_symbols, workloads=workloads, without=without)
         case "rootcause":
             from pipeline.stages.rootcause import RootcauseStage
 
-            gates = read_gates(settings.gates) if settings.gates else None
-            return RootcauseStage(store=store, workloads=workloads, gates=gates)
+            gates = read_gates(settings.gates) if settings.gates else {}
+            gates = {gate: namings.default.symbols(names) for gate, names in gates.items()}
+            return RootcauseStage(store=by_symbols, workloads=workloads, gates=gates)
     raise ConfigError(f"unknown stage {name!r}; stages are {', '.join(STAGES)}")

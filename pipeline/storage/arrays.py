@@ -30,6 +30,8 @@ _IDENTITY: Mapping[str, tuple[str, ...]] = {
     "scans": ("workload", "time"),
     "memory": ("stage", "workload", "metric_kind", "metric", "kind", "scan_end"),
     "names": ("log", "time", "first"),
+    "naming": ("time", "version"),
+    "symbols": ("symbol",),
 }
 """Columns that, with the service, make a row the same row; a later one replaces it."""
 

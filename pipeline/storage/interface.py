@@ -12,7 +12,9 @@ CountTable = Literal["totals", "gcpu", "stacks", "metrics"]
 """Tables of additive rows, which carry their place in the log (stream, topic, partition, last_offset)."""
 
 
-RowTable = Literal["changes", "regressions", "updates", "ledger", "scans", "memory", "names"]
+RowTable = Literal[
+    "changes", "regressions", "updates", "ledger", "scans", "memory", "names", "naming", "symbols"
+]
 """Tables of rows with an identity and a time."""
 
 Table = CountTable | RowTable
@@ -39,8 +41,8 @@ class Store(Protocol):
     def insert(self, table: Table, columns: Mapping[str, Sequence[Any]], *, token: str = "") -> None:
         """Add rows, all or none. ``columns`` maps a column to its values, all equally many.
 
-        A repeated insert with the same non-empty ``token`` adds nothing. Rows of the other tables
-        (changes, regressions, updates, ledger, scans, memory, names) replace those of the same identity.
+        A repeated insert with the same non-empty ``token`` adds nothing. Rows of RowTable
+        replace those of the same identity.
         """
 
     def extents(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pipeline.codec.events import regression_id
@@ -61,7 +62,9 @@ def read_history(
             p_value=0.0,
             statistic=0.0,
         )
-        own = regression_id(scan.service, row["workload"], candidate, row["scan_end"])
+        # Its id is of the name under which it was reported.
+        named = replace(candidate, metric=row.get("stored_metric", row["metric"]))
+        own = regression_id(scan.service, row["workload"], named, row["scan_end"])
         seen = seen_until(row["workload"], row["scan_end"])
         return Reported(candidate, row["regression"], row["scan_end"], seen, leads=row["regression"] == own)
 

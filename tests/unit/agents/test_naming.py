@@ -83,6 +83,9 @@ def test_annotations_are_read(text: str, frame: NamedFrame) -> None:
         ),
         pytest.param(['process 1:"unclosed', "f (a.py)"], ['process 1:"unclosed', "a.f"], id="no process"),
         pytest.param([], [], id="empty"),
+        (["app", "B.baz(Ljava/lang/String", "I)V", "x.y"], ["app", "B.baz(Ljava/lang/String;I)V", "x.y"]),
+        (["a([ILx/S", "Ljava/util/List", ")Lx/O", "b(I)V"], ["a([ILx/S;Ljava/util/List;)Lx/O", "b(I)V"]),
+        (["f(List", "x", "y"], ["f(List", "x", "y"]),
     ],
 )
 def test_a_stack_is_named(stack: list[str], names: list[str]) -> None:

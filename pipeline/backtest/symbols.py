@@ -1,0 +1,41 @@
+"""Datasets by symbols: the names that a live run counts under."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from pipeline.backtest.dataset import Dataset
+from pipeline.model import SeriesKey
+from pipeline.names import Naming
+from pipeline.names.merging import added_rows, overcounts, symbol_rows, symbol_stacks
+
+
+def with_symbols(dataset: Dataset, naming: Naming) -> Dataset:
+    """Return a dataset whose subroutines are symbols; the same object if they were.
+
+    A live run counts a sample once for a symbol, however many frames of its stack have that symbol. A dataset
+    has counts by frames, so that sums over them are scaled by what its stacks say, stack window by
+    stack window.
+    """
+    series = list(map(SeriesKey, dataset.kinds, dataset.names))
+    named, row = symbol_rows(series, naming)
+    stacks, stack_row = symbol_stacks(dataset.stacks, naming)
+    if named is series and stacks is dataset.stacks:
+        return dataset
+    samples = added_rows(dataset.samples, row, len(named))
+    row_of = {key: number for number, key in enumerate(named)}
+    starts = np.arange(samples.shape[1]) * dataset.window_s
+    stack_window = (starts // dataset.stack_window_s).astype(np.int64)
+    for symbol, share in overcounts(dataset.stacks, dataset.stack_samples, naming).items():
+        if (row_number := row_of.get(SeriesKey("subroutine", symbol))) is not None:
+            samples[row_number] *= share[np.minimum(stack_window, len(share) - 1)]
+    return replace(
+        dataset,
+        kinds=tuple(kind for kind, _ in named),
+        names=tuple(name for _, name in named),
+        samples=np.minimum(np.rint(samples), dataset.totals),
+        stacks=stacks,
+        stack_samples=added_rows(dataset.stack_samples, stack_row, len(stacks)),
+    )

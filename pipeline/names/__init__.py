@@ -1,0 +1,26 @@
+"""Symbols: the stable names under which frames are counted, whatever a compiler or a runtime calls them.
+
+A frame as a sampler prints it may carry template arguments, closure numbers, hashes and addresses that a new
+process or build makes anew. ``Naming`` turns it into a symbol, which series, stacks, changes, gates and cost
+domains have in common; ``rules`` lists by language what is taken away.
+"""
+
+from pipeline.names.brackets import outline
+from pipeline.names.naming import NO_NAMING, Naming, Namings, Pattern, check_pattern, rules_without
+from pipeline.names.owners import owner_of
+from pipeline.names.rule import Rule
+from pipeline.names.rules import RULES, VERSION
+
+__all__ = [
+    "NO_NAMING",
+    "RULES",
+    "VERSION",
+    "Naming",
+    "Namings",
+    "Pattern",
+    "Rule",
+    "check_pattern",
+    "outline",
+    "owner_of",
+    "rules_without",
+]

@@ -1,0 +1,172 @@
+"""Outlines of names: arguments, type parameters, return types and lambdas taken away, bracket by bracket."""
+
+from __future__ import annotations
+
+import re
+
+_CLOSING = {"(": ")", "<": ">", "[": "]", "{": "}"}
+
+_OPERATOR = re.compile(
+    r"""\boperator(?:
+        \s*(?:\(\)|\[\]|<=>|<<=|>>=|->\*|<<|>>|<=|>=|->|==|!=|&&|\|\||\+\+|--|[-+*/%^&|]=|[-+*/%^&|~!=<>,])
+        |\ (?:new|delete)(?:\[\])?
+        |""\ ?\w+
+        |\ (?:unsigned\ |long\ |short\ |signed\ )*[A-Za-z_][\w:]*[*&]*(?=[(<])
+    )""",
+    re.VERBOSE,
+)
+"""C++'s operators, whose names hold brackets and spaces."""
+
+_KEPT_WHOLE = ("(anonymous namespace)", "(anonymous class)")
+
+_LAMBDA = re.compile(r"\{(?:lambda|unnamed|block)|'(?:lambda|block|unnamed)")
+_CALL_OF_LAMBDA = re.compile(r"::(?:operator\(\)|_FUN|__invoke)")
+
+_QUALIFIERS = re.compile(
+    r"(?: (?:const|volatile|noexcept|&&?|\[clone [^\[\]]*\]|\(\.[\w.]+\))|\[abi:\w+\])+$"
+)
+
+_PYTHON = re.compile(r"<(?:module|lambda|listcomp|dictcomp|setcomp|genexpr|locals)>")
+
+_PATH = re.compile(r"[A-Za-z_][\w:$]*")
+
+
+def outline(name: str, opening: str = "(<") -> str:
+    """Return a name without its arguments, type parameters, return type and lambdas.
+
+    ``void shop::Cart<Item>::add<int>(int) const`` is ``shop::Cart::add``, as is Rust's
+    ``<shop::Cart as Add>::add``, and ``run()::{lambda(int)#1}::operator()(int) const`` is ``run``. Brackets
+    that are a name by themselves stay: Go's ``(*Cart)``, Python's ``<lambda>``, C++'s ``operator<`` and
+    anonymous namespace. A name whose brackets do not match comes back as it was.
+
+    Args:
+        name: A frame.
+        opening: Which brackets hold arguments where they follow a name.
+    """
+    text = _QUALIFIERS.sub("", name)
+    if text.startswith("<") and not _PYTHON.match(text):
+        text = _without_trait(text)
+    kept: list[str] = []
+    last_space = -1  # where a return type ends in ``kept``
+    dropped = text != name
+    index = 0
+    while index < len(text):
+        letter = text[index]
+        if letter == "o" and (found := _OPERATOR.match(text, index)):
+            kept += found[0]
+            index = found.end()
+            if text.startswith(" <", index):  # operator<< <char>
+                index += 1
+            while index < len(text) and text[index] in opening:
+                end = _matching(text, index)
+                if not end:
+                    return name
+                index, dropped = end, True
+        elif letter in "{'" and _LAMBDA.match(text, index):
+            end = _matching(text, index) if letter == "{" else text.find("'", index + 1) + 1
+            if not end:
+                return name
+            if text.startswith("(", end):
+                end = _matching(text, end) or end
+            if kept[-2:] == [":", ":"]:
+                del kept[-2:]
+                end = found.end() if (found := _CALL_OF_LAMBDA.match(text, end)) else end
+            else:
+                kept += "{lambda}"
+            index, dropped = end, True
+            if text.startswith("(", index):
+                index = _matching(text, index) or index
+        elif letter in opening and _follows_name(kept, text, index):
+            end = _matching(text, index)
+            if not end:
+                return name
+            if kept[-2:] == [":", ":"]:
+                kept = _in_impl(kept, text[index + 1 : end - 1])
+            index, dropped = end, True
+        elif letter == "(" and (whole := next((w for w in _KEPT_WHOLE if text.startswith(w, index)), "")):
+            kept += whole
+            index += len(whole)
+        else:
+            if letter == " ":
+                last_space = len(kept)
+            kept.append(letter)
+            index += 1
+    if not dropped:
+        return name
+    outlined = "".join(kept)
+    after = outlined[last_space + 1 :].lstrip("*&")
+    if last_space > 0 and (after[:1].isalpha() or after[:1] in "_~" or after.startswith(_KEPT_WHOLE)):
+        outlined = after
+    return _QUALIFIERS.sub("", outlined) or name
+
+
+def _follows_name(kept: list[str], text: str, index: int) -> bool:
+    """Tell whether a bracket stands where arguments or type parameters do."""
+    if not kept:
+        return False
+    if kept[-1].isalnum() or kept[-1] in "_$]~":
+        return True
+    # Rust's ``add::<u32>`` and ``cart::<impl Cart>``.
+    return kept[-2:] == [":", ":"] and text[index] == "<" and not _PYTHON.match(text, index)
+
+
+def _in_impl(kept: list[str], inside: str) -> list[str]:
+    """Return what Rust's ``shop::cart::<impl shop::Cart>`` names: the type, where it is a path of its own."""
+    if inside.startswith("impl "):
+        path = outline(inside.removeprefix("impl ").rpartition(" for ")[2])
+        if "::" in path and _PATH.fullmatch(path):
+            return list(path)
+    return kept[:-2]
+
+
+def _without_trait(name: str) -> str:
+    """Return ``shop::Cart::add`` of Rust's ``<shop::Cart as Add>::add``."""
+    end = _matching(name, 0)
+    if not end or not name.startswith("::", end):
+        return name
+    owner = outline(_before_trait(name[1 : end - 1]).lstrip("&*").removeprefix("mut ").removeprefix("const "))
+    return (owner if _PATH.fullmatch(owner) else name[:end]) + name[end:]
+
+
+def _before_trait(inside: str) -> str:
+    """Return what stands before `` as `` outside of brackets."""
+    depth = 0
+    for index, letter in enumerate(inside):
+        if letter in "<([":
+            depth += 1
+        elif letter in ">)]" and inside[index - 1 : index] != "-":
+            depth -= 1
+        elif not depth and inside.startswith(" as ", index):
+            return inside[:index]
+    return inside
+
+
+def _matching(text: str, start: int) -> int:
+    """Return the index after the bracket that closes the one at ``start``, 0 if none does."""
+    expected = [_CLOSING[text[start]]]
+    index = start + 1
+    while index < len(text):
+        letter = text[index]
+        if letter == "o" and (found := _OPERATOR.match(text, index)):
+            index = found.end()
+            continue
+        if letter == "-" and text.startswith("->", index):
+            index += 2
+            continue
+        if letter in _CLOSING:
+            expected.append(_CLOSING[letter])
+        elif letter == expected[-1]:
+            expected.pop()
+            if not expected:
+                return index + 1
+        elif letter in ")]}":
+            # A lone < was no bracket but a comparison.
+            while expected and expected[-1] == ">":
+                expected.pop()
+            if not expected or expected[-1] != letter:
+                return 0
+            expected.pop()
+            if not expected:
+                return index + 1
+        index += 1
+    return 0

@@ -1,0 +1,160 @@
+"""Naming: the rules and patterns in force for a service, from frames to symbols."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import xxhash
+
+from pipeline.frames import series_of
+from pipeline.model import Profile
+from pipeline.names.rule import Rule
+from pipeline.names.rules import RULES, VERSION
+
+MOST_KEPT = 2**18
+"""Most symbols that are kept at hand; when there are more, all are made anew."""
+
+LONGEST = 4096
+"""Longest name that is looked at, in characters: a longer one is no function's and stays as it is."""
+
+_PLAIN = re.compile(r"[A-Za-z_]+(?:[./][A-Za-z_]+)*")
+"""Names without numbers and signs, which most are; no rule but that of copies changes them."""
+
+_COPIES = (".cold", ".localalias")
+
+_CUT = re.compile(r"…#[0-9a-f]{16}$")
+"""How a name ends that was too long (``frames.cut_name``): what is left of it is no whole name."""
+
+_MOST_PASSES = 20
+_MOST_ROUNDS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A substitution of a user's: a regular expression, and what becomes of what it matches."""
+
+    match: str
+    replace: str = ""
+
+
+def check_pattern(pattern: Pattern) -> None:
+    """Check that a pattern can be used.
+
+    Raises:
+        ValueError: it is no regular expression, or its replacement names a group that it has not.
+    """
+    try:
+        re.compile(pattern.match).sub(pattern.replace, "")
+    except (re.error, IndexError, OverflowError, RecursionError) as error:
+        raise ValueError(f"{pattern.match[:200]!r} is no regular expression: {error}") from None
+
+
+@dataclass(frozen=True)  # without slots: what is derived of it is kept
+class Naming:
+    """What turns a service's frames into symbols.
+
+    ``symbol`` is a pure function of the name, idempotent, and never empty. ``rules`` are those that run,
+    ``patterns`` run after them.
+    """
+
+    rules: tuple[Rule, ...] = RULES
+    patterns: tuple[Pattern, ...] = ()
+    _known: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def version(self) -> str:
+        """Return what is stored of the naming in force: the rules' version, and a hash of what differs."""
+        if not self.rules and not self.patterns:
+            return "0"
+        own = [rule.key for rule in RULES if rule not in self.rules]
+        own += [f"{pattern.match}\0{pattern.replace}" for pattern in self.patterns]
+        text = "\1".join(own)
+        return f"{VERSION}-{xxhash.xxh3_64_hexdigest(text.encode())}" if own else str(VERSION)
+
+    def symbol(self, name: str) -> str:
+        """Return the symbol of a frame; annotations and other labels that are no subroutines stay."""
+        known = self._known.get(name)
+        if known is None:
+            known = self._make(name)
+            if len(self._known) >= MOST_KEPT:
+                self._known.clear()
+            self._known[name] = known
+        return known
+
+    def symbols(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return the symbols of names, in their order."""
+        return tuple(map(self.symbol, names))
+
+    def changed(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the symbol of each name that is none itself."""
+        return {name: symbol for name in names if (symbol := self.symbol(name)) != name}
+
+    def profile(self, profile: Profile) -> Profile:
+        """Return a profile whose frames are symbols; the same object if they were."""
+        symbols = self.symbols(profile.frames)
+        return profile if symbols == profile.frames else replace(profile, frames=symbols)
+
+    def _make(self, name: str) -> str:
+        if _PLAIN.fullmatch(name) and not name.endswith(_COPIES):
+            return self._patterned(name) if self.patterns else name
+        if len(name) > LONGEST or _CUT.search(name) or series_of(name)[0] != "subroutine":
+            return name
+        if name.startswith("(") and name.endswith(")") and "::" not in name:
+            return name  # stands for what was left out, or says what a runtime does
+        ruled = self._ruled(name)
+        return self._patterned(ruled) if self.patterns else ruled
+
+    def _ruled(self, name: str) -> str:
+        """Apply the rules until nothing changes; a name that never comes to rest stays."""
+        symbol = name
+        for _ in range(_MOST_PASSES):
+            before = symbol
+            for rule in self.rules:
+                if any(hint in symbol for hint in rule.hints):
+                    symbol = rule.apply(symbol).strip() or symbol
+            if symbol == before:
+                return symbol
+        return name
+
+    def _patterned(self, ruled: str) -> str:
+        """Apply the user's patterns until nothing changes; without rest they change nothing."""
+        symbol = ruled
+        for _ in range(_MOST_ROUNDS):
+            before = symbol
+            for pattern in self.patterns:
+                symbol = re.sub(pattern.match, pattern.replace, symbol) or symbol
+            symbol = self._ruled(symbol)
+            if symbol == before:
+                return symbol
+        return ruled
+
+
+NO_NAMING = Naming(rules=())
+"""Every frame is its own symbol."""
+
+
+@dataclass(frozen=True, slots=True)
+class Namings:
+    """The naming of every service."""
+
+    default: Naming = Naming()
+    services: Mapping[str, Naming] = field(default_factory=dict)
+
+    def of(self, service: str) -> Naming:
+        """Return a service's naming."""
+        return self.services.get(service, self.default)
+
+
+def rules_without(keys: Sequence[str]) -> tuple[Rule, ...]:
+    """Return all rules but those of some keys.
+
+    Raises:
+        ValueError: a key that no rule has.
+    """
+    known = {rule.key for rule in RULES}
+    for key in keys:
+        if key not in known:
+            raise ValueError(f"no rule {key!r}; rules are {', '.join(sorted(known))}")
+    return tuple(rule for rule in RULES if rule.key not in keys)

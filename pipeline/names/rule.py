@@ -1,0 +1,33 @@
+"""A rule of names: one thing that is taken away from them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One thing that is taken away from names.
+
+    ``key`` is what a file of names switches it off by; ``removes`` is one phrase for people.
+    """
+
+    key: str
+    language: str
+    removes: str
+    hints: tuple[str, ...]  # none: always tried
+    apply: Callable[[str], str]
+
+
+def cut(*steps: tuple[str, str]) -> Callable[[str], str]:
+    """Return a function that substitutes regular expressions, one after the other."""
+    compiled = [(re.compile(pattern), text) for pattern, text in steps]
+
+    def apply(name: str) -> str:
+        for pattern, text in compiled:
+            name = pattern.sub(text, name)
+        return name
+
+    return apply

@@ -1,0 +1,19 @@
+"""From when on services are counted by which version of names, as the store has it."""
+
+from __future__ import annotations
+
+from pipeline.codec.fields import EARLIEST_S, LATEST_S
+from pipeline.storage.interface import Store
+
+
+def is_noted(store: Store, service: str, version: str) -> bool:
+    """Tell whether a version of names is noted as the latest by which a service is counted."""
+    rows = store.rows("naming", service, EARLIEST_S, LATEST_S)
+    return bool(rows) and rows[-1]["version"] == version
+
+
+def has_history(store: Store, stream: str, service: str) -> bool:
+    """Tell whether anything was counted or scanned of a service before."""
+    return bool(store.extents("totals", stream, service)) or bool(
+        store.rows("scans", service, EARLIEST_S, LATEST_S)
+    )

@@ -1,0 +1,149 @@
+"""The store by symbols: what was counted under former names is read as if it had been named by today's rules.
+
+An upgrade of the rules makes no series new: the history under former names continues in that of its symbol.
+Aggregate notes in ``naming`` from when on a service is counted by which rules. What is asked of a time after
+that is read as it is; what lies before is read whole and merged, as names can be turned into symbols and not
+back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pipeline.codec.fields import EARLIEST_S, LATEST_S
+from pipeline.detect.matrix import rows_by_series, select_rows, select_series
+from pipeline.model import SeriesKey, SeriesMatrix, StackMatrix
+from pipeline.names import Naming, Namings
+from pipeline.names.merging import merged_series, merged_stacks, symbol_key
+from pipeline.quota.limits import Usage
+from pipeline.storage.interface import CountTable, Extent, RowTable, SeriesSource, Store, Table
+from pipeline.units import DAY_S
+
+MARGIN_S = DAY_S
+"""How long after the first counts by a service's naming workers of the version before may still count."""
+
+
+class SymbolStore:
+    """A Store whose names are symbols; it passes on what holds none."""
+
+    def __init__(self, store: Store, namings: Namings) -> None:
+        self._store = store
+        self._namings = namings
+        self._since: dict[str, float] = {}
+
+    def insert(self, table: Table, columns: Mapping[str, Sequence[Any]], *, token: str = "") -> None:
+        """Add rows as they are; see Store.insert."""
+        self._store.insert(table, columns, token=token)
+
+    def extents(
+        self, table: CountTable, stream: str, service: str | None = None
+    ) -> dict[tuple[str, int], Extent]:
+        """Return how far rows go in a table; see Store.extents."""
+        return self._store.extents(table, stream, service)
+
+    def usage(
+        self,
+        stream: str,
+        topic: str,
+        partition: int,
+        services: Iterable[str],
+        span: tuple[float, float],
+        period_s: float,
+    ) -> dict[tuple[str, float], Usage]:
+        """Return what was counted of services; see Store.usage."""
+        return self._store.usage(stream, topic, partition, services, span, period_s)
+
+    def series(
+        self,
+        source: SeriesSource,
+        service: str,
+        start: float,
+        end: float,
+        resolution_s: float,
+        names: Sequence[SeriesKey] | None = None,
+    ) -> SeriesMatrix:
+        """Return series by symbols; see Store.series. Those that are asked for keep the names they have."""
+        naming, span = self._namings.of(service), (service, start, end, resolution_s)
+        if source != "gcpu":
+            return self._store.series(source, *span, names)
+        symbols = None if names is None else [symbol_key(name, naming) for name in names]
+        if self._is_uniform(service, start, naming):
+            matrix = self._store.series(source, *span, symbols)
+        else:
+            matrix = merged_series(self._store.series(source, *span), naming)
+        return matrix if names is None or symbols is None else _as_asked(matrix, names, symbols)
+
+    def stacks(self, service: str, before: tuple[float, float], after: tuple[float, float]) -> StackMatrix:
+        """Return stacks by symbols; see Store.stacks."""
+        matrix, naming = self._store.stacks(service, before, after), self._namings.of(service)
+        if self._is_uniform(service, min(before[0], after[0]), naming):
+            return matrix
+        return merged_stacks(matrix, naming)
+
+    def rows(
+        self,
+        table: RowTable,
+        service: str | None,
+        start: float,
+        end: float,
+        *,
+        id_prefix: str = "",
+        **equal: str,
+    ) -> list[dict[str, Any]]:
+        """Return rows by symbols; see Store.rows.
+
+        The subroutines of ``changes`` are symbols, and so is the ``metric`` of ``memory``, whose spelling
+        in the store is in ``stored_metric``.
+        """
+        rows = self._store.rows(table, service, start, end, id_prefix=id_prefix, **equal)
+        if table == "changes":
+            return [
+                {**row, "subroutines": [*self._namings.of(row["service"]).symbols(row["subroutines"])]}
+                for row in rows
+            ]
+        if table == "memory":
+            return [{**row, "metric": self._symbol_of(row), "stored_metric": row["metric"]} for row in rows]
+        return rows
+
+    def _symbol_of(self, row: Mapping[str, Any]) -> str:
+        return symbol_key(SeriesKey(row["metric_kind"], row["metric"]), self._namings.of(row["service"])).name
+
+    def _is_uniform(self, service: str, start: float, naming: Naming) -> bool:
+        """Tell whether all that was counted of a service since a time has the names of its naming."""
+        if not naming.rules and not naming.patterns:
+            return True
+        if service not in self._since:
+            since = _naming_since(self._store, service, naming.version)
+            if since == math.inf:  # it may be noted at any moment
+                return False
+            self._since[service] = since
+        return start >= self._since[service]
+
+
+def _as_asked(matrix: SeriesMatrix, names: Sequence[SeriesKey], symbols: Sequence[SeriesKey]) -> SeriesMatrix:
+    """Return the series that were asked for, under the names by which they were, sorted by these."""
+    if list(names) == list(symbols):
+        return select_series(matrix, frozenset(symbols))
+    row_of = rows_by_series(matrix)
+    asked = sorted(dict(zip(names, symbols, strict=True)).items())
+    found = [(name, row_of[symbol]) for name, symbol in asked if symbol in row_of]
+    selected = select_rows(matrix, [row for _, row in found])
+    return replace(
+        selected,
+        kinds=tuple(kind for (kind, _), _ in found),
+        names=tuple(name for (_, name), _ in found),
+    )
+
+
+def _naming_since(store: Store, service: str, version: str) -> float:
+    """Return from when on a service was counted by nothing but a version of names; infinite if it is not."""
+    since = math.inf
+    for row in store.rows("naming", service, EARLIEST_S, LATEST_S):
+        if row["version"] != version:
+            since = math.inf
+        elif since == math.inf:
+            since = row["time"] + MARGIN_S if row["before"] else -math.inf
+    return since

@@ -1,0 +1,142 @@
+"""Names from frames to series: counted by symbols, and read by today's rules however they were counted."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.testing import assert_allclose
+
+from pipeline.model import Profile, Record, SeriesKey
+from pipeline.names import NO_NAMING, Naming, Namings, Pattern
+from pipeline.stages.aggregate import AggregateStage
+from pipeline.stages.gather.symbols import MARGIN_S, SymbolStore
+from pipeline.storage.arrays import ArrayStore
+
+T0 = 1_700_006_400.0  # a whole day
+RAW = ("main", "a(int)", "a(long)", "b()")
+EVERY = Namings()
+NONE = Namings(NO_NAMING)
+ASKED = [SeriesKey("subroutine", "a"), SeriesKey("subroutine", "b")]
+
+
+def send(store: ArrayStore, namings: Namings, offset: int, start: float) -> None:
+    """Count one profile: one sample each in main;a(int), main;a(long) and main;b()."""
+    stage = AggregateStage(
+        store=store, clock=lambda: T0 + 10**7, stream="x", window_s=60.0, stack_window_s=60.0, namings=namings
+    )
+    flat, starts = np.array([0, 1, 0, 2, 0, 3]), np.array([0, 2, 4, 6])
+    profile = Profile("shop", "h", start, start + 60, RAW, flat, starts, np.ones(3, dtype=np.int64))
+    stage.handle([Record("profiles", 0, offset, profile)])
+
+
+def names_in(store: ArrayStore) -> set[str]:
+    return set(store.series("gcpu", "shop", T0, T0 + 10**6, 60.0).names)
+
+
+def test_samples_are_counted_by_symbols_with_an_example_of_each() -> None:
+    store = ArrayStore()
+    send(store, EVERY, 0, T0)
+    assert names_in(store) == {"main", "a", "b"}
+    rows = store.rows("symbols", "shop", 0, T0 * 2)
+    assert {row["symbol"]: row["name"] for row in rows} == {"a": "a(int)", "b": "b()"}
+    assert store.stacks("shop", (T0, T0 + 60), (T0, T0 + 60)).stacks in (
+        (("main", "a"), ("main", "b")),
+        (("main", "b"), ("main", "a")),
+    )
+
+
+def test_the_version_in_force_is_noted_once_and_again_when_it_changes() -> None:
+    store = ArrayStore()
+    for offset, namings in enumerate([NONE, NONE, EVERY, EVERY, NONE]):
+        send(store, namings, offset, T0 + 60 * offset)
+    rows = store.rows("naming", "shop", 0, T0 * 2)
+    assert [(row["version"], row["before"], row["time"] - T0) for row in rows] == [
+        ("0", 0, 0.0),
+        ("1", 1, 120.0),
+        ("0", 1, 240.0),
+    ]
+
+
+def test_an_upgrade_makes_no_series_new() -> None:
+    store = ArrayStore()
+    send(store, NONE, 0, T0)
+    send(store, EVERY, 1, T0 + 60)
+    read = SymbolStore(store, EVERY)
+    for names in (None, ASKED):
+        matrix = read.series("gcpu", "shop", T0, T0 + 120, 60.0, names)
+        assert set(matrix.names) == ({"main", "a", "b"} if names is None else {"a", "b"})
+        rows = dict(zip(matrix.names, matrix.samples, strict=True))
+        assert_allclose(rows["a"], [2, 2])
+        assert_allclose(rows["b"], [1, 1])
+    stacks = read.stacks("shop", (T0, T0 + 60), (T0 + 60, T0 + 120))
+    assert sorted(zip(stacks.stacks, stacks.before, stacks.after, strict=True)) == [
+        (("main", "a"), 2, 2),
+        (("main", "b"), 1, 1),
+    ]
+
+
+def test_a_worker_of_the_version_before_may_go_on_for_a_while() -> None:
+    store = ArrayStore()
+    send(store, NONE, 0, T0)
+    send(store, EVERY, 1, T0 + 60)
+    send(store, NONE, 2, T0 + 120)
+    send(store, EVERY, 3, T0 + 180)
+    matrix = SymbolStore(store, EVERY).series("gcpu", "shop", T0, T0 + 240, 60.0, ASKED)
+    assert_allclose(matrix.samples, [[2, 2, 2, 2], [1, 1, 1, 1]])
+
+
+def test_what_was_reported_by_its_former_name_is_read_under_it() -> None:
+    store = ArrayStore()
+    send(store, NONE, 0, T0)
+    send(store, EVERY, 1, T0 + 60)
+    asked = [SeriesKey("subroutine", "a(int)"), SeriesKey("subroutine", "gone")]
+    matrix = SymbolStore(store, EVERY).series("gcpu", "shop", T0, T0 + 120, 60.0, asked)
+    assert matrix.names == ("a(int)",)
+    assert_allclose(matrix.samples, [[2, 2]])
+
+
+def test_series_that_were_always_counted_by_symbols_are_read_as_they_are() -> None:
+    store = ArrayStore()
+    send(store, EVERY, 0, T0)
+    read = SymbolStore(store, EVERY)
+    found = read.series("gcpu", "shop", T0, T0 + 60, 60.0, ASKED)
+    assert_allclose(found.samples, store.series("gcpu", "shop", T0, T0 + 60, 60.0, ASKED).samples)
+    assert read._since == {"shop": -np.inf}
+
+
+def test_after_the_margin_what_is_asked_for_is_read_alone() -> None:
+    store = ArrayStore()
+    send(store, NONE, 0, T0)
+    send(store, EVERY, 1, T0 + 60)
+    read = SymbolStore(store, EVERY)
+    read.series("gcpu", "shop", T0, T0 + 60, 60.0)
+    assert read._since == {"shop": T0 + 60 + MARGIN_S}
+
+
+def test_a_pattern_that_is_added_takes_more_away() -> None:
+    store = ArrayStore()
+    send(store, EVERY, 0, T0)
+    later = Namings(Naming(patterns=(Pattern("^[ab]$", "x"),)))
+    send(store, later, 1, T0 + 60)
+    matrix = SymbolStore(store, later).series(
+        "gcpu", "shop", T0, T0 + 120, 60.0, [SeriesKey("subroutine", "x")]
+    )
+    assert_allclose(matrix.samples, [[3, 3]])
+
+
+def test_changes_and_reported_candidates_come_by_symbols() -> None:
+    store = ArrayStore()
+    texts = {name: [""] for name in ("title", "author", "summary", "content")}
+    lists: dict[str, list[list[str]]] = {"files": [[]], "gates": [[]], "subroutines": [["shop::A<int>::f()"]]}
+    store.insert("changes", {"id": ["c"], "service": ["shop"], "time": [T0], **texts, **lists})
+    what = {"stage": "dedup", "service": "shop", "workload": "w", "kind": "short_term", "regression": "r"}
+    levels = {"time": T0, "before": 0.1, "after": 0.2, "scan_end": T0}
+    for kind, metric in (("subroutine", "f(int)"), ("endpoint", "/f(int)")):
+        row = {**what, **levels, "metric_kind": kind, "metric": metric}
+        store.insert("memory", {name: [value] for name, value in row.items()})
+    read = SymbolStore(store, EVERY)
+    assert read.rows("changes", "shop", T0, T0 + 1)[0]["subroutines"] == ["shop::A::f"]
+    rows = read.rows("memory", "shop", T0, T0 + 1)
+    assert {(row["metric"], row["stored_metric"]) for row in rows} == {
+        ("f", "f(int)"),
+        ("/f(int)", "/f(int)"),
+    }
