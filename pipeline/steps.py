@@ -104,9 +104,7 @@ def _part(key: str, asks: str, stage: Stage = "detect", measures: str = "") -> S
 def _factor(name: str, measures: str) -> Step:
     """Return a factor of a suspect's score."""
     asks = "Could this change have caused it?"
-    return Step(
-        f"factor_{name}", "rootcause", asks, measures=measures, drops=False, ablatable=False, factor=name
-    )
+    return Step(f"factor_{name}", "rootcause", asks, measures=measures, drops=False, factor=name)
 
 
 STEPS: tuple[Step, ...] = (
@@ -258,7 +256,10 @@ Without ``noise_at_scale`` noise is that of single windows; without ``count_like
 CONSTRAINTS: tuple[str, ...] = tuple(step.key for step in STEPS if step.stage == "dedup" and not step.drops)
 """Keys of what deduplication asks of pairs: constraints, features and the residual."""
 
-ABLATABLE: tuple[str, ...] = (*FUNNEL, *CONSTRAINTS, *DETECTOR_PARTS)
+FACTORS: tuple[str, ...] = tuple(step.key for step in STEPS if step.factor)
+"""Keys of the evidence by which root-cause candidates are ranked."""
+
+ABLATABLE: tuple[str, ...] = (*FUNNEL, *CONSTRAINTS, *DETECTOR_PARTS, *FACTORS)
 """Keys of everything that can be left out to measure what it is worth."""
 
 _UNKNOWN = Step("", "filter", "")

@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize
@@ -28,8 +28,16 @@ from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.run import run_backtest
 from pipeline.codec.events import regression_id
 from pipeline.model import BoolArray, FloatArray
-from pipeline.rootcause.evidence import weigh_changes
-from pipeline.rootcause.ranking import FEATURES, Evidence, RankingConfig, confidences, features, weights_of
+from pipeline.rootcause import (
+    FEATURES,
+    Evidence,
+    RankingConfig,
+    confidences,
+    features,
+    leave_out,
+    weigh_changes,
+    weights_of,
+)
 from pipeline.stages.gather.changes import recent_changes
 from pipeline.stages.gather.suspects import CauseEvidence, cause_config
 from pipeline.storage.arrays import ArrayStore
@@ -52,7 +60,7 @@ class Case:
     outcome: Outcome
     caused: bool  # whether some change caused it, among the candidates or not
     table: FloatArray  # (changes, FEATURES)
-    untold: FloatArray  # the same if no change's subroutines were known
+    unattributed: FloatArray  # the same if no change's subroutines were known
     culprits: BoolArray  # (changes,)
 
 
@@ -81,7 +89,14 @@ def gather(dataset: Dataset, workloads: Sequence[Workload], name: str) -> list[C
         causes = {truth.change, *truth.changes} - {None} if truth and real else set()
         culprits = np.array([change.id in causes for change in one.changes], dtype=np.bool_)
         cases.append(
-            Case(name, judged.outcome, bool(causes), features(one), features(_untold(one)), culprits)
+            Case(
+                name,
+                judged.outcome,
+                bool(causes),
+                features(one),
+                features(leave_out(one, frozenset({"factor_attribution"}))),
+                culprits,
+            )
         )
     return cases
 
@@ -93,17 +108,13 @@ def fit(cases: Sequence[Case], *, ridge: float = 1.0) -> FloatArray:
         cases: From ``gather``.
         ridge: How firmly weights are drawn to INDEPENDENT: the inverse of a normal prior's variance.
     """
-    tables = [(table, case.culprits) for case in cases for table in (case.table, case.untold)]
+    tables = [(table, case.culprits) for case in cases for table in (case.table, case.unattributed)]
 
     def loss(weights: FloatArray) -> float:
         surprise = -sum(_log_likelihood(table, culprits, weights) for table, culprits in tables)
         return float(surprise + 0.5 * ridge * ((weights - INDEPENDENT) ** 2).sum())
 
     return np.asarray(minimize(loss, INDEPENDENT, method="L-BFGS-B").x, dtype=np.float64)
-
-
-def _untold(evidence: Evidence) -> Evidence:
-    return replace(evidence, attributions=(None,) * len(evidence.changes))
 
 
 def _log_likelihood(table: FloatArray, culprits: BoolArray, weights: FloatArray) -> float:

@@ -15,7 +15,7 @@ from pipeline.dedup.rules import PairwiseConfig
 from pipeline.detect.expected import values_and_weights
 from pipeline.model import Candidate, Change, FloatArray, Scan, SeriesKey, SeriesMatrix
 from pipeline.model.metric_kind import is_gcpu
-from pipeline.rootcause.ranking import first_announcements
+from pipeline.rootcause import first_announcements
 from pipeline.units import DAY_S
 
 TOLERANCE_WINDOWS = 2

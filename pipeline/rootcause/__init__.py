@@ -1,1 +1,51 @@
-"""Which change caused a regression: pure functions over stacks and changes."""
+"""Root-cause analysis: the changes that may have caused a regression, ranked by the evidence on each."""
+
+from pipeline.rootcause.correlation import SERVERS
+from pipeline.rootcause.evidence import (
+    Cause,
+    CauseConfig,
+    ClusterEvidence,
+    ScanEvidence,
+    find_causes,
+    latest_value,
+    weigh_changes,
+)
+from pipeline.rootcause.gates import Gates
+from pipeline.rootcause.ranking import (
+    FEATURES,
+    Evidence,
+    RankingConfig,
+    candidate_changes,
+    confidences,
+    features,
+    first_announcements,
+    leave_out,
+    weights_of,
+)
+from pipeline.rootcause.text import NO_WORDS, ChangeTexts, Words, change_words, compact
+
+__all__ = [
+    "FEATURES",
+    "NO_WORDS",
+    "SERVERS",
+    "Cause",
+    "CauseConfig",
+    "ChangeTexts",
+    "ClusterEvidence",
+    "Evidence",
+    "Gates",
+    "RankingConfig",
+    "ScanEvidence",
+    "Words",
+    "candidate_changes",
+    "change_words",
+    "compact",
+    "confidences",
+    "features",
+    "find_causes",
+    "first_announcements",
+    "latest_value",
+    "leave_out",
+    "weigh_changes",
+    "weights_of",
+]

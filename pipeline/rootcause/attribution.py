@@ -18,7 +18,7 @@ class AttributionConfig:
     """When attribution counts as more than noise."""
 
     errors: float = 3.0  # standard errors that a change's share of the rise must exceed: one-sided 0.00135
-    min_count: float = 10.0  # samples on both sides together from which a stack tells of the noise
+    min_count: float = 10.0  # samples on both sides together from which a stack shows the noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ NO_PART = Attribution(fraction=0.0, error=0.0, nearness=0.0, rank=1, chance=1.0)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CallDistances:
-    """How near each stack's end its subroutines stand: what attributing many changes asks again and again.
+    """The distance of subroutines from the ends of stacks, which attributing many changes asks for again.
 
     Of a subroutine that recurs in a stack the last element counts. Entries are ordered by label, then stack.
     """
@@ -76,9 +76,9 @@ class CallDistances:
         return len(self._known(subroutines))
 
     def are_definitions(self, subroutines: Collection[str]) -> bool:
-        """Tell whether all of ``subroutines`` are bodies of modules and classes that no stack holds.
+        """Return whether all of ``subroutines`` are bodies of modules and classes that no stack holds.
 
-        They ran at import. What reads a constant or an attribute that they define, stacks do not tell.
+        They ran at import. What reads a constant or an attribute that they define, stacks do not show.
         """
         return not self._known(subroutines) and all(
             name in self.owners or name.rpartition(".")[2] == MODULE for name in subroutines
@@ -101,13 +101,13 @@ def call_distances(index: StackIndex) -> CallDistances:
     passed = np.concatenate([[0], np.cumsum(is_subroutine)])
     last = index.by_label[(index.last & is_subroutine)[index.by_label]]
     stack = index.stack[last]
-    below = passed[index.starts[stack + 1]] - passed[last + 1]
+    callees = passed[index.starts[stack + 1]] - passed[last + 1]
     names = (name for name, named in zip(index.names, index.subroutine.tolist(), strict=True) if named)
     return CallDistances(
         index=index,
         label=index.label[last],
         stack=stack,
-        nearness=1.0 / (1.0 + below),
+        nearness=1.0 / (1.0 + callees),
         owners=frozenset(name.rpartition(".")[0] for name in names),
     )
 
@@ -175,14 +175,14 @@ def _variances(matrix: StackMatrix) -> FloatArray:
 def _dispersion(index: StackIndex, others: BoolArray, config: AttributionConfig) -> float:
     """Return by what the stacks outside a regression vary more than sampling explains, 1 at least.
 
-    Where a regression takes more of the whole, every other share shrinks alike: that is not noise.
+    Where a regression takes more of the whole, every other share shrinks by one factor: that is not noise.
     """
     matrix = index.matrix
-    told = others & (matrix.before + matrix.after >= config.min_count)
+    usable = others & (matrix.before + matrix.after >= config.min_count)
     left = float(matrix.before[others].sum())
-    if not told.any() or not left or not matrix.total_after:
+    if not usable.any() or not left or not matrix.total_after:
         return 1.0
     before, after = matrix.before / matrix.total_before, matrix.after / matrix.total_after
     shrunk = float(after[others].sum() / before[others].sum())
-    squares = (after - shrunk * before)[told] ** 2 / _variances(matrix)[told]
+    squares = (after - shrunk * before)[usable] ** 2 / _variances(matrix)[usable]
     return overdispersion(squares)

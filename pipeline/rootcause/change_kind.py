@@ -1,4 +1,4 @@
-"""What can be told of a change by itself: whether it modifies code at all, and whether it says anything."""
+"""The kind of a change: whether it modifies code at all, and whether it says anything."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TEST_NAME = re.compile(r"test_.+\.py|conftest\.py|.+_test\.(py|go|cc|cpp|rb)|.+
 
 
 def modifies_no_code(change: Change) -> bool:
-    """Tell whether a change is known to modify nothing that runs: all its files are documentation or tests.
+    """Return whether a change is known to modify nothing that runs: all its files are documentation or tests.
 
     What flips a gate, or has no files, may do anything. So may text in a format that programs read too:
     ``requirements.txt`` is no documentation, unless it lies below ``docs``.
@@ -42,7 +42,7 @@ def _never_runs(file: str) -> bool:
 
 
 def says_something(change: Change) -> bool:
-    """Tell whether anything is known of a change besides that, when and by whom it was deployed.
+    """Return whether anything is known of a change besides that, when and by whom it was deployed.
 
     A title is enough: whoever announces bare deployments wants to hear of the one just before.
     """

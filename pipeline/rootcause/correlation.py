@@ -32,25 +32,25 @@ def correlations(series: FloatArray, weights: FloatArray, metrics: FloatArray) -
     Returns:
         NaN where either does not move, or fewer than six windows are known of both.
     """
-    found = np.full(len(metrics), np.nan)
+    coefficients = np.full(len(metrics), np.nan)
     for row, values in enumerate(metrics):
         known = (weights > 0) & np.isfinite(values)
         if known.sum() < _MIN_KNOWN:
             continue
-        one, other = series[known] - series[known].mean(), values[known] - values[known].mean()
+        rise, moved = series[known] - series[known].mean(), values[known] - values[known].mean()
         if _moves(series[known]) and _moves(values[known]):
-            scale = np.sqrt((one @ one) * (other @ other))
-            found[row] = np.clip(one @ other / scale, -1.0, 1.0)
-    return found
+            scale = np.sqrt((rise @ rise) * (moved @ moved))
+            coefficients[row] = np.clip(rise @ moved / scale, -1.0, 1.0)
+    return coefficients
 
 
 def _moves(values: FloatArray) -> bool:
-    """Tell whether values differ by more than rounding."""
+    """Return whether values differ by more than rounding."""
     return bool(np.ptp(values) > 1e-12 * np.abs(values).max())
 
 
-def tells_of_changes(metric: str) -> bool:
-    """Tell whether a set-up metric can show what a change did.
+def shows_changes(metric: str) -> bool:
+    """Return whether a set-up metric can show what a change did.
 
     The number of servers follows the load, and what Smidgen says of itself follows Smidgen: both move with
     regressions that no change of theirs caused.
@@ -65,13 +65,15 @@ def subjects_of(change: Change) -> frozenset[str]:
     A diff holds hundreds of words besides ("the servers of this page"), so of it only those count that are
     no plain words: whole dotted names, and identifiers with a digit, an underscore or a capital within.
     """
-    told = chain.from_iterable(_WORD.findall(text) for text in (change.title, change.summary, *change.files))
+    stated = chain.from_iterable(
+        _WORD.findall(text) for text in (change.title, change.summary, *change.files)
+    )
     read = (word for word in _WORD.findall(change.content) if _SPECIFIC.search(word))
-    return frozenset(chain(change.gates, told, read, _DOTTED.findall(change.content)))
+    return frozenset(chain(change.gates, stated, read, _DOTTED.findall(change.content)))
 
 
 def names_metric(subjects: frozenset[str], metric: str) -> bool:
-    """Tell whether a change is about a set-up metric: it has its gate, or its text names it.
+    """Return whether a change is about a set-up metric: it has its gate, or its text names it.
 
     A set-up metric's last part is what it shows: ``setup.gate.new_checkout`` that of the gate, and
     ``setup.compression_level`` that of the setting, of these names.

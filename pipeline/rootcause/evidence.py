@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -24,10 +24,10 @@ from pipeline.model import (
 )
 from pipeline.rootcause.attribution import NO_PART, Attribution, CallDistances, attribute, call_distances
 from pipeline.rootcause.change_kind import modifies_no_code
-from pipeline.rootcause.correlation import correlations, names_metric, subjects_of, tells_of_changes
+from pipeline.rootcause.correlation import correlations, names_metric, shows_changes, subjects_of
 from pipeline.rootcause.gates import Gates, affected_subroutines
-from pipeline.rootcause.onset import Deployments, onset_density, weigh_deployments
-from pipeline.rootcause.ranking import Evidence, RankingConfig, candidate_changes, rank_suspects
+from pipeline.rootcause.onset import Deployments, Onset, onset_density, weigh_deployments
+from pipeline.rootcause.ranking import Evidence, RankingConfig, candidate_changes, leave_out, rank_suspects
 from pipeline.rootcause.text import ChangeTexts, chances, regression_words
 from pipeline.stacks import index_stacks, stack_difference
 
@@ -43,7 +43,8 @@ class CauseConfig:
     resolution_s: float
     lookback_s: float  # how long before a change point a change is usually deployed
     history_s: float  # how long before a change the code behind its gate may have been deployed
-    ranking: RankingConfig
+    ranking: RankingConfig = field(default_factory=RankingConfig)
+    without: frozenset[str] = frozenset()  # keys of factors to leave out
 
 
 @dataclass(frozen=True)  # without slots: what is derived of it is kept
@@ -93,15 +94,15 @@ class Cause:
 
 def find_causes(cluster: ClusterEvidence, config: CauseConfig) -> list[Cause]:
     """Return what is found about each candidate of a cluster, in their order."""
-    found = []
+    causes = []
     for weighing in _weighings(cluster, config):
         distances, evidence = weighing.distances, weighing.evidence()
         stacks = stack_difference(distances.index.matrix, weighing.regressed) if distances else ()
         suspects = rank_suspects(evidence, config.ranking) if evidence else ()
-        # An event tells what a change is about; its diff stays in the store.
+        # An event says what a change is about; its diff stays in the store.
         named = tuple(replace(s, change=replace(s.change, content="")) for s in suspects)
-        found.append(Cause(named, stacks))
-    return found
+        causes.append(Cause(named, stacks))
+    return causes
 
 
 def weigh_changes(cluster: ClusterEvidence, config: CauseConfig) -> list[Evidence | None]:
@@ -138,7 +139,7 @@ class _Weighing:
         indexes = [common.index_of[change.id] for change in changes]
         row = common.rows.get(candidate.series)
         values, weights = _values(common.series, row)
-        return Evidence(
+        evidence = Evidence(
             changes=changes,
             deployments=self._deployments(values, weights, changes),
             attributions=self._attributions(changes),
@@ -146,6 +147,7 @@ class _Weighing:
             similarity_chance=chances(similarity)[indexes],
             correlation=self._correlations(values, weights, common.setup, changes),
         )
+        return leave_out(evidence, self.config.without)
 
     def _span(self) -> tuple[float, float]:
         """Return when a change may have been deployed that caused the candidate."""
@@ -171,9 +173,9 @@ class _Weighing:
             slow=self.candidate.kind == "long_term",
         )
         return weigh_deployments(
-            np.concatenate([np.zeros(ahead), density]),
-            scan.start + (skipped - ahead) * step_s,
-            step_s,
+            Onset(
+                np.concatenate([np.zeros(ahead), density]), scan.start + (skipped - ahead) * step_s, step_s
+            ),
             [change.time for change in changes],
             allowed=max(round((latest - earliest) / step_s), 1),
             delay_s=lookback_s,
@@ -185,13 +187,13 @@ class _Weighing:
             changes, self.common.history, self.common.gates, lookback_s=self.config.history_s
         )
         known = attribute(distances, self.regressed, affected) if distances else None
-        found: list[Attribution | None] = []
+        attributions: list[Attribution | None] = []
         for index, change in enumerate(changes):
-            one = None
+            part = None
             if distances and known is not None and not distances.are_definitions(affected[index]):
-                one = known[index]
-            found.append(NO_PART if one is None and modifies_no_code(change) else one)
-        return tuple(found)
+                part = known[index]
+            attributions.append(NO_PART if part is None and modifies_no_code(change) else part)
+        return tuple(attributions)
 
     def _correlations(
         self, values: FloatArray, weights: FloatArray, setup: SeriesMatrix, changes: Sequence[Change]
@@ -202,16 +204,17 @@ class _Weighing:
         first = 0
         if self.candidate.kind == "short_term":
             first = max(int((since - self.common.scan.start) // self.config.resolution_s), 0)
-        found = np.abs(correlations(values[first:], weights[first:], setup.samples[:, first:]))
+        sizes = np.abs(correlations(values[first:], weights[first:], setup.samples[:, first:]))
         strongest = np.full(len(changes), np.nan)
-        moving = [r for r in np.flatnonzero(np.isfinite(found)).tolist() if tells_of_changes(setup.names[r])]
+        rows = np.flatnonzero(np.isfinite(sizes)).tolist()
+        moving = [row for row in rows if shows_changes(setup.names[row])]
         for index, change in enumerate(changes if moving else ()):
             key = (change.id, change.time)
             if key not in subjects:
                 subjects[key] = subjects_of(change)
             for row in moving:
                 if names_metric(subjects[key], setup.names[row]):
-                    strongest[index] = np.fmax(strongest[index], found[row])
+                    strongest[index] = np.fmax(strongest[index], sizes[row])
         return strongest
 
 

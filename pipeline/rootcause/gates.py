@@ -1,4 +1,4 @@
-"""From a gate to the subroutines behind it (FBDetect §5.4.9).
+"""The subroutines behind a gate (FBDetect §5.4.9).
 
 A gate hides new code until a change of configuration opens it. That change modifies no code, so its
 subroutines come from elsewhere: from a mapping, and from earlier changes of code that carry the same gate.

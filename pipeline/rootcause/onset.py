@@ -1,4 +1,4 @@
-"""When a series began to rise: how likely each window is to have been the first (for FBDetect §5.4.9).
+"""The onset of a rise: the likelihood of each window to have been its first (for FBDetect §5.4.9).
 
 Root-cause candidates are changes deployed "immediately before the regression occurred". A change point is an
 estimate, exact to a window for a large step and to hours for a small one. So how close a deployment lies is
@@ -40,7 +40,7 @@ def onset_density(
         slow: Whether the rise may take time.
 
     Returns:
-        Sums to 1 over the allowed windows; even among them where the data tell nothing.
+        Sums to 1 over the allowed windows; even among them where the data show nothing.
     """
     even: FloatArray = allowed / max(int(allowed.sum()), 1)
     known = weights > 0
@@ -77,19 +77,26 @@ class DeploymentConfig:
 class Deployments:
     """What the time of each deployment says: (changes,) each.
 
-    ``evidence`` is the logarithm of how much likelier a culprit is to be deployed then than any other change,
-    whose deployment may fall anywhere in the span; ``recency`` is the likelihood as a share of the largest
-    that any time has.
+    ``evidence`` is the logarithm of how much likelier a root cause is to be deployed then than any other
+    change, whose deployment may fall anywhere in the span; ``recency`` is the likelihood as a share of the
+    largest that any time has.
     """
 
     evidence: FloatArray
     recency: FloatArray
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Onset:
+    """When a rise began, window by window."""
+
+    density: FloatArray  # (windows,) from ``onset_density``
+    first_start: float  # of the first window, epoch seconds
+    resolution_s: float  # width of a window
+
+
 def weigh_deployments(
-    density: FloatArray,
-    first_start: float,
-    resolution_s: float,
+    onset: Onset,
     times: Sequence[float],
     *,
     allowed: int,
@@ -101,9 +108,7 @@ def weigh_deployments(
     Most changes act in the window of their deployment or the next; the delay of the others is exponential.
 
     Args:
-        density: (windows,) from ``onset_density``.
-        first_start: Start of the first window, epoch seconds.
-        resolution_s: Width of a window.
+        onset: Of the rise.
         times: When the changes were deployed, epoch seconds.
         allowed: How many windows of the series a change could have been deployed in.
         delay_s: Mean delay of those that do not act at once.
@@ -112,17 +117,18 @@ def weigh_deployments(
     from scipy.signal import lfilter  # slow to import, and of the stages that read this module one filters
 
     config = config or DeploymentConfig()
-    columns = len(density)
+    columns = len(onset.density)
     margin = max(map(abs, config.windows))
-    padded = np.pad(density, margin)
+    padded = np.pad(onset.density, margin)
     sharp = np.zeros(columns)
     for ahead in config.windows:
         sharp += padded[margin + ahead : margin + ahead + columns] / len(config.windows)
-    keep = np.exp(-resolution_s / delay_s)
-    late = lfilter([1 - keep], [1.0, -keep], density[::-1])[::-1]
+    keep = np.exp(-onset.resolution_s / delay_s)
+    late = lfilter([1 - keep], [1.0, -keep], onset.density[::-1])[::-1]
     likelihood = config.at_once * sharp + (1 - config.at_once) * late
-    places = np.floor((np.asarray(times, dtype=np.float64) - first_start) / resolution_s).astype(np.int64)
-    at = likelihood[np.clip(places, 0, columns - 1)]
+    since = np.asarray(times, dtype=np.float64) - onset.first_start
+    windows = np.floor(since / onset.resolution_s).astype(np.int64)
+    at = likelihood[np.clip(windows, 0, columns - 1)]
     evidence = np.log((1 - config.stray) * at * allowed + config.stray)
     top = float(likelihood.max())
     return Deployments(evidence, at / top if top > 0 else np.zeros(len(at)))

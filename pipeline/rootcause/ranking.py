@@ -1,17 +1,18 @@
-"""Ranks the changes deployed just before a regression by how relevant they are to it (FBDetect §5.4.9).
+"""The ranking of changes deployed just before a regression by their relevance to it (FBDetect §5.4.9).
 
 The paper weighs several factors and adds them up to a change's relevance, and suggests changes only where it
-is confident enough. Here each factor speaks as evidence: the logarithm of how much likelier it is of the
-culprit than of any other change of the service. Then the weighted sum is the logarithm of odds, and the odds
-of all candidates, against each other and against "none of them", give every change a probability of being
-the culprit: its confidence. That is a conditional logit, which is Bayes' rule where the factors are
+is confident enough. Here each factor is evidence: the logarithm of how much likelier it is of the root cause
+than of any other change of the service. Then the weighted sum is the logarithm of odds, and the odds of all
+candidates, against each other and against "none of them", give every change a probability of being the root
+cause: its confidence. That is a conditional logit, which is Bayes' rule where the factors are
 independent; weights below 1 allow for what they have in common.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -31,13 +32,14 @@ class Evidence:
     similarity: FloatArray  # cosine of texts, 0 to 1
     similarity_chance: FloatArray  # how many of the service's changes have one as large, as a share
     correlation: FloatArray  # with a set-up metric that the change names, 0 to 1; NaN: there is none
+    without: frozenset[str] = frozenset()  # keys of the factors that were left out
 
 
 @dataclass(frozen=True, slots=True)
 class RankingConfig:
-    """Weights of the evidence, and how many suspects are told; the paper gives no numbers.
+    """Weights of the evidence, and how many suspects are named; the paper gives no numbers.
 
-    The weights make the culprits of simulated fleets likeliest, drawn towards what they would be if the
+    The weights make the root causes of simulated fleets likeliest, drawn towards what they would be if the
     evidence were independent and exact, 1, and 0 for the constants. ``loadgen.evaluation.relevance`` finds
     them, and docs/maths/suspects.md says of which fleets.
     """
@@ -49,13 +51,35 @@ class RankingConfig:
     noise: float = -3.4  # of a change that modified something, but nothing that rose
     text: float = 1.0
     correlation: float = 5.1
-    min_confidence: float = 2 / 3  # that the culprit is told: a wrong suggestion costs two missed ones
-    min_share: float = 0.05  # of confidence that a change needs to be told besides a likelier one
-    most: int = 3  # §5.5.3: a suggestion is right if the culprit is among the first three
+    min_confidence: float = 2 / 3  # that the root cause is named: a wrong suggestion costs two missed ones
+    min_share: float = 0.05  # of confidence that a change needs to be named besides a likelier one
+    most: int = 3  # §5.5.3: a suggestion is right if the root cause is among the first three
 
 
 FEATURES = ("base", "deployment", "attribution", "rank", "noise", "text", "correlation")
 """Names of the columns of ``features``, each the weight of that name in RankingConfig."""
+
+
+def leave_out(evidence: Evidence, factors: frozenset[str]) -> Evidence:
+    """Return the evidence as if some factors were unknown of every change, which favours none of them.
+
+    Args:
+        evidence: Of all factors.
+        factors: Keys of ``pipeline.steps``; those that are no factors are ignored.
+    """
+    size = len(evidence.changes)
+    without = frozenset(factors) & frozenset(_UNKNOWN)
+    unknown = {name: of(size) for key in sorted(without) for name, of in _UNKNOWN[key].items()}
+    return replace(evidence, **unknown, without=evidence.without | without)
+
+
+_UNKNOWN: Mapping[str, Mapping[str, Callable[[int], Any]]] = {
+    "factor_attribution": {"attributions": lambda size: (None,) * size},
+    "factor_recency": {"deployments": lambda size: Deployments(np.zeros(size), np.zeros(size))},
+    "factor_text": {"similarity": np.zeros, "similarity_chance": np.ones},
+    "factor_correlation": {"correlation": lambda size: np.full(size, np.nan)},
+}
+"""Factor → what the evidence holds for so many changes where nothing is known of it."""
 
 
 def features(evidence: Evidence) -> FloatArray:
@@ -64,11 +88,11 @@ def features(evidence: Evidence) -> FloatArray:
     Evidence is in nats. What stacks attribute to a change its text only repeats, since a title names what
     was modified; so the text counts for the part that is not attributed.
     """
-    told = [one if one is not None and one.chance < 1 else None for one in evidence.attributions]
-    chance = np.array([1.0 if one is None else one.chance for one in told])
-    rank = np.array([1.0 if one is None else one.rank for one in told])
-    attributed = np.array([0.0 if one is None else one.counted for one in told])
-    noise = [one is not None and one.chance >= 1 for one in evidence.attributions]
+    beyond_noise = [part if part is not None and part.chance < 1 else None for part in evidence.attributions]
+    chance = np.array([1.0 if part is None else part.chance for part in beyond_noise])
+    rank = np.array([1.0 if part is None else part.rank for part in beyond_noise])
+    attributed = np.array([0.0 if part is None else part.counted for part in beyond_noise])
+    noise = [part is not None and part.chance >= 1 for part in evidence.attributions]
     return np.column_stack(
         [
             np.ones(len(evidence.changes)),
@@ -88,7 +112,7 @@ def weights_of(config: RankingConfig) -> FloatArray:
 
 
 def confidences(table: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return each change's probability of being the culprit: (changes,); the rest to 1 is that of none.
+    """Return each change's probability of being the root cause: (changes,); the rest to 1 is that of none.
 
     Before any evidence one change is as likely as another, and their sum does not grow with their number.
 
@@ -111,11 +135,11 @@ def rank_suspects(evidence: Evidence, config: RankingConfig | None = None) -> tu
     fits the time of the deployment, relative to the best time; ``text``, the cosine of the texts;
     ``correlation``, with a set-up metric that the change names. What could not be computed is absent.
 
-    A change of which nothing is known but when it was deployed may be the culprit as well as another, and
-    takes its part of the confidence; but it is not told, since nothing besides its time could speak for it.
+    A change of which nothing is known but when it was deployed may be the root cause as well as another, and
+    takes its part of the confidence; but it is not named, since nothing besides its time could speak for it.
 
     Returns:
-        Empty where the confidence that the culprit is among them is under ``min_confidence``.
+        Empty where the confidence that the root cause is among them is under ``min_confidence``.
     """
     config = config or RankingConfig()
     confidence = confidences(features(evidence), weights_of(config))
@@ -123,23 +147,23 @@ def rank_suspects(evidence: Evidence, config: RankingConfig | None = None) -> tu
     order = sorted(known, key=lambda i: _order(evidence, confidence, i))[: config.most]
     if sum(confidence[i] for i in order) < config.min_confidence:
         return ()
-    told = [i for n, i in enumerate(order) if n == 0 or confidence[i] >= config.min_share]
-    return tuple(Suspect(evidence.changes[i], float(confidence[i]), _factors(evidence, i)) for i in told)
+    named = [i for n, i in enumerate(order) if n == 0 or confidence[i] >= config.min_share]
+    return tuple(Suspect(evidence.changes[i], float(confidence[i]), _factors(evidence, i)) for i in named)
 
 
-def _order(evidence: Evidence, confidence: FloatArray, place: int) -> tuple[float, float, str]:
-    change = evidence.changes[place]
-    return (-float(confidence[place]), -change.time, change.id)
+def _order(evidence: Evidence, confidence: FloatArray, index: int) -> tuple[float, float, str]:
+    change = evidence.changes[index]
+    return (-float(confidence[index]), -change.time, change.id)
 
 
-def _factors(evidence: Evidence, place: int) -> dict[str, float]:
-    attribution = evidence.attributions[place]
+def _factors(evidence: Evidence, index: int) -> dict[str, float]:
+    attribution = evidence.attributions[index]
     factors = {} if attribution is None else {"attribution": attribution.counted}
-    factors["recency"] = float(evidence.deployments.recency[place])
-    factors["text"] = float(evidence.similarity[place])
-    if np.isfinite(evidence.correlation[place]):
-        factors["correlation"] = float(evidence.correlation[place])
-    return factors
+    factors["recency"] = float(evidence.deployments.recency[index])
+    factors["text"] = float(evidence.similarity[index])
+    if np.isfinite(evidence.correlation[index]):
+        factors["correlation"] = float(evidence.correlation[index])
+    return {name: value for name, value in factors.items() if f"factor_{name}" not in evidence.without}
 
 
 def candidate_changes(

@@ -1,4 +1,4 @@
-"""How much the words of a change have in common with those of a regression (FBDetect §5.4.9)."""
+"""The similarity of a change's words to those of a regression (FBDetect §5.4.9)."""
 
 from __future__ import annotations
 
@@ -110,13 +110,13 @@ class ChangeTexts:
     def similarities(self, regression: Mapping[str, float]) -> FloatArray:
         """Return the cosine between a regression's words and each change's: (changes,)."""
         hashes = np.fromiter(map(hash, regression), dtype=np.int64, count=len(regression))
-        places = np.searchsorted(self._vocabulary, hashes)
-        known = places < len(self._vocabulary)
-        known[known] = self._vocabulary[places[known]] == hashes[known]
-        places = places[known]
-        weights = np.array(list(regression.values()), dtype=np.float64)[known] * self._rarity[places]
+        columns = np.searchsorted(self._vocabulary, hashes)
+        known = columns < len(self._vocabulary)
+        known[known] = self._vocabulary[columns[known]] == hashes[known]
+        columns = columns[known]
+        weights = np.array(list(regression.values()), dtype=np.float64)[known] * self._rarity[columns]
         query = np.zeros(len(self._vocabulary))
-        query[places] = weights
+        query[columns] = weights
         norms = self._norms * np.linalg.norm(weights)
         product = np.asarray(self._weights @ query, dtype=np.float64).ravel()
         return np.divide(product, norms, out=np.zeros(len(norms)), where=norms > 0)

@@ -89,5 +89,5 @@ def build_stage(
 
             gates = read_gates(settings.gates) if settings.gates else {}
             gates = {gate: namings.default.symbols(names) for gate, names in gates.items()}
-            return RootcauseStage(store=by_symbols, workloads=workloads, gates=gates)
+            return RootcauseStage(store=by_symbols, workloads=workloads, gates=gates, without=without)
     raise ConfigError(f"unknown stage {name!r}; stages are {', '.join(STAGES)}")

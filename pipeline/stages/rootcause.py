@@ -15,9 +15,7 @@ from pipeline.codec.lifecycle import regression_columns, update_columns
 from pipeline.codec.scans import decode_scan
 from pipeline.lifecycle import Update, confirm_fallbacks, decide_updates, find_fallbacks
 from pipeline.model import Change, Outgoing, Record, Regression, Scan
-from pipeline.rootcause.evidence import Cause, find_causes
-from pipeline.rootcause.gates import Gates
-from pipeline.rootcause.ranking import RankingConfig
+from pipeline.rootcause import Cause, Gates, RankingConfig, find_causes
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.changes import recent_changes
 from pipeline.stages.gather.lifecycle import FallbackContext, gather_lifecycle, lifecycle_config, with_changes
@@ -46,9 +44,11 @@ class RootcauseStage(Stage):
         workloads: Sequence[Workload],
         gates: Gates | None = None,
         config: RankingConfig | None = None,
+        without: frozenset[str] = frozenset(),
     ) -> None:
         self._store = store
         self._ranking = config
+        self._without = without
         self._causes = CauseEvidence(store, gates)
         self._fallbacks = FallbackContext(store)
         self._workloads = {workload.name: workload for workload in workloads}
@@ -76,7 +76,7 @@ class RootcauseStage(Stage):
         if workload is None:
             log.warning("no suspects sought: this worker does not know workload %s", scan.workload)
         else:
-            config = cause_config(workload, self._ranking)
+            config = cause_config(workload, self._ranking, self._without)
             for cluster in self._causes.gather(scan, workload, changes()):
                 for one, cause in zip(cluster.candidates, find_causes(cluster, config), strict=True):
                     causes[one.metric_kind, one.metric, one.kind] = cause

@@ -300,6 +300,14 @@ def test_an_event_has_suspects_with_factors(store: Store, service: str) -> None:
     assert again.handle([Record("unique", 0, 0, scan(service, SLOW))]) == [event], "a replay changes nothing"
 
 
+def test_a_factor_that_is_left_out_is_in_no_event(store: Store, service: str) -> None:
+    deploy(store, service, "cause", -0.3, subroutines=["shop.cart.total"])
+    stage = RootcauseStage(store=store, workloads=[WORKLOAD], without=frozenset({"factor_text"}))
+    (event,) = stage.handle([Record("unique", 0, 0, scan(service, SLOW))])
+    (suspect,) = decode_event(event.value)["data"]["root_causes"]
+    assert set(suspect["factors"]) == {"attribution", "recency"}
+
+
 def test_the_ledger_is_written_in_parts(store: Store, service: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rootcause, "LEDGER_ROWS", 3)
     counting: Any = Counting(store)

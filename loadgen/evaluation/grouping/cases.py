@@ -18,7 +18,7 @@ from pipeline.backtest.run import detect_scans
 from pipeline.config import Settings
 from pipeline.dedup.evidence import cluster_by_time
 from pipeline.model import BoolArray, Candidate, Change, FloatArray, Scan, StackMatrix
-from pipeline.rootcause.ranking import candidate_changes
+from pipeline.rootcause import candidate_changes
 from pipeline.stacks import index_stacks, membership
 from pipeline.stages.gather.evidence import stacks_around
 from pipeline.storage.arrays import ArrayStore

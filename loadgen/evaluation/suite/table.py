@@ -98,11 +98,13 @@ def worth_table(whole: Mapping[str, Any], worth: Sequence[Mapping[str, Any]]) ->
         whole: all runs with every step, as ``pooled`` returns them.
         worth: as ``Worth.to_json`` writes each step.
     """
-    table = _table("Without a step (difference to all steps)", "without", *(f.name for f in SHOWN))
-    table.add_row("nothing", *(share(whole[_key(figure)]["value"]) for figure in SHOWN))
+    # A record of a former version has fewer figures.
+    shown = [figure for figure in SHOWN if all(figure.name in one["difference"] for one in worth)]
+    table = _table("Without a step (difference to all steps)", "without", *(f.name for f in shown))
+    table.add_row("nothing", *(share(whole[_key(figure)]["value"]) for figure in shown))
     for one in worth:
         cells = []
-        for figure in SHOWN:
+        for figure in shown:
             value = share(one["all"][_key(figure)]["value"])
             difference = one["difference"][figure.name]
             cells.append(f"{value}\n{_change(figure, Mean(**difference) if difference else None)}")

@@ -29,7 +29,7 @@ from pipeline.lifecycle import (
     share_factor,
 )
 from pipeline.model import Change, Scan, SeriesKey
-from pipeline.rootcause.ranking import candidate_changes
+from pipeline.rootcause import candidate_changes
 from pipeline.storage.interface import Store
 from pipeline.units import DAY_S
 from pipeline.workloads import Workload

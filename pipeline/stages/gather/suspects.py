@@ -6,10 +6,16 @@ from collections.abc import Iterator, Sequence
 
 from pipeline.dedup.evidence import TOLERANCE_WINDOWS, cluster_by_time
 from pipeline.model import Change, Scan, SeriesKey
-from pipeline.rootcause.correlation import SERVERS
-from pipeline.rootcause.evidence import CauseConfig, ClusterEvidence, ScanEvidence, latest_value
-from pipeline.rootcause.gates import Gates
-from pipeline.rootcause.ranking import RankingConfig, first_announcements
+from pipeline.rootcause import (
+    SERVERS,
+    CauseConfig,
+    ClusterEvidence,
+    Gates,
+    RankingConfig,
+    ScanEvidence,
+    first_announcements,
+    latest_value,
+)
 from pipeline.stages.gather.change_words import ChangeWords
 from pipeline.stages.gather.changes import HISTORY_S
 from pipeline.stages.gather.evidence import stacks_around
@@ -17,9 +23,17 @@ from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 
 
-def cause_config(workload: Workload, ranking: RankingConfig | None = None) -> CauseConfig:
-    """Return what a workload says of causes."""
-    return CauseConfig(workload.resolution_s, workload.lookback_s, HISTORY_S, ranking or RankingConfig())
+def cause_config(
+    workload: Workload, ranking: RankingConfig | None = None, without: frozenset[str] = frozenset()
+) -> CauseConfig:
+    """Return what a workload says of causes, without some steps."""
+    return CauseConfig(
+        resolution_s=workload.resolution_s,
+        lookback_s=workload.lookback_s,
+        history_s=HISTORY_S,
+        ranking=ranking or RankingConfig(),
+        without=without,
+    )
 
 
 class CauseEvidence:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipeline.rootcause.correlation import correlations, names_metric, subjects_of, tells_of_changes
+from pipeline.rootcause.correlation import correlations, names_metric, shows_changes, subjects_of
 from tests.support.builders import build_change
 
 SERIES = np.array([1.0, 1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 2.0])
@@ -37,7 +37,7 @@ def test_windows_without_weight_are_left_out() -> None:
     [("setup.gate.new_checkout", True), ("servers", False), ("smidgen.lag", False)],
 )
 def test_which_metrics_show_changes(metric: str, expected: bool) -> None:
-    assert tells_of_changes(metric) is expected
+    assert shows_changes(metric) is expected
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pipeline.model import BoolArray, FloatArray
-from pipeline.rootcause.onset import DeploymentConfig, onset_density, weigh_deployments
+from pipeline.rootcause.onset import DeploymentConfig, Onset, onset_density, weigh_deployments
 
 WINDOWS = 120
 EVERYWHERE: BoolArray = np.ones(WINDOWS, dtype=np.bool_)
@@ -103,7 +103,11 @@ def deployed(*places: float, delay_s: float = 10.0, config: DeploymentConfig | N
     density = np.zeros(WINDOWS)
     density[60] = 1.0
     return weigh_deployments(
-        density, 1000.0, 1.0, [1000.0 + p for p in places], allowed=WINDOWS, delay_s=delay_s, config=config
+        Onset(density, 1000.0, 1.0),
+        [1000.0 + p for p in places],
+        allowed=WINDOWS,
+        delay_s=delay_s,
+        config=config,
     ).evidence
 
 
@@ -125,7 +129,7 @@ def test_evidence_of_time_is_fair() -> None:
 def test_recency_is_one_at_the_best_time() -> None:
     density = np.zeros(WINDOWS)
     density[60] = 1.0
-    found = weigh_deployments(density, 0.0, 1.0, [60.0, 30.0, 100.0], allowed=WINDOWS, delay_s=10.0)
+    found = weigh_deployments(Onset(density, 0.0, 1.0), [60.0, 30.0, 100.0], allowed=WINDOWS, delay_s=10.0)
     assert found.recency[0] == pytest.approx(1.0, abs=0.1)
     assert 0 < found.recency[1] < 0.1
     assert found.recency[2] == 0

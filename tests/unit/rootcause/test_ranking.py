@@ -15,10 +15,12 @@ from pipeline.rootcause.ranking import (
     candidate_changes,
     confidences,
     features,
+    leave_out,
     rank_suspects,
     weights_of,
 )
 from pipeline.stacks import index_stacks, membership
+from pipeline.steps import FACTORS
 from tests.support.builders import build_change, build_stacks
 
 # FBDetect Table 4: gCPU of the stack samples that hold B, before and after, in hundredths of the service.
@@ -267,6 +269,34 @@ def test_more_harmless_changes_do_not_make_a_root_cause_likelier() -> None:
     weights = weights_of(RankingConfig())
     few, many = (np.tile(features(evidence(("docs", None))), (size, 1)) for size in (2, 200))
     assert confidences(few, weights).sum() == pytest.approx(confidences(many, weights).sum())
+
+
+@pytest.mark.parametrize(
+    ("factor", "columns"),
+    [
+        ("factor_attribution", {"attribution", "rank", "noise"}),
+        ("factor_recency", {"deployment"}),
+        ("factor_text", {"text"}),
+        ("factor_correlation", {"correlation"}),
+    ],
+)
+def test_a_factor_that_is_left_out_says_nothing_of_any_change(factor: str, columns: set[str]) -> None:
+    known = evidence(("some", near(0.01, 0.5, rank=3)), ("none", NOTHING), text=0.01, correlation=0.9)
+    whole, lacking = (features(leave_out(known, frozenset(keys))) for keys in ((), (factor,)))
+    silent = {name for name, column in zip(FEATURES, lacking.T, strict=True) if not column.any()}
+    assert silent == columns
+    others = [index for index, name in enumerate(FEATURES) if name not in {*columns, "text"}]
+    np.testing.assert_array_equal(lacking[:, others], whole[:, others])
+    assert (
+        factor.removeprefix("factor_") not in rank_suspects(leave_out(known, frozenset({factor})))[0].factors
+    )
+
+
+def test_every_factor_has_a_switch_and_filters_are_none_of_its_own() -> None:
+    known = evidence(("some", near(0.01)), correlation=0.9)
+    assert leave_out(known, frozenset({"went_away"})) == known
+    assert leave_out(known, frozenset(FACTORS)).without == set(FACTORS)
+    assert not features(leave_out(known, frozenset(FACTORS)))[:, 1:].any()
 
 
 def test_every_feature_has_a_weight() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pipeline.model import Change, FloatArray
-from pipeline.rootcause.correlation import correlations, names_metric, subjects_of, tells_of_changes
+from pipeline.rootcause.correlation import correlations, names_metric, shows_changes, subjects_of
 from pipeline.rootcause.text import (
     NO_WORDS,
     ChangeTexts,
@@ -150,4 +150,4 @@ def test_a_change_names_a_metric(one: Change, metric: str, told: bool) -> None:
     [("setup.gate.x", True), ("servers", False), ("smidgen.refused_points", False), ("servers_old", True)],
 )
 def test_what_follows_load_or_smidgen_itself_is_no_evidence(metric: str, told: bool) -> None:
-    assert tells_of_changes(metric) is told
+    assert shows_changes(metric) is told
