@@ -8,13 +8,16 @@ from functools import cached_property
 
 import numpy as np
 
+from pipeline.detect.expected import normalise
 from pipeline.detect.matrix import rows_by_series
+from pipeline.detect.seasonal.daily import CycleConfig
 from pipeline.frames import element
 from pipeline.model import (
     BoolArray,
     Candidate,
     Change,
     FloatArray,
+    RegressionKind,
     Scan,
     SeriesKey,
     SeriesMatrix,
@@ -29,7 +32,8 @@ from pipeline.rootcause.gates import Gates, affected_subroutines
 from pipeline.rootcause.onset import Deployments, Onset, onset_density, weigh_deployments
 from pipeline.rootcause.ranking import Evidence, RankingConfig, candidate_changes, leave_out, rank_suspects
 from pipeline.rootcause.text import ChangeTexts, chances, regression_words
-from pipeline.stacks import index_stacks, stack_difference
+from pipeline.stacks import StackIndex, against_control, index_stacks, stack_difference
+from pipeline.units import DAY_S
 
 DELAYS = 6.0
 """How many lookbacks before a change point a change may have been deployed that acts late. A lookback is the
@@ -65,6 +69,21 @@ class ScanEvidence:
         return rows_by_series(self.series) if self.series else {}
 
     @cached_property
+    def levels(self) -> FloatArray | None:
+        """The series without the cycle that each day of the history repeats: (series, windows).
+
+        None where the history is too short to know one.
+        """
+        if (
+            self.series is None
+            or self.scan.analysis_start - self.series.start < CycleConfig().min_days * DAY_S
+        ):
+            return None
+        history = round((self.scan.analysis_start - self.series.start) / self.series.resolution_s)
+        later = max(len(self.series.totals) - history, 1)
+        return normalise(self.series, history=history, longest=later, apart=later).levels()
+
+    @cached_property
     def index_of(self) -> Mapping[str, int]:
         """The index of each change in the history."""
         return {change.id: index for index, change in enumerate(self.history)}
@@ -82,6 +101,7 @@ class ClusterEvidence:
     common: ScanEvidence
     candidates: tuple[Candidate, ...]
     stacks: StackMatrix | None  # None for service-level metrics
+    days: Sequence[StackMatrix] = ()  # the same hours of earlier days
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +161,7 @@ class _Weighing:
         values, weights = _values(common.series, row)
         evidence = Evidence(
             changes=changes,
-            deployments=self._deployments(values, weights, changes),
+            deployments=self._deployments(values, weights, row, changes),
             attributions=self._attributions(changes),
             similarity=similarity[indexes],
             similarity_chance=chances(similarity)[indexes],
@@ -157,8 +177,13 @@ class _Weighing:
             earliest = min(earliest, scan.start)
         return earliest, min(candidate.change_time + lookback_s, scan.end)
 
-    def _deployments(self, values: FloatArray, weights: FloatArray, changes: Sequence[Change]) -> Deployments:
-        """Weigh the times of changes."""
+    def _deployments(
+        self, values: FloatArray, weights: FloatArray, row: int | None, changes: Sequence[Change]
+    ) -> Deployments:
+        """Weigh the times of changes. A step is dated without the daily cycle; a slow rise takes days."""
+        levels = self.common.levels if self.candidate.kind == "short_term" else None
+        if levels is not None and row is not None:
+            values = levels[row]
         scan, step_s, lookback_s = self.common.scan, self.config.resolution_s, self.config.lookback_s
         earliest, latest = self._span()
         # A step is seen best against what lay just before it; a slow rise needs all there is.
@@ -219,18 +244,27 @@ class _Weighing:
 
 
 def _weighings(cluster: ClusterEvidence, config: CauseConfig) -> list[_Weighing]:
-    distances = call_distances(index_stacks(cluster.stacks)) if cluster.stacks else None
+    if cluster.stacks is None:
+        nothing = np.zeros(0, dtype=np.bool_)
+        return [_Weighing(cluster.common, config, one, None, nothing) for one in cluster.candidates]
+    index = index_stacks(cluster.stacks)
+    kinds = {candidate.kind for candidate in cluster.candidates}
+    # A slow rise is in the earlier days too, and its spans are longer than some hours of a day.
+    distances = {kind: call_distances(_compared(index, cluster, kind)) for kind in kinds}
     return [
-        _Weighing(cluster.common, config, candidate, distances, _holding(distances, candidate))
+        _Weighing(
+            common=cluster.common,
+            config=config,
+            candidate=candidate,
+            distances=distances[candidate.kind],
+            regressed=index.holding([element(*candidate.series)]),
+        )
         for candidate in cluster.candidates
     ]
 
 
-def _holding(distances: CallDistances | None, candidate: Candidate) -> BoolArray:
-    """Return which stacks hold a candidate's series: (stacks,)."""
-    if distances is None:
-        return np.zeros(0, dtype=np.bool_)
-    return distances.index.holding([element(*candidate.series)])
+def _compared(index: StackIndex, cluster: ClusterEvidence, kind: RegressionKind) -> StackIndex:
+    return against_control(index, cluster.days) if kind == "short_term" else index
 
 
 def _values(matrix: SeriesMatrix, row: int | None) -> tuple[FloatArray, FloatArray]:

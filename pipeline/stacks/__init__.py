@@ -1,5 +1,6 @@
 """Stacks as arrays: one index, sums over subtrees, overlap, differences. Pure."""
 
+from pipeline.stacks.control import ControlConfig, against_control, usual_factors
 from pipeline.stacks.difference import ELLIPSIS, stack_difference
 from pipeline.stacks.index import (
     NO_STACKS,
@@ -14,9 +15,11 @@ from pipeline.stacks.subtree import measure_rises, sum_descendant_sets
 
 __all__ = [
     "ELLIPSIS",
+    "ControlConfig",
     "NO_STACKS",
     "Group",
     "StackIndex",
+    "against_control",
     "explained_shares",
     "index_stacks",
     "mean_depths",
@@ -26,4 +29,5 @@ __all__ = [
     "shares_in_step",
     "stack_difference",
     "sum_descendant_sets",
+    "usual_factors",
 ]

@@ -18,7 +18,7 @@ from pipeline.rootcause import (
 )
 from pipeline.stages.gather.change_words import ChangeWords
 from pipeline.stages.gather.changes import HISTORY_S
-from pipeline.stages.gather.evidence import stacks_around
+from pipeline.stages.gather.evidence import stacks_around, stacks_on_earlier_days
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 
@@ -59,10 +59,12 @@ class CauseEvidence:
         """
         common = self._common(scan, workload, changes)
         for cluster in cluster_by_time(scan.candidates, TOLERANCE_WINDOWS * workload.resolution_s):
-            stacks = None
-            if workload.series != "service":
-                stacks = stacks_around(self._store, scan, cluster, workload)
-            yield ClusterEvidence(common, tuple(cluster), stacks)
+            if workload.series == "service":
+                yield ClusterEvidence(common, tuple(cluster), None)
+                continue
+            stacks = stacks_around(self._store, scan, cluster, workload)
+            days = stacks_on_earlier_days(self._store, scan, cluster, workload)
+            yield ClusterEvidence(common, tuple(cluster), stacks, days)
 
     def servers(self, scan: Scan) -> float | None:
         """Return how many servers a service ran on when a scan ended, where a set-up metric says so."""
