@@ -171,7 +171,8 @@ def _conversion(hint: Any) -> Callable[[Any], Any] | None:
         inner = _conversion(get_args(hint)[0])
         return lambda values: tuple(map(inner, values or ())) if inner else tuple(values or ())
     if get_origin(hint) in (Union, UnionType):
-        return next(filter(None, map(_conversion, get_args(hint))), None)
+        inner = next(filter(None, map(_conversion, get_args(hint))), None)
+        return inner and (lambda value: None if value is None else inner(value))
     return None
 
 

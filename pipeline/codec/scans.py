@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from pipeline.codec import fields
-from pipeline.codec.records import check, encode, field_names, own_form, read
+from pipeline.codec.records import check, encode, field_names, own_form, plain, read
 from pipeline.codec.schema import scans as shapes
 from pipeline.errors import InvalidMessage
 from pipeline.model import Candidate, Decision, Dropped, Joined, Outgoing, Progress, Scan
@@ -53,6 +53,7 @@ def split_scan(scan: Scan, max_items: int = MAX_PART_ITEMS) -> list[Scan]:
     parts = []
     for part, chunk in enumerate(chunks):
         content: dict[str, Any] = {kind: tuple(chunk.get(kind, ())) for kind in _LISTS}
+        content["share_factor"] = None if part else scan.share_factor
         parts.append(replace(scan, **content, part=part, parts=len(chunks)))
     return parts
 
@@ -144,6 +145,13 @@ def _candidate_to_json(candidate: Candidate) -> dict[str, Any]:
     return {name: value for name in field_names(Candidate) if (value := getattr(candidate, name)) != ()}
 
 
+def _scan_to_json(scan: Scan) -> dict[str, Any]:
+    raw = plain(scan)
+    if scan.share_factor is None:
+        del raw["share_factor"]
+    return raw
+
+
 def _check_groups(candidates: Iterable[Mapping[str, Any]]) -> None:
     """Raise InvalidMessage if groups are nested deeper; level by level, so it needs no stack."""
     for _ in range(MAX_GROUP_DEPTH + 1):
@@ -155,3 +163,4 @@ def _check_groups(candidates: Iterable[Mapping[str, Any]]) -> None:
 own_form(Candidate, _candidate_to_json)
 own_form(Decision, decision_to_json, partial(decision_of, passed=True))
 own_form(Dropped, _dropped_to_json, _dropped)
+own_form(Scan, _scan_to_json)

@@ -9,9 +9,9 @@ from pipeline.detect.kdd2018.cusum import TEAMS, Kdd2018Config, find_kdd2018
 from pipeline.detect.long_term import find_long_term
 from pipeline.detect.matrix import drop_windows
 from pipeline.detect.noise.service import with_shared_prior
-from pipeline.detect.share_normalisation import with_share_factor
+from pipeline.detect.share_normalisation import share_factor, with_share_factor
 from pipeline.detect.short_term import ScanConfig, Windows, find_candidates
-from pipeline.model import Candidate, Detector, Direction, SeriesMatrix
+from pipeline.model import Candidate, Detector, Direction, FloatArray, SeriesMatrix
 from pipeline.units import HOUR_S
 
 LONG_TERM_EVERY_S = 12 * HOUR_S
@@ -34,10 +34,11 @@ class SearchConfig:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The candidates of a scan, and how many more had numbers that are not finite."""
+    """The candidates of a scan, and what the search knows that judging them takes."""
 
     candidates: tuple[Candidate, ...]
-    unusable: int = 0
+    unusable: int = 0  # candidates besides, with numbers that are not finite
+    share_factor: FloatArray | None = None  # (windows of the scan,) by these alone; only with candidates
 
 
 def due_detectors(detectors: tuple[Detector, ...], end: float, *, interval_s: float) -> tuple[Detector, ...]:
@@ -61,7 +62,7 @@ def find_change_points(matrix: SeriesMatrix, windows: Windows, config: SearchCon
         config: Of the workload.
     """
     if config.share_normalisation:
-        matrix = with_share_factor(matrix, history=windows.analysis)
+        matrix = with_share_factor(matrix, share_factor(matrix, history=windows.analysis))
     if config.shared_prior:
         matrix = with_shared_prior(matrix, windows, config=config.short_term)
     found: dict[tuple[str, str, str], Candidate] = {}
@@ -69,7 +70,11 @@ def find_change_points(matrix: SeriesMatrix, windows: Windows, config: SearchCon
         for candidate in _candidates(detector, matrix, windows, config):
             found.setdefault((candidate.metric_kind, candidate.metric, candidate.kind), candidate)
     usable = tuple(candidate for candidate in found.values() if _is_finite(candidate))
-    return Found(usable, len(found) - len(usable))
+    factor = matrix.share_factor if usable else None
+    if usable and config.share_normalisation and windows.history:
+        scanned = drop_windows(matrix, windows.history)
+        factor = share_factor(scanned, history=windows.analysis - windows.history)
+    return Found(usable, len(found) - len(usable), factor)
 
 
 def _candidates(

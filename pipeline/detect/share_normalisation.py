@@ -10,6 +10,7 @@ it, a series is left with what it did itself.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -31,20 +32,23 @@ class ShareNormalisationConfig:
     longest_block: int = 36  # windows: a slower service has no common factor
 
 
-def with_share_factor(
+def share_factor(
     matrix: SeriesMatrix, *, history: int, config: ShareNormalisationConfig | None = None
-) -> SeriesMatrix:
-    """Return gCPU series together with the factor by which, in each window, all shares moved.
+) -> FloatArray | None:
+    """Return the factor by which, in each window, all gCPU shares of a service moved: (windows,).
 
     Args:
-        matrix: All series of a service; service-level metrics come back as they are, and so do the series of
-            a service with too few of them to tell what is common from what is a change.
+        matrix: All series of a service.
         history: How many windows make a series' past, from the first on.
         config: Settings.
+
+    Returns:
+        None for service-level metrics, and for a service with too few series to separate what is common from
+        what is a change.
     """
     config = config or ShareNormalisationConfig()
     if not matrix.kinds or not is_gcpu(matrix.kinds[0]):
-        return matrix
+        return None
     known = matrix.totals > 0
     past = matrix.samples[:, :history].sum(axis=1)
     windows = max(int(known[:history].sum()), 1)
@@ -54,12 +58,12 @@ def with_share_factor(
     plain = np.array([kind == "subroutine" for kind in matrix.kinds], dtype=np.bool_)
     most = int((plain & (share < 0.5)).sum())
     if most < config.min_series:
-        return matrix
+        return None
     # Blocks of windows long enough for the hundredth series' counts to have a meaningful ratio.
     typical = np.sort(np.where(plain & (share < 0.5), past, 0.0))[-config.min_series] / windows
     block = math.ceil(config.min_samples / typical) if typical > 0 else config.longest_block + 1
     if block > config.longest_block:
-        return matrix
+        return None
     usable = np.flatnonzero(plain & (share < 0.5) & (past * block >= config.min_samples * windows))
     chosen = usable[np.argsort(-past[usable], kind="stable")[: config.most_series]]
     starts = np.arange(0, len(matrix.totals), block)
@@ -68,10 +72,15 @@ def with_share_factor(
     samples = np.add.reduceat(matrix.samples[chosen], starts, axis=1)
     ratios = np.divide(samples, expected, out=np.ones(expected.shape), where=expected > 0)
     factor = _weighted_median(ratios, np.sqrt(past[chosen]))
-    # A block of few samples, most windows of which are missing, tells nothing.
+    # A block of few samples, most windows of which are missing, says nothing.
     enough = totals * float(np.median(share[chosen])) >= config.min_samples / 2
-    share_factor = np.repeat(np.where(enough, factor, 1.0), block)[: len(known)]
-    return replace(matrix, share_factor=np.where(known, np.maximum(share_factor, _LEAST), 1.0))
+    of_windows = np.repeat(np.where(enough, factor, 1.0), block)[: len(known)]
+    return np.where(known, np.maximum(of_windows, _LEAST), 1.0)
+
+
+def with_share_factor(matrix: SeriesMatrix, factor: Sequence[float] | FloatArray | None) -> SeriesMatrix:
+    """Return a matrix with the factor by which all shares moved in each of its windows; None if not known."""
+    return replace(matrix, share_factor=None if factor is None else np.asarray(factor, dtype=np.float64))
 
 
 def _weighted_median(values: FloatArray, weights: FloatArray) -> FloatArray:
@@ -80,6 +89,6 @@ def _weighted_median(values: FloatArray, weights: FloatArray) -> FloatArray:
     order = np.argsort(columns, axis=1)
     weight = np.cumsum(weights[order], axis=1)
     middle = (weight < weight[:, -1:] / 2).sum(axis=1)
-    places = np.arange(len(columns))
-    result: FloatArray = columns[places, order[places, middle]]
+    every = np.arange(len(columns))
+    result: FloatArray = columns[every, order[every, middle]]
     return result

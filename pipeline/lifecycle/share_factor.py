@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pipeline.detect.share_normalisation import ShareNormalisationConfig, with_share_factor
+from pipeline.detect import share_normalisation
 from pipeline.model import SeriesKey, SeriesMatrix
 
 
@@ -19,7 +19,7 @@ def largest_subroutines(matrix: SeriesMatrix) -> list[SeriesKey]:
     order = np.argsort(-matrix.samples[:, 0], kind="stable").tolist()
     series = matrix.series
     subroutines = [series[i] for i in order if series[i].kind == "subroutine"]
-    return subroutines[: ShareNormalisationConfig().most_series]
+    return subroutines[: share_normalisation.ShareNormalisationConfig().most_series]
 
 
 def share_factor(then: SeriesMatrix, now: SeriesMatrix) -> float:
@@ -40,5 +40,5 @@ def share_factor(then: SeriesMatrix, now: SeriesMatrix) -> float:
         samples=np.array(list(columns.values())).reshape(len(columns), 2),
         totals=np.concatenate([then.totals, now.totals]),
     )
-    share_factor = with_share_factor(both, history=1).share_factor
-    return 1.0 if share_factor is None else float(share_factor[1])
+    factor = share_normalisation.share_factor(both, history=1)
+    return 1.0 if factor is None else float(factor[1])

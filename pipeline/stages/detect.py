@@ -16,7 +16,7 @@ from pipeline.codec.scans import decode_progress, scan_messages
 from pipeline.detect.kdd2018.cusum import TEAMS
 from pipeline.detect.matrix import select_rows
 from pipeline.detect.schedule import Cadence, DueScan, ServiceProgress, due_scans, first_boundary
-from pipeline.detect.search import SearchConfig, due_detectors, find_change_points
+from pipeline.detect.search import Found, SearchConfig, due_detectors, find_change_points
 from pipeline.detect.short_term import Windows
 from pipeline.model import Outgoing, Progress, Record, Scan, SeriesMatrix
 from pipeline.stages.ablation import NOTHING, Without, scan_config
@@ -144,6 +144,7 @@ class DetectStage(Stage):
             end=due.end,
             series=len(matrix.names),
             candidates=found.candidates,
+            share_factor=_shown(found),
         )
 
     def _gather(
@@ -170,6 +171,13 @@ def _row(scan: Scan) -> dict[str, Any]:
         "series": scan.series,
         "candidates": len(scan.candidates),
     }
+
+
+def _shown(found: Found) -> tuple[float, ...] | None:
+    """Return the share factor as a scan holds it; filters have no use for it without candidates."""
+    if not found.candidates:
+        return None
+    return () if found.share_factor is None else tuple(found.share_factor.tolist())
 
 
 def search_config(workload: Workload, end: float, without: Without = NOTHING) -> SearchConfig:

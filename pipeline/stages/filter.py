@@ -56,6 +56,7 @@ class FilterStage(Stage):
             candidates=filtered.passed,
             dropped=(*scan.dropped, *filtered.dropped),
             grown=filtered.escalated,
+            share_factor=None,
         )
 
 
@@ -64,4 +65,4 @@ def _without_workload(scan: Scan) -> Scan:
     unknown = Decision("workload", False, code="unknown", subjects=(repr(scan.workload),))
     log.warning("scan dropped: %s", sentence(unknown))
     gone = tuple(Dropped(candidate, unknown) for candidate in scan.candidates)
-    return replace(scan, candidates=(), dropped=(*scan.dropped, *gone))
+    return replace(scan, candidates=(), dropped=(*scan.dropped, *gone), share_factor=None)

@@ -123,3 +123,7 @@ class Scan(TypedDict):
     """What belongs to regressions of earlier scans; also among the dropped."""
     part: NotRequired[Count]
     parts: NotRequired[Annotated[int, Field(ge=0, le=MAX_PARTS)]]
+    share_factor: NotRequired[Several[Annotated[float, Field(gt=0)]] | None]
+    """By which factor all gCPU shares of the service moved in each window; empty where that is not known.
+
+    On change-points alone, in part 0, and only with candidates."""

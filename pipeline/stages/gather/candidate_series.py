@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pipeline.detect.matrix import select_series
-from pipeline.detect.share_normalisation import with_share_factor
+from pipeline.detect.share_normalisation import share_factor, with_share_factor
 from pipeline.filters import FilterConfig, FilterEvidence, Known
-from pipeline.model import Scan
+from pipeline.model import Scan, SeriesMatrix
 from pipeline.stages.ablation import NOTHING, Without, normalise_config
 from pipeline.stages.gather.history import read_history
 from pipeline.storage.interface import Store
@@ -38,14 +38,27 @@ def gather_filters(
         workloads: All that are known.
         without: Steps to leave out.
     """
-    workload = workloads[scan.workload]
-    matrix = store.series(workload.series, scan.service, scan.start, scan.end, workload.resolution_s)
-    if "composition" not in without:
-        matrix = with_share_factor(matrix, history=round(workload.historical_s / workload.resolution_s))
     # What grows for longer than a scan sees began before it, and was reported when it was in sight.
     memories = read_history(store, stage, scan, workloads, same_workload=True, back_s=scan.end - scan.start)
     return FilterEvidence(
         scan=scan,
-        series=select_series(matrix, {c.series for c in scan.candidates}),
+        series=_candidates_series(store, scan, workloads[scan.workload], "composition" not in without),
         known=tuple(Known(memory.candidate, memory.scan_end) for memory in memories),
     )
+
+
+def _candidates_series(store: Store, scan: Scan, workload: Workload, normalise_shares: bool) -> SeriesMatrix:
+    """Return the series of a scan's candidates, with the factor by which all shares moved if it is asked for.
+
+    Only of a scan that does not bring the factor, as a former version's, all series of the service are read.
+    """
+    span = (workload.series, scan.service, scan.start, scan.end, workload.resolution_s)
+    wanted = sorted({candidate.series for candidate in scan.candidates})
+    windows = round((scan.end - scan.start) / workload.resolution_s)
+    if not normalise_shares or scan.share_factor == ():
+        return store.series(*span, wanted)
+    if scan.share_factor is not None and len(scan.share_factor) == windows:
+        return with_share_factor(store.series(*span, wanted), scan.share_factor)
+    matrix = store.series(*span)
+    factor = share_factor(matrix, history=round(workload.historical_s / workload.resolution_s))
+    return with_share_factor(select_series(matrix, set(wanted)), factor)

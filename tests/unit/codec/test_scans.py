@@ -217,3 +217,24 @@ def test_decisions_of_domains_count_for_a_part() -> None:
     assert [len(part.candidates) for part in parts] == [300, 200]
     most = load_topics()["unique"].max_message_bytes
     assert max(len(encode_scan(part)) for part in parts) < most
+
+
+def test_the_share_factor_travels_in_the_first_part_alone() -> None:
+    scan = replace(many(9, 4), share_factor=(1.0, 0.1 + 0.2, 1 / 3))
+    parts = [decode_scan(encode_scan(part)) for part in split_scan(scan, max_items=4)]
+    assert [part.share_factor for part in parts] == [scan.share_factor, *[None] * (len(parts) - 1)]
+    assert join_scan(parts) == scan
+
+
+@pytest.mark.parametrize("factor", [None, (), (0.97,)])
+def test_a_scan_with_and_without_a_share_factor(factor: tuple[float, ...] | None) -> None:
+    scan = replace(SCAN, share_factor=factor)
+    assert (b"share_factor" in encode_scan(scan)) == (factor is not None)
+    assert decode_scan(encode_scan(scan)) == scan
+
+
+@pytest.mark.parametrize("factor", [[0.0], [-1.0], ["1"], 1.0, [1.0, None]])
+def test_a_share_factor_that_is_none_is_refused(factor: object) -> None:
+    raw = orjson.loads(encode_scan(SCAN)) | {"share_factor": factor}
+    with pytest.raises(InvalidMessage, match="share_factor"):
+        decode_scan(orjson.dumps(raw))

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipeline.detect.share_normalisation import ShareNormalisationConfig, with_share_factor
+from pipeline.detect.share_normalisation import ShareNormalisationConfig, share_factor
 from pipeline.detect.short_term import Windows, find_candidates
 from pipeline.model import FloatArray, MetricKind, SeriesMatrix
 
@@ -44,15 +44,19 @@ def many(series: int = 250) -> FloatArray:
     return shares
 
 
+def with_factor(matrix: SeriesMatrix) -> SeriesMatrix:
+    return replace(matrix, share_factor=share_factor(matrix, history=WINDOWS.analysis))
+
+
 def found(matrix: SeriesMatrix, direction: str = "up") -> set[str]:
-    diluted = with_share_factor(matrix, history=WINDOWS.analysis)
+    diluted = with_factor(matrix)
     return {c.metric for c in find_candidates(diluted, WINDOWS, direction=direction)}  # type: ignore[arg-type]
 
 
 def factor(matrix: SeriesMatrix, config: ShareNormalisationConfig | None = None) -> FloatArray:
-    dilution = with_share_factor(matrix, history=WINDOWS.analysis, config=config).share_factor
-    assert dilution is not None
-    return dilution
+    moved = share_factor(matrix, history=WINDOWS.analysis, config=config)
+    assert moved is not None
+    return moved
 
 
 @pytest.mark.parametrize("by", [0.04, 0.3, -0.04], ids=["regression", "large regression", "improvement"])
@@ -84,7 +88,7 @@ def test_without_the_factor_it_would() -> None:
 
 
 def test_a_series_is_measured_without_what_others_did_to_it() -> None:
-    matrix = with_share_factor(fleet(many(), grown=0, by=0.04), history=WINDOWS.analysis)
+    matrix = with_factor(fleet(many(), grown=0, by=0.04))
     (candidate,) = [c for c in find_candidates(matrix, WINDOWS) if c.metric == "s0"]
     assert candidate.before == pytest.approx(0.05, rel=0.01)
     assert candidate.after == pytest.approx(0.09, rel=0.01)  # of the whole as it was before
@@ -93,13 +97,13 @@ def test_a_series_is_measured_without_what_others_did_to_it() -> None:
 @pytest.mark.parametrize("shares", [many(99), many()[:1]], ids=["99 series", "one"])
 def test_of_few_series_nothing_is_common(shares: FloatArray) -> None:
     matrix = fleet(shares)
-    assert with_share_factor(matrix, history=WINDOWS.analysis) is matrix
+    assert share_factor(matrix, history=WINDOWS.analysis) is None
 
 
 @pytest.mark.parametrize("kind", ["endpoint", "metadata", "service"])
 def test_other_kinds_of_series_take_no_part(kind: MetricKind) -> None:
     matrix = fleet(many(), kind=kind)
-    assert with_share_factor(matrix, history=WINDOWS.analysis) is matrix
+    assert share_factor(matrix, history=WINDOWS.analysis) is None
 
 
 def test_endpoints_beside_subroutines_have_no_say() -> None:
@@ -117,7 +121,7 @@ def test_what_is_too_rare_or_holds_most_samples_has_no_say() -> None:
     shares = np.concatenate([many(150), np.full(100, 1e-5), np.full(5, 0.95)])
     np.testing.assert_array_equal(factor(fleet(shares)), factor(fleet(shares[:150])))
     matrix = fleet(np.full(300, 2e-6))
-    assert with_share_factor(matrix, history=WINDOWS.analysis) is matrix
+    assert share_factor(matrix, history=WINDOWS.analysis) is None
 
 
 def test_only_the_series_with_most_samples_are_looked_at() -> None:

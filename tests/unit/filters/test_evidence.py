@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pipeline.detect.matrix import select_series
-from pipeline.detect.share_normalisation import with_share_factor
+from pipeline.detect.share_normalisation import share_factor
 from pipeline.filters import Filter, FilterCase, FilterConfig, FilterEvidence, seasonality, went_away
 from pipeline.filters.evidence import open_case
 from pipeline.filters.same_regression import recent_level, rises_since
@@ -50,7 +50,8 @@ def case(matrix: SeriesMatrix, *candidates: Candidate, direction: str = "up") ->
     places = (0, HISTORY, ANALYSIS, END)
     start, analysis, extended, end = (START + place * RESOLUTION_S for place in places)
     scan = Scan("shop", "half-hours", start, analysis, extended, end, len(matrix.names), candidates)
-    series = select_series(with_share_factor(matrix, history=HISTORY), {c.series for c in candidates})
+    matrix = replace(matrix, share_factor=share_factor(matrix, history=HISTORY))
+    series = select_series(matrix, {c.series for c in candidates})
     return open_case(FilterEvidence(scan, series), replace(CONFIG, rising=direction == "up"))
 
 
