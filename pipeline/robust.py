@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
-from pipeline.model import FloatArray
+from pipeline.model import BoolArray, FloatArray
 
 MAD_TO_DEVIATION = 1.4826
 """By which a median absolute deviation becomes the standard deviation of normal noise."""
@@ -28,6 +28,19 @@ def row_medians(values: FloatArray) -> FloatArray:
     known = ~np.isnan(values).all(axis=1)
     medians[known] = np.nanmedian(values[known], axis=1)
     return medians
+
+
+def may_exceed_median(values: FloatArray, times: float) -> BoolArray:
+    """Return the rows whose largest value may be more than ``times`` their median: (rows,).
+
+    Every row of which it is true is among them, and hardly another. Half of such a row lies below the largest
+    value by ``times``, and counting costs a tenth of what a median does.
+    """
+    bound = (
+        values.max(axis=1, keepdims=True, initial=0.0) / times * (1 + 1e-9)
+    )  # for the rounding of either side
+    result: BoolArray = 2 * np.count_nonzero(values < bound, axis=1) >= values.shape[1]
+    return result
 
 
 def overdispersion(squares: FloatArray) -> float:

@@ -140,8 +140,7 @@ def normalised(matrix: SeriesMatrix, windows: Windows, config: ScanConfig) -> No
 def _find(matrix: SeriesMatrix, windows: Windows, sign: float, config: ScanConfig) -> list[Candidate]:
     series = normalised(matrix, windows, config)
     search = _Search(series, matrix.noise, matrix.resolution_s, windows, config)
-    every = np.arange(len(matrix.names))
-    screened = search.best(every, search.start, windows.end, windows.analysis, windows.extended - 1)
+    screened = search.best(None, search.start, windows.end, windows.analysis, windows.extended - 1)
     past = series.exposure[:, windows.history : windows.analysis]
     known = (past > 0).mean(axis=1) >= config.min_history
     promising = (screened.p_value < config.significance) & (sign * screened.root > 0)
@@ -194,8 +193,8 @@ class _Search:
 
         A spike in the baseline lifts the level that what follows is compared with.
         """
-        rows, low, high = np.arange(len(found.split)), self.start, self._windows.end
-        other = self.best(rows, low, high, low + 1, high - 1, weekly=False)
+        low, high = self.start, self._windows.end
+        other = self.best(None, low, high, low + 1, high - 1, weekly=False)
         outside = (other.split < self._windows.analysis) | (other.split >= self._windows.extended)
         better = other.root**2 - found.root**2 > self._config.placement
         return np.asarray(outside & better & (other.p_value < self._config.significance))
@@ -333,25 +332,26 @@ class _Search:
         return replace(found, root=root, p_value=p_value)
 
     def best(
-        self, rows: IntArray, low: int, high: int, first: int, last: int, *, weekly: bool = True
+        self, rows: IntArray | None, low: int, high: int, first: int, last: int, *, weekly: bool = True
     ) -> _Found:
-        """Return the best split in [first, last] of each row's windows in [low, high).
+        """Return the best split in [first, last] of each row's windows in [low, high); of all rows if None.
 
         ``weekly`` is for changes to be reported: where one lies is the plain likelihood's to say.
         """
         series = self._series
         first, last = max(first, low + 1), min(last, high - 1)
+        asked = slice(None) if rows is None else rows  # a view is no copy
+        observed, exposure = series.observed[asked], series.exposure[asked]
         if first > last:
-            return _nothing(len(rows))
-        observed, exposure = series.observed[rows], series.exposure[rows]
-        deviation = np.sqrt(series.variance[rows])[:, None]
+            return _nothing(len(observed))
+        deviation = np.sqrt(series.variance[asked])[:, None]
         plain = split_sums(observed[:, low:high], exposure[:, low:high], first=first - low, last=last - low)
         allowed = self._allowed(exposure[:, low:high] > 0, first - low, last - low)
         if self._weekly and weekly:
             roots, sums = beyond_last_week(
                 plain,
                 (observed, exposure),
-                (self._week_ago.observed[rows], self._week_ago.exposure[rows]),
+                (self._week_ago.observed[asked], self._week_ago.exposure[asked]),
                 deviation,
                 self._family,
                 places=(low, high, first, last),
@@ -362,10 +362,10 @@ class _Search:
             roots, sums = signed_roots(plain, self._family) / deviation, plain
         roots = np.where(allowed, roots, 0.0)
         split = np.abs(roots).argmax(axis=1)
-        place = np.arange(len(rows)), split
+        place = np.arange(len(split)), split
         span, splits = log_odds_span(plain, allowed), allowed.sum(axis=1)
-        p_value = p_values(roots[place], series.degrees_of_freedom[rows], span, splits)
-        centre, scale = series.centre[rows], series.scale[rows]
+        p_value = p_values(roots[place], series.degrees_of_freedom[asked], span, splits)
+        centre, scale = series.centre[asked], series.scale[asked]
         before = centre + scale * ratio(plain.left, plain.left_exposure)[place]
         change = (ratio(sums.right, sums.right_exposure) - ratio(sums.left, sums.left_exposure))[place]
         return _Found(split + first, roots[place], span, splits, p_value, before, before + scale * change)

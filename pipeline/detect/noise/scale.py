@@ -20,7 +20,7 @@ from scipy import ndimage, special
 
 from pipeline.detect.change_point import ratio
 from pipeline.model import BoolArray, FloatArray
-from pipeline.robust import MEDIAN_SQUARE
+from pipeline.robust import MEDIAN_SQUARE, may_exceed_median
 
 _RANDOM_WALK = 1.0
 """Power of their length by which the variance of a random walk's means exceeds that of white noise."""
@@ -134,13 +134,21 @@ def _at_scale(
     variance = squares.sum(axis=1) / np.maximum(pairs, 1)
     robust = np.flatnonzero(~few)
     if squares.shape[1] > config.many:  # then the plain mean does, but where something stands out
-        outlying = special.chdtri(1, 0.01 / squares.shape[1])
-        # By the median, for what stands out far enough raises the mean that it is held against.
-        usual = np.minimum(variance, np.median(squares, axis=1) / MEDIAN_SQUARE)
-        robust = np.flatnonzero(~few & (squares.max(axis=1) > outlying * usual))
+        robust = robust[_stand_out(squares[robust], variance[robust])]
     if len(robust):
         variance[robust] = _cut_mean(squares[robust], pairs[robust], variance[robust], config.cut)
     return variance, np.maximum(pairs * config.efficiency, 1.0)
+
+
+def _stand_out(squares: FloatArray, variance: FloatArray) -> BoolArray:
+    """Return the rows in which a square is larger than so many of such a variance have one: (rows,)."""
+    bound = special.chdtri(1, 0.01 / squares.shape[1])
+    largest = squares.max(axis=1, initial=0.0)
+    result: BoolArray = largest > bound * variance
+    # By the median too, for what stands out far enough raises the mean that it is held against.
+    rows = np.flatnonzero(~result & may_exceed_median(squares, bound / MEDIAN_SQUARE))
+    result[rows] = largest[rows] > bound * (np.median(squares[rows], axis=1) / MEDIAN_SQUARE)
+    return result
 
 
 def _block_ratios(observed: FloatArray, exposure: FloatArray, width: int) -> tuple[FloatArray, FloatArray]:
@@ -169,11 +177,14 @@ def _find_jumps(means: FloatArray, inverse: FloatArray, config: NoiseConfig) -> 
     jumps = np.zeros(means.shape, dtype=np.bool_)
     if not squares.size:
         return jumps
+    bound = special.chdtri(1, config.jump / squares.shape[1])
+    rows = np.flatnonzero(may_exceed_median(squares, bound / MEDIAN_SQUARE))
+    squares = squares[rows]
     usual = np.median(squares, axis=1, keepdims=True) / MEDIAN_SQUARE
-    outlying = squares > special.chdtri(1, config.jump / squares.shape[1]) * usual
+    outlying = squares > bound * usual
     highest = squares == ndimage.maximum_filter1d(squares, 2 * side + 1, axis=1)
     # A block that a jump lies in differs from both its neighbours.
-    jumps[:, side : side + squares.shape[1]] = outlying & ndimage.maximum_filter1d(highest, 3, axis=1)
+    jumps[rows, side : side + squares.shape[1]] = outlying & ndimage.maximum_filter1d(highest, 3, axis=1)
     return jumps
 
 

@@ -63,7 +63,7 @@ def fit_daily_cycle(
     if uneven or day < config.min_points or days < config.min_days or not len(values):
         return cycle
     newest = slice(values.shape[1] - days * day, values.shape[1])
-    known = np.broadcast_to(weights > 0, values.shape)[:, newest].reshape(len(values), days, day)
+    known = np.atleast_2d(weights > 0)[:, newest].reshape(-1, days, day)  # one row if all have the same
     by_day = np.where(known, values[:, newest].reshape(len(values), days, day), 0.0)
     points = known.sum(axis=2)
     means = by_day.sum(axis=2) / np.maximum(points, 1)
