@@ -14,6 +14,7 @@ from loadgen.terminal import new_figure
 from pipeline.detect.change_point import log_odds_span, p_values, signed_roots, split_sums
 from pipeline.detect.noise.scale import NoiseConfig, unit_variance
 from pipeline.detect.offline.segment import segment
+from pipeline.filters import ChangeSpans
 from pipeline.filters.went_away import judge_went_away
 from pipeline.model import FloatArray
 
@@ -83,11 +84,13 @@ def draw_went_away(figure: Any) -> None:
         found = judge_went_away(
             values[None],
             np.ones((1, total)),
-            change_index=np.array([change]),
-            analysis_index=analysis,
-            extended_index=extended,
-            resolution_s=600.0,
-            rising=True,
+            ChangeSpans(
+                change_index=np.array([change]),
+                analysis_index=analysis,
+                extended_index=extended,
+                resolution_s=600.0,
+                rising=True,
+            ),
         )[0]
         axes.plot(window[540:], values[540:], color=GREY, linewidth=0.8)
         axes.axvspan(analysis, extended, color=BLUE, alpha=0.08)

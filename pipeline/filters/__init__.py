@@ -1,9 +1,10 @@
 """Filters: which candidates are lasting regressions that matter and are not known yet."""
 
-from pipeline.filters.decision import Filter, Filtered, decide_filters
-from pipeline.filters.evidence import FilterCase, FilterConfig, FilterEvidence, Known
+from pipeline.filters.decision import Filter, Filtered, decide_filters, load_filters
+from pipeline.filters.evidence import ChangeSpans, FilterCase, FilterConfig, FilterEvidence, Known
 
 __all__ = [
+    "ChangeSpans",
     "Filter",
     "FilterCase",
     "FilterConfig",
@@ -11,4 +12,5 @@ __all__ = [
     "Filtered",
     "Known",
     "decide_filters",
+    "load_filters",
 ]

@@ -60,6 +60,12 @@ def decide_filters(
     return Filtered(left, tuple(dropped), escalated)
 
 
+def load_filters(steps: Sequence[Step] = FILTERS) -> None:
+    """Import every filter, for which the first scan would wait otherwise."""
+    for step in steps:
+        filter_of(step)
+
+
 def filter_of(step: Step) -> Filter:
     """Return the filter of a step."""
     return cast("Filter", import_module(f"pipeline.filters.{step.key}").decide)

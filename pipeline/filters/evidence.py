@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -73,8 +72,19 @@ class FilterCase:
     config: FilterConfig
 
 
-RowJudge = Callable[..., Sequence[Decision]]
-"""Decides on rows of levels: see ``judge_seasonality`` for its arguments."""
+@dataclass(frozen=True, slots=True)
+class ChangeSpans:
+    """Where rows of levels change, and how the windows of their scan divide, as indexes of columns."""
+
+    change_index: IntArray  # (rows,) first window of the new regime
+    analysis_index: int  # the historical window ends, the analysis window begins
+    extended_index: int  # the extended window begins; the number of windows without one
+    resolution_s: float  # width of a window
+    rising: bool  # whether a rise is the regression; otherwise a fall
+
+
+RowJudge = Callable[[FloatArray, FloatArray, ChangeSpans], Sequence[Decision]]
+"""Decides on (rows, windows) of values with their weights."""
 
 
 def open_case(evidence: FilterEvidence, config: FilterConfig) -> FilterCase:
@@ -113,14 +123,14 @@ def decide_by_rows(
         return decisions
     rows = [row for _, row in known]
     change: IntArray = np.array([levels.column(candidates[index].change_time) for index, _ in known])
-    where: dict[str, Any] = {
-        "change_index": np.clip(change, 1, shown.shape[1] - 1),
-        "analysis_index": levels.column(scan.analysis_start),
-        "extended_index": levels.column(scan.analysis_end),
-        "resolution_s": case.config.resolution_s,
-        "rising": case.config.rising,
-    }
-    judged = judge(shown[rows], levels.weights[rows], **where)
+    spans = ChangeSpans(
+        change_index=np.clip(change, 1, shown.shape[1] - 1),
+        analysis_index=levels.column(scan.analysis_start),
+        extended_index=levels.column(scan.analysis_end),
+        resolution_s=case.config.resolution_s,
+        rising=case.config.rising,
+    )
+    judged = judge(shown[rows], levels.weights[rows], spans)
     for (index, _), decision in zip(known, judged, strict=True):
         decisions[index] = decision
     return decisions

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from pipeline.filters.evidence import FilterCase, Known, Levels
+from pipeline.filters.evidence import FilterCase, FilterConfig, Known, Levels
 from pipeline.model import Candidate, Decision, FloatArray, SeriesKey
 
 _STEP = "same_regression"
@@ -31,9 +31,7 @@ def decide(candidates: Sequence[Candidate], case: FilterCase) -> list[Decision]:
             candidate,
             known.get(candidate.series, ()),
             recent=recent_level(candidate, case),
-            analysis_s=case.config.analysis_s,
-            absolute=case.config.absolute,
-            relative=case.config.relative,
+            config=case.config,
             gradual_since=partial(rises_since, candidate, case.levels),
         )
         for candidate in candidates
@@ -72,9 +70,7 @@ def judge_same_regression(
     known: Sequence[Known],
     *,
     recent: float,
-    analysis_s: float,
-    absolute: float | None,
-    relative: float | None,
+    config: FilterConfig,
     gradual_since: Callable[[float], bool] | None = None,
 ) -> Decision:
     """Drop a candidate that does not go beyond a regression of the same series that was passed on before.
@@ -92,29 +88,16 @@ def judge_same_regression(
         candidate: A change point of this scan.
         known: Regressions of the same series from earlier scans.
         recent: Level of the series over an analysis window just before the candidate's change point.
-        analysis_s: Length of the analysis window.
-        absolute: The workload's absolute threshold, or None.
-        relative: The workload's relative threshold, or None.
-        gradual_since: Tells whether the series has grown steadily since a moment: then what lies beyond is
+        config: The workload's threshold, and the length of its analysis window.
+        gradual_since: Says whether the series has grown steadily since a moment: then what lies beyond is
             the known regression still growing (``ESCALATED``), and no new one.
     """
-
-    def can_echo(k: Known) -> bool:
-        apart = candidate.change_time - k.candidate.change_time
-        if (k.candidate.delta > 0) != (candidate.delta > 0):
-            return False
-        if candidate.kind == "long_term" and apart <= analysis_s:
-            return True
-        if abs(apart) <= analysis_s or (apart > 0 and candidate.change_time < k.seen_until):
-            return True
-        return abs(recent - k.candidate.after) < abs(recent - k.candidate.before)
-
-    echoed = [k.candidate for k in known if can_echo(k)]
+    echoed = [k.candidate for k in known if _can_echo(candidate, k, recent, config.analysis_s)]
     if not echoed:
         return Decision(_STEP, True)
     sign = 1.0 if candidate.delta > 0 else -1.0
     reported = max((k.after for k in echoed), key=lambda level: sign * level)
-    threshold = absolute if absolute is not None else (relative or 0.0) * abs(reported)
+    threshold = config.absolute if config.absolute is not None else (config.relative or 0.0) * abs(reported)
     bound = max(threshold, abs(candidate.delta) / 2)
     beyond = sign * (candidate.after - reported)
     if beyond < bound:
@@ -125,6 +108,18 @@ def judge_same_regression(
     if gradual_since is not None and grows and gradual_since(min(first, candidate.change_time)):
         return Decision(_STEP, False, beyond, bound, ESCALATED)
     return Decision(_STEP, True, beyond, bound)
+
+
+def _can_echo(candidate: Candidate, known: Known, recent: float, analysis_s: float) -> bool:
+    """Say whether a candidate may be what a scan sees of a known regression."""
+    apart = candidate.change_time - known.candidate.change_time
+    if (known.candidate.delta > 0) != (candidate.delta > 0):
+        return False
+    if candidate.kind == "long_term" and apart <= analysis_s:
+        return True
+    if abs(apart) <= analysis_s or (apart > 0 and candidate.change_time < known.seen_until):
+        return True
+    return abs(recent - known.candidate.after) < abs(recent - known.candidate.before)
 
 
 def is_gradual(values: FloatArray, weights: FloatArray, *, change: int) -> bool:

@@ -30,8 +30,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 from scipy import special
 
 from pipeline.detect.seasonal.stl import SeasonConfig, bridge, carry_on, decompose, find_periods, points_of
-from pipeline.filters.evidence import FilterCase, decide_by_rows
-from pipeline.model import Candidate, Decision, FloatArray, IntArray
+from pipeline.filters.evidence import ChangeSpans, FilterCase, decide_by_rows
+from pipeline.model import Candidate, Decision, FloatArray
 from pipeline.units import DAY_S, WEEK_S
 
 
@@ -47,7 +47,7 @@ class SeasonalityConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Compared:
     """A change point and the windows that are compared there."""
 
     change: int
@@ -75,56 +75,43 @@ def decide(candidates: Sequence[Candidate], case: FilterCase) -> list[Decision]:
 
 
 def judge_seasonality(
-    values: FloatArray,
-    weights: FloatArray,
-    *,
-    change_index: IntArray,
-    analysis_index: int,
-    extended_index: int,
-    resolution_s: float,
-    rising: bool,
-    config: SeasonalityConfig | None = None,
+    values: FloatArray, weights: FloatArray, spans: ChangeSpans, config: SeasonalityConfig | None = None
 ) -> list[Decision]:
     """Drop candidates whose change is gone once the season is taken off.
 
     Args:
         values: (series, windows), one row a candidate; what has weight 0 may be NaN.
         weights: (windows,) or (series, windows).
-        change_index: (series,) first window of the new regime.
-        analysis_index: Where the historical window ends; periods are looked for before it.
-        extended_index: Where the extended window begins; the number of windows without one.
-        resolution_s: Length of a window.
-        rising: Whether a rise is the regression; otherwise a drop is.
+        spans: Where they change, and how the scan's windows divide; periods are looked for in the history.
         config: Settings.
 
     Returns:
-        One verdict a row. ``statistic`` is the pseudo z-score of the window that speaks most for a
+        One decision a row. ``statistic`` is the pseudo z-score of the window that speaks most for a
         regression, ``bound`` what it must exceed; both 0 where no season accounts for the change.
     """
     config = config or SeasonalityConfig()
     weights = np.broadcast_to(np.asarray(weights, dtype=np.float64), values.shape)
     known = weights > 0
-    moved = np.where(known, values if rising else -values, np.nan)
-    found = find_periods(
-        moved[:, :analysis_index], weights[:, :analysis_index], resolution_s, config=config.season
-    )
+    moved = np.where(known, values if spans.rising else -values, np.nan)
+    history, resolution_s = slice(None, spans.analysis_index), spans.resolution_s
+    found = find_periods(moved[:, history], weights[:, history], resolution_s, config=config.season)
     day, week = points_of(DAY_S, resolution_s), points_of(WEEK_S, resolution_s)
-    verdicts = []
-    for row, change in enumerate(change_index.tolist()):
-        edge = max(extended_index, change)
-        spans = [slice(change, edge), slice(edge, values.shape[1])]
-        told = tuple(span for span in spans if known[row, span].any())
-        place = _Place(change, slice(max(change - day, 0), change), told, day)
-        if day < config.season.min_points or not told or not known[row, place.before].any():
-            verdicts.append(_UNSEASONAL)
+    decisions = []
+    for row, change in enumerate(spans.change_index.tolist()):
+        edge = max(spans.extended_index, change)
+        after = (slice(change, edge), slice(edge, values.shape[1]))
+        observed = tuple(span for span in after if known[row, span].any())
+        compared = _Compared(change, slice(max(change - day, 0), change), observed, day)
+        if day < config.season.min_points or not observed or not known[row, compared.before].any():
+            decisions.append(_UNSEASONAL)
             continue
         periods = [p for p, has in ((day, found.daily[row]), (week, found.weekly[row])) if has]
-        verdicts.append(_judge(moved[row], place, periods, week, config))
-    return verdicts
+        decisions.append(_judge(moved[row], compared, periods, week, config))
+    return decisions
 
 
 def _judge(
-    values: FloatArray, day_before: _Place, periods: Sequence[int], week: int, config: SeasonalityConfig
+    values: FloatArray, day_before: _Compared, periods: Sequence[int], week: int, config: SeasonalityConfig
 ) -> Decision:
     """Judge one series, turned so that a rise is the regression."""
     change, day = day_before.change, day_before.day
@@ -155,15 +142,15 @@ def _compare(
     history: FloatArray,
     share: float,
     variances: Sequence[float],
-    place: _Place,
+    compared: _Compared,
     config: SeasonalityConfig,
 ) -> Decision:
     """Compare medians before and after, of what the season leaves over, in each of the windows."""
     bound = _deviations(config.significance)
     remaining, needed = max(
         (
-            (_rise(left, span, place), bound * _error(variance, span, place) * np.sqrt(1 + share))
-            for span, variance in zip(place.spans, variances, strict=True)
+            (_rise(left, span, compared), bound * _error(variance, span, compared) * np.sqrt(1 + share))
+            for span, variance in zip(compared.spans, variances, strict=True)
         ),
         key=lambda pair: pair[0] - pair[1],
     )
@@ -184,44 +171,46 @@ def _fit(values: FloatArray, change: int, periods: Sequence[int], config: Season
 
 
 def _week_before(
-    history: FloatArray, variances: Sequence[float], place: _Place, week: int, config: SeasonalityConfig
+    history: FloatArray, variances: Sequence[float], compared: _Compared, week: int, config: SeasonalityConfig
 ) -> _Season | None:
     """Return what happened at the same time of earlier weeks, if it was a rise like a season's.
 
     The rise must have been there, and must have gone since: a regression of a week ago is still there.
     """
-    weeks = place.before.start // week
+    weeks = compared.before.start // week
     if weeks < 1:
         return None
-    later = np.arange(place.before.start, place.spans[-1].stop)
-    back = np.maximum(-(-(later - place.change + 1) // week), 1)
+    later = np.arange(compared.before.start, compared.spans[-1].stop)
+    back = np.maximum(-(-(later - compared.change + 1) // week), 1)
     level = np.mean([history[later - week * (back + earlier)] for earlier in range(weeks)], axis=0)
-    season = _Season(np.zeros(place.spans[-1].stop), 1 / weeks)
-    season.values[place.before.start :] = level
-    if not _accounts(season, variances, place, config):
+    season = _Season(np.zeros(compared.spans[-1].stop), 1 / weeks)
+    season.values[compared.before.start :] = level
+    if not _accounts(season, variances, compared, config):
         return None
-    rise = max(_rise(season.values, span, place) for span in place.spans)
-    stayed = float(np.median(history[place.before]) - np.median(season.values[place.before]))
+    rise = max(_rise(season.values, span, compared) for span in compared.spans)
+    stayed = float(np.median(history[compared.before]) - np.median(season.values[compared.before]))
     return season if stayed < config.returned * rise else None
 
 
-def _accounts(season: _Season, variances: Sequence[float], place: _Place, config: SeasonalityConfig) -> bool:
+def _accounts(
+    season: _Season, variances: Sequence[float], compared: _Compared, config: SeasonalityConfig
+) -> bool:
     """Tell whether a season rises at the change point by more than its own error."""
     bound = _deviations(config.accounted)
     return any(
-        max(_rise(season.values, span, place), _mean_rise(season.values, span, place))
-        > bound * _error(variance, span, place) * np.sqrt(season.share)
-        for span, variance in zip(place.spans, variances, strict=True)
+        max(_rise(season.values, span, compared), _mean_rise(season.values, span, compared))
+        > bound * _error(variance, span, compared) * np.sqrt(season.share)
+        for span, variance in zip(compared.spans, variances, strict=True)
     )
 
 
-def _rise(values: FloatArray, span: slice, place: _Place) -> float:
+def _rise(values: FloatArray, span: slice, compared: _Compared) -> float:
     """Return the median in a span less the one before the change point."""
-    return float(np.nanmedian(values[span]) - np.nanmedian(values[place.before]))
+    return float(np.nanmedian(values[span]) - np.nanmedian(values[compared.before]))
 
 
-def _mean_rise(values: FloatArray, span: slice, place: _Place) -> float:
-    return float(values[span].mean() - values[place.before].mean())
+def _mean_rise(values: FloatArray, span: slice, compared: _Compared) -> float:
+    return float(values[span].mean() - values[compared.before].mean())
 
 
 def _variance(history: FloatArray, windows: int, day: int) -> float:
@@ -240,25 +229,25 @@ def _variance(history: FloatArray, windows: int, day: int) -> float:
     return max(typical**2, float(independent))
 
 
-def _variance_by_day(history: FloatArray, span: slice, place: _Place) -> float:
+def _variance_by_day(history: FloatArray, span: slice, compared: _Compared) -> float:
     """Return the mean square of the same difference at the same time of earlier days; 0 if too few."""
-    shifts = np.arange(place.day, place.before.start + 1, place.day)
-    shifts = shifts[span.stop - shifts <= place.change]
+    shifts = np.arange(compared.day, compared.before.start + 1, compared.day)
+    shifts = shifts[span.stop - shifts <= compared.change]
     if len(shifts) < 3:
         return 0.0
     rises = [
         np.median(history[span.start - shift : span.stop - shift])
-        - np.median(history[place.before.start - shift : place.change - shift])
+        - np.median(history[compared.before.start - shift : compared.change - shift])
         for shift in shifts.tolist()
     ]
     return float(np.mean(np.square(rises)))
 
 
-def _error(variance: float, span: slice, place: _Place) -> float:
+def _error(variance: float, span: slice, compared: _Compared) -> float:
     """Return the standard error where more than a day before is compared."""
     after = span.stop - span.start
-    before = place.before.stop - place.before.start
-    return float(np.sqrt(variance * (1 / after + 1 / before) / (1 / after + 1 / place.day)))
+    before = compared.before.stop - compared.before.start
+    return float(np.sqrt(variance * (1 / after + 1 / before) / (1 / after + 1 / compared.day)))
 
 
 def _spread(history: FloatArray) -> float:

@@ -41,12 +41,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from pipeline.detect.sax import adjacent_starts, block_means, moving_starts, running_sums, spell
-from pipeline.filters.evidence import FilterCase, decide_by_rows
+from pipeline.filters.evidence import ChangeSpans, FilterCase, decide_by_rows
 from pipeline.filters.went_away_scale import Frame, WentAwayConfig, measure, median_deviation
 from pipeline.filters.went_away_terms import (
     Term,
@@ -56,7 +55,7 @@ from pipeline.filters.went_away_terms import (
     judge_significant,
     spread_letters,
 )
-from pipeline.model import Candidate, Decision, FloatArray, IntArray
+from pipeline.model import Candidate, Decision, FloatArray
 from pipeline.units import DAY_S
 
 _CHUNK_ROWS = 256
@@ -108,31 +107,19 @@ def decide(candidates: Sequence[Candidate], case: FilterCase) -> list[Decision]:
     return decide_by_rows("went_away", candidates, case, case.levels.levels, _decisions)
 
 
-def _decisions(values: FloatArray, weights: FloatArray, **where: Any) -> list[Decision]:
-    return [row.decision for row in judge_went_away(values, weights, **where)]
+def _decisions(values: FloatArray, weights: FloatArray, spans: ChangeSpans) -> list[Decision]:
+    return [row.decision for row in judge_went_away(values, weights, spans)]
 
 
 def judge_went_away(
-    values: FloatArray,
-    weights: FloatArray,
-    *,
-    change_index: IntArray,
-    analysis_index: int,
-    extended_index: int,
-    resolution_s: float,
-    rising: bool,
-    config: WentAwayConfig | None = None,
+    values: FloatArray, weights: FloatArray, spans: ChangeSpans, config: WentAwayConfig | None = None
 ) -> list[WentAway]:
     """Judge each row's change point by the went-away predicate.
 
     Args:
         values: (rows, windows) levels; NaN where the weight is 0.
         weights: (windows,) or (rows, windows), not negative: inverse variances up to a factor; 0 is no data.
-        change_index: (rows,) first window of the new regime, from 1 to windows - 1.
-        analysis_index: First window of the analysis window; before it is the historical window.
-        extended_index: First window of the extended window; the number of windows without one.
-        resolution_s: Width of a window.
-        rising: Whether a rise is the regression; otherwise a fall.
+        spans: Where they change, from window 1 to windows - 1, and how the scan's windows divide.
         config: Settings; the paper's by default.
 
     Raises:
@@ -140,8 +127,8 @@ def judge_went_away(
     """
     config = config or WentAwayConfig()
     windows = values.shape[1]
-    change_index = np.asarray(change_index, dtype=np.int64)
-    if not 0 <= analysis_index <= extended_index <= windows:
+    change_index = np.asarray(spans.change_index, dtype=np.int64)
+    if not 0 <= spans.analysis_index <= spans.extended_index <= windows:
         raise ValueError("the analysis and the extended window must lie within the series, in this order")
     if len(change_index) and not (change_index.min() >= 1 and change_index.max() < windows):
         raise ValueError("a change must have windows before and after it")
@@ -149,16 +136,16 @@ def judge_went_away(
     judged: list[WentAway] = []
     for row in range(0, len(values), _CHUNK_ROWS):
         rows = slice(row, row + _CHUNK_ROWS)
-        upward = values[rows] if rising else -values[rows]
+        upward = values[rows] if spans.rising else -values[rows]
         frame = Frame(
             values=np.where(weights[rows] > 0, upward, np.nan),
             weights=weights[rows],
             change=change_index[rows],
-            history=np.minimum(change_index[rows], analysis_index),
-            extended=extended_index,
-            day=max(round(DAY_S / resolution_s), 1),
+            history=np.minimum(change_index[rows], spans.analysis_index),
+            extended=spans.extended_index,
+            day=max(round(DAY_S / spans.resolution_s), 1),
         )
-        judged += _judge(frame, config, 1.0 if rising else -1.0)
+        judged += _judge(frame, config, 1.0 if spans.rising else -1.0)
     return judged
 
 

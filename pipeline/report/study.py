@@ -8,6 +8,7 @@ import numpy as np
 
 from pipeline.detect.monotonic import theil_sen
 from pipeline.detect.seasonal.stl import decompose, find_periods, points_of
+from pipeline.filters import ChangeSpans
 from pipeline.filters.went_away import WentAway, judge_went_away
 from pipeline.model import FloatArray
 from pipeline.report.windows import Line, ScanWindows
@@ -55,11 +56,13 @@ def study(
         (went_away,) = judge_went_away(
             values[None],
             weights[None],
-            change_index=np.array([change]),
-            analysis_index=analysis,
-            extended_index=extended,
-            resolution_s=windows.resolution_s,
-            rising=rising,
+            ChangeSpans(
+                change_index=np.array([change]),
+                analysis_index=analysis,
+                extended_index=extended,
+                resolution_s=windows.resolution_s,
+                rising=rising,
+            ),
         )
     found = find_periods(values[None], weights[None], windows.resolution_s)
     lengths = {"daily": DAY_S, "weekly": WEEK_S}

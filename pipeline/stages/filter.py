@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from pipeline.codec.scans import decode_scan, scan_messages
 from pipeline.dedup.evidence import Reported
-from pipeline.filters import Filtered, decide_filters
+from pipeline.filters import Filtered, decide_filters, load_filters
 from pipeline.model import Decision, Dropped, Outgoing, Record, Scan
 from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.base import Decoder, Stage
@@ -31,6 +31,7 @@ class FilterStage(Stage):
         self._without = without
         self._workloads = {workload.name: workload for workload in workloads}
         self.inputs: Mapping[str, Decoder] = {"change-points": decode_scan}
+        load_filters()
 
     def handle(self, batch: Sequence[Record]) -> list[Outgoing]:
         """Filter each scan, in order."""

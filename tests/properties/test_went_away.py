@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline.filters import ChangeSpans
 from pipeline.filters.went_away import WentAway, judge_went_away
 from pipeline.model import FloatArray, IntArray
 
@@ -31,11 +32,13 @@ def judge(
     return judge_went_away(
         values,
         weights,
-        change_index=change,
-        analysis_index=HISTORY,
-        extended_index=HISTORY + ANALYSIS,
-        resolution_s=1800.0,
-        rising=rising,
+        ChangeSpans(
+            change_index=change,
+            analysis_index=HISTORY,
+            extended_index=HISTORY + ANALYSIS,
+            resolution_s=1800.0,
+            rising=rising,
+        ),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipeline.filters import Known
+from pipeline.filters import FilterConfig, Known
 from pipeline.filters.same_regression import ESCALATED, is_gradual, judge_same_regression
 from pipeline.model import Candidate, FloatArray
 from tests.support.builders import build_candidate
@@ -53,6 +53,10 @@ def test_same_regression(candidate: Candidate, known: list[Candidate], passed: b
     assert same(candidate, known, absolute=0.03) is passed
 
 
+def configured(absolute: float | None, relative: float | None = None) -> FilterConfig:
+    return FilterConfig(10.0, 1000.0, 100.0, absolute=absolute, relative=relative)
+
+
 def same(
     candidate: Candidate,
     known: list[Candidate],
@@ -65,7 +69,7 @@ def same(
     level = candidate.before if recent is None else recent
     earlier = [Known(one, one.change_time + seen_s) for one in known]
     return judge_same_regression(
-        candidate, earlier, recent=level, analysis_s=100.0, absolute=absolute, relative=relative
+        candidate, earlier, recent=level, config=configured(absolute, relative)
     ).passed
 
 
@@ -120,9 +124,7 @@ def test_what_a_known_regression_grows_into_is_no_new_one(
         candidate,
         [Known(KNOWN, KNOWN.change_time)],
         recent=0.2,
-        analysis_s=100.0,
-        absolute=0.03,
-        relative=None,
+        config=configured(0.03),
         gradual_since=lambda _: gradual,
     )
     assert (decision.passed, decision.code) == (passed, code)
@@ -141,9 +143,7 @@ def test_growth_is_asked_for_since_the_first_of_the_known_ones() -> None:
         candidate,
         [Known(replace(KNOWN, change_time=time), time) for time in times],
         recent=0.2,
-        analysis_s=100.0,
-        absolute=0.03,
-        relative=None,
+        config=configured(0.03),
         gradual_since=gradual_since,
     )
     assert asked == [KNOWN.change_time]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pipeline.filters import ChangeSpans
 from pipeline.filters.seasonality import judge_seasonality
 from pipeline.model import Decision, FloatArray
 
@@ -48,11 +49,13 @@ def judge(
     return judge_seasonality(
         values,
         np.ones(values.shape[1]) if weights is None else weights,
-        change_index=np.full(len(values), CHANGE),
-        analysis_index=HISTORY,
-        extended_index=extended_index,
-        resolution_s=RESOLUTION_S,
-        rising=rising,
+        ChangeSpans(
+            change_index=np.full(len(values), CHANGE),
+            analysis_index=HISTORY,
+            extended_index=extended_index,
+            resolution_s=RESOLUTION_S,
+            rising=rising,
+        ),
     )
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pipeline.filters import ChangeSpans
 from pipeline.filters.went_away import WentAway, judge_went_away
 from pipeline.model import FloatArray
 
@@ -26,11 +27,13 @@ def judge(
     return judge_went_away(
         values,
         np.ones(END) if weights is None else weights,
-        change_index=np.full(len(values), HISTORY + change),
-        analysis_index=HISTORY,
-        extended_index=HISTORY + ANALYSIS,
-        resolution_s=600.0,
-        rising=rising,
+        ChangeSpans(
+            change_index=np.full(len(values), HISTORY + change),
+            analysis_index=HISTORY,
+            extended_index=HISTORY + ANALYSIS,
+            resolution_s=600.0,
+            rising=rising,
+        ),
     )
 
 
@@ -206,11 +209,13 @@ def test_without_an_extended_window_the_last_points_decide() -> None:
             judge_went_away(
                 noise(100)[:, : HISTORY + ANALYSIS] + shape[: HISTORY + ANALYSIS],
                 np.ones(HISTORY + ANALYSIS),
-                change_index=np.full(100, HISTORY + 6),
-                analysis_index=HISTORY,
-                extended_index=HISTORY + ANALYSIS,
-                resolution_s=600.0,
-                rising=True,
+                ChangeSpans(
+                    change_index=np.full(100, HISTORY + 6),
+                    analysis_index=HISTORY,
+                    extended_index=HISTORY + ANALYSIS,
+                    resolution_s=600.0,
+                    rising=True,
+                ),
             )
         )
 
@@ -226,11 +231,13 @@ def test_indexes_outside_the_series_are_refused(change: int, analysis: int, exte
         judge_went_away(
             noise(1),
             np.ones(END),
-            change_index=np.array([change]),
-            analysis_index=analysis,
-            extended_index=extended,
-            resolution_s=600.0,
-            rising=True,
+            ChangeSpans(
+                change_index=np.array([change]),
+                analysis_index=analysis,
+                extended_index=extended,
+                resolution_s=600.0,
+                rising=True,
+            ),
         )
 
 
