@@ -9,7 +9,7 @@ import numpy as np
 from pipeline.detect.change_point import Family
 from pipeline.detect.noise.scale import NoiseConfig, unit_variance
 from pipeline.detect.noise.shared_prior import moderated
-from pipeline.detect.seasonal.daily import CycleConfig, fit_daily_cycle
+from pipeline.detect.seasonal.daily import CycleConfig, WindowGrid, fit_daily_cycle
 from pipeline.model import FloatArray, SeriesMatrix
 from pipeline.model.metric_kind import is_gcpu
 
@@ -18,7 +18,7 @@ _LEAST_SHARE = 0.1
 
 
 _MOST = 1e100
-"""Values beyond are no measurements, as the largest double in the place of none; squares would overflow."""
+"""Values beyond are no measurements, as the largest double where there is none; squares would overflow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +110,8 @@ def _normalise_counts(
         ratios,
         totals[:history],
         np.maximum(near, (1 - level) * level),
-        start=matrix.start,
-        resolution_s=matrix.resolution_s,
-        windows=counts.shape[1],
-        config=config.cycle,
+        WindowGrid(matrix.start, matrix.resolution_s, counts.shape[1]),
+        config.cycle,
     )
     exposure = np.maximum(scale[:, None] + cycle, _LEAST_SHARE * scale[:, None]) * totals
     if share_factors is not None:
@@ -165,10 +163,8 @@ def _normalise_values(
     cycle = fit_daily_cycle(
         *past,
         near,
-        start=matrix.start,
-        resolution_s=matrix.resolution_s,
-        windows=values.shape[1],
-        config=config.cycle,
+        WindowGrid(matrix.start, matrix.resolution_s, values.shape[1]),
+        config.cycle,
     )
     moved -= np.where(weights > 0, cycle, 0.0)
     variance, degrees_of_freedom = unit_variance(

@@ -22,12 +22,13 @@ get there which pass a test of the same kind on daily medians. What the paper le
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy import special
 
 from pipeline.detect.expected import values_and_weights
+from pipeline.detect.matrix import slice_rows
 from pipeline.detect.noise.batch_means import long_run_variance
 from pipeline.detect.ramp import best_split, locate_rise
 from pipeline.detect.seasonal.stl import (
@@ -74,7 +75,7 @@ class _Levels:
     """Levels on the days compared: (series, days) each; NaN where a day has too little data.
 
     The first start is the historical window's, which a younger series may lack. All others must be there: one
-    that is younger than a week cannot tell a weekend from a regression.
+    that is younger than a week does not distinguish a weekend from a regression.
     """
 
     starts: FloatArray
@@ -99,10 +100,20 @@ class _Threshold:
     relative: float
 
     def reached(self, levels: _Levels, share: float) -> BoolArray:
-        """Tell which series rose by that share of the threshold."""
+        """Return which series rose by that share of the threshold."""
         bound = np.maximum(self.absolute, self.relative * np.abs(levels.baseline))
         rise = levels.current - levels.baseline
         return np.asarray((rise > 0) & (rise >= share * bound))
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """What a rise is looked for by."""
+
+    days: _Days
+    least: _Threshold
+    sign: float  # 1 where a rise is worse, -1 where a fall is
+    config: LongTermConfig
 
 
 def find_long_term(
@@ -134,45 +145,27 @@ def find_long_term(
     if days is None or not matrix.names:
         return ()
     sign = 1.0 if direction == "up" else -1.0
-    least = _Threshold(absolute or 0.0, relative or 0.0)
+    comparison = _Comparison(days, _Threshold(absolute or 0.0, relative or 0.0), sign, config)
     found: list[Candidate] = []
     for first in range(0, len(matrix.names), CHUNK_ROWS):  # levels of all rows would take a matrix more
-        part = _part(matrix, first, first + CHUNK_ROWS)
+        part = slice_rows(matrix, first, first + CHUNK_ROWS)
         levels, weights = values_and_weights(part)
         weights = np.broadcast_to(np.asarray(weights, dtype=np.float64), levels.shape)
         known = (weights[:, : windows.analysis] > 0).mean(axis=1) >= config.min_known
         rows = np.flatnonzero(known)
         values = np.where(weights[rows] > 0, sign * levels[rows], 0.0)
-        likely = _screen(values, weights[rows], days, least, config)
-        found += _examine(
-            part, rows[likely], values[likely], weights[rows[likely]], days, least, sign, config
-        )
+        likely = _screen(values, weights[rows], comparison)
+        found += _examine(part, rows[likely], values[likely], weights[rows[likely]], comparison)
     return tuple(found)
 
 
-def _part(matrix: SeriesMatrix, first: int, end: int) -> SeriesMatrix:
-    """Return some rows of a matrix."""
-    return replace(
-        matrix,
-        kinds=matrix.kinds[first:end],
-        names=matrix.names[first:end],
-        samples=matrix.samples[first:end],
-    )
-
-
 def _examine(
-    matrix: SeriesMatrix,
-    rows: IntArray,
-    values: FloatArray,
-    weights: FloatArray,
-    days: _Days,
-    least: _Threshold,
-    sign: float,
-    config: LongTermConfig,
+    matrix: SeriesMatrix, rows: IntArray, values: FloatArray, weights: FloatArray, comparison: _Comparison
 ) -> list[Candidate]:
     """Return the candidates among rows that passed the screen, values turned so that a rise is worse."""
     if not len(rows):
         return []
+    days, sign, config = comparison.days, comparison.sign, comparison.config
     seasonal, trend = _season_and_trend(values, weights, matrix.resolution_s, days, config)
     left = values - seasonal
     variance, degrees_of_freedom = _mean_variance(left, weights, days)
@@ -182,7 +175,7 @@ def _examine(
     )
     statistic = np.minimum(_statistic(mean, variance), _statistic(median, np.pi / 2 * variance))
     p_value = special.stdtr(degrees_of_freedom, -statistic)
-    chosen = np.flatnonzero((p_value < config.significance) & least.reached(mean, 1.0))
+    chosen = np.flatnonzero((p_value < config.significance) & comparison.least.reached(mean, 1.0))
     starts = [_locate(values[i], left[i], weights[i], days) for i in chosen.tolist()]
     return [
         Candidate(
@@ -248,14 +241,13 @@ def _days(windows: Windows, resolution_s: float, config: LongTermConfig) -> _Day
     )
 
 
-def _screen(
-    values: FloatArray, weights: FloatArray, days: _Days, least: _Threshold, config: LongTermConfig
-) -> IntArray:
+def _screen(values: FloatArray, weights: FloatArray, comparison: _Comparison) -> IntArray:
     """Return the rows whose daily medians rose by so much that the trend may have."""
+    days, config = comparison.days, comparison.config
     median = _Levels(
         _medians(values, weights, days.baseline, config), _medians(values, weights, days.current, config)
     )
-    rows = np.flatnonzero(least.reached(median, config.screen_threshold))
+    rows = np.flatnonzero(comparison.least.reached(median, config.screen_threshold))
     values, weights = values[rows], weights[rows]
     # A day's phases in the mean are near enough to its season for a measure of noise.
     variance, degrees_of_freedom = _mean_variance(values - fold(values, weights, days.length), weights, days)
@@ -274,10 +266,9 @@ def _medians(
         means, weight = block_means(values[:, span], weights[:, span], width)
         column = np.median(means, axis=1)
         gaps = np.flatnonzero((weight == 0).any(axis=1))
-        told = (weights[gaps, span] > 0).mean(axis=1) >= config.min_known
+        enough = gaps[(weights[gaps, span] > 0).mean(axis=1) >= config.min_known]
         column[gaps] = np.nan
-        holes = np.where(weight[gaps[told]] > 0, means[gaps[told]], np.nan)
-        column[gaps[told]] = np.nanmedian(holes, axis=1)
+        column[enough] = np.nanmedian(np.where(weight[enough] > 0, means[enough], np.nan), axis=1)
         columns.append(column)
     return np.stack(columns, axis=1)
 

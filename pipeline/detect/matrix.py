@@ -23,9 +23,29 @@ def select_rows(matrix: SeriesMatrix, rows: Sequence[int]) -> SeriesMatrix:
     )
 
 
+def slice_rows(matrix: SeriesMatrix, first: int, end: int) -> SeriesMatrix:
+    """Return the rows [first, end) of a matrix, without a copy of its samples."""
+    return replace(
+        matrix,
+        kinds=matrix.kinds[first:end],
+        names=matrix.names[first:end],
+        samples=matrix.samples[first:end],
+    )
+
+
 def select_series(matrix: SeriesMatrix, series: Collection[SeriesKey]) -> SeriesMatrix:
     """Return some series of a matrix, in its order; those that it lacks are absent."""
     return select_rows(matrix, [row for key, row in rows_by_series(matrix).items() if key in series])
+
+
+def first_windows(matrix: SeriesMatrix, windows: int) -> SeriesMatrix:
+    """Return a matrix up to a window, without a copy of its samples."""
+    return replace(
+        matrix,
+        samples=matrix.samples[:, :windows],
+        totals=matrix.totals[:windows],
+        share_factor=None if matrix.share_factor is None else matrix.share_factor[:windows],
+    )
 
 
 def drop_windows(matrix: SeriesMatrix, windows: int) -> SeriesMatrix:

@@ -44,19 +44,19 @@ class ServiceProgress:
 
     watermarks: dict[Partition, float] = field(default_factory=dict)  # event time
     heard: dict[Partition, float] = field(default_factory=dict)  # listening time
-    recalled: set[Partition] = field(default_factory=set)  # known from the store, not heard yet
+    restored: set[Partition] = field(default_factory=set)  # known from the store, not heard yet
     scanned: dict[str, float] = field(default_factory=dict)  # workload → end of its last scan
 
-    def recall(self, partition: Partition, watermark: float, now: float) -> None:
+    def restore(self, partition: Partition, watermark: float, now: float) -> None:
         """Take over what the store holds of a partition, which holds scans back until it speaks or idles."""
         self.watermarks[partition], self.heard[partition] = watermark, now
-        self.recalled.add(partition)
+        self.restored.add(partition)
 
     def advance(self, step: Progress, now: float) -> None:
         """Take one step of a partition in; a watermark never goes back, once it was heard."""
         partition = (step.topic, step.partition)
-        before = step.watermark if partition in self.recalled else self.watermarks.get(partition, 0.0)
-        self.recalled.discard(partition)
+        before = step.watermark if partition in self.restored else self.watermarks.get(partition, 0.0)
+        self.restored.discard(partition)
         self.watermarks[partition] = max(before, step.watermark)
         self.heard[partition] = now
 

@@ -24,6 +24,7 @@ from pipeline.detect.change_point import (
     split_sums,
 )
 from pipeline.detect.expected import NormaliseConfig, Normalised, normalise, one_row
+from pipeline.detect.matrix import first_windows, slice_rows
 from pipeline.detect.noise.scale import unit_variance
 from pipeline.detect.noise.shared_prior import SharedPriorConfig, moderated
 from pipeline.detect.seasonal.weekly import SAME_DAYS, beyond_last_week
@@ -39,7 +40,7 @@ from pipeline.model import (
 from pipeline.units import DAY_S
 
 _MOST_CUTS = 8
-"""Changes besides the one that is looked for, until a series is too restless to tell."""
+"""Changes besides the one that is looked for, until a series is too restless to judge."""
 
 CHUNK_ROWS = 256
 """Series worked on together: few enough that what is computed of them stays in the processor's cache."""
@@ -109,18 +110,9 @@ def find_candidates(
     """
     config = config or ScanConfig()
     found: list[Candidate] = []
+    whole = first_windows(matrix, windows.end)
     for first in range(0, len(matrix.names), CHUNK_ROWS):
-        rows = slice(first, first + CHUNK_ROWS)
-        chunk = SeriesMatrix(
-            matrix.start,
-            matrix.resolution_s,
-            matrix.kinds[rows],
-            matrix.names[rows],
-            matrix.samples[rows, : windows.end],
-            matrix.totals[: windows.end],
-            None if matrix.share_factor is None else matrix.share_factor[: windows.end],
-            matrix.noise,
-        )
+        chunk = slice_rows(whole, first, first + CHUNK_ROWS)
         found += _find(chunk, windows, 1.0 if direction == "up" else -1.0, config)
     return tuple(found)
 
@@ -189,7 +181,7 @@ class _Search:
         self.start = baseline_start(windows, resolution_s, config)
 
     def is_disturbed(self, found: _Found) -> BoolArray:
-        """Tell which series changed more outside the analysis window, by which a change inside may be hidden.
+        """Return which series changed more outside the analysis window, which may hide a change inside.
 
         A spike in the baseline lifts the level that what follows is compared with.
         """
@@ -211,16 +203,16 @@ class _Search:
         first, last = self._windows.analysis, self._windows.extended - 1
         for _ in range(_MOST_CUTS):
             own = self.best(rows, low, high, first, min(last, high - 1))
-            any_place = self.best(rows, low, high, low + 1, high - 1, weekly=False)
-            place, gain = int(any_place.split[0]), any_place.root[0] ** 2 - own.root[0] ** 2
-            clear = gain > self._config.placement and any_place.p_value[0] < self._config.significance
-            later = place > last and gain > 0 and any_place.root[0] * own.root[0] > 0
-            if first <= place <= last or not (clear or later):
+            anywhere = self.best(rows, low, high, low + 1, high - 1, weekly=False)
+            split, gain = int(anywhere.split[0]), anywhere.root[0] ** 2 - own.root[0] ** 2
+            clear = gain > self._config.placement and anywhere.p_value[0] < self._config.significance
+            later = split > last and gain > 0 and anywhere.root[0] * own.root[0] > 0
+            if first <= split <= last or not (clear or later):
                 break
-            if place < first:
-                low = place
+            if split < first:
+                low = split
             else:
-                high = place - 1  # the window before, in which it began, may hold some of it
+                high = split - 1  # the window before, in which it began, may hold some of it
         else:
             return None
         if low > self.start:
@@ -228,9 +220,9 @@ class _Search:
             if not hidden.all():
                 search, rows, low = self._hiding(row, hidden), np.array([0]), self.start
                 own = search.best(rows, low, high, first, min(last, high - 1))
-                any_place = search.best(rows, low, high, low + 1, high - 1, weekly=False)
-                return search._judged(own, any_place, 0, low, high)
-        return self._judged(own, any_place, row, low, high)
+                anywhere = search.best(rows, low, high, low + 1, high - 1, weekly=False)
+                return search._judged(own, anywhere, 0, low, high)
+        return self._judged(own, anywhere, row, low, high)
 
     def _at_other_levels(self, row: int, low: int) -> BoolArray:
         """Return which windows of [start, low) had another level than those from ``low`` to the analysis."""
@@ -255,7 +247,7 @@ class _Search:
         return done
 
     def _are_level(self, row: int, one: slice, other: slice) -> bool:
-        """Tell whether two ranges of a series are at one level, as far as can be told."""
+        """Say whether two ranges of a series are at one level, as far as the noise shows."""
         parts = [self._series.observed[row, one], self._series.observed[row, other]]
         exposures = [self._series.exposure[row, one], self._series.exposure[row, other]]
         if not all((exposure > 0).any() for exposure in exposures):
@@ -354,7 +346,7 @@ class _Search:
                 (self._week_ago.observed[asked], self._week_ago.exposure[asked]),
                 deviation,
                 self._family,
-                places=(low, high, first, last),
+                columns=(low, high, first, last),
                 day=self._day,
                 doubt=self._config.week_doubt,
             )
@@ -362,13 +354,13 @@ class _Search:
             roots, sums = signed_roots(plain, self._family) / deviation, plain
         roots = np.where(allowed, roots, 0.0)
         split = np.abs(roots).argmax(axis=1)
-        place = np.arange(len(split)), split
+        best = np.arange(len(split)), split
         span, splits = log_odds_span(plain, allowed), allowed.sum(axis=1)
-        p_value = p_values(roots[place], series.degrees_of_freedom[asked], span, splits)
+        p_value = p_values(roots[best], series.degrees_of_freedom[asked], span, splits)
         centre, scale = series.centre[asked], series.scale[asked]
-        before = centre + scale * ratio(plain.left, plain.left_exposure)[place]
-        change = (ratio(sums.right, sums.right_exposure) - ratio(sums.left, sums.left_exposure))[place]
-        return _Found(split + first, roots[place], span, splits, p_value, before, before + scale * change)
+        before = centre + scale * ratio(plain.left, plain.left_exposure)[best]
+        change = (ratio(sums.right, sums.right_exposure) - ratio(sums.left, sums.left_exposure))[best]
+        return _Found(split + first, roots[best], span, splits, p_value, before, before + scale * change)
 
     def _allowed(self, known: BoolArray, first: int, last: int) -> BoolArray:
         left, right = both_sides(known.astype(np.float64), first, last)
@@ -382,7 +374,7 @@ def baseline_start(windows: Windows, resolution_s: float, config: ScanConfig) ->
     if length > day:
         length = -(-length // day) * day
     start = max(0, windows.analysis - length)
-    # Last week's change is told from as long a baseline, so that both hold the same days of the week.
+    # Last week's change is taken from as long a baseline, so that both hold the same days of the week.
     return max(start, 7 * day) if 8 * day <= windows.analysis else start
 
 

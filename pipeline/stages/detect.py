@@ -74,7 +74,7 @@ class DetectStage(Stage):
         now = self._listening()
         for service in dict.fromkeys(record.payload.service for record in batch):
             progress = [record.payload for record in batch if record.payload.service == service]
-            state = self._services.get(service) or self._recall(service, progress, now)
+            state = self._services.get(service) or self._restore(service, progress, now)
             for step in progress:
                 state.advance(step, now)
             self._services[service] = state
@@ -96,7 +96,7 @@ class DetectStage(Stage):
         """Return for how long this stage has listened, long silences and repeated batches left out."""
         return self._listened_s + min(max(0.0, self._clock() - self._settled_at), LONGEST_SILENCE_S)
 
-    def _recall(self, service: str, progress: Sequence[Progress], now: float) -> ServiceProgress:
+    def _restore(self, service: str, progress: Sequence[Progress], now: float) -> ServiceProgress:
         """Start with what the store holds; a service new to it is scanned from its earliest data on.
 
         A partition of which the store has data holds scans back until it speaks, or turns out to be idle:
@@ -107,7 +107,7 @@ class DetectStage(Stage):
             last_s = self._window_s if topic == "profiles" else 0.0
             for partition, extent in self._store.extents(table, self._stream, service).items():
                 if partition[0] == topic:  # a replay's progress counts as that of the topic it went to
-                    state.recall(partition, extent.last_time + last_s, now)
+                    state.restore(partition, extent.last_time + last_s, now)
         earliest = min(step.earliest for step in progress)
         known: dict[str, float] = {}
         for row in self._store.rows("scans", service, EARLIEST_S, LATEST_S):

@@ -16,6 +16,23 @@ def test_row_medians_leave_out_what_is_missing() -> None:
     assert np.isnan(robust.row_medians(np.zeros((2, 0)))).all()
 
 
+@pytest.mark.parametrize("windows", [1, 2, 7, 440])
+@pytest.mark.parametrize("times", [0.5, 3.0, 18.0])
+def test_no_row_above_its_median_is_missed(windows: int, times: float) -> None:
+    rng = np.random.default_rng(windows)
+    values = rng.chisquare(1, (300, windows)) * (rng.random((300, windows)) < rng.random((300, 1)))
+    above = values.max(axis=1) > times * np.median(values, axis=1)
+    found = robust.may_exceed_median(values, times)
+    assert not (above & ~found).any()
+    if windows == 440:
+        assert (found & ~above).mean() < 0.02
+
+
+def test_rows_of_equal_values_or_of_nothing_exceed_no_median() -> None:
+    assert robust.may_exceed_median(np.ones((2, 9)), 2.0).tolist() == [False, False]
+    assert robust.may_exceed_median(np.zeros((1, 9)), 2.0).tolist() == [False]
+
+
 @pytest.mark.parametrize(
     "estimate",
     [

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from scipy import ndimage, special
@@ -68,49 +70,70 @@ def unit_variance(
     """
     config = config or NoiseConfig()
     history = observed.shape[1]
-    scales = [max(1, min(longest, history // config.min_blocks))]
-    while scales[-1] > 1:
-        scales.append(scales[-1] // config.ratio or 1)
-    scales.reverse()
-    # In a short history a change of level would touch too many pairs that lie far apart.
-    lags = [max(1, min(round(apart / width), history // width // 8)) for width in scales]
-    places = list(zip(scales, lags, strict=True))
-    found = [_at_scale(observed, exposure, *place, counts, config) for place in places]
+    scales = _scales(history, longest, apart, config)
+    at_scale = partial(_at_scale, counts=counts, config=config)
+    found = [at_scale(observed, exposure, scale) for scale in scales]
     variances, degrees = (np.stack(column) for column in zip(*found, strict=True))
     # Where levels change longer means differ by more.
     rows = np.flatnonzero(variances.max(axis=0) > config.restless * variances.min(axis=0))
     own = observed[rows], np.broadcast_to(exposure, observed.shape)[rows]
-    jumping = _find_jumps(*_block_ratios(*own, scales[-1]), config).any(axis=1)
+    jumping = _find_jumps(*_block_ratios(*own, scales[-1].width), config).any(axis=1)
     if jumping.any():
         rows, own = rows[jumping], (own[0][jumping], own[1][jumping])
-        found = [_at_scale(*own, *place, counts, config, jumps=True) for place in places]
+        found = [at_scale(*own, scale, jumps=True) for scale in scales]
         variances[:, rows], degrees[:, rows] = (np.stack(column) for column in zip(*found, strict=True))
     best = variances.argmax(axis=0)
     # An estimate that is the largest cannot fall shorter of the truth than the next finer one does.
     rows = np.arange(len(observed))
-    growth = np.ones(len(observed))
-    if longest > scales[-1] > 1:
-        # Longer means than the history has blocks of: their variance grows on as it has grown so far.
-        ratios = np.divide(variances[-1], variances[0], out=np.ones(len(rows)), where=variances[0] > 0)
-        slope = np.log(np.clip(ratios, 1.0, None)) / math.log(scales[-1])
-        growth = (longest / scales[-1]) ** np.minimum(slope, _RANDOM_WALK)
+    growth = _growth(variances, scales[-1].width, longest)
     return variances[best, rows] * growth, degrees[np.maximum(best - 1, 0), rows]
+
+
+class _Scale(NamedTuple):
+    """Blocks of one width, and how many of them apart those are that are compared."""
+
+    width: int
+    lag: int
+
+
+def _scales(history: int, longest: int, apart: int, config: NoiseConfig) -> list[_Scale]:
+    """Return the scales at which the noise of a history is measured, the finest first."""
+    widths = [max(1, min(longest, history // config.min_blocks))]
+    while widths[-1] > 1:
+        widths.append(widths[-1] // config.ratio or 1)
+    # In a short history a change of level would touch too many pairs that lie far apart.
+    return [
+        _Scale(width, max(1, min(round(apart / width), history // width // 8))) for width in reversed(widths)
+    ]
+
+
+def _growth(variances: FloatArray, width: int, longest: int) -> FloatArray:
+    """Return by how much means that are longer than any block vary more: (series,).
+
+    Their variance goes on growing as it has grown from the finest of (scales, series) variances to the last.
+    """
+    if not longest > width > 1:
+        return np.ones(variances.shape[1])
+    ratios = np.divide(variances[-1], variances[0], out=np.ones(variances.shape[1]), where=variances[0] > 0)
+    slope = np.log(np.clip(ratios, 1.0, None)) / math.log(width)
+    growth: FloatArray = (longest / width) ** np.minimum(slope, _RANDOM_WALK)
+    return growth
 
 
 def _at_scale(
     observed: FloatArray,
     exposure: FloatArray,
-    width: int,
-    lag: int,
+    scale: _Scale,
+    *,
     counts: bool,
     config: NoiseConfig,
-    *,
     jumps: bool = False,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the variance and its degrees of freedom by blocks of one width.
+    """Return the variance and its degrees of freedom at one scale.
 
     With ``jumps``, they are estimated by pairs without any.
     """
+    width, lag = scale
     means, inverse = _block_ratios(observed, exposure, width)
     known = inverse > 0
     both = known[:, lag:] & known[:, :-lag]
@@ -197,9 +220,9 @@ def _block_sums(values: FloatArray, width: int) -> FloatArray:
     """Return sums of blocks; what fills none is left out at the old end, as new windows matter most."""
     first = values.shape[1] % width
     sums = values[:, first::width]
-    # By the place in the block: sums over an axis as short as most blocks are cost several times as much.
-    for place in range(first + 1, first + width):
-        sums = sums + values[:, place::width]
+    # By the index in the block: sums over an axis as short as most blocks are cost several times as much.
+    for index in range(first + 1, first + width):
+        sums = sums + values[:, index::width]
     return sums
 
 

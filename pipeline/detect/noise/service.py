@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from pipeline.detect.matrix import first_windows, select_rows
 from pipeline.detect.noise.shared_prior import fit_shared_prior
 from pipeline.detect.short_term import ScanConfig, Windows, normalised
 from pipeline.model import SeriesMatrix
@@ -32,18 +33,9 @@ def with_shared_prior(
     if len(usable) < config.shared_prior.min_series:
         return matrix
     ranked = sorted(usable.tolist(), key=lambda row: (past[row], matrix.names[row]))
-    places = np.linspace(0, len(ranked) - 1, min(len(ranked), config.shared_prior.most_series)).round()
-    rows = [ranked[int(place)] for place in places]
-    sample = replace(
-        matrix,
-        kinds=tuple(matrix.kinds[row] for row in rows),
-        names=tuple(matrix.names[row] for row in rows),
-        samples=matrix.samples[rows, : windows.end],
-        totals=matrix.totals[: windows.end],
-        share_factor=None if matrix.share_factor is None else matrix.share_factor[: windows.end],
-        noise=None,
-    )
-    series = normalised(sample, windows, config)
+    ranks = np.linspace(0, len(ranked) - 1, min(len(ranked), config.shared_prior.most_series)).round()
+    sample = select_rows(matrix, [ranked[int(rank)] for rank in ranks])
+    series = normalised(replace(first_windows(sample, windows.end), noise=None), windows, config)
     return replace(
         matrix,
         noise=fit_shared_prior(series.scale, series.measured, series.degrees_of_freedom, config.shared_prior),

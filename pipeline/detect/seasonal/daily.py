@@ -30,14 +30,24 @@ class CycleConfig:
     trimmed: float = 0.2  # share of days with the largest, and with the smallest waves, that do not count
 
 
+@dataclass(frozen=True, slots=True)
+class WindowGrid:
+    """When windows begin."""
+
+    start: float  # of the first, epoch seconds
+    resolution_s: float
+    windows: int
+
+    def times(self) -> FloatArray:
+        """Return the start of each window: (windows,)."""
+        return np.asarray(self.start + self.resolution_s * np.arange(self.windows))
+
+
 def fit_daily_cycle(
     values: FloatArray,
     weights: FloatArray,
     variance: FloatArray,
-    *,
-    start: float,
-    resolution_s: float,
-    windows: int,
+    grid: WindowGrid,
     config: CycleConfig | None = None,
 ) -> FloatArray:
     """Return each series' daily cycle around its level, carried on beyond the history: (series, windows).
@@ -46,9 +56,7 @@ def fit_daily_cycle(
         values: (series, history); what has weight 0 is not looked at.
         weights: (history,) or (series, history): a point's variance is ``variance`` / weight.
         variance: (series,) of a point of weight 1.
-        start: Time of the first point, epoch seconds.
-        resolution_s: Time between points.
-        windows: How far to carry it on, the history included.
+        grid: Of the values, and how far to carry the cycle on, the history included.
         config: Settings.
 
     Returns:
@@ -56,10 +64,10 @@ def fit_daily_cycle(
         history is too short or too coarse, or a day is no whole number of points.
     """
     config = config or CycleConfig()
-    cycle = np.zeros((len(values), windows))
-    day = round(DAY_S / resolution_s)
+    cycle = np.zeros((len(values), grid.windows))
+    day = round(DAY_S / grid.resolution_s)
     days = values.shape[1] // max(day, 1)
-    uneven = abs(day * resolution_s - DAY_S) > 1e-6
+    uneven = abs(day * grid.resolution_s - DAY_S) > 1e-6
     if uneven or day < config.min_points or days < config.min_days or not len(values):
         return cycle
     newest = slice(values.shape[1] - days * day, values.shape[1])
@@ -68,7 +76,7 @@ def fit_daily_cycle(
     points = known.sum(axis=2)
     means = by_day.sum(axis=2) / np.maximum(points, 1)
     by_day = np.where(known, by_day - means[:, :, None], 0.0)
-    angles = 2 * np.pi * ((start + resolution_s * np.arange(windows)) % DAY_S) / DAY_S
+    angles = 2 * np.pi * (grid.times() % DAY_S) / DAY_S
     waves = np.stack(
         [wave(k * angles) for k in range(1, config.harmonics + 1) for wave in (np.sin, np.cos)], axis=1
     )

@@ -2,7 +2,7 @@
 
 Ten days of history hold one earlier weekend: too little to decompose, enough to compare with. A level that
 rose by as much at the same hour of last week has not regressed. While the history is too short to hold last
-week's change, its level at least must have been another; and before a week is over nothing can be told, for
+week's change, its level at least must have been another; and before a week is over nothing is known, for
 the first weekend looks like a change of everything.
 """
 
@@ -26,7 +26,7 @@ def beyond_last_week(
     deviation: FloatArray,
     family: Family,
     *,
-    places: tuple[int, int, int, int],
+    columns: tuple[int, int, int, int],
     day: float,
     doubt: float,
 ) -> tuple[FloatArray, Sums]:
@@ -38,29 +38,28 @@ def beyond_last_week(
         earlier: The same, of which last week is read.
         deviation: (series, 1) of noise.
         family: What is observed.
-        places: Of the windows that are compared the first and the end, of the splits the first and the last.
+        columns: Of the windows that are compared the first and the end, of the splits the first and the last.
         day: Windows of a day.
         doubt: See roots_against_week.
     """
     week = round(7 * day)
-    low, high, first, last = (max(place - week, 0) for place in places)
+    low, high, first, last = (max(column - week, 0) for column in columns)
     past = slice(min(low, first), high)
     at = {"first": first - past.start, "last": last - past.start}
     week_ago = split_sums(earlier[0][:, past], earlier[1][:, past], **at)
     known = (earlier[1][:, past] > 0).astype(np.float64)
     now, (observed, exposure) = slice(past.start + week, high + week), series
-    complete = bool(known.all()) and low + week == places[0]
+    complete = bool(known.all()) and low + week == columns[0]
     again = plain if complete else split_sums(observed[:, now] * known, exposure[:, now] * known, **at)
     left, right = both_sides(known, **at)
     half, older = right >= (high - last) / 2, left >= round(day) / 2
     whole = half & older
     against = partial(roots_against_week, week_ago=week_ago, again=again, deviation=deviation, family=family)
     roots, beyond = against(plain, whole=whole, half=half, older=older, doubt=doubt)
-    if not complete and places[2] - places[0] > SAME_DAYS * day:
+    if not complete and columns[2] - columns[0] > SAME_DAYS * day:
         # Of a baseline that may hold a weekend, last week's may hold but a day: only the same hours count.
-        alike, _ = against(again, whole=whole, half=half, older=older, doubt=doubt)
-        least = np.where(np.sign(alike) == np.sign(roots), np.minimum(np.abs(alike), np.abs(roots)), 0.0)
-        roots = np.where(whole, np.sign(roots) * least, roots)
+        same_hours, _ = against(again, whole=whole, half=half, older=older, doubt=doubt)
+        roots = np.where(whole, _smaller_root(same_hours, roots), roots)
     return roots, beyond
 
 
@@ -107,8 +106,14 @@ def roots_against_week(
     roots = np.where(np.sign(roots) == way, roots, 0.0)
     last_week = Sums(week_ago.right, week_ago.right_exposure, again.right, again.right_exposure)
     level = signed_roots(last_week, family) / deviation
-    both = np.where(np.sign(level) == np.sign(roots), np.minimum(np.abs(level), np.abs(roots)), 0.0)
-    return np.where(whole | (older & ~half), roots, np.where(half, np.sign(roots) * both, 0.0)), beyond
+    either = np.where(half, _smaller_root(level, roots), 0.0)
+    return np.where(whole | (older & ~half), roots, either), beyond
+
+
+def _smaller_root(other: FloatArray, roots: FloatArray) -> FloatArray:
+    """Return the root nearer to 0 where both have one sign, 0 elsewhere."""
+    size = np.where(np.sign(other) == np.sign(roots), np.minimum(np.abs(other), np.abs(roots)), 0.0)
+    return np.asarray(np.sign(roots) * size)
 
 
 def _undone(sums: Sums, week_ago: Sums, family: Family) -> FloatArray:

@@ -59,7 +59,7 @@ def test_a_watermark_never_goes_back_but_for_what_was_only_recalled() -> None:
     state.advance(step(0, 100.0), now=0.0)
     state.advance(step(0, 90.0), now=1.0)
     assert state.low_watermark(1.0, idle_s=60.0) == 100.0
-    state.recall(("profiles", 1), 80.0, now=1.0)
+    state.restore(("profiles", 1), 80.0, now=1.0)
     assert state.low_watermark(1.0, idle_s=60.0) == 80.0
     state.advance(step(1, 70.0), now=2.0)
     assert state.low_watermark(2.0, idle_s=60.0) == 70.0

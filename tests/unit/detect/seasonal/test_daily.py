@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from pipeline.detect.seasonal.daily import fit_daily_cycle
+from pipeline.detect.seasonal.daily import WindowGrid, fit_daily_cycle
 from pipeline.model import FloatArray
 from pipeline.units import DAY_S
 
@@ -30,9 +30,7 @@ def fit(
         values[:, :history],
         np.ones(history) if weights is None else weights,
         np.full(len(values), variance),
-        start=START,
-        resolution_s=resolution_s,
-        windows=END,
+        WindowGrid(START, resolution_s, END),
     )
 
 
@@ -63,9 +61,7 @@ def test_the_hour_counts_and_not_the_position_in_the_history() -> None:
         values[:, 50:HISTORY],
         np.ones(HISTORY - 50),
         np.ones(1),
-        start=START + 50 * 600.0,
-        resolution_s=600.0,
-        windows=END - 50,
+        WindowGrid(START + 50 * 600.0, 600.0, END - 50),
     )
     np.testing.assert_allclose(later, whole[:, 50:], atol=0.4)
 
