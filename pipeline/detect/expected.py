@@ -1,4 +1,4 @@
-"""Series against what is expected of them: the form in which counts and values are tested alike."""
+"""Series against what is expected of them: the form in which counts and values are tested the same way."""
 
 from __future__ import annotations
 

@@ -99,8 +99,8 @@ def _mann_kendall(values: FloatArray) -> FloatArray:
     groups = np.where(known, (tied - 1) * (2 * tied + 5), 0.0).sum(axis=1)
     variance = (points * (points - 1) * (2 * points + 5) - groups) / 18
     score = np.sign(rising) * np.maximum(np.abs(rising) - 1, 0)
-    told = (points >= 3) & (variance > 0)
+    testable = (points >= 3) & (variance > 0)
     scores: FloatArray = np.divide(
-        score, np.sqrt(np.maximum(variance, 0.0)), out=np.zeros(len(values)), where=told
+        score, np.sqrt(np.maximum(variance, 0.0)), out=np.zeros(len(values)), where=testable
     )
     return scores

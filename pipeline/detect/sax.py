@@ -59,9 +59,9 @@ def block_means(sums: RunningSums, starts: IntArray, sizes: IntArray) -> FloatAr
         difference: FloatArray = np.take_along_axis(array, right, 1) - np.take_along_axis(array, left, 1)
         return difference
 
-    told = inside & (between(sums.known) * 2 >= sizes[:, None])
+    known = inside & (between(sums.known) * 2 >= sizes[:, None])
     means: FloatArray = np.divide(
-        between(sums.moment), between(sums.weight), out=np.full(starts.shape, np.nan), where=told
+        between(sums.moment), between(sums.weight), out=np.full(starts.shape, np.nan), where=known
     )
     return means + sums.centre
 

@@ -94,6 +94,6 @@ def _candidates(
 
 
 def _is_finite(candidate: Candidate) -> bool:
-    """Tell whether JSON can carry a candidate: one that it cannot would take its whole scan down."""
+    """Say whether JSON can carry a candidate: one that it cannot would take its whole scan down."""
     numbers = (candidate.before, candidate.after, candidate.p_value, candidate.statistic)
     return all(math.isfinite(number) for number in numbers)

@@ -289,7 +289,7 @@ class _Search:
     def _with_noise_around(self, found: _Found, row: int, low: int, high: int) -> _Found:
         """Judge a split by the noise of the windows around it too, if that is more than the history's.
 
-        A subroutine that is new, or has grown, is noisier now than its history was.
+        A subroutine that is new, or has risen, is noisier now than its history was.
         """
         split, series = int(found.split[0]), self._series
         if split < 0:

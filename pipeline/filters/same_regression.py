@@ -18,7 +18,7 @@ from pipeline.model import Candidate, Decision, FloatArray, SeriesKey
 _STEP = "same_regression"
 
 ESCALATED = "escalated"
-"""Code of a known regression that has grown: it is dropped, and updates the known one."""
+"""Code of a known regression that has escalated: it is dropped, and updates the known one."""
 
 
 def decide(candidates: Sequence[Candidate], case: FilterCase) -> list[Decision]:
@@ -55,7 +55,7 @@ def recent_level(candidate: Candidate, case: FilterCase) -> float:
 
 
 def rises_since(candidate: Candidate, levels: Levels, since: float) -> bool:
-    """Tell whether a series has grown steadily since a moment, rather than stepped at the change."""
+    """Say whether a series has risen steadily since a moment, rather than stepped at the change."""
     row = levels.row(candidate)
     if row is None:
         return False
@@ -76,9 +76,9 @@ def judge_same_regression(
     """Drop a candidate that does not go beyond a regression of the same series that was passed on before.
 
     A known regression counts only where the candidate can be its echo: its change point lies within an
-    analysis window of the candidate's, or the scan that told it had seen the candidate's too and found one
-    lasting change, or the series still stood at its level just before the candidate. One that was rolled back
-    in between and comes back is a new regression. A long-term candidate is the rise over all that follows, to
+    analysis window of the candidate's, or the scan that reported it had seen the candidate's too and
+    found one lasting change, or the series still stood at its level just before the candidate. One that was
+    rolled back in between and comes back is a new regression. A long-term candidate is the rise over all that follows, to
     which every known regression since it began has contributed.
 
     Beyond means by the detection threshold at least, and by half of the candidate's own change, since both
@@ -89,7 +89,7 @@ def judge_same_regression(
         known: Regressions of the same series from earlier scans.
         recent: Level of the series over an analysis window just before the candidate's change point.
         config: The workload's threshold, and the length of its analysis window.
-        gradual_since: Says whether the series has grown steadily since a moment: then what lies beyond is
+        gradual_since: Says whether the series has risen steadily since a moment: then what lies beyond is
             the known regression still growing (``ESCALATED``), and no new one.
     """
     echoed = [k.candidate for k in known if _can_echo(candidate, k, recent, config.analysis_s)]
@@ -123,7 +123,7 @@ def _can_echo(candidate: Candidate, known: Known, recent: float, analysis_s: flo
 
 
 def is_gradual(values: FloatArray, weights: FloatArray, *, change: int) -> bool:
-    """Tell whether a steady rise from the start on explains a series, and no step, alone or on top of it.
+    """Say whether a steady rise from the start on explains a series, and no step, alone or on top of it.
 
     The step may lie anywhere: where noise put the change point, it would explain less than it can. For that
     choice it pays by Schwarz's criterion. The points that count there are those that are independent: what
@@ -134,7 +134,7 @@ def is_gradual(values: FloatArray, weights: FloatArray, *, change: int) -> bool:
     Args:
         values: (windows,) from the first regression on; NaN where the weight is 0.
         weights: (windows,).
-        change: Index of the change that is asked about: where it has no data on either side, nothing is told.
+        change: Index of the change that is asked about: where it has no data on a side, nothing is known.
     """
     known = weights > 0
     if known[:change].sum() < 2 or known[change:].sum() < 2:
@@ -197,7 +197,7 @@ def _without_cubic(y: FloatArray, w: FloatArray, t: FloatArray) -> FloatArray:
 
 
 def _pays(line: FloatArray, step: FloatArray, weights: FloatArray, *, parameters: int) -> bool:
-    """Tell whether a step leaves so much less than a line that its further parameters pay (Schwarz)."""
+    """Say whether a step leaves so much less than a line that its further parameters pay (Schwarz)."""
     line, step = np.sqrt(weights) * line, np.sqrt(weights) * step
     left = float((step**2).sum())
     if left <= 0:

@@ -11,7 +11,7 @@ leaves open is settled so:
 - The threshold is a number of standard errors, since a regression far below one standard deviation of a
   single window is still one. The standard error is that of the very same statistic at all earlier places of
   the series, which accounts for autocorrelation and odd distributions; it is never below that of independent
-  noise, nor of that statistic at the same time of earlier days, which tells how far one day's cycle differs
+  noise, nor of that statistic at the same time of earlier days, which shows how far one day's cycle differs
   from another's. It grows by what the season's own estimate adds.
 - A season must account for the change: one that does not rise there, beyond its own error, is no reason to
   drop. A pulse shorter than half of what is compared moves the mean only, so that either may show it.
@@ -195,7 +195,7 @@ def _week_before(
 def _accounts(
     season: _Season, variances: Sequence[float], compared: _Compared, config: SeasonalityConfig
 ) -> bool:
-    """Tell whether a season rises at the change point by more than its own error."""
+    """Say whether a season rises at the change point by more than its own error."""
     bound = _deviations(config.accounted)
     return any(
         max(_rise(season.values, span, compared), _mean_rise(season.values, span, compared))

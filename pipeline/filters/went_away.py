@@ -7,7 +7,7 @@ The predicate is the paper's, with its constants::
 The paper leaves open at which scale its terms look at a series. A regression of 0.005 % lies far below the
 noise of one window, where neither letters nor percentiles of single windows can see it. So every term works
 on means of blocks, which is also how SAX begins (piecewise aggregation): blocks just long enough that letters
-can tell the change from the history's noise. A letter is beyond the history's valid ones if its level is
+distinguish the change from the history's noise. A letter is beyond the history's valid ones if its level is
 above the history's 97 % quantile (X = 3 %), which a change of 1.88 + 1.96 = 3.84 deviations of a block's
 mean achieves 39 times in 40; the blocks are made that long, as far as three of them fit in after the change.
 
@@ -19,7 +19,7 @@ What else was open, and how it is settled:
   without its outermost 3 % on either side: those cannot make a letter valid, so they do not stretch it.
 - *Most letters* are more than half, and of the last three windows one: what ends in an old pattern is no new
   one. Where the series has turned since (see the last point), the letter of the median since then has to be
-  invalid, and what remains must lie above the level before by as much as letters can tell, 3.84 deviations.
+  invalid, and what remains must lie above the level before by what letters distinguish, 3.84 deviations.
 - *The previous day* is the day before the change point, or as long a time as there is after it, if longer.
 - *The entire analysis window* of the trend is what follows the change and as long a time before it: in any
   other proportion, half or more of the pairs lie on the same side of a clean step, and the median slope is 0.
@@ -48,6 +48,7 @@ from pipeline.detect.sax import adjacent_starts, block_means, moving_starts, run
 from pipeline.filters.evidence import ChangeSpans, FilterCase, decide_by_rows
 from pipeline.filters.went_away_scale import Frame, WentAwayConfig, measure, median_deviation
 from pipeline.filters.went_away_terms import (
+    Measured,
     Term,
     judge_gone_away,
     judge_lasting,
@@ -158,11 +159,11 @@ def _judge(frame: Frame, config: WentAwayConfig, sign: float) -> list[WentAway]:
     starts = adjacent_starts(frame.change, frame.end, level.block)
     after = block_means(sums, starts, level.block)
     deviation = config.normality * median_deviation(history)
-    gone, turn = judge_gone_away(frame, level, config)
     alphabet = spread_letters(history, after, config)
-    new = judge_new_pattern(frame, sums, level, deviation, alphabet, gone, turn, config)
-    significant = judge_significant(frame, sums, level, history, after, alphabet, config)
-    lasting = judge_lasting(frame, sums, level, deviation, config)
+    measured = Measured(frame, sums, level, history, after, deviation, alphabet)
+    gone, turn = judge_gone_away(frame, level, config)
+    new = judge_new_pattern(measured, gone, turn, config)
+    significant, lasting = judge_significant(measured, config), judge_lasting(measured, config)
     old_starts = adjacent_starts(np.zeros_like(frame.change), frame.change, level.block)
     old = alphabet.read(block_means(sums, old_starts, level.block))
     judged = []

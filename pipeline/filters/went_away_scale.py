@@ -13,7 +13,7 @@ from pipeline.detect.sax import RunningSums, block_means, moving_starts
 from pipeline.model import FloatArray, IntArray
 
 _FEW_STEPS = 8
-"""Differences from which a deviation can be told."""
+"""Differences from which a deviation can be estimated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class WentAwayConfig:
     glitch: int = 2  # windows that must not decide about a return: two points fit nearly any level
     letter_certainty: float = 0.975  # of each letter after a change that the block size is chosen for
     min_blocks: int = 3  # after the change: "most" of fewer is one or all
-    trend_points: int = 32  # on either side of the change; more cost their square and tell no more
+    trend_points: int = 32  # on either side of the change; more cost their square and show no more
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Level:
 
 
 def measure(frame: Frame, sums: RunningSums, config: WentAwayConfig) -> Level:
-    """Measure the change and its noise, and choose the blocks that can tell one from the other."""
+    """Measure the change and its noise, and choose the blocks that distinguish one from the other."""
     white = _white_noise(frame)
     longest = np.maximum(np.minimum(frame.after, frame.history) // config.min_blocks, 1)
     span = np.maximum(frame.day, frame.after)
@@ -104,9 +104,9 @@ def _risen(frame: Frame, usual: FloatArray, noise: FloatArray, config: WentAwayC
     half = np.maximum(frame.after // 2, 1)
     recent = np.full(len(half), np.inf)
     for start, end in ((frame.change - 2 * half, frame.change - half), (frame.change - half, frame.change)):
-        places = np.maximum(start, 0)[:, None] + np.arange(int(half.max()))
-        inside = (places < end[:, None]) & (start[:, None] >= 0)
-        taken = np.take_along_axis(frame.values, np.minimum(places, frame.values.shape[1] - 1), 1)
+        positions = np.maximum(start, 0)[:, None] + np.arange(int(half.max()))
+        inside = (positions < end[:, None]) & (start[:, None] >= 0)
+        taken = np.take_along_axis(frame.values, np.minimum(positions, frame.values.shape[1] - 1), 1)
         recent = np.minimum(recent, row_quantiles(np.where(inside, taken, np.nan), (0.5,))[0])
     error = noise * np.sqrt(1 / half + 1 / np.maximum(frame.day, frame.after))
     risen: FloatArray = np.where(recent - usual > letters_apart(config) * error, recent, np.nan)
@@ -120,7 +120,7 @@ def _white_noise(frame: Frame) -> FloatArray:
     change = frame.change[:, None]
     old = difference_scale(np.where(columns < change, steps, np.nan))
     new = np.where(columns > change, steps, np.nan)[:, int(frame.change.min()) :]
-    # A level that rose from nearly nothing has most of its noise behind the change; few points tell nothing.
+    # A level that rose from nearly nothing has most of its noise behind the change; few points show nothing.
     enough = (~np.isnan(new)).sum(axis=1) >= _FEW_STEPS
     larger: FloatArray = np.fmax(old, np.where(enough, difference_scale(new), 0.0))
     return larger / math.sqrt(2)
@@ -137,7 +137,7 @@ def _shared_noise(frame: Frame, sums: RunningSums, block: IntArray) -> FloatArra
 
 
 def letters_apart(config: WentAwayConfig) -> float:
-    """Return how many deviations of a block tell a letter from the history's valid ones."""
+    """Return how many deviations of a block distinguish a letter from the history's valid ones."""
     return float(special.ndtri(config.letter_certainty) - special.ndtri(config.valid_share))
 
 

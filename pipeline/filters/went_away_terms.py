@@ -70,8 +70,8 @@ def judge_gone_away(frame: Frame, level: Level, config: WentAwayConfig) -> tuple
     bound = -math.log(config.gone_significance)
     first = int(frame.change.min())
     values, weights = frame.values[:, first:], frame.weights[:, first:]
-    place = np.arange(first, frame.values.shape[1])
-    known = (weights > 0) & (place >= frame.change[:, None])
+    column = np.arange(first, frame.values.shape[1])
+    known = (weights > 0) & (column >= frame.change[:, None])
     mean_weight = ratio_or_zero(np.where(known, weights, 0.0).sum(axis=1), known.sum(axis=1))[:, None]
     share = np.where(known, np.minimum(ratio_or_zero(weights, mean_weight), 1.0), 0.0)
     above = np.where(known, values - level.before[:, None], 0.0)
@@ -80,8 +80,8 @@ def judge_gone_away(frame: Frame, level: Level, config: WentAwayConfig) -> tuple
     most, turn = after.returned_last(evidence)
     # Without an extended window the last third has to have data, or nothing could be confirmed.
     begin = frame.extended if frame.extended < frame.values.shape[1] else frame.end - -(-frame.after // 3)
-    untold = np.asarray(~(known & (place >= np.reshape(begin, (-1, 1)))).any(axis=1))
-    late = known & (place >= (frame.end - -(-frame.after // 3))[:, None])
+    untold = np.asarray(~(known & (column >= np.reshape(begin, (-1, 1)))).any(axis=1))
+    late = known & (column >= (frame.end - -(-frame.after // 3))[:, None])
     between = after.returned_between(evidence, late)
     # A run of windows may end anywhere, so that there are as many more as windows (Bonferroni).
     often = bound + np.log(np.maximum(known.sum(axis=1), 1))
@@ -113,15 +113,15 @@ class _After:
     def returned_between(self, evidence: FloatArray, late: BoolArray) -> FloatArray:
         """Return (rows,) the most evidence of a return that ended; 0 unless another change came after it.
 
-        The return may be from where the change led, or from what stays in the end, if letters can tell it.
+        The return may be from where the change led, or from what stays in the end, if letters show it.
 
         Args:
             evidence: (rows, windows) against where the change led.
             late: (rows, windows) which are the last.
         """
         stays = row_quantiles(np.where(late, self.above, np.nan), (0.5,))[0]
-        told = stays >= letters_apart(self.config) * self.level.noise / np.sqrt(self.level.block)
-        return np.maximum(self._run(evidence), self._run(self.evidence(np.where(told, stays, 0.0))))
+        distinct = stays >= letters_apart(self.config) * self.level.noise / np.sqrt(self.level.block)
+        return np.maximum(self._run(evidence), self._run(self.evidence(np.where(distinct, stays, 0.0))))
 
     def _run(self, evidence: FloatArray) -> FloatArray:
         """Return (rows,) the largest sum of neighbouring windows' evidence, if another change follows them.
@@ -131,9 +131,9 @@ class _After:
         """
         summed = np.concatenate([np.zeros((len(evidence), 1)), np.cumsum(evidence, axis=1)], axis=1)
         gain = summed - np.minimum.accumulate(summed, axis=1)
-        place, end = np.arange(summed.shape[1]), gain.argmax(axis=1)[:, None]
-        start = np.where(place <= end, summed, np.inf).argmin(axis=1)[:, None]
-        sides = self.share * np.stack([place[:-1] < start, place[:-1] >= end])
+        column, end = np.arange(summed.shape[1]), gain.argmax(axis=1)[:, None]
+        start = np.where(column <= end, summed, np.inf).argmin(axis=1)[:, None]
+        sides = self.share * np.stack([column[:-1] < start, column[:-1] >= end])
         points = sides.sum(axis=2)
         first, second = ratio_or_zero((self.above * sides).sum(axis=2), points)
         variances = ratio_or_zero(np.ones_like(points), points)
@@ -208,29 +208,34 @@ def spread_letters(history: FloatArray, after: FloatArray, config: WentAwayConfi
     return Alphabet(lowest, width, config.buckets, plain.read(after), valid)
 
 
-def judge_new_pattern(
-    frame: Frame,
-    sums: RunningSums,
-    level: Level,
-    deviation: FloatArray,
-    alphabet: Alphabet,
-    gone: Terms,
-    turn: IntArray,
-    config: WentAwayConfig,
-) -> Terms:
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Series with the means of their blocks, and the letters of those."""
+
+    frame: Frame
+    sums: RunningSums
+    level: Level
+    history: FloatArray  # (rows, blocks) means before the change, at every offset
+    after: FloatArray  # (rows, blocks) means after it
+    deviation: FloatArray  # (rows,) of the former
+    alphabet: Alphabet
+
+
+def judge_new_pattern(measured: Measured, gone: Terms, turn: IntArray, config: WentAwayConfig) -> Terms:
     """Judge NEWPATTERN: most letters after the change, and after a turn, are none of the history's."""
-    told = alphabet.after >= 0
-    foreign = told & ~alphabet.is_valid(alphabet.after)
-    share = ratio_or_zero(foreign.sum(axis=1).astype(np.float64), told.sum(axis=1))
+    frame, level, alphabet = measured.frame, measured.level, measured.alphabet
+    read = alphabet.after >= 0
+    foreign = read & ~alphabet.is_valid(alphabet.after)
+    share = ratio_or_zero(foreign.sum(axis=1).astype(np.float64), read.sum(axis=1))
     turned = turn < frame.end
     first = int(turn.min(initial=frame.values.shape[1]))
     since = np.arange(first, frame.values.shape[1]) >= turn[:, None]
     # What has returned may be short: the median, lest one window speaks for all.
     recent = row_quantiles(np.where(since, frame.values[:, first:], np.nan), (0.5,))[0]
-    average = np.where(turned, recent, mean_between(sums, frame.change, frame.end))
-    remains = average - level.before >= letters_apart(config) * deviation
+    average = np.where(turned, recent, mean_between(measured.sums, frame.change, frame.end))
+    remains = average - level.before >= letters_apart(config) * measured.deviation
     known_again = alphabet.is_valid(alphabet.read(average[:, None]))[:, 0] | ~remains
-    back = np.arange(told.shape[1], 0, -1)
+    back = np.arange(read.shape[1], 0, -1)
     final = back <= -(-(config.glitch + 1) // level.block)[:, None]
     old = np.where(turned, known_again, ~(final & foreign).any(axis=1))
     floor = alphabet.edge(alphabet.valid.argmax(axis=1))
@@ -240,20 +245,13 @@ def judge_new_pattern(
     return Terms(holds, share, bound, ["letters known from the history"] * len(share))
 
 
-def judge_significant(
-    frame: Frame,
-    sums: RunningSums,
-    level: Level,
-    history: FloatArray,
-    after: FloatArray,
-    alphabet: Alphabet,
-    config: WentAwayConfig,
-) -> Terms:
+def judge_significant(measured: Measured, config: WentAwayConfig) -> Terms:
     """Judge SIGNIFICANTREGRESSION by the largest letters and by the percentiles."""
+    frame, level, alphabet = measured.frame, measured.level, measured.alphabet
     first = np.maximum(frame.change - np.maximum(frame.day, frame.after), 0)
-    day = block_means(sums, moving_starts(first, frame.change, level.block), level.block)
-    reached = row_quantiles(after, (config.after_quantile,))[0]
-    usual = row_quantiles(history, (config.historical_quantile,))[0]
+    day = block_means(measured.sums, moving_starts(first, frame.change, level.block), level.block)
+    reached = row_quantiles(measured.after, (config.after_quantile,))[0]
+    usual = row_quantiles(measured.history, (config.historical_quantile,))[0]
     recent = row_quantiles(day, (config.previous_day_quantile,))[0]
     bound = np.fmax(usual, recent)
     largest_valid = alphabet.valid.shape[1] - 1 - alphabet.valid[:, ::-1].argmax(axis=1)
@@ -262,19 +260,18 @@ def judge_significant(
     holds = lettered & beyond & (level.delta > 0)
     codes = np.where(~beyond | (level.delta <= 0), "within_percentiles", "valid_letters").tolist()
     by_letter = beyond & ~lettered
-    highest = row_quantiles(after, (1.0,))[0]
+    highest = row_quantiles(measured.after, (1.0,))[0]
     statistic = np.where(by_letter, highest, reached)
     return Terms(holds, statistic, np.where(by_letter, alphabet.edge(largest_valid), bound), codes)
 
 
-def judge_lasting(
-    frame: Frame, sums: RunningSums, level: Level, deviation: FloatArray, config: WentAwayConfig
-) -> Terms:
+def judge_lasting(measured: Measured, config: WentAwayConfig) -> Terms:
     """Judge LASTINGTREND by Mann-Kendall's test and Theil-Sen's slope, after the change and around it."""
+    frame, level = measured.frame, measured.level
     size = -(-frame.after // config.trend_points)
     points = frame.after // size
     first = np.maximum(frame.end - 2 * points * size, 0)
-    entire = block_means(sums, adjacent_starts(first, frame.end, size), size)
+    entire = block_means(measured.sums, adjacent_starts(first, frame.end, size), size)
     back = np.arange(entire.shape[1], 0, -1)
     post = np.where(back <= points[:, None], entire, np.nan)[:, -int(points.max()) :]
     critical = -float(special.ndtri(config.trend_significance))
@@ -285,7 +282,7 @@ def judge_lasting(
     rise = np.where(by_post, post_line.slope * points, line.slope * 2 * points)
     left = post_line.intercept + post_line.slope * (post.shape[1] - 1) - level.before
     rise = np.where(post_score < -critical, np.fmin(rise, left), rise)
-    threshold = config.coefficient * deviation
+    threshold = config.coefficient * measured.deviation
     found = up | post_up
     large = rise - threshold > ROUNDING * np.abs(level.before)
     codes = np.where(found, "small_trend", "no_trend").tolist()

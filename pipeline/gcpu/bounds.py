@@ -113,24 +113,24 @@ def _excess(
 
 
 def _fold_middles(stacks: Ragged, deep: BoolArray, depth: int, label: int) -> Ragged:
-    """Put one element in the place of the middle of deep stacks, which then have ``depth`` elements."""
+    """Put one element instead of the middle of deep stacks, which then have ``depth`` elements."""
     head = (depth - 1) // 2
     lengths = np.diff(stacks.starts)
-    place = np.arange(len(stacks.flat)) - np.repeat(stacks.starts[:-1], lengths)
-    from_leaf = np.repeat(lengths, lengths) - place  # 1 for the leaf
+    position = np.arange(len(stacks.flat)) - np.repeat(stacks.starts[:-1], lengths)
+    from_leaf = np.repeat(lengths, lengths) - position  # 1 for the leaf
     is_deep = np.repeat(deep, lengths)
-    flat = np.where(is_deep & (place == head), label, stacks.flat)
-    keep = ~is_deep | (place <= head) | (from_leaf < depth - head)
+    flat = np.where(is_deep & (position == head), label, stacks.flat)
+    keep = ~is_deep | (position <= head) | (from_leaf < depth - head)
     return _ragged(flat[keep], np.where(deep, depth, lengths))
 
 
 def _fold_whole(stacks: Ragged, chosen: BoolArray, label: int) -> Ragged:
-    """Put one element in the place of each chosen stack."""
+    """Put one element instead of each chosen stack."""
     lengths = np.diff(stacks.starts)
-    place = np.arange(len(stacks.flat)) - np.repeat(stacks.starts[:-1], lengths)
+    position = np.arange(len(stacks.flat)) - np.repeat(stacks.starts[:-1], lengths)
     is_chosen = np.repeat(chosen, lengths)
     flat = np.where(is_chosen, label, stacks.flat)
-    return _ragged(flat[~is_chosen | (place == 0)], np.where(chosen, np.minimum(lengths, 1), lengths))
+    return _ragged(flat[~is_chosen | (position == 0)], np.where(chosen, np.minimum(lengths, 1), lengths))
 
 
 def _ragged(flat: IntArray, lengths: IntArray) -> Ragged:

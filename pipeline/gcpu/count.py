@@ -155,7 +155,7 @@ def _expand(flat: IntArray, starts: IntArray, widths: IntArray) -> tuple[IntArra
 
 @dataclass(frozen=True, slots=True)
 class _Distinct:
-    """Distinct stacks: their ids, one place where each stands, and which of them each stack is."""
+    """Distinct stacks: their ids, one position where each stands, and which of them each stack is."""
 
     ids: UIntArray  # (distinct stacks,)
     first: NDArray[np.intp]  # (distinct stacks,)
@@ -171,14 +171,14 @@ def _hash_labels(labels: Iterable[str]) -> UIntArray:
 
 
 def _hash_stacks(hashes: UIntArray, starts: IntArray) -> UIntArray:
-    """Hash each stack's elements with their places into 64 bits; equal stacks get equal hashes.
+    """Hash each stack's elements with their positions into 64 bits; equal stacks get equal hashes.
 
-    Each (element, place) is mixed by splitmix64's finaliser and a stack is the sum of its parts, which
+    Each (element, position) is mixed by splitmix64's finaliser and a stack is the sum of its parts, which
     needs no loop over stacks.
     """
     lengths = np.diff(starts)
-    place = (np.arange(len(hashes)) - np.repeat(starts[:-1], lengths)).astype(np.uint64)
-    mixed = hashes + (place + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    position = (np.arange(len(hashes)) - np.repeat(starts[:-1], lengths)).astype(np.uint64)
+    mixed = hashes + (position + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     mixed ^= mixed >> np.uint64(31)

@@ -4,7 +4,7 @@ The CUSUM statistic S_t = Σ_{s≤t} (X_s - mean) / T is divided by the series' 
 minimum marks the most likely change point upward. The paper tunes thresholds on labelled examples; here they
 follow from the null distribution: without a change, sqrt(T) S / σ runs like a Brownian bridge, and how low
 that falls by chance in the part that is scanned is known. σ is the long-run standard deviation, so that
-autocorrelated noise is not taken for a change; the scale divides S and σ alike, so that it sets the unit, not
+autocorrelated noise is not taken for a change; the scale divides both S and σ, so that it sets the unit, not
 the outcome. The low-pass filter leaves the slowest changes, hence σ, as they are, and can only lower the
 extremes: with it the rate of false candidates is below the nominal one.
 
@@ -26,6 +26,7 @@ from scipy import special
 from pipeline.detect.expected import values_and_weights
 from pipeline.detect.kdd2018.butterworth import low_pass
 from pipeline.detect.kdd2018.fourier import FourierConfig, remove_cycles
+from pipeline.detect.matrix import select_rows
 from pipeline.detect.noise.batch_means import long_run_variance
 from pipeline.detect.seasonal.stl import bridge, find_periods, points_of
 from pipeline.detect.short_term import Windows
@@ -99,7 +100,7 @@ TEAMS = {
 
 
 def lacks_weeks(config: Kdd2018Config, span_s: float) -> bool:
-    """Tell whether a set-up that takes cycles out of so long a span never takes out weekly ones."""
+    """Say whether a set-up that takes cycles out of so long a span never takes out weekly ones."""
     return config.cycles and min(span_s, config.fit_s) < config.fourier.min_weeks * WEEK_S
 
 
@@ -144,7 +145,8 @@ def find_kdd2018(
         rows = first + np.flatnonzero(known[first : first + CHUNK_ROWS])
         if len(rows):
             values = np.where(weights[rows] > 0, levels[rows], 0.0)
-            found += _examine(matrix, rows, values, weights[rows], scan, direction, config)
+            part = select_rows(matrix, rows.tolist())
+            found += _examine(part, values, weights[rows], scan, direction, config)
     return tuple(found)
 
 
@@ -199,14 +201,13 @@ def _bridge_exceeds(
 
 def _examine(
     matrix: SeriesMatrix,
-    rows: IntArray,
     values: FloatArray,
     weights: FloatArray,
     scan: int,
     direction: Direction,
     config: Kdd2018Config,
 ) -> list[Candidate]:
-    """Return the candidates among some rows."""
+    """Return the candidates of a matrix, by the levels of its series and what these weigh."""
     sign = 1.0 if direction == "up" else -1.0
     plain = _without_cycles(values, weights, matrix.resolution_s, config)
     series = sign * (_logarithm(plain, weights) if config.log else plain)
@@ -236,8 +237,8 @@ def _examine(
     start = matrix.start + (values.shape[1] - series.shape[1]) * matrix.resolution_s
     return [
         Candidate(
-            metric_kind=matrix.kinds[rows[i]],
-            metric=matrix.names[rows[i]],
+            metric_kind=matrix.kinds[i],
+            metric=matrix.names[i],
             kind="short_term",
             change_time=start + float(index[i]) * matrix.resolution_s,
             before=_level(plain[i, : index[i]], weights[i, : index[i]]),

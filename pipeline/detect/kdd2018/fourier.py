@@ -26,7 +26,7 @@ class FourierConfig:
     """Settings of the regression."""
 
     max_daily: int = 6  # K: cycles down to four hours
-    max_weekly: int = 3  # N: beyond that, days of the week are told apart by single days of data
+    max_weekly: int = 3  # N: beyond that, days of the week are distinguished by single days of data
     min_weeks: float = 2.0  # of data for weekly terms; KDD 2018 §2.4.2 fits on two weeks
     huber: float = 1.345  # standard deviations; 95 % efficient with normal noise (Huber 1981)
     rounds: int = 5
@@ -77,10 +77,10 @@ def daily_trend(values: FloatArray, weights: FloatArray, day: int, smoothing: fl
     padding = ((0, 0), (days * day - windows, 0))
     holes = np.pad(np.where(weights > 0, values, np.nan), padding, constant_values=np.nan)
     holes = holes.reshape(len(values), days, day)
-    told = np.isfinite(holes).any(axis=2)
-    medians = np.nanmedian(np.where(told[:, :, None], holes, 0.0), axis=2)
-    for row in np.flatnonzero(~told.all(axis=1)).tolist():
-        medians[row] = bridge(medians[row], told[row])
+    known = np.isfinite(holes).any(axis=2)
+    medians = np.nanmedian(np.where(known[:, :, None], holes, 0.0), axis=2)
+    for row in np.flatnonzero(~known.all(axis=1)).tolist():
+        medians[row] = bridge(medians[row], known[row])
     smooth = medians @ loess_operator(days, smoothing).T
     smooth[(smooth <= 0).any(axis=1)] = 1.0
     return np.repeat(smooth, day, axis=1)[:, days * day - windows :]

@@ -1,6 +1,6 @@
 """The long-run variance of many series by batch means: how far the mean of a long span strays by chance.
 
-Neighbouring windows are alike, so that means are noisier than independent windows would make them. Each block
+Neighbouring windows are similar, and means noisier than independent windows would make them. Each block
 is compared with the middle of its two neighbours: a slope cancels there, and a change of level shows but
 twice (after Wu and Zhao, JRSSB 2007, who take differences). With positive autocorrelation the variance only
 grows with the length of the blocks, so that several lengths are tried and the largest estimate counts.
@@ -42,14 +42,14 @@ def long_run_variance(
             break
         means, weight = block_means(values, weights, width)
         known = weight > 0
-        told = known[:, 1:-1] & known[:, :-2] & known[:, 2:]
+        paired = known[:, 1:-1] & known[:, :-2] & known[:, 2:]
         inverse = np.divide(1.0, weight, out=np.zeros(weight.shape), where=known)
-        spread = np.where(told, inverse[:, 1:-1] + (inverse[:, :-2] + inverse[:, 2:]) / 4, 1.0)
+        spread = np.where(paired, inverse[:, 1:-1] + (inverse[:, :-2] + inverse[:, 2:]) / 4, 1.0)
         away = means[:, 1:-1] - (means[:, :-2] + means[:, 2:]) / 2
-        squares = np.where(told, away**2 / spread, 0.0)
-        count = told.sum(axis=1)
+        squares = np.where(paired, away**2 / spread, 0.0)
+        count = paired.sum(axis=1)
         variance = squares.sum(axis=1) / np.maximum(count, 1)
-        median = np.nan_to_num(row_medians(np.where(told, squares, np.nan))) / _MEDIAN_SQUARE
+        median = np.nan_to_num(row_medians(np.where(paired, squares, np.nan))) / _MEDIAN_SQUARE
         cut = _CUT * np.where(median > 0, median, variance)
         variance = np.minimum(squares, cut[:, None]).sum(axis=1) / np.maximum(count, 1)
         # Too few of the longer blocks say nothing; of the shortest there is no choice.

@@ -1,7 +1,7 @@
 """How noisy a series is, at the scale on which its levels are compared.
 
 Sampling alone gives a mean of n windows an n-th of one window's variance. Servers that differ and load that
-wanders add to that, and what they add does not average out as fast: neighbours are alike. So the variance is
+wanders add to that, and what they add averages out more slowly: neighbours are similar. So the variance is
 measured where it matters, on means of blocks as long as what is compared (batch means; Wu and Zhao 2007 for
 series whose level may change): from differences of blocks that lie as far apart as what is compared. Those
 that a jump lies between are left out, as far as enough others remain: where jumps are few they are changes,
@@ -110,7 +110,7 @@ def _scales(history: int, longest: int, apart: int, config: NoiseConfig) -> list
 def _growth(variances: FloatArray, width: int, longest: int) -> FloatArray:
     """Return by how much means that are longer than any block vary more: (series,).
 
-    Their variance goes on growing as it has grown from the finest of (scales, series) variances to the last.
+    Their variance goes on growing as it does from the finest of (scales, series) variances to the last.
     """
     if not longest > width > 1:
         return np.ones(variances.shape[1])

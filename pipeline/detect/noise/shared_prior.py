@@ -1,9 +1,9 @@
 """What the series of a service know of each other's noise.
 
-Two dozen blocks tell a series' variance to about a quarter, and a test among thousands of series has to
+Two dozen blocks give a series' variance to about a quarter, and a test among thousands of series has to
 allow for the unlucky ones: Student's t with 31 degrees of freedom asks for a third more than the normal
-distribution does. But the variances of one service's subroutines are alike where their levels are: most of
-it is sampling, and the rest comes from the same servers under the same load. How alike they are can be
+distribution does. But the variances of one service's subroutines are similar where their levels are: most of
+it is sampling, and the rest comes from the same servers under the same load. How similar they are can be
 measured, by what they scatter beyond the error of their estimates. From that follows how many degrees of
 freedom the others are worth to each (Smyth, Stat. Appl. Genet. Mol. Biol. 3, 2004), and a series that is
 noisier than they can account for keeps its own (after Phipson et al., Ann. Appl. Stat. 10, 2016).
@@ -32,7 +32,7 @@ _MOST_DEGREES = 1000.0
 class SharedPriorConfig:
     """Settings of the estimate."""
 
-    min_series: int = 100  # fewer do not tell how alike they are
+    min_series: int = 100  # fewer do not show how similar they are
     most_series: int = 512  # that are looked at, spread over all levels: more add little
     min_samples: float = 5.0  # in the longest block: below, a variance's estimate is no chi-squared
     knot_series: int = 50  # for each knot of the trend of noise over level
@@ -45,7 +45,7 @@ def fit_shared_prior(
     degrees_of_freedom: FloatArray,
     config: SharedPriorConfig | None = None,
 ) -> SharedVariancePrior | None:
-    """Learn from the noise of many series what it is like at each level, and how alike it is.
+    """Learn from the noise of many series what it is like at each level, and how similar it is.
 
     Args:
         level: (series,) above 0.

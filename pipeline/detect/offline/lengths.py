@@ -50,7 +50,7 @@ _CURVE = 3
 imitates a weak step. It raised F1 for steps of 1.5 to 3 standard deviations from 0.79 to 0.86 in the zoo."""
 
 _LEAST_BEND = 1e-12
-"""Of the square of time in a segment, per point: below it rounding shows, and a parabola is not told."""
+"""Of the square of time in a segment, per point: below it rounding shows, and a parabola is not known."""
 
 _PAIRS = ((0, 1), (1, 1), (0, 2), (1, 2), (2, 2), (0, 3), (1, 3), (2, 3), (3, 3))
 
@@ -105,8 +105,8 @@ def fit_segments(sums: Sums, first: IntArray, end: IntArray, correlations: Float
     along = (time_square - ratio * level_time) / spread
     bend = square_value - ratio * level_value - along * slope
     bent = square - ratio * level_square - along**2 * spread
-    told = bent > _LEAST_BEND * (end - first)
-    curve = np.where(told, np.maximum(line - bend**2 / np.where(told, bent, 1.0), 0), line)
+    bends = bent > _LEAST_BEND * (end - first)
+    curve = np.where(bends, np.maximum(line - bend**2 / np.where(bends, bent, 1.0), 0), line)
     return Fits(squares, line, curve)
 
 

@@ -28,7 +28,7 @@ class Rules:
     slopes: float  # nats of there being lines or parabolas
     least_variance: float  # of the noise, for series without any
     correlations: tuple[float, ...]
-    grid: int  # places of changes that are tried, evenly spaced
+    grid: int  # positions of changes that are tried, evenly spaced
     peaks: int  # and where neighbouring levels differ most
 
 
@@ -52,10 +52,10 @@ def explain(values: FloatArray, time: FloatArray, rules: Rules) -> Explanation:
         rules: Bounds of the search.
     """
     sums = running_sums(values, time)
-    places = np.concatenate([[0], _places(values, rules), [len(values)]])
-    start, stop = np.triu_indices(len(places), 1)
-    wide = places[stop] - places[start] >= rules.shortest
-    room = _Room(len(values), places, start[wide], stop[wide])
+    positions = np.concatenate([[0], _places(values, rules), [len(values)]])
+    start, stop = np.triu_indices(len(positions), 1)
+    wide = positions[stop] - positions[start] >= rules.shortest
+    room = _Room(len(values), positions, start[wide], stop[wide])
     fits = fit_segments(sums, room.first, room.end, np.array(rules.correlations))
     variances = _first_variances(fits, room.end - room.first, rules)
     total, one, chain = min(
@@ -70,20 +70,20 @@ def explain(values: FloatArray, time: FloatArray, rules: Rules) -> Explanation:
 
 @dataclass(frozen=True, slots=True)
 class _Room:
-    """The places of changes, and all segments between them by their numbers."""
+    """The positions of changes, and all segments between them by their numbers."""
 
     points: int
-    places: IntArray
+    positions: IntArray
     start: IntArray  # (segments,)
     stop: IntArray  # (segments,)
 
     @property
     def first(self) -> IntArray:
-        return self.places[self.start]
+        return self.positions[self.start]
 
     @property
     def end(self) -> IntArray:
-        return self.places[self.stop]
+        return self.positions[self.stop]
 
 
 def _search(
@@ -100,7 +100,7 @@ def _search(
     totals += 0.5 * np.log(room.points) * (correlations > 0)  # a coefficient is a parameter, too
     best = int(np.argmin(totals))
     one = _One(sums, correlations[best : best + 1], variances[best : best + 1], flat)
-    chain = [int(room.places[at]) for at in _walk(last[:, best])]
+    chain = [int(room.positions[at]) for at in _walk(last[:, best])]
     return float(totals[best]) + (0.0 if flat else rules.slopes), one, chain
 
 
@@ -129,7 +129,7 @@ class _One:
 
 
 def _places(values: FloatArray, rules: Rules) -> IntArray:
-    """Return places to try: all of a short series, else a grid and where levels differ most at any scale."""
+    """Return positions to try: all of a short series, else a grid and where levels differ most."""
     points, shortest = len(values), rules.shortest
     if points <= rules.grid + rules.peaks:
         return np.arange(shortest, points - shortest + 1)
@@ -146,8 +146,8 @@ def _places(values: FloatArray, rules: Rules) -> IntArray:
         width *= 2
     best = np.argsort(-np.concatenate(contrast), kind="stable")[: rules.peaks]
     spacing = -(-points // rules.grid)
-    places = np.union1d(np.arange(spacing, points, spacing), np.concatenate(at)[best])
-    return places[(places >= shortest) & (places <= points - shortest)]
+    positions = np.union1d(np.arange(spacing, points, spacing), np.concatenate(at)[best])
+    return positions[(positions >= shortest) & (positions <= points - shortest)]
 
 
 def _first_variances(fits: Fits, points: IntArray, rules: Rules) -> FloatArray:
@@ -164,19 +164,19 @@ def _first_variances(fits: Fits, points: IntArray, rules: Rules) -> FloatArray:
 
 
 def _partition(lengths: Lengths, room: _Room, rules: Rules) -> tuple[FloatArray, IntArray]:
-    """Return (correlations,) fewest nats and (places, correlations) the place before each.
+    """Return (correlations,) fewest nats and (positions, correlations) the position before each.
 
-    Optimal partitioning (Jackson et al. 2005): exact over the places.
+    Optimal partitioning (Jackson et al. 2005): exact over the positions.
     """
-    models, places = len(lengths.nats), len(room.places)
-    cost = np.full((places, places, models), np.inf)
+    models, positions = len(lengths.nats), len(room.positions)
+    cost = np.full((positions, positions, models), np.inf)
     cost[room.stop, room.start] = lengths.nats.T
     cost[-1, 1:] += rules.first  # a last segment that is not the only one
-    best = np.full((places, models), np.inf)
+    best = np.full((positions, models), np.inf)
     best[0] = -rules.price  # the first segment needs no change
-    last = np.zeros((places, models), dtype=np.int64)
+    last = np.zeros((positions, models), dtype=np.int64)
     each = np.arange(models)
-    for end in range(1, places):
+    for end in range(1, positions):
         total = best[:end] + cost[end, :end]
         last[end] = total.argmin(axis=0)
         best[end] = total[last[end], each] + rules.price
@@ -184,7 +184,7 @@ def _partition(lengths: Lengths, room: _Room, rules: Rules) -> tuple[FloatArray,
 
 
 def _walk(last: IntArray) -> list[int]:
-    """Return the chain of places from the first to the last."""
+    """Return the chain of positions from the first to the last."""
     chain = [len(last) - 1]
     while chain[-1] > 0:
         chain.append(int(last[chain[-1]]))
@@ -206,7 +206,7 @@ def _variances(lengths: Lengths, room: _Room, last: IntArray, rules: Rules) -> F
 
 
 def _refine(one: _One, bounds: list[int], rules: Rules) -> list[int]:
-    """Move each change to its best place between its neighbours, until none moves."""
+    """Move each change to its best position between its neighbours, until none moves."""
     bounds = list(bounds)
     for _ in range(_PASSES):
         before = list(bounds)

@@ -73,7 +73,9 @@ def _peak(signal: FloatArray) -> tuple[float, int] | None:
     if total <= 0 or len(power) <= lowest:
         return None
     at = lowest + int(np.argmax(power[lowest:]))
-    strongest = ndimage.maximum_filter1d(power, 3)  # a multiple of a rounded frequency lies beside its place
+    strongest = ndimage.maximum_filter1d(
+        power, 3
+    )  # a multiple of a rounded frequency lies beside its position
     best: tuple[float, int, int] | None = None
     for divisor in range(1, at // lowest + 1 if at < _DIVISORS * lowest else _DIVISORS + 1):
         most = min(length * divisor // (2 * at), _HARMONICS)

@@ -30,7 +30,7 @@ from pipeline.detect.offline.transients import replace_transients
 from pipeline.model import BoolArray, FloatArray, IntArray
 
 _PARAMETERS = 5
-"""Of the shortest description with a change: two levels, its place, the noise's variance and correlation."""
+"""Of the shortest description with a change: two levels, its position, the noise's spread and correlation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ class SegmentConfig:
 
     min_points: int = 4  # of a segment: fewer may be outliers
     shortest: float = 0.5  # times the root of the number of points: what is shorter is a transient
-    # Times log(points), of changes: one for a place, one because changes are rare, less what k! orders of the
-    # same places save; a quarter stands for it, from the second change on. Few points take more, as in the
+    # Times log(points), of changes: one for a position, one as changes are rare, less what k! orders of the
+    # same positions save; a quarter stands for it, from the second change on. Few points take more, as in the
     # corrected Akaike criterion (Hurvich and Tsai 1989): they fit their own noise.
     price: float = 1.75
     first: float = 0.25  # that the first takes beyond it
@@ -48,15 +48,15 @@ class SegmentConfig:
     logarithm: float = 0.5  # times log(points), of the logarithmic scale
     outlier: float = 3.0  # standard deviations around the running median
     correlations: tuple[float, ...] = (0.0, 0.15, 0.3, 0.45, 0.6, 0.72, 0.82, 0.9, 0.95, 0.98)  # of the noise
-    finest: float = 0.001  # of the range: smaller noise is not told from none
-    grid: int = 48  # places tried in a long series, and half as many where levels differ most
+    finest: float = 0.001  # of the range: smaller noise counts as none
+    grid: int = 48  # positions tried in a long series, and half as many where levels differ most
 
 
 @dataclass(frozen=True, slots=True)
 class LevelShift:
     """One change: ``index`` is the first point of the new regime, levels are means up to the next one.
 
-    Transients are left out of the means, and a season that repeats. On a slope that bends, the levels tell
+    Transients are left out of the means, and a season that repeats. On a slope that bends, the levels show
     little, and the index is less exact than that of a step.
     """
 
@@ -154,7 +154,7 @@ def _shortest(
         )
         found = explain(clean, time, rules)
         nats += found.nats + scale.nats(clean + component)
-        nats += 1.5 * odd * np.log(points)  # place and size of each odd point
+        nats += 1.5 * odd * np.log(points)  # position and size of each odd point
         nats += config.logarithm * np.log(points) * scale.logarithmic
         described.append(_Described(nats, scale, clean, clean != left, found))
     return min(described, key=lambda one: one.nats)
@@ -175,7 +175,7 @@ def _least_variance(values: FloatArray, clean: FloatArray, config: SegmentConfig
 def _p_values(values: FloatArray, time: FloatArray, found: Explanation, shortest: int) -> list[float]:
     """Return how often one shape through both segments would leave so much more than one in each.
 
-    The search for the place is accounted for (Šidák).
+    The search for the position is accounted for (Šidák).
     """
     bounds = np.array(found.bounds)
     sums = running_sums(values, time)

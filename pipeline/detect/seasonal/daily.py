@@ -25,7 +25,7 @@ class CycleConfig:
     harmonics: int = 3  # of the day: enough for a level over hours, few enough to be known from ten days
     significance: float = 0.01  # of the cycle as a whole, against the noise of single windows
     consistency: float = 0.05  # of the same, against how much the days differ
-    min_days: int = 3  # of history: fewer cannot tell a cycle from a coincidence
+    min_days: int = 3  # of history: fewer do not distinguish a cycle from a coincidence
     min_points: int = 8  # a day, so that three harmonics are not fitted to as many points
     trimmed: float = 0.2  # share of days with the largest, and with the smallest waves, that do not count
 

@@ -49,7 +49,7 @@ class Periods:
 
     daily: BoolArray  # (series,)
     weekly: BoolArray  # (series,)
-    daily_p_value: FloatArray  # (series,) 1 where the data are too short to tell
+    daily_p_value: FloatArray  # (series,) 1 where the data are too short for a test
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def points_of(period_s: float, resolution_s: float) -> int:
 def find_periods(
     values: FloatArray, weights: FloatArray, resolution_s: float, *, config: SeasonConfig | None = None
 ) -> Periods:
-    """Tell which series have a significant daily and a significant weekly cycle.
+    """Return which series have a significant daily and a significant weekly cycle.
 
     Args:
         values: (series, windows); what has weight 0 may be NaN.
@@ -175,7 +175,7 @@ def _stl(values: FloatArray, period: int, config: SeasonConfig) -> tuple[FloatAr
     from statsmodels.tsa.seasonal import STL  # takes half a second and 60 MB, and few processes need it
 
     cycles = -(-len(values) // period)
-    # A span of many times the cycles weighs them all alike: the season is periodic (Cleveland et al. 1990).
+    # A span of many times the cycles weighs all the same: the season is periodic (Cleveland et al. 1990).
     # Trend and low-pass filter are smooth over a period, so that a tenth of the points is enough of them.
     jump = max(1, period // 10)
     fitted = STL(
@@ -241,8 +241,8 @@ def _periodicity_at(
     p_value = special.chdtrc(
         degrees_of_freedom, np.maximum(degrees_of_freedom + score * np.sqrt(2 * degrees_of_freedom), 0.0)
     )
-    told = (variance > 0) & (weight.sum(axis=1) > 0)
-    return np.asarray(np.where(told, p_value, 1.0), dtype=np.float64)
+    testable = (variance > 0) & (weight.sum(axis=1) > 0)
+    return np.asarray(np.where(testable, p_value, 1.0), dtype=np.float64)
 
 
 def _lagged_products(values: FloatArray) -> FloatArray:
