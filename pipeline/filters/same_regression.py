@@ -78,8 +78,8 @@ def judge_same_regression(
     A known regression counts only where the candidate can be its echo: its change point lies within an
     analysis window of the candidate's, or the scan that reported it had seen the candidate's too and
     found one lasting change, or the series still stood at its level just before the candidate. One that was
-    rolled back in between and comes back is a new regression. A long-term candidate is the rise over all that follows, to
-    which every known regression since it began has contributed.
+    rolled back in between and comes back is a new regression. A long-term candidate is the rise over
+    all that follows, to which every known regression since it began has contributed.
 
     Beyond means by the detection threshold at least, and by half of the candidate's own change, since both
     levels are estimates.
