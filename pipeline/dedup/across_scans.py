@@ -94,7 +94,7 @@ def join_reported(
         history: What was reported before, by earlier scans and of earlier clusters.
         config: Rules and windows.
     """
-    outcome, index = Outcome(), cluster.stacks.index
+    outcome, index = Outcome(), cluster.index
     reported = find_reach(history.regressions, candidates, index.labels, config)
     every = [*(known.candidate for known in reported), *candidates]
     deployed = evidence.deployed.before(every, config)
@@ -138,7 +138,7 @@ def _residual(
         and (known.candidate.delta > 0) == (candidate.delta > 0)
     ]
     found = explain_by_known(
-        cluster.stacks.index,
+        cluster.index,
         candidate.series,
         [known.candidate.series for known in descendants],
         p_value=candidate.p_value,

@@ -6,6 +6,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -16,6 +17,7 @@ from pipeline.detect.expected import values_and_weights
 from pipeline.model import Candidate, Change, FloatArray, Scan, SeriesKey, SeriesMatrix
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.rootcause import first_announcements
+from pipeline.stacks import StackIndex, against_control
 from pipeline.units import DAY_S
 
 TOLERANCE_WINDOWS = 2
@@ -122,12 +124,22 @@ class Levels:
         return np.array(rows, dtype=np.float64).reshape(len(series), len(self.starts))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)  # without slots: the control is kept
 class Cluster:
     """Candidates whose change points are near each other."""
 
     candidates: Sequence[Candidate]
     stacks: StackEvidence
+
+    @cached_property
+    def index(self) -> StackIndex:
+        """The stacks by which candidates are compared: steps against what is usual at these hours.
+
+        A slow rise is in the earlier days too, so it is compared with the hours just before.
+        """
+        if any(candidate.kind == "long_term" for candidate in self.candidates):
+            return self.stacks.index
+        return against_control(self.stacks.index, self.stacks.days)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

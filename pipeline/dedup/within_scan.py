@@ -95,7 +95,7 @@ def find_groups(
     evidence: DedupEvidence, cluster: Cluster, config: DedupConfig
 ) -> list[tuple[Group, Sequence[Link]]]:
     """Return the groups of a cluster as indexes of its candidates, and for each member what made it one."""
-    candidates, index = cluster.candidates, cluster.stacks.index
+    candidates, index = cluster.candidates, cluster.index
     if config.source == "gcpu" and config.grouping == "som":
         names = [candidate.metric for candidate in candidates]
         causes = potential_causes(

@@ -97,9 +97,11 @@ def _stacks(
     if all(not is_gcpu(candidate.metric_kind) for candidate in candidates):
         return StackEvidence(index_stacks(NO_STACKS))
     matrix = stacks_around(store, scan, candidates, workload)
-    if not matrix.stacks or not config.runs("cost_shift"):
+    if not matrix.stacks:
         return StackEvidence(index_stacks(matrix))
     days = stacks_on_earlier_days(store, scan, candidates, workload)
+    if not config.runs("cost_shift"):
+        return StackEvidence(index_stacks(matrix), days)
     nearer = stacks_near(store, scan, candidates, workload)
     earlier: Sequence[StackMatrix] = ()
     if len(days) < MIN_DAYS:
