@@ -115,6 +115,16 @@ STEPS: tuple[Step, ...] = (
     _part("common_noise", "What do the service's other series say of its noise?"),
     _part("count_likelihood", "How likely are such counts of samples?"),
     Step(
+        "exchanged_names",
+        "detect",
+        "Has the series a history, or were names made anew?",
+        measures="share of its rise since its name was made, where many names were made at once",
+        passes="its series has a history",
+        codes={
+            "exchanged": Code("began where as many other names ended: names were made anew, at the same cost")
+        },
+    ),
+    Step(
         "workload",
         "filter",
         "Does the worker know the workload?",
@@ -247,7 +257,10 @@ FUNNEL: tuple[str, ...] = tuple(step.key for step in STEPS if step.drops and ste
 FILTERS: tuple[Step, ...] = tuple(step for step in STEPS if step.key in FUNNEL and step.stage == "filter")
 """The filters, each in the module of ``pipeline.filters`` that its key names."""
 
-DETECTOR_PARTS: tuple[str, ...] = tuple(step.key for step in STEPS if step.stage == "detect")
+DETECTION: tuple[str, ...] = tuple(step.key for step in STEPS if step.stage == "detect")
+"""Keys of all that the detect stage asks: without one of them, it has to run again."""
+
+DETECTOR_PARTS: tuple[str, ...] = tuple(key for key in DETECTION if key not in FUNNEL)
 """Keys of the short-term detector's parts.
 
 Without ``noise_at_scale`` noise is that of single windows; without ``count_likelihood`` it is Gaussian.

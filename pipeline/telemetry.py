@@ -27,8 +27,9 @@ FOLDED = "folded_names"  # counted under a name that stands for many
 CUT = "cut_names"  # too long: the rest of them is a hash
 SHORTENED = "shortened_stacks"  # too deep: frames left out in the middle
 REPEATED = "repeated_messages"  # published again: their ids have come before
+UNSTABLE = "unstable_names"  # of scans: seen for one process's life only
 
-LIMITED = (REFUSED, REFUSED_SAMPLES, FOLDED, CUT, SHORTENED, REPEATED)
+LIMITED = (REFUSED, REFUSED_SAMPLES, FOLDED, CUT, SHORTENED, REPEATED, UNSTABLE)
 """What was not counted as it came; in a summary only if there is any."""
 
 PREFIX = "smidgen_"
@@ -50,6 +51,10 @@ METRICS: Mapping[str, tuple[Kind, str]] = {
     "cut_names_total": ("counter", "Names that were too long."),
     "shortened_stacks_total": ("counter", "Stacks that were too deep."),
     "repeated_messages_total": ("counter", "Messages left out because one with their id has come before."),
+    "unstable_names_total": (
+        "counter",
+        "Names that scans found to have lived for one process's life only.",
+    ),
     "lag_messages": ("gauge", "Messages of an assigned partition that were not committed yet."),
     "partitions": ("gauge", "Partitions of the input topics that are assigned to this process."),
     "bad_sources": ("gauge", "Sources of a topic that send nothing usable (see dead_letter_limit)."),

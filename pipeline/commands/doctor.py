@@ -36,6 +36,8 @@ LITTLE_SPACE = 0.15
 NO_SPACE = 0.05
 WORKER_S = 10.0
 
+_MOST_SHOWN = 5  # services in one line
+
 Status = Literal["ok", "warn", "fail"]
 
 
@@ -184,6 +186,7 @@ def _of_store(settings: Settings) -> Iterator[Finding]:
     yield Finding("store", "ok", f"ClickHouse {facts.version}")
     yield _migrations(facts)
     yield _clock(facts)
+    yield _names(facts)
     for name, share in facts.free.items():
         status: Status = "fail" if share < NO_SPACE else "warn" if share < LITTLE_SPACE else "ok"
         advice = "" if status == "ok" else "add space or shorten retention (docs/runbook.md)"
@@ -204,6 +207,15 @@ def _clock(facts: StoreFacts) -> Finding:
     if abs(facts.skew_s) > MAX_SKEW_S + facts.round_trip_s:
         return Finding("clock of the store", "warn", text, "set the clocks by NTP, here and there")
     return Finding("clock of the store", "ok", text)
+
+
+def _names(facts: StoreFacts) -> Finding:
+    if not facts.unstable:
+        return Finding("names", "ok", "none is made anew by every process")
+    shown = ", ".join(f"{service} {most}" for service, most in list(facts.unstable.items())[:_MOST_SHOWN])
+    more = f" and {len(facts.unstable) - _MOST_SHOWN} more" if len(facts.unstable) > _MOST_SHOWN else ""
+    text = f"made anew by every process: {shown}{more}"
+    return Finding("names", "warn", text, "give patterns for them in a names file (docs/configuration.md)")
 
 
 def _py_spy() -> Finding:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from pipeline.detect import exchanged_names
 from pipeline.detect.kdd2018.cusum import TEAMS, Kdd2018Config, find_kdd2018
 from pipeline.detect.long_term import find_long_term
 from pipeline.detect.matrix import drop_windows
 from pipeline.detect.noise.service import with_shared_prior
 from pipeline.detect.share_normalisation import share_factor, with_share_factor
 from pipeline.detect.short_term import ScanConfig, Windows, find_candidates
-from pipeline.model import Candidate, Detector, Direction, FloatArray, SeriesMatrix
+from pipeline.model import Candidate, Detector, Direction, Dropped, FloatArray, SeriesMatrix
+from pipeline.model.metric_kind import is_gcpu
 from pipeline.units import HOUR_S
 
 LONG_TERM_EVERY_S = 12 * HOUR_S
@@ -30,6 +33,7 @@ class SearchConfig:
     short_term: ScanConfig = field(default_factory=ScanConfig)
     share_normalisation: bool = True  # whether to take out what moved all shares
     shared_prior: bool = True  # whether series learn from each other's noise
+    exchanged_names: bool = True  # whether series need a history if names were made anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,8 @@ class Found:
     candidates: tuple[Candidate, ...]
     unusable: int = 0  # candidates besides, with numbers that are not finite
     share_factor: FloatArray | None = None  # (windows of the scan,) by these alone; only with candidates
+    dropped: tuple[Dropped, ...] = ()
+    one_life: int = 0  # series that were seen for one process's life only, as names were made anew
 
 
 def due_detectors(detectors: tuple[Detector, ...], end: float, *, interval_s: float) -> tuple[Detector, ...]:
@@ -70,11 +76,28 @@ def find_change_points(matrix: SeriesMatrix, windows: Windows, config: SearchCon
         for candidate in _candidates(detector, matrix, windows, config):
             found.setdefault((candidate.metric_kind, candidate.metric, candidate.kind), candidate)
     usable = tuple(candidate for candidate in found.values() if _is_finite(candidate))
+    unusable = len(found) - len(usable)
+    dropped: tuple[Dropped, ...] = ()
+    one_life = 0
+    if config.exchanged_names and matrix.kinds and is_gcpu(matrix.kinds[0]):
+        usable, dropped, one_life = _with_history(usable, matrix)
     factor = matrix.share_factor if usable else None
     if usable and config.share_normalisation and windows.history:
         scanned = drop_windows(matrix, windows.history)
         factor = share_factor(scanned, history=windows.analysis - windows.history)
-    return Found(usable, len(found) - len(usable), factor)
+    return Found(usable, unusable, factor, dropped, one_life)
+
+
+def _with_history(
+    candidates: Sequence[Candidate], matrix: SeriesMatrix
+) -> tuple[tuple[Candidate, ...], tuple[Dropped, ...], int]:
+    """Return candidates with a history, those of names made anew, and how many series lived one life."""
+    exchanges = exchanged_names.find_exchanges(matrix)
+    decisions = exchanged_names.decide(candidates, matrix, exchanges)
+    decided = list(zip(candidates, decisions, strict=True))
+    passed = tuple(candidate for candidate, decision in decided if decision.passed)
+    gone = tuple(Dropped(candidate, decision) for candidate, decision in decided if not decision.passed)
+    return passed, gone, exchanges.one_life
 
 
 def _candidates(

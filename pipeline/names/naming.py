@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import xxhash
 
@@ -61,7 +62,8 @@ class Naming:
 
     rules: tuple[Rule, ...] = RULES
     patterns: tuple[Pattern, ...] = ()
-    _known: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
+    _own: set[str] = field(default_factory=set, compare=False, repr=False)  # names that are their symbols
+    _known: dict[str, str] = field(default_factory=dict, compare=False, repr=False)  # the symbols of others
 
     @property
     def version(self) -> str:
@@ -75,13 +77,19 @@ class Naming:
 
     def symbol(self, name: str) -> str:
         """Return the symbol of a frame; annotations and other labels that are no subroutines stay."""
-        known = self._known.get(name)
-        if known is None:
-            known = self._make(name)
-            if len(self._known) >= MOST_KEPT:
+        if name in self._own:
+            return name
+        symbol = self._known.get(name)
+        if symbol is None:
+            symbol = self._make(name)
+            if len(self._own) + len(self._known) >= MOST_KEPT:
+                self._own.clear()
                 self._known.clear()
-            self._known[name] = known
-        return known
+            if symbol == name:
+                self._own.add(name)
+            else:
+                self._known[name] = symbol
+        return symbol
 
     def symbols(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return the symbols of names, in their order."""
@@ -93,6 +101,8 @@ class Naming:
 
     def profile(self, profile: Profile) -> Profile:
         """Return a profile whose frames are symbols; the same object if they were."""
+        if self._own.issuperset(profile.frames):  # for speed: most are
+            return profile
         symbols = self.symbols(profile.frames)
         return profile if symbols == profile.frames else replace(profile, frames=symbols)
 
@@ -111,12 +121,16 @@ class Naming:
         symbol = name
         for _ in range(_MOST_PASSES):
             before = symbol
-            for rule in self.rules:
-                if any(hint in symbol for hint in rule.hints):
-                    symbol = rule.apply(symbol).strip() or symbol
+            for index in sorted({index for hint, index in self._hints if hint in symbol}):
+                symbol = self.rules[index].apply(symbol).strip() or symbol
             if symbol == before:
                 return symbol
         return name
+
+    @cached_property
+    def _hints(self) -> list[tuple[str, int]]:
+        """What must be in a name for a rule to be tried, and the rule's index."""
+        return [(hint, index) for index, rule in enumerate(self.rules) for hint in rule.hints]
 
     def _patterned(self, ruled: str) -> str:
         """Apply the user's patterns until nothing changes; without rest they change nothing."""

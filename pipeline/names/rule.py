@@ -17,7 +17,7 @@ class Rule:
     key: str
     language: str
     removes: str
-    hints: tuple[str, ...]  # none: always tried
+    hints: tuple[str, ...]  # one of them must be in a name
     apply: Callable[[str], str]
 
 

@@ -6,6 +6,7 @@ Event time drives everything: see ``pipeline.detect.schedule``.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -62,6 +63,8 @@ class DetectStage(Stage):
         self._without = without
         self._services: dict[str, ServiceProgress] = {}
         self._unsettled: list[Scan] = []
+        self._unstable: dict[tuple[str, str, float], int] = {}  # unstable names of each of those scans
+        self.limited: Counter[str] = Counter()
         self.inputs: Mapping[str, Decoder] = {"windows": decode_progress}
 
     def assigned(self, topic: str, partitions: Sequence[int]) -> None:
@@ -70,7 +73,7 @@ class DetectStage(Stage):
 
     def handle(self, batch: Sequence[Record]) -> list[Outgoing]:
         """Take progress in and run every scan that has become due, oldest first."""
-        self._unsettled = []
+        self._unsettled, self._unstable = [], {}
         now = self._listening()
         for service in dict.fromkeys(record.payload.service for record in batch):
             progress = [record.payload for record in batch if record.payload.service == service]
@@ -89,7 +92,9 @@ class DetectStage(Stage):
         for scan in self._unsettled:
             self._services[scan.service].scanned[scan.workload] = scan.end
         if self._unsettled:
-            self._store.insert("scans", columns_of(map(_row, self._unsettled)))
+            self._store.insert(
+                "scans", columns_of(_row(scan, self._unstable[_key(scan)]) for scan in self._unsettled)
+            )
         self._unsettled = []
 
     def _listening(self) -> float:
@@ -127,15 +132,16 @@ class DetectStage(Stage):
         if found.unusable:
             log.error("dropped %d candidates with numbers that are not finite", found.unusable)
         log.info(
-            "scan service=%s workload=%s end=%s series=%d candidates=%d",
+            "scan service=%s workload=%s end=%s series=%d candidates=%d unstable_names=%d",
             service,
             workload.name,
             to_iso(due.end),
             len(matrix.names),
             len(found.candidates),
+            found.one_life,
         )
         start = due.end - workload.span_s
-        return Scan(
+        scan = Scan(
             service=service,
             workload=workload.name,
             start=start,
@@ -145,7 +151,11 @@ class DetectStage(Stage):
             series=len(matrix.names),
             candidates=found.candidates,
             share_factor=_shown(found),
+            dropped=found.dropped,
         )
+        self._unstable[_key(scan)] = found.one_life
+        self.limited["unstable_names"] += found.one_life
+        return scan
 
     def _gather(
         self, service: str, workload: Workload, end: float, config: SearchConfig
@@ -163,13 +173,14 @@ class DetectStage(Stage):
         return matrix, Windows(analysis, extended, last, history=lead)
 
 
-def _row(scan: Scan) -> dict[str, Any]:
+def _row(scan: Scan, unstable_names: int) -> dict[str, Any]:
     return {
         "service": scan.service,
         "workload": scan.workload,
         "time": scan.end,
         "series": scan.series,
         "candidates": len(scan.candidates),
+        "unstable_names": unstable_names,
     }
 
 
@@ -178,6 +189,10 @@ def _shown(found: Found) -> tuple[float, ...] | None:
     if not found.candidates:
         return None
     return () if found.share_factor is None else tuple(found.share_factor.tolist())
+
+
+def _key(scan: Scan) -> tuple[str, str, float]:
+    return scan.service, scan.workload, scan.end
 
 
 def search_config(workload: Workload, end: float, without: Without = NOTHING) -> SearchConfig:
@@ -189,5 +204,6 @@ def search_config(workload: Workload, end: float, without: Without = NOTHING) ->
         short_term=scan_config(without),
         share_normalisation="composition" not in without,
         shared_prior="common_noise" not in without,
+        exchanged_names="exchanged_names" not in without,
         **workload.threshold.model_dump(),
     )

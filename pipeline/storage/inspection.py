@@ -15,6 +15,15 @@ from pipeline.storage.failures import translated
 _NOW = "SELECT toUnixTimestamp64Milli(now64(3, 'UTC')) / 1000, version()"
 _DISKS = "SELECT name, free_space, total_space FROM system.disks WHERE total_space > 0 ORDER BY name"
 _MIGRATED = "SELECT count() FROM system.tables WHERE database = {name:String} AND name = 'schema_migrations'"
+_UNSTABLE = """
+SELECT toString(service), max(unstable_names) AS most
+FROM scans
+WHERE inserted > now() - INTERVAL 2 DAY
+GROUP BY service
+HAVING most > 0
+ORDER BY most DESC, service
+"""
+_UNSTABLE_SINCE = 9  # the migration that added the column
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +36,7 @@ class StoreFacts:
     missing: tuple[str, ...]  # migrations that were not applied
     unknown: tuple[int, ...]  # versions that this code does not know: it is older than the tables
     free: dict[str, float]  # disk → free share
+    unstable: dict[str, int]  # service → most names of a scan of these days that lived for one process only
 
 
 def inspect_store(dsn: str, *, clock: Callable[[], float] = time.time) -> StoreFacts:
@@ -43,6 +53,7 @@ def inspect_store(dsn: str, *, clock: Callable[[], float] = time.time) -> StoreF
         disks = client.query(_DISKS).result_rows
         ((there,),) = client.query(_MIGRATED, {"name": client.database}).result_rows
         applied = migrate.applied(client) if there else frozenset()
+        unstable = client.query(_UNSTABLE).result_rows if _UNSTABLE_SINCE in applied else []
     shipped = {migration.version: migration.name for migration in migrate.migrations()}
     return StoreFacts(
         version=str(version),
@@ -51,4 +62,5 @@ def inspect_store(dsn: str, *, clock: Callable[[], float] = time.time) -> StoreF
         missing=tuple(name for number, name in shipped.items() if number not in applied),
         unknown=tuple(sorted(number for number in applied if number not in shipped)),
         free={str(name): float(free) / float(total) for name, free, total in disks},
+        unstable={str(service): int(most) for service, most in unstable},
     )

@@ -75,6 +75,7 @@ COLUMNS: Mapping[Table, Mapping[str, str]] = {
     },
     "scans": {
         **{"service": _NAME, "workload": _NAME, "time": _TIME, "series": "UInt32", "candidates": "UInt32"},
+        **{"unstable_names": "UInt32"},
     },
     "memory": {
         **{"stage": _NAME, "service": _NAME, "workload": _NAME, "metric_kind": _NAME, "metric": "String"},
@@ -91,6 +92,7 @@ COLUMNS: Mapping[Table, Mapping[str, str]] = {
 
 _OPTIONAL: Mapping[Table, tuple[str, ...]] = {
     "totals": ("messages", "stacks", "refused_messages", "refused_samples"),
+    "scans": ("unstable_names",),
 }
 """Columns that an insert may leave out: they are 0."""
 

@@ -62,7 +62,7 @@ def test_regressions_scans_and_memory_come_back_as_given(store: Store, service_n
             **{"id": "r1", **who, **what, "time": T0, "detected_time": T0 + 3600.125},
             **{"before": 0.01, "after": 0.015, "delta": 0.005, "p_value": 1e-300, "event": '{"é": "\'"}'},
         },
-        "scans": {**who, "time": T0, "series": 2000, "candidates": 3},
+        "scans": {**who, "time": T0, "series": 2000, "candidates": 3, "unstable_names": 4},
         "memory": {
             **{"stage": "filter", **who, **what, "kind": "short_term", "time": T0 + 0.001},
             **{"before": 0.0, "after": 1.0, "scan_end": T0 + 7200, "regression": "r1"},

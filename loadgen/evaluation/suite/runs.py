@@ -23,7 +23,7 @@ from loadgen.fleet.simulate import simulate
 from pipeline.backtest.run import detect_scans, judge_scans
 from pipeline.config import Settings
 from pipeline.stages.ablation import Without
-from pipeline.steps import DETECTOR_PARTS
+from pipeline.steps import DETECTION
 from pipeline.workloads import load_workloads
 
 Run = Mapping[str, Any]
@@ -146,7 +146,7 @@ def run_fleet(jobs: Sequence[Job]) -> list[Run]:
 
 
 def _lacking_parts(job: Job) -> Without:
-    return frozenset(job.without) & frozenset(DETECTOR_PARTS)
+    return frozenset(job.without) & frozenset(DETECTION)
 
 
 def figure_of(run: Run, figure: Figure) -> float | None:
