@@ -6,6 +6,7 @@ domains have in common; ``rules`` lists by language what is taken away.
 """
 
 from pipeline.names.brackets import outline
+from pipeline.names.generics import forms_of
 from pipeline.names.naming import NO_NAMING, Naming, Namings, Pattern, check_pattern, rules_without
 from pipeline.names.owners import owner_of
 from pipeline.names.rule import Rule
@@ -20,6 +21,7 @@ __all__ = [
     "Pattern",
     "Rule",
     "check_pattern",
+    "forms_of",
     "outline",
     "owner_of",
     "rules_without",

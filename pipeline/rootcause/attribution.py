@@ -9,6 +9,7 @@ import numpy as np
 
 from pipeline.frames import MODULE
 from pipeline.model import BoolArray, FloatArray, IntArray, StackMatrix
+from pipeline.names import forms_of
 from pipeline.robust import overdispersion
 from pipeline.stacks import StackIndex
 
@@ -92,7 +93,8 @@ class CallDistances:
 
     def _known(self, subroutines: Collection[str]) -> set[str]:
         labels = self.index.labels
-        return {name for name in subroutines if name in labels and self.index.subroutine[labels[name]]}
+        forms = (form for name in subroutines for form in forms_of(name))
+        return {form for form in forms if form in labels and self.index.subroutine[labels[form]]}
 
 
 def call_distances(index: StackIndex) -> CallDistances:
