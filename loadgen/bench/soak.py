@@ -61,7 +61,7 @@ class Soak:
     curves: tuple[Curve, ...]
 
     def judged(self, curve: Curve) -> bool:
-        """Tell whether a curve must be flat: a worker's. A broker and a store hold more as more is sent."""
+        """Return whether a curve must be flat: a worker's. A broker and a store hold more as more is sent."""
         return curve.process.split("-")[0] in STAGES
 
     @property

@@ -66,11 +66,11 @@ def _print(found: Soak) -> None:
     table = Table("", "process", "first", "last", "most", "slope an hour", "95 %", "")
     for curve in found.curves:
         one = curve.trend
-        verdict = "flat" if one.flat else "RISES" if found.judged(curve) else "rises"
+        trend = "flat" if one.flat else "RISES" if found.judged(curve) else "rises"
         table.add_row(
             *(f"{curve.kind} {_UNITS[curve.kind]}", curve.process),
             *(f"{value:.1f}" for value in (one.first, one.last, one.most)),
-            *(f"{one.slope:+.2f}", f"{one.low:+.2f} to {one.high:+.2f}", verdict),
+            *(f"{one.slope:+.2f}", f"{one.low:+.2f} to {one.high:+.2f}", trend),
         )
     console = Console()
     console.print(table)

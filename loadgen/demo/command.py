@@ -71,8 +71,8 @@ async def _run(console: Console, folder: Path, out: Path, plain: bool, seed: int
         console.print("Interrupted; everything is stopped.")
         return INTERRUPTED
     elapsed_s = system_clock() - status.started
-    show_outcome(console, status, outcome.verdict, outcome.reports, elapsed_s)
-    return 0 if outcome.verdict.passed else 1
+    show_outcome(console, status, outcome.comparison, outcome.reports, elapsed_s)
+    return 0 if outcome.comparison.passed else 1
 
 
 async def _shown(display: LiveDisplay | PlainDisplay, play: Demo) -> Outcome:

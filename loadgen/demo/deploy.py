@@ -7,8 +7,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from loadgen.demo.comparison import Deployment
 from loadgen.demo.driver import LoadDriver, ServiceFailed, wait_until_healthy
-from loadgen.demo.verdict import Deployment
 from loadgen.kafka.probe import free_ports
 from loadgen.target.repository import Revision, check_out
 from pipeline.clock import Clock

@@ -14,9 +14,9 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from loadgen.demo.comparison import Comparison, Deployment, Finding, finding_of
 from loadgen.demo.status import Status
 from loadgen.demo.subscriber import SCANS
-from loadgen.demo.verdict import Deployment, Finding, Verdict, finding_of
 from pipeline.clock import Clock
 
 _REFRESH_S = 0.5
@@ -122,20 +122,20 @@ class PlainDisplay(Display):
 
 
 def show_outcome(
-    console: Console, status: Status, verdict: Verdict, reports: Sequence[Path], elapsed_s: float
+    console: Console, status: Status, comparison: Comparison, reports: Sequence[Path], elapsed_s: float
 ) -> None:
-    """Print the table of what was reported against what was done, the verdict, and where the report is."""
+    """Print the table of what was reported against what was done, the outcome, and where the report is."""
     table = Table(title="What was done, and what was reported", title_justify="left")
     for name in ("at", "commit", "what it does", "reported", "named as the cause"):
         table.add_column(name, overflow="fold")
-    for deployment, findings in zip(status.deployments, verdict.findings, strict=True):
+    for deployment, findings in zip(status.deployments, comparison.findings, strict=True):
         table.add_row(*_row(deployment, findings, status))
     console.print(table)
-    if verdict.passed:
+    if comparison.passed:
         console.print("[bold green]Passed:[/] the slow commit was reported once, and nothing else was.")
     else:
         console.print("[bold red]Failed:[/]")
-        for problem in verdict.problems:
+        for problem in comparison.problems:
             console.print(f"  {problem}", markup=False, highlight=False, soft_wrap=True)
     scans, found = status.scans.get("unique", 0), status.candidates.get("change-points", 0)
     console.print(

@@ -11,12 +11,12 @@ from typing import Any
 
 import orjson
 
+from loadgen.demo.comparison import Comparison, judge
 from loadgen.demo.deploy import Deployer
 from loadgen.demo.driver import LoadDriver
 from loadgen.demo.status import Status
 from loadgen.demo.subscriber import Subscriber
 from loadgen.demo.tasks import BackgroundTasks
-from loadgen.demo.verdict import Verdict, judge
 from loadgen.target.history import SLOW_SUBROUTINE
 from loadgen.target.repository import Revision, make_repository
 from pipeline.clock import Clock
@@ -59,7 +59,7 @@ class NotSettled(SmidgenError):
 class Outcome:
     """What the demo ends with; ``reports`` are the pages drawn, in the order of the events."""
 
-    verdict: Verdict
+    comparison: Comparison
     reports: tuple[Path, ...]
 
 
@@ -188,8 +188,8 @@ class Demo:
                 "report", smidgen_command("report", event["id"], *target, "--workloads", WORKLOAD)
             )
             reports.append(path)
-        verdict = judge(status.deployments, status.events, SLOW_SUBROUTINE, status.dead_letters)
-        return Outcome(verdict=verdict, reports=tuple(reports))
+        comparison = judge(status.deployments, status.events, SLOW_SUBROUTINE, status.dead_letters)
+        return Outcome(comparison=comparison, reports=tuple(reports))
 
     def _keep_findings(self) -> None:
         """Write what was reported, and each scan's ledger of what was dropped and why."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from loadgen.demo.verdict import Deployment
+from loadgen.demo.comparison import Deployment
 from pipeline.model import Scan
 
 

@@ -41,7 +41,7 @@ class Subscriber:
         raise AssertionError("a broker's log has no end")
 
     async def explained(self) -> bool:
-        """Tell whether rootcause has committed every scan that was seen on ``unique``."""
+        """Return whether rootcause has committed every scan that was seen on ``unique``."""
         ends = {TopicPartition(self._unique, p): end for p, end in self._status.unique_offsets.items()}
         async with admin_client(self._broker) as client:
             done = await committed_offsets(client, group_name("rootcause"), list(ends))

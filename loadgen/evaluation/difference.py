@@ -123,7 +123,7 @@ def _explained(
 
 
 def _progress(line: LedgerLine) -> tuple[int, float, str]:
-    """Order lines by how far they got; of the same step the one nearest its bound is the most telling."""
+    """Order lines by how far they got; of the same step the one nearest its bound shows most."""
     position = STEPS.index(line.step) if line.step in STEPS else len(STEPS)
     return position, -abs(line.statistic - line.bound), line.metric
 

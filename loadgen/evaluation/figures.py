@@ -232,16 +232,16 @@ def _labels(runs: Curve) -> list[str]:
 
 
 def _error_bars(rates: Sequence[Rate]) -> dict[str, Any]:
-    above, below = [], []
+    plus, minus = [], []
     for rate in rates:
         (low, high), value = rate.interval or (0.0, 0.0), rate.value or 0.0
-        above.append(high - value)
-        below.append(value - low)
+        plus.append(high - value)
+        minus.append(value - low)
     return {
         "type": "data",
         "symmetric": False,
-        "array": above,
-        "arrayminus": below,
+        "array": plus,
+        "arrayminus": minus,
         "color": MUTED,
         "thickness": 1.4,
         "width": 5,

@@ -21,7 +21,7 @@ from pipeline.detect.offline.segment import segment
 from pipeline.errors import ConfigError
 from pipeline.model import FloatArray
 
-PLACES = (0.25, 0.4, 0.55, 0.7)
+POSITIONS = (0.25, 0.4, 0.55, 0.7)
 """Where in a series a step is put, as shares of its length."""
 
 PERCENT = (1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0)
@@ -59,7 +59,7 @@ def measure_injected(
     for size in percent:
         hits = of = others = 0
         for name, values in every.items():
-            for at in (round(share * len(values)) for share in PLACES):
+            for at in (round(share * len(values)) for share in POSITIONS):
                 if any(abs(at - index) < APART for index in own[name]):
                     continue
                 for sign in (1, -1):
@@ -129,7 +129,7 @@ def injected(file: Path, metric: str, percent: str, as_json: bool) -> None:
     FILE is a tar archive of benchmark results in JSON (lists of {timestamp, metrics: [{name, value}]}, a
     folder for each test), or anything that `smidgen detect` reads. Each step goes into a series by itself, up
     and down, at four positions away from the changes which the series has anyway; it is found if a change is
-    reported within three points of it. Other changes are those that neither the series nor the step explains.
+    reported within three points of it. Other changes are those that neither series nor step explains.
     """
     try:
         sizes = [float(one) for one in percent.split(",")]

@@ -11,7 +11,7 @@ Outcome = Literal["true_positive", "repeated", "false_positive"]
 """What became of an event: the first of a truth row, a further one of the same row, or of no expected row."""
 
 EXPECTED_KINDS = ("regression", "gradual", "new_feature")
-"""Kinds of truth that are to be reported. A new feature costs what it costs, and has no single culprit."""
+"""Kinds of truth that are to be reported. A new feature costs what it costs, and has no single root cause."""
 
 UNEXPECTED_KINDS = ("cost_shift", "transient", "seasonal", "improvement")
 """Kinds of truth that are not to be reported: an event that they explain is a false alarm of that kind."""
@@ -33,8 +33,8 @@ class TruthRow:
     start: float
     until: float
     delta: float
-    change: str | None  # the culprit's id
-    changes: tuple[str, ...] = ()  # all that had a part in it, where there is no one culprit
+    change: str | None  # the root cause's id
+    changes: tuple[str, ...] = ()  # all that had a part in it, where there is no one root cause
     standard_error: float | None = None  # of ``delta`` over ten hours, from sampling alone
     subkind: str = ""  # which form of its kind it is
 

@@ -1,8 +1,8 @@
-"""Where the weights of pipeline.rootcause.ranking come from: simulated fleets, whose culprits are known.
+"""Where the weights of pipeline.rootcause.ranking come from: simulated fleets, whose root causes are known.
 
 ``python -m loadgen.evaluation.relevance --seeds 101-104`` simulates presets, backtests them, gathers the
 evidence on every reported regression as the stage does, and prints the weights under which the truth is
-likeliest: of the culprit where there is one, of "none of them" where there is none. Reported cost shifts are
+likeliest: of the root cause where there is one, of "none" where there is none. Reported cost shifts are
 left out: they are neither.
 
 The simulator knows the subroutines of every change, and life does not. So every regression is learnt from
@@ -61,7 +61,7 @@ class Case:
     caused: bool  # whether some change caused it, among the candidates or not
     table: FloatArray  # (changes, FEATURES)
     unattributed: FloatArray  # the same if no change's subroutines were known
-    culprits: BoolArray  # (changes,)
+    causing: BoolArray  # (changes,)
 
 
 def gather(dataset: Dataset, workloads: Sequence[Workload], name: str) -> list[Case]:
@@ -87,7 +87,7 @@ def gather(dataset: Dataset, workloads: Sequence[Workload], name: str) -> list[C
         if one is None or (truth and truth.kind == "cost_shift"):
             continue
         causes = {truth.change, *truth.changes} - {None} if truth and real else set()
-        culprits = np.array([change.id in causes for change in one.changes], dtype=np.bool_)
+        causing = np.array([change.id in causes for change in one.changes], dtype=np.bool_)
         cases.append(
             Case(
                 name,
@@ -95,7 +95,7 @@ def gather(dataset: Dataset, workloads: Sequence[Workload], name: str) -> list[C
                 bool(causes),
                 features(one),
                 features(leave_out(one, frozenset({"factor_attribution"}))),
-                culprits,
+                causing,
             )
         )
     return cases
@@ -108,18 +108,18 @@ def fit(cases: Sequence[Case], *, ridge: float = 1.0) -> FloatArray:
         cases: From ``gather``.
         ridge: How firmly weights are drawn to INDEPENDENT: the inverse of a normal prior's variance.
     """
-    tables = [(table, case.culprits) for case in cases for table in (case.table, case.unattributed)]
+    tables = [(table, case.causing) for case in cases for table in (case.table, case.unattributed)]
 
     def loss(weights: FloatArray) -> float:
-        surprise = -sum(_log_likelihood(table, culprits, weights) for table, culprits in tables)
+        surprise = -sum(_log_likelihood(table, causing, weights) for table, causing in tables)
         return float(surprise + 0.5 * ridge * ((weights - INDEPENDENT) ** 2).sum())
 
     return np.asarray(minimize(loss, INDEPENDENT, method="L-BFGS-B").x, dtype=np.float64)
 
 
-def _log_likelihood(table: FloatArray, culprits: BoolArray, weights: FloatArray) -> float:
+def _log_likelihood(table: FloatArray, causing: BoolArray, weights: FloatArray) -> float:
     confidence = confidences(table, weights)
-    likelihood = float(confidence[culprits].sum()) if culprits.any() else 1.0 - float(confidence.sum())
+    likelihood = float(confidence[causing].sum()) if causing.any() else 1.0 - float(confidence.sum())
     return float(np.log(max(likelihood, 1e-12)))
 
 
@@ -130,7 +130,7 @@ def describe(cases: Sequence[Case], weights: FloatArray, config: RankingConfig) 
     for case in cases:
         confidence = confidences(case.table, weights)
         best = np.argsort(-confidence)[: config.most]
-        hit, sure = bool(case.culprits[best].any()), float(confidence[best].sum())
+        hit, sure = bool(case.causing[best].any()), float(confidence[best].sum())
         sums.append(sure)
         hits.append(hit)
         if case.outcome != "true_positive":
@@ -138,12 +138,12 @@ def describe(cases: Sequence[Case], weights: FloatArray, config: RankingConfig) 
         named = sure >= config.min_confidence
         caused, uncaused = caused + case.caused, uncaused + (not case.caused)
         suggested += named and case.caused
-        first += named and bool(case.culprits[best[:1]].any())
+        first += named and bool(case.causing[best[:1]].any())
         three += named and hit
         false += named and not case.caused
     lines = [
-        f"culprit first {first} of {caused}, in the first three {three}; suggested {suggested}",
-        f"without a culprit: suggested {false} of {uncaused}",
+        f"root cause first {first} of {caused}, in the first three {three}; suggested {suggested}",
+        f"without a root cause: suggested {false} of {uncaused}",
     ]
     for low, high in ((0.0, 0.2), (0.2, 0.5), (0.5, 0.8), (0.8, 0.95), (0.95, 1.01)):
         inside = [i for i, sure in enumerate(sums) if low <= sure < high]

@@ -52,11 +52,11 @@ class Slice:
 class RootCause:
     """How good the suspects of true positives are (FBDetect §5.5.3)."""
 
-    top_1: Rate  # of true positives whose row has a culprit
+    top_1: Rate  # of true positives whose row has a root cause
     top_3: Rate
     suggested: Rate  # of those, how many name any suspect
-    right: Rate  # of those that name one, how many have the culprit among the first three
-    false_suggestions: Rate  # of true positives without a culprit, how many name what had no part in it
+    right: Rate  # of those that name one, how many have the root cause among the first three
+    false_suggestions: Rate  # of true positives without a root cause, how many name what had no part in it
     on_false_positives: Rate  # of false positives, how many name one
 
 
@@ -129,7 +129,7 @@ def score(
 
 
 def is_detectable(row: TruthRow) -> bool:
-    """Tell whether a row is a step of gCPU that stands out of what sampling alone makes of its series."""
+    """Return whether a row is a step of gCPU that stands out of what sampling alone makes of its series."""
     sudden = row.kind == "regression" and row.until <= row.start
     return sudden and row.standard_error is not None and abs(row.delta) >= DETECTABLE * row.standard_error
 
@@ -248,9 +248,9 @@ def _root_cause(true: Sequence[Judged], false: Sequence[Judged]) -> RootCause:
         if j.truth and j.truth.change is None
     ]
     suggested = sum(bool(suspects) for _, suspects in caused)
-    top_3 = sum(culprit in suspects[:3] for culprit, suspects in caused)
+    top_3 = sum(cause in suspects[:3] for cause, suspects in caused)
     return RootCause(
-        top_1=Rate(sum(culprit in suspects[:1] for culprit, suspects in caused), len(caused)),
+        top_1=Rate(sum(cause in suspects[:1] for cause, suspects in caused), len(caused)),
         top_3=Rate(top_3, len(caused)),
         suggested=Rate(suggested, len(caused)),
         right=Rate(top_3, suggested),

@@ -1,4 +1,4 @@
-"""How figures are written for people, in the terminal and on pages alike."""
+"""How figures are written for people, both in the terminal and on pages."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def cause_rates(score: Score) -> list[tuple[str, Rate]]:
     """Return the rates of root causes, each with its name."""
     cause = score.root_cause
     return [
-        ("culprit is the first suspect", cause.top_1),
-        ("culprit is among the first three", cause.top_3),
+        ("root cause is the first suspect", cause.top_1),
+        ("root cause is among the first three", cause.top_3),
         ("right, where anything is suggested", cause.right),
-        ("suggestions where there is no culprit", cause.false_suggestions),
+        ("suggestions where there is no root cause", cause.false_suggestions),
         ("suggestions on false positives", cause.on_false_positives),
     ]
 

@@ -1,4 +1,4 @@
-"""The stream of deployed changes: hundreds to thousands of harmless ones, and the culprits among them."""
+"""The stream of deployed changes: hundreds to thousands of harmless ones, and the root causes among them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pipeline.model import Change
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What caused something: the changes that were deployed, and the id of the culprit among them."""
+    """What caused something: the changes that were deployed, and the id of the root cause among them."""
 
     id: str | None = None
     changes: tuple[Change, ...] = ()
@@ -24,7 +24,7 @@ class Cause:
 
 
 def change_id(rng: np.random.Generator) -> str:
-    """Draw an id; nothing in it gives a culprit away."""
+    """Draw an id; nothing in it gives the root cause away."""
     return f"D{int(rng.integers(10**9, 10**10))}"
 
 
@@ -57,8 +57,8 @@ def deploy(
 ) -> Cause:
     """Deploy a change that makes subroutines cost more, in code or by a gate that configuration opens.
 
-    Three in ten culprits say nothing about what they change. A gate's code was deployed hours to days
-    before, shut; the culprit is the change that opens it (FBDetect §5.4.9).
+    Three in ten root causes say nothing about what they change. A gate's code was deployed hours to days
+    before, shut; the root cause is the change that opens it (FBDetect §5.4.9).
     """
     texts = vocabulary().vague if rng.random() < 0.3 else vocabulary().explicit
     if not by_config:
@@ -122,7 +122,7 @@ def _code(
 
 
 def _diff(identity: str, subroutines: Sequence[str], gate: str) -> str:
-    """Draw the diff of a change by its id alone: the same for culprits and for others."""
+    """Draw the diff of a change by its id alone: the same for root causes and for others."""
     rng, words = np.random.default_rng(int(identity[1:])), vocabulary()
     lines = []
     for name in subroutines:

@@ -83,7 +83,7 @@ DURATIONS: Mapping[str, tuple[float, float]] = {
 """How long a rise, a transient or a spike lasts, in seconds."""
 
 CAUSED = ("step", "gradual", "scoped", "cascade", "spike_then_step", "service_metric")
-"""Kinds that may lack a culprit, or have one of configuration."""
+"""Kinds that may lack a root cause, or have one of configuration."""
 
 
 def _moment(value: object) -> float:

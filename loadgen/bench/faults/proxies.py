@@ -15,7 +15,7 @@ StoreFault = Literal["refused", "lost", "slow"]
 """Answer 503 without doing it; do it and drop the answer; do it after a while."""
 
 Decide = Callable[[bool], StoreFault | None]
-"""Told whether a request is an INSERT, says what happens to it."""
+"""Says what happens to a request, given whether it is an INSERT."""
 
 _CHUNK = 1 << 16
 

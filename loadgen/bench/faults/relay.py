@@ -14,7 +14,7 @@ Answer = tuple[int, Sequence[tuple[str, str]], bytes]
 """Status, headers and body."""
 
 Treat = Callable[[bool, Callable[[], Answer]], Answer | None]
-"""Told whether a request is an INSERT, and how to have it answered; None drops the answer."""
+"""Takes whether a request is an INSERT, and how to have it answered; None drops the answer."""
 
 BUSY: Answer = (503, [], b"busy")
 

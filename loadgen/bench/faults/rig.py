@@ -150,7 +150,7 @@ class Rig:
         return "\n".join(lines)
 
     def drained(self) -> bool:
-        """Tell whether everything that was handed over is published and every stage is done with it."""
+        """Return whether everything that was handed over is published and every stage is done with it."""
         view, before = self.watcher.view, self._looked
         self._looked = view
         sent = self.feeder.delivery.published.messages if self.feeder.delivery else 0

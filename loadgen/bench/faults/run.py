@@ -30,7 +30,7 @@ _RETRY = "store unavailable, trying again"
 _FLOOD_BATCH = 500  # the product's own default: a flood is about how much passes
 
 Advance = Callable[[str, float], None]
-"""Told what is being done, and what share of it is done."""
+"""Takes what is being done, and what share of it is done."""
 
 
 @dataclass(frozen=True)

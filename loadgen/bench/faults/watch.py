@@ -39,7 +39,7 @@ class View:
         )
 
     def covers(self, earlier: View) -> bool:
-        """Tell whether every stage is done with all that was on its topics at an earlier moment."""
+        """Return whether every stage is done with all that was on its topics at an earlier moment."""
         inputs = {topic for stage in self.topics.stages for topic in self.topics.inputs(stage)}
         return all(
             self.committed.get(position, 0) >= end

@@ -95,7 +95,7 @@ class Supervisor:
         return path.read_text(errors="replace") if path.exists() else ""
 
     def ready(self) -> bool:
-        """Tell whether every wanted worker has had its partitions once since it was last started."""
+        """Return whether every wanted worker has had its partitions once since it was last started."""
         return all(
             worker.pid and "ready: " in self.log(name).rpartition(_BANNER)[2]
             for name, worker in self.workers.items()

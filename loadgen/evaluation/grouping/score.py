@@ -146,7 +146,7 @@ def _score_pairs(items: Sequence[tuple[int, Rows]], rows: Mapping[str, TruthRow]
 def _is_nearest(
     candidates: Sequence[Candidate], behind: Sequence[Rows], rows: Mapping[str, TruthRow]
 ) -> Rate:
-    """Tell whether the first of a group is the nearest to the cause that most of the group has."""
+    """Return whether the first of a group is the nearest to the cause that most of the group has."""
     votes = Counter(best for found in behind if (best := _best(found)))
     if len(candidates) < 2 or not votes:
         return Rate(0, 0)

@@ -112,12 +112,11 @@ def worth_table(whole: Mapping[str, Any], worth: Sequence[Mapping[str, Any]]) ->
     return table
 
 
+_KEYS = {"false per series": "false_positive_rate", "cost shifts told": "cost_shifts"}
+
+
 def _key(figure: Figure) -> str:
-    return (
-        "false_positive_rate"
-        if figure.name == "false per series"
-        else figure.name.removesuffix(" told").replace(" ", "_")
-    )
+    return _KEYS.get(figure.name, figure.name.replace(" ", "_"))
 
 
 def _change(figure: Figure, mean: Mean | None) -> str:

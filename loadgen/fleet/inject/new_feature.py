@@ -1,4 +1,4 @@
-"""New features: cost that is spread over many subroutines, old and new, with no single culprit."""
+"""New features: cost that is spread over many subroutines, old and new, with no single root cause."""
 
 from __future__ import annotations
 

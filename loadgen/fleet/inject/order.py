@@ -70,7 +70,7 @@ class Order:
     def cause(
         self, site: Site, at: float, profile: FloatArray, subroutines: Sequence[str], *, by_config: bool
     ) -> tuple[Cause, tuple[SetupMetric, ...]]:
-        """Deploy what caused a regression at ``at``, or nothing for one without a culprit.
+        """Deploy what caused a regression at ``at``, or nothing for one without a root cause.
 
         A gate comes with a set-up metric that shows how far it is open.
         """

@@ -47,7 +47,7 @@ class Site:
         return {stack: row for row, stack in enumerate(self.graph.stacks)}
 
     def is_free(self, subroutines: Iterable[str], stacks: Iterable[Stack]) -> bool:
-        """Tell whether no injection has any of the subroutines, and no move any of the stacks."""
+        """Return whether no injection has any of the subroutines, and no move any of the stacks."""
         return self._taken.isdisjoint(subroutines) and self._moved.isdisjoint(
             self.row_of[stack] for stack in stacks
         )

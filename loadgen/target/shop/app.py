@@ -91,7 +91,7 @@ class Shop:
 
 
 def create_app() -> web.Application:
-    """Return the application, each endpoint annotated so that its CPU can be told apart."""
+    """Return the application, each endpoint annotated so that its CPU can be attributed."""
     shop = Shop()
     app = web.Application()
     app.router.add_get("/health", shop.health)

@@ -25,12 +25,12 @@ def summarise(reviews: Sequence[str]) -> dict[str, Any]:
     common = sorted(counts, key=lambda word: (-counts[word], word))[:8]
     most = max(pairs.values(), default=0)
     repeated = sorted(pair for pair, count in pairs.items() if count == most)[:4]
-    letters = sum(len(word) * count for word, count in counts.items())
+    characters = sum(len(word) * count for word, count in counts.items())
     mood = sum(counts.get(word, 0) for word in GOOD) - sum(counts.get(word, 0) for word in BAD)
     return {
         "words": [[word, counts[word]] for word in common],
         "pairs": repeated,
         "mood": mood,
-        "effort": round(letters / max(1, sum(counts.values())), 3),
+        "effort": round(characters / max(1, sum(counts.values())), 3),
         "longest": max(counts, key=lambda word: (len(word), word), default=""),
     }

@@ -64,14 +64,14 @@ def counted(load: Load, *, without: int = -1, twice: int = -1) -> ArrayStore:
         for number in range(copies):
             if number:
                 payload = replace(payload, id="another")  # or it would be recognised
-            place = len(records[message.topic])
-            records[message.topic].append(Record(message.topic, 0, place, payload))
+            position = len(records[message.topic])
+            records[message.topic].append(Record(message.topic, 0, position, payload))
     for batch in records.values():
         stage.handle(batch)
     return store
 
 
-def told(load: Load) -> list[bytes]:
+def reported(load: Load) -> list[bytes]:
     return [orjson.dumps(event) for event in load.truth.events]
 
 
@@ -93,7 +93,7 @@ def test_the_workload_is_a_valid_file(tmp_path: object) -> None:
 
 
 def test_what_is_counted_as_sent_has_no_differences(load: Load) -> None:
-    differences, copies = compare(counted(load), load.truth, [*told(load), told(load)[0]])
+    differences, copies = compare(counted(load), load.truth, [*reported(load), reported(load)[0]])
     assert not differences.any, differences
     assert copies == 1
 
@@ -101,11 +101,11 @@ def test_what_is_counted_as_sent_has_no_differences(load: Load) -> None:
 def test_a_profile_lost_or_doubled_is_found(load: Load) -> None:
     first = next(decode_profile(m.value) for m in load.batches[0] if m.topic == "profiles")
     samples = int(first.counts.sum())
-    lost, _ = compare(counted(load, without=0), load.truth, told(load))
+    lost, _ = compare(counted(load, without=0), load.truth, reported(load))
     assert (lost.lost, lost.doubled, lost.totals) == (samples, 0, 1)
     assert lost.subroutines > 0
     assert lost.stacks > 0
-    doubled, _ = compare(counted(load, twice=0), load.truth, told(load))
+    doubled, _ = compare(counted(load, twice=0), load.truth, reported(load))
     assert (doubled.lost, doubled.doubled, doubled.any) == (0, samples, True)
 
 
@@ -225,7 +225,7 @@ def test_the_store_proxy_does_as_ordered(fault: StoreFault | None, applied: int,
 
 
 def test_the_broker_proxy_falls_silent_and_opens_again() -> None:
-    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def send_back(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(100):
             writer.write(data)
         writer.close()
@@ -239,7 +239,7 @@ def test_the_broker_proxy_falls_silent_and_opens_again() -> None:
             writer.transport.abort()
 
     async def go() -> None:
-        server = await asyncio.start_server(echo, "127.0.0.1", 0)
+        server = await asyncio.start_server(send_back, "127.0.0.1", 0)
         proxy = await asyncio.to_thread(BrokerProxy(server.sockets[0].getsockname()[1]).__enter__)
         try:
             assert await ask(proxy.port, b"before") == b"before"

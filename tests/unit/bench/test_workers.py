@@ -22,7 +22,7 @@ if __name__ == "__main__":
 
 
 def is_running(pid: int) -> bool:
-    """Tell whether a process is there and has not ended; one that nobody asks about stays as a zombie."""
+    """Return whether a process is there and has not ended; one that nobody asks about stays as a zombie."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
     except FileNotFoundError:
@@ -31,7 +31,7 @@ def is_running(pid: int) -> bool:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks /proc")
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL], ids=["told to end", "killed"])
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL], ids=["asked to end", "killed"])
 def test_workers_end_with_their_benchmark(tmp_path: Path, how: signal.Signals) -> None:
     script = tmp_path / "script.py"
     script.write_text(STARTS_A_WORKER, encoding="utf-8")

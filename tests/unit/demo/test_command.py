@@ -45,7 +45,7 @@ def output_of(folder: Path) -> str:
     return (folder / "output").read_text(encoding="utf-8")
 
 
-def processes_below(folder: Path) -> dict[int, str]:
+def processes_under(folder: Path) -> dict[int, str]:
     """Return the command lines of processes that work in ``folder``, by pid."""
     found = {}
     for entry in Path("/proc").iterdir():
@@ -69,21 +69,21 @@ def wait_for(condition: Callable[[], bool], seconds: float, what: Callable[[], s
 def test_an_interrupted_demo_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
     with demo(tmp_path) as process:
         wait_for(lambda: "five stages" in output_of(tmp_path), STARTS_S, lambda: output_of(tmp_path))
-        wait_for(lambda: len(processes_below(tmp_path)) > 3, STARTS_S, lambda: output_of(tmp_path))
+        wait_for(lambda: len(processes_under(tmp_path)) > 3, STARTS_S, lambda: output_of(tmp_path))
         process.send_signal(number)
         process.send_signal(number)  # a person who presses twice changes nothing
 
         assert process.wait(ENDS_S) == 130
 
     assert "Interrupted" in output_of(tmp_path)
-    assert processes_below(tmp_path) == {}
+    assert processes_under(tmp_path) == {}
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
 @pytest.mark.e2e
 def test_a_stage_that_dies_ends_the_demo_and_is_named(tmp_path: Path) -> None:
     def worker() -> int:
-        running = processes_below(tmp_path).items()
+        running = processes_under(tmp_path).items()
         return next((pid for pid, line in running if "worker filter" in line and "tether" not in line), 0)
 
     with demo(tmp_path) as process:
@@ -96,7 +96,7 @@ def test_a_stage_that_dies_ends_the_demo_and_is_named(tmp_path: Path) -> None:
     assert "filter was killed by signal 9" in text
     logs = Path(text.split("Logs: ")[1].strip())
     assert (logs / "filter.log").exists()
-    assert processes_below(tmp_path) == {}
+    assert processes_under(tmp_path) == {}
 
 
 def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -155,9 +155,10 @@ def test_every_job_runs_whole_and_without_each_step() -> None:
 
 
 def test_worth_is_the_mean_of_paired_differences() -> None:
-    whole = [lacking(suite_run("a", seed, told=told)) for seed, told in ((1, 2), (2, 4))]
+    whole = [lacking(suite_run("a", seed, reported=reported)) for seed, reported in ((1, 2), (2, 4))]
     without = [
-        lacking(suite_run("a", seed, told=told, false=4), "threshold") for seed, told in ((1, 3), (2, 4))
+        lacking(suite_run("a", seed, reported=reported, false=4), "threshold")
+        for seed, reported in ((1, 3), (2, 4))
     ]
     (found,) = worth_of_steps([*whole, *without])
     by_name = dict(zip((figure.name for figure in SHOWN), found.differences, strict=True))

@@ -88,7 +88,7 @@ def write(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with a truth of two rows, of which an event tells one."""
+    """A working directory with a truth of two rows, of which an event reports one."""
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "truth.jsonl", [truth_row(), truth_row("r2", subroutines=["shop.b"])])
     write(tmp_path / "events.jsonl", [event()])

@@ -91,7 +91,7 @@ ONE_EVENT = {
     "late within tolerance": (event(change_time=START + 4 * HOUR), "true_positive"),
     "too early": (event(change_time=START - 4 * HOUR - 1), "false_positive"),
     "too late": (event(change_time=START + 4 * HOUR + 1), "false_positive"),
-    "told before it happened": (event(detected_time=START - 1), "false_positive"),
+    "reported before it happened": (event(detected_time=START - 1), "false_positive"),
     "series of a like name": (event(metric="shop.a2"), "false_positive"),
     "no series in common": (event(metric="shop.x", group=("shop.y",)), "false_positive"),
     "other service": (event(service="cart"), "false_positive"),
@@ -100,10 +100,10 @@ ONE_EVENT = {
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"), [pytest.param(*case, id=name) for name, case in ONE_EVENT.items()]
+    ("reported", "expected"), [pytest.param(*case, id=name) for name, case in ONE_EVENT.items()]
 )
-def test_an_event_matches_by_service_time_and_series(told: Event, expected: str) -> None:
-    found = score([row()], [told], tolerances=TOLERANCES)
+def test_an_event_matches_by_service_time_and_series(reported: Event, expected: str) -> None:
+    found = score([row()], [reported], tolerances=TOLERANCES)
     hit = expected == "true_positive"
     assert outcomes(found) == {"e1": (expected, "r1" if hit else None)}
     assert found.recall == Rate(int(hit), 1)
@@ -210,9 +210,9 @@ def test_a_service_metric_that_falls_matches_without_regard_to_units() -> None:
 
 
 def test_no_events_and_no_truth() -> None:
-    nothing_told = score([row()], [])
-    assert (nothing_told.precision.value, nothing_told.recall.value) == (None, 0.0)
-    assert nothing_told.f1 is None
+    nothing_reported = score([row()], [])
+    assert (nothing_reported.precision.value, nothing_reported.recall.value) == (None, 0.0)
+    assert nothing_reported.f1 is None
     nothing_there = score([], [event()])
     assert (nothing_there.precision.value, nothing_there.recall.value) == (0.0, None)
     empty = score([], [])
@@ -282,7 +282,7 @@ def test_root_causes() -> None:
         event("e1", "a", suspects=("c1", "c2")),  # first
         event("e2", "b", suspects=("x", "y", "c2")),  # third
         event("e3", "c", suspects=("x", "y", "z", "c3")),  # fourth: too far down
-        event("e4", "d", suspects=("x",)),  # there was no culprit
+        event("e4", "d", suspects=("x",)),  # there was no root cause
         event("e5", "e", suspects=("f2",)),  # one of many that had a part in it
         event("e6", "f"),  # nothing suggested
         event("e7", "noise", suspects=("x",)),
@@ -299,9 +299,9 @@ def test_the_tolerance_is_the_analysis_window_and_two_windows() -> None:
     assert tolerance_s(workload) == 4 * HOUR + 1200
     assert Tolerances().otherwise == tolerance_s(workload)
     by_name = Tolerances({"w": 60.0}, otherwise=4 * HOUR)
-    told = event(change_time=START + HOUR)
-    assert match([row()], [told], by_name).having("true_positive") == ()
-    assert match([row()], [replace(told, workload="other")], by_name).having("true_positive")
+    reported = event(change_time=START + HOUR)
+    assert match([row()], [reported], by_name).having("true_positive") == ()
+    assert match([row()], [replace(reported, workload="other")], by_name).having("true_positive")
 
 
 WILSON = {(0, 10): (0.0, 0.2775), (5, 10): (0.2366, 0.7634), (10, 10): (0.7225, 1.0), (1, 1): (0.2065, 1.0)}

@@ -31,18 +31,20 @@ from tests.unit.evaluation.test_scoring import event, row
 PRECISION = FIGURES[0]
 
 
-def suite_run(scenario: str, seed: int, *, told: int, of: int = 4, false: int = 0) -> dict[str, Any]:
-    """A run in which ``told`` of ``of`` regressions and ``false`` other events were reported."""
+def suite_run(scenario: str, seed: int, *, reported: int, of: int = 4, false: int = 0) -> dict[str, Any]:
+    """A run in which ``reported`` of ``of`` regressions and ``false`` other events were reported."""
     truth = [row(f"r{i}", series=(f"s{i}",)) for i in range(of)]
-    events = [event(f"e{i}", f"s{i}") for i in range(told)]
+    events = [event(f"e{i}", f"s{i}") for i in range(reported)]
     events += [event(f"f{i}", f"noise{i}") for i in range(false)]
-    funnel = Funnel(2, 100, (FunnelStep("detected", 10), FunnelStep("threshold", told + false)))
+    funnel = Funnel(2, 100, (FunnelStep("detected", 10), FunnelStep("threshold", reported + false)))
     found = score(truth, events, funnel=funnel)
     return {"scenario": scenario, "seed": seed, "seconds": {}, "score": score_to_json(found)}
 
 
 def test_pooled_counts_are_sums_over_runs() -> None:
-    found = pooled([suite_run("a", 1, told=1), suite_run("a", 2, told=3, false=1), suite_run("b", 1, told=0)])
+    found = pooled(
+        [suite_run("a", 1, reported=1), suite_run("a", 2, reported=3, false=1), suite_run("b", 1, reported=0)]
+    )
     assert (found["recall"]["hits"], found["recall"]["of"]) == (4, 12)
     assert (found["precision"]["hits"], found["precision"]["of"]) == (4, 5)
     assert found["false_positive_rate"]["value"] == pytest.approx(1 / 300)
@@ -56,7 +58,9 @@ def test_pooled_counts_are_sums_over_runs() -> None:
 
 
 def test_means_are_over_seeds_with_students_interval() -> None:
-    means = scenario_means([suite_run("a", seed, told=told) for seed, told in enumerate((1, 2, 3))])
+    means = scenario_means(
+        [suite_run("a", seed, reported=reported) for seed, reported in enumerate((1, 2, 3))]
+    )
     recall = means["a"]["recall"]
     assert recall is not None
     assert (recall.value, recall.seeds) == (0.5, 3)
@@ -73,12 +77,12 @@ def test_a_mean_of_one_seed_has_no_interval_and_of_none_no_value() -> None:
     assert one is not None
     assert (one.value, one.low, one.seeds) == (0.5, None, 1)
     assert mean_of([None]) is None
-    assert figure_of(suite_run("a", 1, told=0), PRECISION) is None
+    assert figure_of(suite_run("a", 1, reported=0), PRECISION) is None
 
 
 def test_runs_are_compared_in_pairs() -> None:
-    old = [suite_run("a", seed, told=2) for seed in range(3)] + [suite_run("gone", 1, told=4)]
-    new = [suite_run("a", seed, told=3) for seed in range(3)] + [suite_run("b", 1, told=0)]
+    old = [suite_run("a", seed, reported=2) for seed in range(3)] + [suite_run("gone", 1, reported=4)]
+    new = [suite_run("a", seed, reported=3) for seed in range(3)] + [suite_run("b", 1, reported=0)]
     found = compare_suites(old, new)
     assert found.common == 3
     recall = next(one for one in found.moved if one.figure.name == "recall")
@@ -95,7 +99,7 @@ def test_runs_are_compared_in_pairs() -> None:
 
 
 def test_more_false_positives_are_worse() -> None:
-    old, new = [suite_run("a", 1, told=2)], [suite_run("a", 1, told=2, false=2)]
+    old, new = [suite_run("a", 1, reported=2)], [suite_run("a", 1, reported=2, false=2)]
     found = compare_suites(old, new)
     assert found.worse
     by_name = {one.figure.name: one for one in found.moved}
@@ -178,26 +182,26 @@ def test_the_command_stores_and_compares(folder: Path, capfd: pytest.CaptureFixt
 
 def test_a_run_that_is_interrupted_keeps_what_is_done(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def run_suite(jobs: Sequence[Job], *, advance: Callable[[Job, Run], None], **_: object) -> list[Run]:
-        advance(jobs[0], suite_run("brief.yaml", 1, told=3))
+        advance(jobs[0], suite_run("brief.yaml", 1, reported=3))
         raise KeyboardInterrupt
 
     monkeypatch.setattr("loadgen.evaluation.suite.command.run_suite", run_suite)
     assert run(["bench", "accuracy", "--scenarios", "brief.yaml", "--out", "new.json"]) == 130
     found = KeptRuns(folder / "new.json").read()
-    assert found == {Job("brief.yaml", 1, ("frontfaas-small",)): suite_run("brief.yaml", 1, told=3)}
+    assert found == {Job("brief.yaml", 1, ("frontfaas-small",)): suite_run("brief.yaml", 1, reported=3)}
 
 
-@pytest.mark.parametrize(("told_before", "code"), [(2, 0), (3, 0), (4, 1)])
+@pytest.mark.parametrize(("reported_before", "code"), [(2, 0), (3, 0), (4, 1)])
 def test_a_fall_of_recall_is_a_finding(
     folder: Path,
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
-    told_before: int,
+    reported_before: int,
     code: int,
 ) -> None:
-    runs = [suite_run("brief.yaml", 1, told=3)]
+    runs = [suite_run("brief.yaml", 1, reported=3)]
     monkeypatch.setattr("loadgen.evaluation.suite.command.run_suite", lambda *_, **__: runs)
-    old = {"version": 1, "runs": [suite_run("brief.yaml", 1, told=told_before)]}
+    old = {"version": 1, "runs": [suite_run("brief.yaml", 1, reported=reported_before)]}
     (folder / "old.json").write_bytes(orjson.dumps(old))
     assert run(["bench", "accuracy", "--scenarios", "brief.yaml", "--against", "old.json"]) == code
     assert "1 common runs" in capfd.readouterr().out

@@ -24,8 +24,8 @@ RECORDS = ROOT / "loadgen" / "evaluation" / "records"
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a record of three seeds, and what one of them comes to without a step."""
     monkeypatch.chdir(tmp_path)
-    runs = [{**suite_run("a", seed, told=seed, false=1), "without": []} for seed in (1, 2, 3)]
-    lacking = {**suite_run("a", 1, told=1, false=4), "without": ["threshold"]}
+    runs = [{**suite_run("a", seed, reported=seed, false=1), "without": []} for seed in (1, 2, 3)]
+    lacking = {**suite_run("a", 1, reported=1, false=4), "without": ["threshold"]}
     whole = suite_to_json(runs, ["small"])
     part = suite_to_json(runs[:1], ["small"])
     part["ablation"] = [one.to_json() for one in worth_of_steps([runs[0], lacking])]

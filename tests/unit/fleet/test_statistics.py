@@ -135,13 +135,13 @@ def test_a_caller_has_at_least_the_samples_of_each_callee_through_it() -> None:
     row_of = {key: row for row, key in enumerate(zip(data.kinds, data.names, strict=True))}
     through: dict[tuple[str, str], FloatArray] = {}
     for stack, samples in zip(data.stacks, counts, strict=True):
-        edges = {(above, below) for above, below in zip(stack, stack[1:], strict=False)}
+        edges = {(caller, callee) for caller, callee in zip(stack, stack[1:], strict=False)}
         for edge in edges:
             through[edge] = through.get(edge, np.zeros(len(samples))) + samples
     assert len(through) > 200
-    for (above, below), samples in through.items():
-        assert np.all(data.samples[row_of[series_of(above)]] >= samples)
-        assert np.all(data.samples[row_of[series_of(below)]] >= samples)
+    for (caller, callee), samples in through.items():
+        assert np.all(data.samples[row_of[series_of(caller)]] >= samples)
+        assert np.all(data.samples[row_of[series_of(callee)]] >= samples)
 
 
 def test_recursion_counts_once_and_no_series_exceeds_the_total() -> None:
@@ -213,8 +213,8 @@ def test_a_rename_leaves_no_trace_in_other_series() -> None:
     row_of = {key: row for row, key in enumerate(zip(renamed.kinds, renamed.names, strict=True))}
     (truth,) = renamed.truth
     gone = {truth["moved_from"], truth["subroutines"][0]}
-    below = {s for stack in plain.stacks if gone & set(stack) for s in stack} - gone
-    assert len(below) > 4
+    callee = {s for stack in plain.stacks if gone & set(stack) for s in stack} - gone
+    assert len(callee) > 4
     day = slice(-20, None)
     for row, (kind, name) in enumerate(zip(plain.kinds, plain.names, strict=True)):
         if name in gone:

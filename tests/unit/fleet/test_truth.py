@@ -1,4 +1,4 @@
-"""Truth rows against what the data shows, kind by kind; the draws' independence; the culprits."""
+"""Truth rows against what the data shows, kind by kind; the draws' independence; the root causes."""
 
 from __future__ import annotations
 
@@ -115,8 +115,8 @@ def test_a_rolling_update_comes_in_waves() -> None:
     (row,) = data.truth
     windows = starts(data)
     inside = (windows > row["start"]) & (windows + 600 < row["end"])
-    place = data.names.index(row["subroutines"][0])
-    values = (data.samples[place] / data.totals)[inside]
+    position = data.names.index(row["subroutines"][0])
+    values = (data.samples[position] / data.totals)[inside]
     jumps = np.flatnonzero(np.diff(values) > 0.4 * row["delta"])
     assert len(jumps) == 5  # between six waves
     assert data.totals[inside].mean() < np.roll(data.totals, 144)[inside].mean()  # servers restart
@@ -166,7 +166,7 @@ def test_a_regression_costs_more_on_one_generation_than_on_the_other() -> None:
         name = row["subroutines"][0]
         after = level(data, "subroutine", name, windows > row["start"])
         shares.append(after - level(data, "subroutine", name, windows < row["start"] - 600))
-    assert shares == pytest.approx([0.01, 0.01], rel=0.05)  # told of the fleet as it is
+    assert shares == pytest.approx([0.01, 0.01], rel=0.05)  # measured on the fleet as it is
 
 
 def test_service_level_metrics_follow_a_large_regression() -> None:
@@ -176,8 +176,8 @@ def test_service_level_metrics_follow_a_large_regression() -> None:
     (points,) = [one for one in data.metrics if one.metric == "throughput"]
     after = points.timestamps > row["start"]
     fall = points.values[after].mean() / points.values[~after].mean() - 1
-    told = next(delta for _, name, delta in row["series"] if name == "throughput")
-    assert fall == pytest.approx(told, abs=0.02)
+    stated = next(delta for _, name, delta in row["series"] if name == "throughput")
+    assert fall == pytest.approx(stated, abs=0.02)
 
 
 def test_the_nearest_series_comes_first_and_callers_follow() -> None:
@@ -237,23 +237,23 @@ def test_the_same_seed_gives_the_same_fleet_and_another_seed_another() -> None:
 
 
 def drawn(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A truth row without what is measured on the samples, which any other change dilutes."""
+    """A truth row without what is measured on the samples, which any other change moves."""
     return {key: value for key, value in row.items() if key != "standard_error"}
 
 
 def test_one_more_injection_changes_no_other_draw() -> None:
     groups = [{"kind": "step", "count": 3}, {"kind": "cost_shift", "types": ["move"]}]
     more = [{"kind": "cascade", "name": "first"}, *groups]
-    base, grown = (
+    base, larger = (
         simulate(Scenario.model_validate({**EXACT, "inject": inject}, by_alias=True), seed=6)
         for inject in (groups, more)
     )
-    added = next(row for row in grown.dataset.truth if row["id"] == "first-001")
-    kept = [drawn(row) for row in grown.dataset.truth if row is not added]
+    added = next(row for row in larger.dataset.truth if row["id"] == "first-001")
+    kept = [drawn(row) for row in larger.dataset.truth if row is not added]
     assert kept == [drawn(row) for row in base.dataset.truth]
     before = dict(zip(base.dataset.stacks, base.counts, strict=True))
     changed = 0
-    for stack, counts in zip(grown.dataset.stacks, grown.counts, strict=True):
+    for stack, counts in zip(larger.dataset.stacks, larger.counts, strict=True):
         if added["subroutines"][0] == stack[-1]:
             changed += 1
             continue

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from loadgen.demo.verdict import Deployment, judge
+from loadgen.demo.comparison import Deployment, judge
 from loadgen.target.history import CommitKind
 from pipeline.codec.events import regression_event
 from pipeline.model import Change, Regression, Suspect
@@ -34,19 +34,19 @@ def event(metric: str = RANK, suspects: tuple[str, ...] = ("slow",), at: float =
         candidate=build_candidate(metric, before=0.04, after=0.12, change_time=START + at),
         detected_time=START + at + 10,
         suspects=tuple(
-            Suspect(Change(id=sha, service="shop", time=START, title=sha), 1 / place, {})
-            for place, sha in enumerate(suspects, start=1)
+            Suspect(Change(id=sha, service="shop", time=START, title=sha), 1 / position, {})
+            for position, sha in enumerate(suspects, start=1)
         ),
     )
     return regression_event(regression)
 
 
 def test_reported_once_with_the_right_cause_passes() -> None:
-    verdict = judge(DEPLOYED, [event(suspects=("slow", "harmless"))], RANK)
+    comparison = judge(DEPLOYED, [event(suspects=("slow", "harmless"))], RANK)
 
-    assert verdict.passed
-    assert [len(findings) for findings in verdict.findings] == [0, 0, 1, 0]
-    assert verdict.findings[2][0].suspect == "slow"
+    assert comparison.passed
+    assert [len(findings) for findings in comparison.findings] == [0, 0, 1, 0]
+    assert comparison.findings[2][0].suspect == "slow"
 
 
 @pytest.mark.parametrize(
@@ -73,10 +73,10 @@ def test_reported_once_with_the_right_cause_passes() -> None:
     ],
 )
 def test_anything_else_fails_and_says_why(events: list[dict[str, Any]], problem: str) -> None:
-    verdict = judge(DEPLOYED, events, RANK)
+    comparison = judge(DEPLOYED, events, RANK)
 
-    assert not verdict.passed
-    assert any(problem in text for text in verdict.problems), verdict.problems
+    assert not comparison.passed
+    assert any(problem in text for text in comparison.problems), comparison.problems
 
 
 def test_every_event_stands_beside_a_deployment() -> None:
@@ -86,9 +86,9 @@ def test_every_event_stands_beside_a_deployment() -> None:
         event("shop.reviews.count_words", ("refactor",), 61),
     ]
 
-    verdict = judge(DEPLOYED, events, RANK)
+    comparison = judge(DEPLOYED, events, RANK)
 
-    assert sum(len(findings) for findings in verdict.findings) == len(events)
+    assert sum(len(findings) for findings in comparison.findings) == len(events)
 
 
 def test_other_types_of_events_are_no_reports() -> None:
@@ -98,6 +98,6 @@ def test_other_types_of_events_are_no_reports() -> None:
 
 
 def test_dead_letters_fail_it() -> None:
-    verdict = judge(DEPLOYED, [event()], RANK, dead_letters=["profiles: not JSON"])
+    comparison = judge(DEPLOYED, [event()], RANK, dead_letters=["profiles: not JSON"])
 
-    assert verdict.problems == ("1 messages became dead letters, the first by profiles: not JSON",)
+    assert comparison.problems == ("1 messages became dead letters, the first by profiles: not JSON",)

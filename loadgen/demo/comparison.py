@@ -35,7 +35,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Comparison:
     """``findings`` are parallel to the deployments: what was reported about each.
 
     ``problems`` says what is wrong, one sentence each; none means passed.
@@ -55,7 +55,7 @@ def judge(
     events: Sequence[Mapping[str, Any]],
     subroutine: str,
     dead_letters: Sequence[str] = (),
-) -> Verdict:
+) -> Comparison:
     """Compare what was reported with what was done.
 
     Args:
@@ -79,7 +79,7 @@ def judge(
     problems += _problems_with_slow(deployments[slow], about[slow], subroutine)
     if dead_letters:
         problems.append(f"{len(dead_letters)} messages became dead letters, the first by {dead_letters[0]}")
-    return Verdict(findings=tuple(tuple(findings) for findings in about), problems=tuple(problems))
+    return Comparison(findings=tuple(tuple(findings) for findings in about), problems=tuple(problems))
 
 
 def finding_of(event: Mapping[str, Any]) -> Finding:
