@@ -193,7 +193,7 @@ def _read_head(path: Path) -> dict[str, Any]:
 
 
 def _write_counts(dataset: Dataset, path: Path) -> None:
-    row, place = np.nonzero(dataset.samples)
+    row, position = np.nonzero(dataset.samples)
     only = np.zeros(len(row), dtype=np.int64)
     kinds = sorted(set(dataset.kinds))
     kind_of = np.array([kinds.index(kind) for kind in dataset.kinds], dtype=np.int64)
@@ -203,9 +203,9 @@ def _write_counts(dataset: Dataset, path: Path) -> None:
             "service": Texts(only, (dataset.service,)),
             "metric_kind": Texts(kind_of[row], tuple(kinds)),
             "metric": Texts(row, dataset.names),
-            "timestamp": dataset.start + place * dataset.window_s,
-            "samples": dataset.samples[row, place].astype(np.int64),
-            "total": dataset.totals[place].astype(np.int64),
+            "timestamp": dataset.start + position * dataset.window_s,
+            "samples": dataset.samples[row, position].astype(np.int64),
+            "total": dataset.totals[position].astype(np.int64),
         },
     )
     known = np.flatnonzero(dataset.totals)
@@ -222,12 +222,12 @@ def _write_counts(dataset: Dataset, path: Path) -> None:
 def _read_totals(path: Path, service: str, start: float, window_s: float, windows: int) -> FloatArray:
     columns = read_parquet(path)
     _check_service(columns, service)
-    place = _places(columns, start, window_s, windows)
+    position = _positions(columns, start, window_s, windows)
     counts = columns.numbers("total")
     _check_counts(columns, "total", counts)
-    _check_once(columns, place)
+    _check_once(columns, position)
     totals = np.zeros(windows)
-    totals[place] = counts
+    totals[position] = counts
     return totals
 
 
@@ -236,14 +236,14 @@ def _read_series(
 ) -> tuple[tuple[MetricKind, ...], tuple[str, ...], FloatArray]:
     columns = read_parquet(path)
     _check_service(columns, service)
-    place = _places(columns, start, window_s, len(totals))
+    position = _positions(columns, start, window_s, len(totals))
     counts = columns.numbers("samples")
     _check_counts(columns, "samples", counts)
     total = columns.numbers("total")
-    if len(wrong := np.flatnonzero(total != totals[place])):
+    if len(wrong := np.flatnonzero(total != totals[position])):
         first = int(wrong[0])
         columns.refuse(
-            first, "total", f"{total[first]:.0f} here, {totals[place[first]]:.0f} in totals.parquet"
+            first, "total", f"{total[first]:.0f} here, {totals[position[first]]:.0f} in totals.parquet"
         )
     if len(wrong := np.flatnonzero(counts > total)):
         first = int(wrong[0])
@@ -260,9 +260,9 @@ def _read_series(
     ]
     order = sorted(range(len(series)), key=series.__getitem__)
     row = np.argsort(order)[row]
-    _check_once(columns, row * len(totals) + place)
+    _check_once(columns, row * len(totals) + position)
     samples = np.zeros((len(order), len(totals)))
-    samples[row, place] = counts
+    samples[row, position] = counts
     return tuple(series[i][0] for i in order), tuple(series[i][1] for i in order), samples
 
 
@@ -271,14 +271,14 @@ def _read_series(
 
 def _write_stacks(dataset: Dataset, path: Path) -> None:
     ids = stack_ids(dataset.stacks)
-    row, place = np.nonzero(dataset.stack_samples)
+    row, position = np.nonzero(dataset.stack_samples)
     write_parquet(
         path / "stacks.parquet",
         {
             "service": Texts(np.zeros(len(row), dtype=np.int64), (dataset.service,)),
             "stack_id": ids[row],
-            "timestamp": dataset.start + place * dataset.stack_window_s,
-            "samples": dataset.stack_samples[row, place].astype(np.int64),
+            "timestamp": dataset.start + position * dataset.stack_window_s,
+            "samples": dataset.stack_samples[row, position].astype(np.int64),
         },
     )
     write_parquet(path / "frames.parquet", {"stack_id": ids, "frames": [list(s) for s in dataset.stacks]})
@@ -291,7 +291,7 @@ def _read_stacks(
         return (), np.zeros((0, windows))
     columns, dictionary = read_parquet(path / "stacks.parquet"), read_parquet(path / "frames.parquet")
     _check_service(columns, service)
-    place = _places(columns, start, width_s, windows)
+    position = _positions(columns, start, width_s, windows)
     counts = columns.numbers("samples")
     _check_counts(columns, "samples", counts)
     known, frames = dictionary.numbers("stack_id", np.uint64), dictionary.lists("frames")
@@ -303,9 +303,9 @@ def _read_stacks(
     if unknown.any():
         columns.refuse(int(np.flatnonzero(unknown)[0]), "stack_id", "not in frames.parquet")
     row = order[found]
-    _check_once(columns, row * windows + place)
+    _check_once(columns, row * windows + position)
     samples = np.zeros((len(frames), windows))
-    samples[row, place] = counts
+    samples[row, position] = counts
     return tuple(frames), samples
 
 
@@ -370,15 +370,15 @@ def _check_service(columns: Columns, service: str) -> None:
             columns.refuse(row, "service", f"{name!r}, where dataset.json has {service!r}")
 
 
-def _places(columns: Columns, start: float, width_s: float, windows: int) -> IntArray:
+def _positions(columns: Columns, start: float, width_s: float, windows: int) -> IntArray:
     timestamps = columns.numbers("timestamp")
     exact = (timestamps - start) / width_s
-    place: IntArray = np.rint(exact).astype(np.int64)
-    wrong = (np.abs(exact - place) > 1e-3) | (place < 0) | (place >= windows)
+    position: IntArray = np.rint(exact).astype(np.int64)
+    wrong = (np.abs(exact - position) > 1e-3) | (position < 0) | (position >= windows)
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
         columns.refuse(row, "timestamp", f"{timestamps[row]:.3f} is no start of a window of the dataset")
-    return place
+    return position
 
 
 def _check_counts(columns: Columns, name: str, counts: FloatArray) -> None:

@@ -45,7 +45,7 @@ def _build(series: Sequence[Series], path: Path, window_s: float) -> Dataset:
     check_size(len(counted), windows, f"{path}: timestamp: {span}")
     samples = np.zeros((len(counted), windows))
     for row, one in enumerate(counted):
-        np.add.at(samples[row], _places(one, start, window_s), one.values)
+        np.add.at(samples[row], _positions(one, start, window_s), one.values)
     return Dataset(
         service=series[0].service,
         start=start,
@@ -67,10 +67,10 @@ def _build(series: Sequence[Series], path: Path, window_s: float) -> Dataset:
     )
 
 
-def _places(one: Series, start: float, window_s: float) -> IntArray:
+def _positions(one: Series, start: float, window_s: float) -> IntArray:
     assert one.timestamps is not None
-    places: IntArray = ((one.timestamps - start) // window_s).astype(np.int64)
-    return places
+    positions: IntArray = ((one.timestamps - start) // window_s).astype(np.int64)
+    return positions
 
 
 def _totals(counted: Sequence[Series], path: Path, start: float, window_s: float, windows: int) -> FloatArray:

@@ -56,7 +56,7 @@ def plan_scans(dataset: Dataset, workloads: Sequence[Workload], *, idle_s: float
     low = min(end for _, end in spans if end >= latest - max(idle_s, dataset.window_s))
     due: dict[float, int] = {}
     for workload in workloads:
-        # Added up as the stage does it, so that both round alike.
+        # Added up as the stage does it, so that both round the same way.
         first = math.floor(earliest / workload.rerun_interval_s) * workload.rerun_interval_s
         end = first + workload.rerun_interval_s
         while end + workload.wait_s <= low:

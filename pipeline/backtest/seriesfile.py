@@ -61,10 +61,10 @@ class _Table:
 
     def refuse(self, row: int, column: str, what: str) -> NoReturn:
         """Raise a ConfigError about one cell."""
-        place = (
+        position = (
             f"{self.path}:{self.lines[row]}" if self.unit == "line" else f"{self.path}: row {self.lines[row]}"
         )
-        raise ConfigError(f"{place}: {column}: {what}")
+        raise ConfigError(f"{position}: {column}: {what}")
 
 
 def read_series(path: Path, *, plain: bool = False) -> tuple[Series, ...]:
@@ -101,7 +101,7 @@ def _refuse_kind(path: Path) -> NoReturn:
 
 def _read_csv(path: Path, plain: bool) -> _Table:
     rows, lines = _csv_rows(path)
-    first = next((place for place, row in enumerate(rows) if row), None)
+    first = next((index for index, row in enumerate(rows) if row), None)
     if first is None:
         raise ConfigError(f"{path}: empty")
     header = [name.strip().lower() for name in rows[first]]
@@ -110,8 +110,8 @@ def _read_csv(path: Path, plain: bool) -> _Table:
         header, begin = ["value"], first + 1 if named else 0
         rows, lines = [row or [""] for row in rows[begin:]], lines[begin:]
     else:
-        told = [place for place, row in enumerate(rows) if row and place > first]
-        rows, lines = [rows[place] for place in told], [lines[place] for place in told]
+        filled = [index for index, row in enumerate(rows) if row and index > first]
+        rows, lines = [rows[index] for index in filled], [lines[index] for index in filled]
     for row, line in zip(rows, lines, strict=True):
         if len(row) != len(header):
             raise ConfigError(f"{path}:{line}: {len(row)} columns, where the header has {len(header)}")
@@ -188,8 +188,8 @@ def _split(table: _Table) -> tuple[Series, ...]:
         )
     )
     series = sorted(set(keys))
-    place = {key: number for number, key in enumerate(series)}
-    row_of: IntArray = np.array([place[key] for key in keys], dtype=np.int64)
+    position = {key: number for number, key in enumerate(series)}
+    row_of: IntArray = np.array([position[key] for key in keys], dtype=np.int64)
     times = _moments(table) if "timestamp" in table.cells else None
     values = _numbers(table, "samples" if counts else "value", missing=table.plain and not counts)
     totals = _numbers(table, "total") if counts else None
@@ -270,7 +270,7 @@ def _moments(table: _Table) -> FloatArray:
 
 
 def _hold_years(cells: Sequence[str] | FloatArray) -> bool:
-    """Tell whether all numbers are years: as epoch seconds they would lie in the first hours of 1970."""
+    """Return whether all numbers are years: as epoch seconds they would lie in the first hours of 1970."""
     texts = (str(cell).strip() for cell in cells)
     return all(_YEAR.fullmatch(text) for text in texts if _is_number(text))
 

@@ -85,7 +85,7 @@ class Columns:
         return seconds
 
     def is_text(self, name: str) -> bool:
-        """Tell whether a column holds texts."""
+        """Return whether a column holds texts."""
         kind = self._column(name, nulls=True).type
         return bool(
             pa.types.is_dictionary(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)

@@ -176,7 +176,7 @@ def _reported_change(change: Change) -> dict[str, Any]:
     texts = {name: getattr(change, name)[:most] for name, most in _LONGEST.items()}
     lists = {name: _fitting(getattr(change, name), NAMES_BYTES) for name in _LISTS}
     is_cut = any(len(kept) < len(getattr(change, name)) for name, kept in (texts | lists).items())
-    return written(shapes.ToldChange, change, **texts, **lists, **({"cut": True} if is_cut else {}))
+    return written(shapes.ReportedChange, change, **texts, **lists, **({"cut": True} if is_cut else {}))
 
 
 def _fitting(items: Sequence[Item], room_bytes: int) -> list[Item]:

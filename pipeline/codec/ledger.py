@@ -134,7 +134,7 @@ def entry_from_json(raw: Mapping[str, Any]) -> LedgerEntry:
 
 
 def candidate_of_event(data: Mapping[str, Any]) -> Candidate:
-    """Return the candidate that an event's data tells of, with its group.
+    """Return the candidate that an event's data describes, with its group.
 
     Raises:
         InvalidMessage: the field that is missing or wrong.

@@ -85,12 +85,14 @@ def dlq() -> None:
 @dlq.command("list")
 @filter_options
 @click.option("--all", "replayed_too", is_flag=True, help="Those that were replayed, too.")
-@click.option("--letters", is_flag=True, help="Each dead letter instead of a summary by reason.")
+@click.option(
+    "--letters", "separately", is_flag=True, help="Each dead letter instead of a summary by reason."
+)
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many dead letters, the newest.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a dead letter.")
 @settings_options("broker", "topics")
-def list_letters(
-    settings: Settings, wanted: Filter, replayed_too: bool, letters: bool, limit: int | None, as_json: bool
+def list_dead_letters(
+    settings: Settings, wanted: Filter, replayed_too: bool, separately: bool, limit: int | None, as_json: bool
 ) -> None:
     """Show what is on the dead-letters topic and was not replayed: a summary by reason, or each of them."""
     topics = load_topics(settings.topics)
@@ -98,7 +100,7 @@ def list_letters(
     chosen = wanted.chosen(found, topics, replayed_too=replayed_too)
     if limit is not None:
         chosen = sorted(chosen, key=lambda dead_letter: dead_letter.time)[-limit:]
-    if not (as_json or letters):
+    if not (as_json or separately):
         _summarise(chosen, topics)
         return
     console = Console(soft_wrap=True, highlight=False)
@@ -115,7 +117,7 @@ def list_letters(
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many dead letters, the oldest.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be sent.")
 @settings_options("broker", "topics", "idempotent_producer", "log_level", "log_format")
-def replay_letters(settings: Settings, wanted: Filter, limit: int | None, dry_run: bool) -> int:
+def replay_dead_letters(settings: Settings, wanted: Filter, limit: int | None, dry_run: bool) -> int:
     """Send dead letters to their topics once more, each exactly once however often this is run or killed.
 
     Exit 1 if some of those that were chosen cannot be sent: cut ones, and messages that a stage made.
@@ -135,27 +137,27 @@ async def _replay(settings: Settings, wanted: Filter, limit: int | None, *, dry_
         )
         able = able[:limit]
         if left := sum(map(len, found.receipts.interrupted().values())):
-            click.echo(f"an earlier replay was interrupted: its last {_letters(left)} come first", err=True)
+            click.echo(f"an earlier replay was interrupted: its last {_counted(left)} come first", err=True)
         if dry_run:
             _summarise(able, topics)
-            click.echo(f"would send {_letters(len(able))}")
+            click.echo(f"would send {_counted(len(able))}")
         else:
             name, idempotent = uuid4().hex, settings.idempotent_producer
             replay = Replay(broker, topics, found, name=name, idempotent=idempotent, progress=_report)
-            click.echo(f"sent {_letters(await replay.run(able))}")
+            click.echo(f"sent {_counted(await replay.run(able))}")
             for dead_letter in able:
                 if found.receipts.status(dead_letter.position) == "refused":
                     unable[dead_letter] = "is too large for the broker"
     for dead_letter, why in unable.items():
-        click.echo(f"not sent: letter {_position(dead_letter)} {why}", err=True)
+        click.echo(f"not sent: dead letter {_position(dead_letter)} {why}", err=True)
     return 1 if unable else 0
 
 
 def _report(batch: int) -> None:
-    click.echo(f"… {_letters(batch)}", err=True)
+    click.echo(f"… {_counted(batch)}", err=True)
 
 
-def _summarise(letters: Iterable[DeadLetter], topics: Topics) -> None:
+def _summarise(dead_letters: Iterable[DeadLetter], topics: Topics) -> None:
     counts = Counter(
         (
             dead_letter.topic,
@@ -163,12 +165,12 @@ def _summarise(letters: Iterable[DeadLetter], topics: Topics) -> None:
             _kind(dead_letter.reason),
             not dead_letter.obstacle(topics.by_name),
         )
-        for dead_letter in letters
+        for dead_letter in dead_letters
     )
     if not counts:
         click.echo("no dead letters")
         return
-    table = Table("letters", "topic", "stage", "reason", "replay")
+    table = Table("dead letters", "topic", "stage", "reason", "replay")
     table.columns[0].justify = "right"
     for (*texts, able), count in counts.most_common():
         table.add_row(str(count), *map(Text, texts), "yes" if able else "no")
@@ -215,5 +217,5 @@ def _position(dead_letter: DeadLetter) -> str:
     return "/".join(map(str, dead_letter.position))
 
 
-def _letters(count: int) -> str:
-    return f"{count} letter" if count == 1 else f"{count} letters"
+def _counted(count: int) -> str:
+    return f"{count} dead letter" if count == 1 else f"{count} dead letters"

@@ -111,13 +111,13 @@ def _of_broker(settings: Settings, max_lag: int) -> Iterator[Finding]:
         yield Finding("broker", "fail", str(error), "start it, or correct broker and broker_security")
         return
     yield Finding("broker", "ok", f"{broker}, cluster {name}")
-    yield from _told("topics", lambda: _topics(broker, topics))
-    yield from _told("lag", lambda: _lag(broker, topics, max_lag))
-    yield from _told("dead letters", lambda: _dead_letters(broker, topics))
-    yield from _told("agents", lambda: _agents(broker, topics))
+    yield from _checked("topics", lambda: _topics(broker, topics))
+    yield from _checked("lag", lambda: _lag(broker, topics, max_lag))
+    yield from _checked("dead letters", lambda: _dead_letters(broker, topics))
+    yield from _checked("agents", lambda: _agents(broker, topics))
 
 
-def _told(check: str, ask: Callable[[], list[Finding]]) -> list[Finding]:
+def _checked(check: str, ask: Callable[[], list[Finding]]) -> list[Finding]:
     """Turn a failure to ask into a finding, so that the checks after it are still made."""
     try:
         return ask()

@@ -67,8 +67,8 @@ async def _tail(
         try:
             event = decode_event(entry.value)
         except InvalidMessage as error:
-            place = f"partition {entry.partition} offset {entry.offset}"
-            click.echo(escape_controls(f"{place}: {error}"), err=True)
+            position = f"partition {entry.partition} offset {entry.offset}"
+            click.echo(escape_controls(f"{position}: {error}"), err=True)
             continue
         if service is not None and event["data"].get("service") != service:
             continue
@@ -93,7 +93,7 @@ def _print_lines(event: Event) -> None:
 
 def describe(event: Event) -> list[Text]:
     """Return an event as a few lines for people, controls escaped; what it lacks is left out."""
-    lines = {UPDATED: _grown, RESOLVED: _resolved}.get(str(event.get("type")), _detected)(event["data"])
+    lines = {UPDATED: _escalated, RESOLVED: _resolved}.get(str(event.get("type")), _detected)(event["data"])
     return [*map(escape_line, lines), escape_line(Text(f"  id      {event['id']}", style="dim"))]
 
 
@@ -118,11 +118,11 @@ def _detected(data: Event) -> list[Text]:
     return lines
 
 
-def _grown(data: Event) -> list[Text]:
-    grown = data.get("grown") or {}
-    other = "" if grown.get("metric") == data.get("metric") else f"  by {grown.get('metric', '?')}"
+def _escalated(data: Event) -> list[Text]:
+    escalated = data.get("grown") or {}
+    other = "" if escalated.get("metric") == data.get("metric") else f"  by {escalated.get('metric', '?')}"
     return [
-        _heading(data, "bold red", f"{data.get('workload', '')} has grown"),
+        _heading(data, "bold red", f"{data.get('workload', '')} has escalated"),
         Text(f"  since {data.get('change_time', '?')}  {_present(data)}{other}"),
         Text(f"  of      {data.get('regression', '?')}"),
     ]

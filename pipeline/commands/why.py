@@ -119,7 +119,7 @@ def why(
             raise click.UsageError("give either ID, or --service, --metric and --since")
         if not _ID.fullmatch(candidate_id):
             raise ConfigError(f"{candidate_id!r} is no id: at least six digits of 0-9 and a-f")
-        _tell(candidate_id, settings, ledgers, data, output, as_json=as_json)
+        _explain(candidate_id, settings, ledgers, data, output, as_json=as_json)
         return
     if output:
         raise click.UsageError("-o needs an ID")
@@ -166,7 +166,7 @@ def _line(entry: LedgerEntry) -> Text:
     )
 
 
-def _tell(
+def _explain(
     prefix: str,
     settings: Settings,
     ledgers: Sequence[Path],
@@ -250,7 +250,7 @@ def _show(case: Case, story: Explanation, seen: _Seen | None, *, has_page: bool)
     for row in ("", *chart, "", *describe_study(seen.study, ratio=seen.line.ratio, width=width)):
         console.print(Text(row))
     if not has_page:
-        console.print(Text("-o OUT.html draws letters, trend and season too", style="dim"))
+        console.print(Text("-o OUT.html draws SAX letters, trend and season too", style="dim"))
 
 
 def _story_lines(story: Explanation) -> Iterator[Text]:

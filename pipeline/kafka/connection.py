@@ -77,7 +77,7 @@ def bootstrap_servers(broker: str) -> list[str]:
 
 
 def _is_port(text: str) -> bool:
-    """Tell whether it is a number that can be one; ``isdigit`` alone takes ² and digits without end."""
+    """Return whether it is a number that can be one; ``isdigit`` alone takes ² and digits without end."""
     return text.isascii() and text.isdigit() and len(text) <= 5 and 0 < int(text) < 65536
 
 
@@ -280,12 +280,12 @@ def _closed(error: BaseException, security: KafkaSecurity, *, greeted: bool) -> 
 def _tls(error: ssl.SSLError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted: {error.verify_message.rstrip('.')}"
-    reason = str(error.reason or "").replace("_", " ").lower()
-    if "alert" in reason and ("certificate" in reason or "unknown ca" in reason):
+    alert = str(error.reason or "").replace("_", " ").lower()
+    if "alert" in alert and ("certificate" in alert or "unknown ca" in alert):
         return "wants a certificate of ours that it trusts (broker_cert)"
-    if "wrong version number" in reason or "record layer failure" in reason:
+    if "wrong version number" in alert or "record layer failure" in alert:
         return "does not encrypt there: broker_security should not be ssl or sasl_ssl"
-    return f"TLS fails: {reason or text_of(error)}"
+    return f"TLS fails: {alert or text_of(error)}"
 
 
 _TLS_ALERT = 0x15

@@ -92,7 +92,7 @@ class GuardedRecords:
         return int(self._records.size_in_bytes())
 
     def has_next(self) -> bool:
-        """Tell whether another whole batch is there."""
+        """Return whether another whole batch is there."""
         return bool(self._records.has_next())
 
     def next_batch(self) -> _Batch | None:

@@ -29,7 +29,7 @@ JOIN_S = 60.0
 class GroupFacts:
     """One consumer group."""
 
-    members: int | None  # None if the broker did not tell
+    members: int | None  # None if the broker did not say
     lag: Mapping[str, int]  # logical topic → messages that are not committed
 
 
@@ -168,7 +168,7 @@ async def require_groups(broker: Broker, groups: Iterable[str]) -> None:
 
 
 async def _heartbeat(client: AIOKafkaAdminClient, group: str) -> None:
-    """Send a heartbeat of a member that does not exist: only who may join is told so."""
+    """Send a heartbeat of a member that does not exist: only who may join learns of it."""
     coordinator = await retried(lambda: client.find_coordinator(group))
     answer = await client._send_request(HeartbeatRequest(group, -1, ""), coordinator)
     if for_code(answer.error_code) is GroupAuthorizationFailedError:

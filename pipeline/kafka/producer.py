@@ -21,7 +21,7 @@ OVERHEAD_BYTES = 64 * 1024
 CLOSE_S = 3.0
 """How long each of the two steps of closing may take."""
 
-_REFUSALS = (errors.MessageSizeTooLargeError, errors.RecordListTooLargeError, errors.InvalidMessageError)
+_DENIALS = (errors.MessageSizeTooLargeError, errors.RecordListTooLargeError, errors.InvalidMessageError)
 
 
 class MessagesRefused(InvalidMessage):
@@ -118,14 +118,14 @@ class Producer:
         for index, packet in enumerate(packets):
             try:
                 sent.append(await self._enqueue(packet))
-            except _REFUSALS as error:
+            except _DENIALS as error:
                 reasons[index] = self._reason(packet, error)
                 sent.append(asyncio.sleep(0))
             except (errors.KafkaError, OSError, TimeoutError) as error:
                 raise BrokerUnavailable(self._failure(packet, error)) from error
         outcomes = await asyncio.gather(*sent, return_exceptions=True)
         for index, outcome in enumerate(outcomes):
-            if isinstance(outcome, _REFUSALS):
+            if isinstance(outcome, _DENIALS):
                 reasons[index] = self._reason(packets[index], outcome)
         if reasons:
             raise MessagesRefused(reasons)

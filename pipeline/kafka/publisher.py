@@ -58,7 +58,7 @@ class Publisher:
             await producer.close()
 
     def fits(self, message: Outgoing) -> bool:
-        """Tell whether a message is within the largest size of its topic."""
+        """Return whether a message is within the largest size of its topic."""
         return len(message.value) <= self._topics[message.topic].max_message_bytes
 
     async def publish(self, messages: Sequence[Outgoing], give_up: asyncio.Event) -> bool:

@@ -41,7 +41,7 @@ class Filter:
     since: float = fields.EARLIEST_S  # end of the scan, epoch seconds
 
     def wants(self, entry: LedgerEntry) -> bool:
-        """Tell whether a line is wanted."""
+        """Return whether a line is wanted."""
         return (
             (self.service is None or entry.scan.service == self.service)
             and (self.metric is None or entry.candidate.metric == self.metric)
@@ -64,8 +64,8 @@ def case_in_store(store: Store, prefix: str, known: Known) -> Case:
         for row in store.rows("regressions", *every, id_prefix=prefix)
     }
     for row in store.rows("updates", *every, id_prefix=prefix):
-        for told in store.rows("regressions", row["service"], *every[1:], id=row["regression"]):
-            events[row["id"]] = decode_event(told["event"].encode())
+        for reported in store.rows("regressions", row["service"], *every[1:], id=row["regression"]):
+            events[row["id"]] = decode_event(reported["event"].encode())
     key = _the_one(prefix, (*found, *events), "neither the ledger nor the table of regressions has it")
     event = events.get(key)
     if event is None:
@@ -107,8 +107,8 @@ def case_in_files(paths: Sequence[Path], prefix: str) -> Case:
                 events[entry.id] = raw
     hint = "ledgers hold what was dropped: for what was reported give the events file as well"
     key = _the_one(prefix, found, hint)
-    told = [one for one in updates if one["data"].get("regression") == key]
-    return Case(found[key], events.get(key), tuple(told))
+    about = [one for one in updates if one["data"].get("regression") == key]
+    return Case(found[key], events.get(key), tuple(about))
 
 
 def entries_in_files(paths: Sequence[Path], wanted: Filter) -> list[LedgerEntry]:

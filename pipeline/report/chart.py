@@ -41,7 +41,7 @@ def draw_chart(
 ) -> list[str]:
     """Draw a series: a dot is the mean of its column's windows, dashes are the levels before and after.
 
-    Each window of the scan has a time scale of its own, told below it.
+    Each window of the scan has a time scale of its own, written below it.
 
     Args:
         line: Any span; what lies before the scan is left out, what follows it stands at the end.
@@ -74,7 +74,7 @@ def draw_chart(
 
 
 def describe_study(study: Study, *, ratio: bool, width: int = 100) -> list[str]:
-    """Write letters, trend and season, each where it is known; letters that do not fit are left out.
+    """Write SAX letters, trend and season, each where known; SAX letters that do not fit are left out.
 
     Args:
         study: What the filters see.
@@ -87,11 +87,14 @@ def describe_study(study: Study, *, ratio: bool, width: int = 100) -> list[str]:
     rows: list[tuple[str, str]] = []
     if study.went_away:
         pattern = study.went_away.pattern
-        a_letter = f"{pattern.block} windows" if pattern.block > 1 else "a window"
+        length = f"{pattern.block} windows" if pattern.block > 1 else "a window"
         first = "lowest" if pattern.width > 0 else "highest"
         rows += [
-            ("SAX", _letters(pattern.before, pattern.after, max(width, 40) - _NAME)),
-            ("", f"a letter: {a_letter}; a: {first} of 20 buckets; valid before: {pattern.valid or 'none'}"),
+            ("SAX", _sax_letters(pattern.before, pattern.after, max(width, 40) - _NAME)),
+            (
+                "",
+                f"a SAX letter: {length}; a: {first} of 20 buckets; valid before: {pattern.valid or 'none'}",
+            ),
         ]
     if study.rise is not None:
         rise = f"{_size(study.rise, ratio)} from the change to the end of the scan (Theil-Sen)"
@@ -104,8 +107,8 @@ def describe_study(study: Study, *, ratio: bool, width: int = 100) -> list[str]:
     return [f"{name:<{_NAME}}{text}" for name, text in rows]
 
 
-def _letters(before: str, after: str, columns: int) -> str:
-    """Join the letters on both sides of the change; of too many those next to it, and the newest, stay."""
+def _sax_letters(before: str, after: str, columns: int) -> str:
+    """Join the SAX letters on both sides of the change; of too many those next to it and the newest stay."""
     if len(after) > columns * 2 // 3:
         half = columns // 3 - 1
         after = f"{after[:half]}…{after[-half:]}"
@@ -172,9 +175,9 @@ def _sections(line: Line, windows: ScanWindows, columns: int) -> list[_Section]:
     for name, start, end in spans:
         points = max(round((end - start) / windows.resolution_s), 1)
         wide = max(int(columns * _SHARES[name] / whole), 1)
-        places = np.linspace(0, points, wide + 1)
+        positions = np.linspace(0, points, wide + 1)
         # Whole windows to a column, or neighbours would differ by how many windows they hold.
-        edges = start + (np.round(places) if points > wide else places) * windows.resolution_s
+        edges = start + (np.round(positions) if points > wide else positions) * windows.resolution_s
         sections.append(_Section(name, start, end, edges))
     return sections
 

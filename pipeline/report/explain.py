@@ -18,7 +18,7 @@ from pipeline.units import format_duration
 FINDINGS: Mapping[DomainFinding, str] = {
     "shifted": "did not rise with it: the cost came from within",
     "rose": "rose with it: the cost is new",
-    "too large": "is too large to tell such a change from its own noise",
+    "too large": "is too large to show such a change above its own noise",
     "new": "did not exist before: there was no cost in it to move",
 }
 """What became of a cost domain (§5.4.6) in words, what matters most first."""
@@ -54,12 +54,12 @@ class Explanation:
 def explain(
     entry: LedgerEntry, *, event: Mapping[str, Any] | None = None, updates: Sequence[Mapping[str, Any]] = ()
 ) -> Explanation:
-    """Tell a candidate's story.
+    """Explain a candidate in words.
 
     Args:
         entry: From the ledger.
         event: The event of a reported one, which has its suspects; None if it was dropped or is gone.
-        updates: Events that told of it since, oldest first.
+        updates: Events that reported on it since, oldest first.
     """
     candidate = entry.candidate
     ratio = is_gcpu(candidate.metric_kind)
@@ -161,17 +161,17 @@ def in_order(said: Sequence[DomainDecision]) -> list[DomainDecision]:
 
 
 def _domains(said: Sequence[DomainDecision]) -> tuple[str, ...]:
-    told = in_order(said)
-    more = [f"and {len(told) - _MOST_DOMAINS} more"] if len(told) > _MOST_DOMAINS else []
-    return (*map(_domain, told[:_MOST_DOMAINS]), *more)
+    listed = in_order(said)
+    more = [f"and {len(listed) - _MOST_DOMAINS} more"] if len(listed) > _MOST_DOMAINS else []
+    return (*map(_domain, listed[:_MOST_DOMAINS]), *more)
 
 
 def _domain(domain: DomainDecision) -> str:
     moved = f"{level(domain.before, ratio=True)} → {level(domain.after, ratio=True)}"
-    told = f"{domain.domain} ({moved}) {FINDINGS[domain.finding]}"
+    text = f"{domain.domain} ({moved}) {FINDINGS[domain.finding]}"
     if domain.finding in ("new", "too large"):  # nothing could be measured
-        return told
-    return f"{told}; {domain.statistic:.0%} of the rise that a regression brings, against {domain.bound:.0%}"
+        return text
+    return f"{text}; {domain.statistic:.0%} of the rise that a regression brings, against {domain.bound:.0%}"
 
 
 def _suspect(raw: Mapping[str, Any]) -> str:
@@ -195,12 +195,12 @@ def _update(event: Mapping[str, Any], *, ratio: bool) -> str:
 
 
 def _what(data: Mapping[str, Any]) -> str:
-    """Tell what an update tells: growth, series that joined, or both."""
+    """Say what an update reports: growth, series that joined, or both."""
     joined = [str(one["metric"]) for one in data.get("joined") or []]
     size = data.get("joined_size", len(joined))
     more = f" and {size - 3} more" if size > 3 else ""
-    told = [
-        *(["grown"] if data.get("grown") else []),
+    listed = [
+        *(["escalated"] if data.get("grown") else []),
         *([f"joined by {', '.join(joined[:3])}{more}"] if joined else []),
     ]
-    return ", ".join(told) or "updated"
+    return ", ".join(listed) or "updated"

@@ -27,7 +27,7 @@ EXTENDED = "rgba(36, 87, 166, 0.10)"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 
 DELTA_SCALE = [[0.0, "#2f6fb5"], [0.5, "#eef1f4"], [1.0, "#c8372d"]]
-"""Blue where the share fell, red where it rose: told apart with every common colour blindness."""
+"""Blue where the share fell, red where it rose: distinct with every common colour blindness."""
 
 SMALLEST_COLOUR_RANGE = 0.005
 """Shifts below half a point of gCPU never look dramatic."""

@@ -57,8 +57,8 @@ def icicle(stacks: StackMatrix) -> Icicle:
     kept: list[Path] = [()]
     index: dict[Path, int] = {(): 0}
     parents = [-1]
-    below = sorted(path for path in weights if len(path) > len(trunk) and path[: len(trunk)] == trunk)
-    for path in below:
+    descendants = sorted(path for path in weights if len(path) > len(trunk) and path[: len(trunk)] == trunk)
+    for path in descendants:
         above = path[len(trunk) : -1]
         if weights[path].max() < SMALLEST_SHARE or above not in index:
             continue

@@ -1,4 +1,4 @@
-"""A series looked at again as the filters look at it: letters, terms of the went-away predicate, season."""
+"""A series looked at again as the filters do: SAX letters, terms of the went-away predicate, season."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def study(
     periods = [points_of(lengths[name], windows.resolution_s) for name in seasons]
     parts = decompose(values[None], weights[None], periods)
     trend, seasonal = parts.trend[0], parts.seasonal[0]
-    # The trend of STL spreads a step over days: it cannot tell a slope after the change from the change.
+    # The trend of STL spreads a step over days: it cannot separate a slope after the change from it.
     return Study(went_away, trend, trend + seasonal, seasons, _rise(values - seasonal, change))
 
 

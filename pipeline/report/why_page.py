@@ -19,12 +19,12 @@ from pipeline.report.windows import Line, ScanWindows
 from pipeline.steps import sentence
 
 _BUCKETS = "abcdefghijklmnopqrstuvwxyz"
-_MOST_LETTERS = 150
+_MOST_SAX_LETTERS = 150
 """More of them on one plot cannot be read: of the history only the latest are drawn."""
 
 _TREND = "#2e7d32"
 _SEASON = "#e07b00"
-_LETTER = "#6a3d9a"
+_SAX_LETTER = "#6a3d9a"
 
 
 def render_why(
@@ -96,25 +96,27 @@ def _figure(entry: LedgerEntry, windows: ScanWindows, line: Line, study: Study |
                 hoverinfo="skip",
             )
     if study.went_away:
-        _letters(figure, study.went_away.pattern, windows, scale)
+        _draw_sax_letters(figure, study.went_away.pattern, windows, scale)
     return figure
 
 
-def _letters(figure: go.Figure, pattern: Pattern, windows: ScanWindows, scale: float) -> None:
-    """Write each block's letter in the middle of its bucket."""
+def _draw_sax_letters(figure: go.Figure, pattern: Pattern, windows: ScanWindows, scale: float) -> None:
+    """Write each block's SAX letter in the middle of its bucket."""
     first = np.array([pattern.start, pattern.change])
     texts, starts = [], []
     for text, begins in zip((pattern.before, pattern.after), first, strict=True):
         texts += list(text)
-        starts += [int(begins) + place * pattern.block for place in range(len(text))]
-    told = [place for place, letter in enumerate(texts) if letter.isalpha()][-_MOST_LETTERS:]
-    levels = [pattern.lowest + (_BUCKETS.index(texts[place]) + 0.5) * pattern.width for place in told]
-    middles = [windows.start + (starts[place] + pattern.block / 2) * windows.resolution_s for place in told]
+        starts += [int(begins) + position * pattern.block for position in range(len(text))]
+    shown = [position for position, character in enumerate(texts) if character.isalpha()][-_MOST_SAX_LETTERS:]
+    levels = [pattern.lowest + (_BUCKETS.index(texts[position]) + 0.5) * pattern.width for position in shown]
+    middles = [
+        windows.start + (starts[position] + pattern.block / 2) * windows.resolution_s for position in shown
+    ]
     figure.add_scatter(
         x=[moment(time) for time in middles],
         y=[level * scale for level in levels],
         mode="text",
-        text=[texts[place] for place in told],
-        textfont={"color": _LETTER, "size": 13},
+        text=[texts[position] for position in shown],
+        textfont={"color": _SAX_LETTER, "size": 13},
         hoverinfo="skip",
     )

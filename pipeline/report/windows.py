@@ -71,9 +71,9 @@ def scan_windows(event: Mapping[str, Any], workload: Workload) -> ScanWindows:
         InvalidMessage: the event lacks a time, or it is wrong.
     """
     data = event["data"]
-    if isinstance(told := data.get("scan"), Mapping):
+    if isinstance(scan := data.get("scan"), Mapping):
         names = ("start", "analysis_start", "analysis_end", "end")
-        return ScanWindows(workload.resolution_s, *(fields.moment(told, name) for name in names))
+        return ScanWindows(workload.resolution_s, *(fields.moment(scan, name) for name in names))
     detected, change = fields.moment(data, "detected_time"), fields.moment(data, "change_time")
     step = workload.rerun_interval_s
     end = math.floor(detected / step + 1e-6) * step

@@ -75,7 +75,7 @@ CHANNELS: Mapping[str, Channel] = {
         (DETECTED, UPDATED, RESOLVED),
     ),
     "feedback": Channel(
-        "Feedback", "A person's verdict on an event. Reserved: no message is defined yet.", ()
+        "Feedback", "A person's opinion of an event. Reserved: no message is defined yet.", ()
     ),
     "dead-letters": Channel(
         "Dead letters",

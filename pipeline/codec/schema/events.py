@@ -1,4 +1,4 @@
-"""What leaves: CloudEvents 1.0 in structured mode. docs/events.md tells how to use them."""
+"""What leaves: CloudEvents 1.0 in structured mode. docs/events.md says how to use them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Member(TypedDict):
 
 
 @message
-class ToldChange(TypedDict):
+class ReportedChange(TypedDict):
     """A deployed change. Long texts and lists are cut; the whole is in the table changes under its id."""
 
     id: str
@@ -49,9 +49,9 @@ class ToldChange(TypedDict):
 class Suspect(TypedDict):
     """A change that may have caused the regression."""
 
-    change: ToldChange
+    change: ReportedChange
     score: Annotated[float, Field(ge=0, le=1)]
-    """The confidence that it is the culprit."""
+    """The confidence that it is the root cause."""
     factors: dict[str, float]
     """Attribution, recency, text, correlation: what the score is made of, as far as it could be computed."""
 
@@ -79,7 +79,7 @@ class ScanWindows(TypedDict):
 
 @message
 class DetectedData(TypedDict):
-    """A regression as it was found, with its levels, its group, its suspects and why it was told."""
+    """A regression as it was found, with its levels, its group, its suspects and why it was reported."""
 
     service: Name
     workload: Name
@@ -145,7 +145,7 @@ class UpdatedData(UpdateData):
     """A regression that grew, or that further series turned out to be part of."""
 
     grown: Member | None
-    """The series that grew, from the level told last; null where series have only joined."""
+    """The series that grew, from the level reported last; null where series have only joined."""
     joined: list[Member]
     """Series found since to have the same cause; cut at a bound."""
     joined_size: Count
@@ -156,7 +156,7 @@ class UpdatedData(UpdateData):
 class ResolvedData(UpdateData):
     """A regression whose series has returned to the level before it."""
 
-    resolved_by: list[ToldChange]
+    resolved_by: list[ReportedChange]
     """Changes that may have ended it: they modify one of its subroutines; the latest first."""
 
 
@@ -173,7 +173,7 @@ class CloudEvent(TypedDict):  # likewise
 
 @message
 class RegressionDetected(CloudEvent):
-    """A new regression: told once."""
+    """A new regression: reported once."""
 
     type: Literal["smidgen.regression.detected"]
     data: DetectedData
@@ -181,7 +181,7 @@ class RegressionDetected(CloudEvent):
 
 @message
 class RegressionUpdated(CloudEvent):
-    """A known regression has grown, or more series are part of it."""
+    """A known regression has escalated, or more series are part of it."""
 
     type: Literal["smidgen.regression.updated"]
     data: UpdatedData

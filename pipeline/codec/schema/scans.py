@@ -50,7 +50,7 @@ class DomainDecision(TypedDict):
     domain: LongName
     """Its kind and what it is, for people."""
     finding: DomainFinding
-    """It did not exist before; it is too large to tell; it rose with the candidate; or it did not rise, so
+    """It did not exist before; it is too large to decide; it rose with the candidate; or it did not rise, so
     that the cost came from within it."""
     before: float
     """The domain's gCPU before the change."""

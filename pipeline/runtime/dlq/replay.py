@@ -53,7 +53,7 @@ from pipeline.topics import Topics
 GROUP = "smidgen-dlq-replay"
 """A consumer group whose one member is the replay at work; it commits nothing."""
 
-MAX_LETTERS = 200
+MAX_DEAD_LETTERS = 200
 MAX_BYTES = 8 * 1024**2
 """Most dead letters, and about most bytes, that are claimed and sent together."""
 
@@ -101,7 +101,7 @@ Batch = list[tuple[DeadLetter, bytes]]
 class Replay:
     """One run of ``smidgen dlq replay``: ``name`` is its identity, random so that nobody can foretell it.
 
-    ``progress`` is told of every batch how many dead letters are on their topics again.
+    ``progress`` is called with every batch: how many dead letters are on their topics again.
     """
 
     def __init__(
@@ -173,7 +173,7 @@ class Replay:
             partition = dead_letter.position[0]
             batches[partition].append((dead_letter, value))
             size = sum(len(value) for _, value in batches[partition])
-            if len(batches[partition]) >= MAX_LETTERS or size >= MAX_BYTES:
+            if len(batches[partition]) >= MAX_DEAD_LETTERS or size >= MAX_BYTES:
                 sent += await self._claim_and_send(partition, batches.pop(partition))
         for partition, batch in batches.items():
             sent += await self._claim_and_send(partition, batch)

@@ -14,7 +14,7 @@ from pipeline.topics import Topics
 
 TOPIC = "dead-letters"
 MAX_REASON = 2000
-MAX_PLACE = 64
+MAX_POSITION = 64
 
 REPLAYED_FROM = "replayed-from"
 """Header of a replayed message: partition and offset of its dead letter."""
@@ -92,7 +92,7 @@ class DeadLetterWriter:
         if rejected.value is None:
             headers["null"] = "value"
         if rejected.replayed_from is not None:
-            headers[REPLAYED_FROM] = rejected.replayed_from[:MAX_PLACE].decode(errors="replace")
+            headers[REPLAYED_FROM] = rejected.replayed_from[:MAX_POSITION].decode(errors="replace")
         room = max(0, self._limit_bytes - 2 * MAX_REASON - len(rejected.key or b"") - 1024)
         if len(value) > room:
             headers["truncated"] = str(len(value))

@@ -40,7 +40,7 @@ METADATA_AGE_MS = 10_000
 """How old the consumer's knowledge of partition leaders gets.
 
 Where a partition has no committed offset, aiokafka asks its leader for the first one, and does not look for
-another leader when told that it is none any more: by its default a worker then stands still for 5 minutes.
+another leader once it learns that it is none: by its default a worker then stands still for 5 minutes.
 """
 
 

@@ -27,7 +27,7 @@ class BoundedQueue(ThrowableQueue):  # type: ignore[type-arg]
         super().__init__(*args, **kwargs)
 
     def full(self) -> bool:
-        """Tell whether a further message has to wait."""
+        """Return whether a further message has to wait."""
         return self.bytes >= self.max_bytes or super().full()
 
     def clear(self) -> None:
@@ -36,7 +36,7 @@ class BoundedQueue(ThrowableQueue):  # type: ignore[type-arg]
         self.bytes = 0
 
     def in_pressure_high_state(self, callback: Callable[..., Any]) -> bool:
-        """Tell whether a partition is to be left alone; ``callback`` is called when it is not any more."""
+        """Return whether a partition is to be left alone; ``callback`` is called when it is not any more."""
         pending = self._pending_pressure_drop_callbacks
         if callback not in pending and self.bytes >= self.max_bytes:
             pending.add(callback)

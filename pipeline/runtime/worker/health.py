@@ -44,7 +44,7 @@ class Watched(Protocol):
         """Return how long its call under way has taken."""
 
     def joined(self) -> bool:
-        """Tell whether its consumer group has given it its partitions, perhaps none."""
+        """Return whether its consumer group has given it its partitions, perhaps none."""
 
     def samples(self) -> list[Sample]:
         """Return what it counts."""
@@ -91,7 +91,7 @@ class Health:
         found = {"worker": "is stopping" if self.stopping else "ok"}
         for stage in self._stages:
             found[f"{stage.name}: assignment"] = "ok" if stage.joined() else "none yet"
-        async with self._asking:  # one asks, the others are told
+        async with self._asking:  # one asks for all
             outcomes = await asyncio.gather(*(self._outcome(name) for name in self._checks))
         return {**found, **dict(zip(self._checks, outcomes, strict=True))}
 

@@ -73,10 +73,10 @@ class Intake:
         """Return partition, first and last offset of what was gone when this assignment began to read."""
         found = []
         for event in events:
-            place, offset = event.message.partition, event.message.offset
-            wanted = self._next.pop(place, offset)
+            position, offset = event.message.partition, event.message.offset
+            wanted = self._next.pop(position, offset)
             if offset > wanted:
-                found.append((place, wanted, offset - 1))
+                found.append((position, wanted, offset - 1))
         return found
 
     def read(self, events: Sequence[Event]) -> tuple[list[Record], list[Rejected]]:

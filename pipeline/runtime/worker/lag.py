@@ -25,7 +25,7 @@ TIMEOUT_S = 10.0
 class LogEnds:
     """Where partitions end, asked of the broker again and again.
 
-    A fetch tells it too, but while a stream is full nothing is fetched: just when the lag matters. It asks by
+    A fetch says it too, but while a stream is full nothing is fetched: just when the lag matters. It asks by
     a client of its own, so that a broker that does not answer holds no consumer up.
     """
 
@@ -34,14 +34,14 @@ class LogEnds:
         self._ends: dict[Position, int] = {}
 
     def end(self, position: Position) -> int | None:
-        """Return the offset after the last message, as told last; None if it was not told yet."""
+        """Return the offset after the last message, as last heard; None if not heard yet."""
         return self._ends.get(position)
 
     async def watch(self, apps: Sequence[StageApp]) -> None:
         """Ask for the partitions that are assigned to some apps until cancelled."""
         while True:
             await asyncio.sleep(INTERVAL_S)
-            with contextlib.suppress(SmidgenError):  # an outage is told by whoever cannot go on
+            with contextlib.suppress(SmidgenError):  # an outage is reported by whoever cannot go on
                 async with open_reader(self._broker) as reader:
                     while True:
                         await self._ask(reader, apps)
@@ -67,6 +67,8 @@ def lags(app: StageApp, ends: LogEnds) -> dict[Position, int | None]:
     found: dict[Position, int | None] = {}
     for tp in consumer.assignment():
         position = (tp.topic, tp.partition)
-        told = [end for end in (consumer.highwater(tp), ends.end(position)) if end is not None]
-        found[position] = max(0, max(told) - (consumer._committed_offset[tp] or 0)) if told else None
+        known_ends = [end for end in (consumer.highwater(tp), ends.end(position)) if end is not None]
+        found[position] = (
+            max(0, max(known_ends) - (consumer._committed_offset[tp] or 0)) if known_ends else None
+        )
     return dict(sorted(found.items()))

@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 FIRST_RETRY_S = 0.2
 LAST_RETRY_S = 15.0
-TELL_S = 60.0
+REPORT_S = 60.0
 COMMIT_S = 2.0
 """How long a batch with dead letters waits for its commit."""
 
@@ -63,7 +63,7 @@ class MessagePublisher(Protocol):
     """Puts a stage's messages on their topics."""
 
     def fits(self, message: Outgoing) -> bool:
-        """Tell whether the topic takes a message of this size."""
+        """Return whether the topic takes a message of this size."""
 
     async def publish(self, messages: Sequence[Outgoing], give_up: asyncio.Event) -> bool:
         """Publish and wait; False if it was given up.
@@ -100,8 +100,8 @@ class StageLoop:
         self._first_retry_s = first_retry_s
         self._monotonic = monotonic
         self._called: float | None = None
-        self._untold = 0
-        self._tell_from = -math.inf
+        self._unreported = 0
+        self._report_from = -math.inf
         self._inputs = {
             topics[name].name: Intake(
                 name,
@@ -182,7 +182,7 @@ class StageLoop:
         if rejected and not await self._dead_letters.send(rejected, self._give_up):
             return
         if rejected:
-            self._tell(rejected)
+            self._report(rejected)
         whole = [found for record in records if (found := source.assembler.add(record)) is not None]
         if whole and not await self._handled(whole):
             return
@@ -203,19 +203,19 @@ class StageLoop:
         if done and not commit.cancelled() and (error := commit.exception()):
             self._log(logging.WARNING, "%s: committing: %s", error)
 
-    def _tell(self, rejected: Sequence[Rejected]) -> None:
+    def _report(self, rejected: Sequence[Rejected]) -> None:
         """Say once in a while that there are dead letters, and what the last one is."""
-        self._untold += len(rejected)
+        self._unreported += len(rejected)
         now = self._monotonic()
-        if now < self._tell_from:
+        if now < self._report_from:
             return
         last = rejected[-1]
         where = {"topic": last.topic, "partition": last.partition, "offset": last.offset}
         reason = printable(last.reason)[:300]
-        counted = {"service": source_of(last.key), "dead_letters": self._untold}
+        counted = {"service": source_of(last.key), "dead_letters": self._unreported}
         text = "%s: %d dead letters; the last one: %s partition %d offset %d: %s"
-        self._log(logging.WARNING, text, self._untold, *where.values(), reason, **where, **counted)
-        self._untold, self._tell_from = 0, now + TELL_S
+        self._log(logging.WARNING, text, self._unreported, *where.values(), reason, **where, **counted)
+        self._unreported, self._report_from = 0, now + REPORT_S
 
     async def _handled(self, records: Sequence[Record]) -> bool:
         """Handle, publish, settle; False if it was given up."""
@@ -230,7 +230,7 @@ class StageLoop:
             if fitting and not await self._publisher.publish(fitting, self._give_up):
                 return False
         except MessagesRefused as error:  # the topic takes less on this broker than topics.yaml says
-            refused = [fitting[place] for place in sorted(error.reasons)]
+            refused = [fitting[position] for position in sorted(error.reasons)]
             if not await self._dead_letters.send_oversized(refused, self._give_up):
                 return False
             oversized += refused
@@ -282,8 +282,10 @@ class StageLoop:
             spans = _spans(batch)
             text = ", ".join(f"partition {p} offsets {a} to {b}" for p, (a, b) in spans.items())
             partition, (first, last) = next(iter(spans.items()))
-            place = {"partition": partition, "offset": first, "last_offset": last} if len(spans) == 1 else {}
-            extra = {"stage": self.stage.name, "topic": topic, **place}
+            position = (
+                {"partition": partition, "offset": first, "last_offset": last} if len(spans) == 1 else {}
+            )
+            extra = {"stage": self.stage.name, "topic": topic, **position}
             logger.error("%s: failed on %s %s", self.stage.name, topic, text, exc_info=error, extra=extra)
         self._on_failure(error)
 

@@ -138,10 +138,10 @@ def test_an_event_shows_what_each_step_measured_and_where_the_windows_lie() -> N
 
 
 def test_an_event_shows_what_cost_domains_said_and_which_stacks_changed() -> None:
-    verdict = DomainDecision("callers: shop.checkout", "rose", 0.2, 0.25, 0.98, 0.5)
+    decision = DomainDecision("callers: shop.checkout", "rose", 0.2, 0.25, 0.98, 0.5)
     found = replace(
         REGRESSION,
-        candidate=replace(CANDIDATE, domains=(verdict,)),
+        candidate=replace(CANDIDATE, domains=(decision,)),
         stacks=(StackChange(("main", "…", "shop.total"), 0.1, 0.15),),
     )
     data = decode_event(encode_event(regression_event(found)))["data"]
@@ -195,25 +195,33 @@ def test_a_change_is_reported_without_its_diff_and_says_where_it_is_cut() -> Non
     assert 100 < len(second["change"]["files"]) < 5000
 
 
-@pytest.mark.parametrize("letter", ["f", "€", "\x00"], ids=["plain", "three bytes", "six when escaped"])
-def test_no_event_is_too_large(letter: str) -> None:
-    """With names as long as they may be, and more of everything than is told."""
-    name = letter * MAX_NAME
+@pytest.mark.parametrize("character", ["f", "€", "\x00"], ids=["plain", "three bytes", "six when escaped"])
+def test_no_event_is_too_large(character: str) -> None:
+    """With names as long as they may be, and more of everything than is reported."""
+    name = character * MAX_NAME
     member = replace(CANDIDATE, metric=name, group=())
     huge = Regression(
         id="id-1",
-        service=letter * 200,
+        service=character * 200,
         workload="live",
         candidate=replace(
             member,
             group=(replace(MEMBER, metric=name),) * 3000,
-            passed=(build_decision("went_away", 1.0, 0.5, letter * 1000),) * 40,
+            passed=(build_decision("went_away", 1.0, 0.5, character * 1000),) * 40,
             domains=(DomainDecision(name, "rose", 0.1, 0.2, 1.0, 0.5),) * 40,
         ),
         detected_time=T0 + 30,
         suspects=(
             Suspect(
-                Change(letter * 400, letter * 200, T0, name, name, letter * 100_000, *((name,) * 300,) * 3),
+                Change(
+                    character * 400,
+                    character * 200,
+                    T0,
+                    name,
+                    name,
+                    character * 100_000,
+                    *((name,) * 300,) * 3,
+                ),
                 0.3,
                 {},
             ),
@@ -228,9 +236,9 @@ def test_no_event_is_too_large(letter: str) -> None:
     assert 0 < len(data["group"]) < 3000
     assert len(data["root_causes"]) >= 2
     joined = Update("updated", OPEN, "shop", "live", T0, T0, level=0.2, joined=(member,) * 3000)
-    told = update_event(joined)
-    assert len(encode_event(told)) < MAX_EVENT_BYTES
-    assert (told["data"]["joined_size"], told["data"]["grown"]) == (3000, None)
+    updated = update_event(joined)
+    assert len(encode_event(updated)) < MAX_EVENT_BYTES
+    assert (updated["data"]["joined_size"], updated["data"]["grown"]) == (3000, None)
 
 
 def test_a_usual_group_is_reported_whole() -> None:
@@ -240,8 +248,8 @@ def test_a_usual_group_is_reported_whole() -> None:
 
 
 OPEN = OpenRegression("c0ffee", CANDIDATE)
-GROWN = replace(CANDIDATE, before=0.15, after=0.2, change_time=T0 + 100)
-UPDATE = Update("updated", OPEN, "shop", "live", T0 + 130, T0 + 100, level=0.2, escalated=GROWN)
+ESCALATED = replace(CANDIDATE, before=0.15, after=0.2, change_time=T0 + 100)
+UPDATE = Update("updated", OPEN, "shop", "live", T0 + 130, T0 + 100, level=0.2, escalated=ESCALATED)
 RETURN = Update("resolved", OPEN, "shop", "live", T0 + 130, T0 + 90, level=0.11, changes=(CHANGE,))
 
 

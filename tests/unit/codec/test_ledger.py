@@ -88,7 +88,7 @@ def test_a_line_has_what_people_script_against() -> None:
     } <= set(line)
     assert (line["step"], line["statistic"], line["bound"]) == ("som_dedup", 0.8, 0.7)
     assert line["candidate"]["metric"] == line["metric"] == "shop.f"
-    assert [judgement["step"] for judgement in line["passed"]] == ["went_away", "threshold"]
+    assert [decision["step"] for decision in line["passed"]] == ["went_away", "threshold"]
 
 
 def test_the_event_of_a_reported_one_shows_the_same() -> None:
@@ -104,7 +104,7 @@ def test_what_cost_domains_said_survives_a_line_an_event_and_a_row() -> None:
     candidate = replace(build_candidate("shop.f", change_time=T0 + 35), domains=DOMAINS)
     (entry,) = reported_entries(replace(SCAN, candidates=(candidate,)))
     line = entry_to_json(entry)
-    assert "domains" not in line["candidate"], "told once"
+    assert "domains" not in line["candidate"], "written once"
     assert entry_from_json(line).candidate.domains == DOMAINS
     event = regression_event(Regression(entry.id, "shop", "live", candidate, SCAN.end), SCAN)
     assert entry_from_json(event).candidate.domains == DOMAINS

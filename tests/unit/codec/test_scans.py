@@ -211,8 +211,8 @@ def test_a_full_part_fits_into_its_topic() -> None:
 
 
 def test_decisions_of_domains_count_for_a_part() -> None:
-    verdict = DomainDecision("callers: " + "shop.x" * 100, "too large", 1 / 3, 2 / 3, 1 / 7, -1 / 3)
-    judged = replace(CANDIDATE, domains=(verdict,) * 9)
+    decision = DomainDecision("callers: " + "shop.x" * 100, "too large", 1 / 3, 2 / 3, 1 / 7, -1 / 3)
+    judged = replace(CANDIDATE, domains=(decision,) * 9)
     parts = split_scan(replace(SCAN, candidates=(judged,) * 500, dropped=()))
     assert [len(part.candidates) for part in parts] == [300, 200]
     most = load_topics()["unique"].max_message_bytes

@@ -33,11 +33,11 @@ TEXT = {"type": "string", "minLength": 1}
 
 def closed(*required: str, optional: tuple[str, ...] = (), **properties: Any) -> dict[str, Any]:
     """Return the schema of an object with these properties and no others; ``_`` in a name is any mark."""
-    told = {re.sub("[.$]", "_", name): name for name in (*required, *optional)}
+    named = {re.sub("[.$]", "_", name): name for name in (*required, *optional)}
     return {
         "type": "object",
         "required": list(required),
-        "properties": {name: properties.get(key, True) for key, name in told.items()},
+        "properties": {name: properties.get(key, True) for key, name in named.items()},
         "additionalProperties": False,
     }
 
@@ -185,8 +185,8 @@ def test_a_reader_is_said_to_be_of_its_stages_group() -> None:
 @pytest.mark.parametrize("value", [b"bytes", None, b"x" * 20_000_000], ids=["bytes", "none", "too many"])
 def test_the_headers_of_a_dead_letter_are_those_declared(value: bytes | None) -> None:
     collector = Collector()
-    letters = DeadLetterWriter(collector, TOPICS, "aggregate", lambda: 1_760_000_000.0)
-    asyncio.run(letters.send([Rejected("profiles", 3, 9, b"k", value, "not JSON")], asyncio.Event()))
+    dead_letters = DeadLetterWriter(collector, TOPICS, "aggregate", lambda: 1_760_000_000.0)
+    asyncio.run(dead_letters.send([Rejected("profiles", 3, 9, b"k", value, "not JSON")], asyncio.Event()))
     headers = {name: text.decode() for name, text in collector.packets[0].headers}
     schema = {**SCHEMAS["dead-letter-headers"], "additionalProperties": False}
     jsonschema.Draft202012Validator(schema).validate(headers)

@@ -81,7 +81,7 @@ def few(items: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
 
 def enriched(plain: st.SearchStrategy[Candidate]) -> st.SearchStrategy[Candidate]:
     return st.builds(
-        lambda candidate, passed, told: replace(candidate, passed=passed, domains=told),
+        lambda candidate, passed, domains: replace(candidate, passed=passed, domains=domains),
         plain,
         few(decisions),
         few(domains),
@@ -234,7 +234,7 @@ def test_schema_and_decoder_agree_on_a_message_with_one_value_replaced(
     kind: str, data: st.DataObject
 ) -> None:
     message = VALID[kind][1]
-    path = data.draw(st.sampled_from(given_by.places(message)))
+    path = data.draw(st.sampled_from(given_by.positions(message)))
     broken = given_by.with_replaced(message, path, data.draw(given_by.documents))
     allowed, refused = outcome(kind, broken)
     assert allowed != bool(refused) or (allowed and BEYOND.search(refused)), refused
@@ -244,7 +244,7 @@ def test_schema_and_decoder_agree_on_a_message_with_one_value_replaced(
 @given(data=st.data())
 def test_schema_and_decoder_agree_on_a_message_that_lacks_a_field(kind: str, data: st.DataObject) -> None:
     message = json.loads(json.dumps(VALID[kind][1]))
-    objects = [(), *(path for path in given_by.places(message) if isinstance(at(message, path), dict))]
+    objects = [(), *(path for path in given_by.positions(message) if isinstance(at(message, path), dict))]
     found = at(message, data.draw(st.sampled_from(objects)))
     if found:
         del found[data.draw(st.sampled_from(sorted(found)))]
@@ -260,7 +260,7 @@ def at(node: Any, path: tuple[Any, ...]) -> Any:
 
 BROKEN: Mapping[str, tuple[str, dict[str, Any]]] = {
     "no service": ("profile", {"service": ""}),
-    "a service of 201 letters": ("change", {"service": "s" * 201}),
+    "a service of 201 characters": ("change", {"service": "s" * 201}),
     "a frame that is a number": ("profile", {"frames": [1, "b"]}),
     "a negative count": ("profile", {"counts": [-1, 2]}),
     "a count beyond all bounds": ("profile", {"counts": [2**41, 2]}),

@@ -72,8 +72,8 @@ def test_a_dataset_gives_events_funnel_and_ledger(folder: Path, capsys: pytest.C
         assert {"service", "workload", "scan_end", "metric", "step", "statistic", "bound", "reason"} <= set(
             line
         )
-    told = capsys.readouterr()
-    assert "after went away" in told.out
+    output = capsys.readouterr()
+    assert "after went away" in output.out
     assert [path.name for path in folder.glob("*.part")] == []
 
 
@@ -184,9 +184,9 @@ def test_a_mistake_in_a_series_file_is_named(
 ) -> None:
     (folder / "s.csv").write_text(content)
     assert run(["backtest", "s.csv", "--workload", "up.yaml", "--events", "e.jsonl"]) == 2
-    told = capsys.readouterr().err
-    assert message in told
-    assert told.count("\n") == 1
+    output = capsys.readouterr().err
+    assert message in output
+    assert output.count("\n") == 1
     assert not (folder / "e.jsonl").exists()
 
 
@@ -216,9 +216,9 @@ def test_a_timestamp_decades_off_is_refused_before_it_fills_the_memory(
     rows = "s,m,1700000000,1,9\ns,m,4000000000,1,9\n"
     (folder / "s.csv").write_text(f"service,metric,timestamp,samples,total\n{rows}")
     assert run(["backtest", "s.csv", "--workload", "live", "--events", "e.jsonl"]) == 2
-    told = capsys.readouterr().err
-    assert "s.csv: timestamp: 2023-11-14T22:13:20.000Z to 2096-10-02" in told
-    assert told.count("\n") == 1
+    output = capsys.readouterr().err
+    assert "s.csv: timestamp: 2023-11-14T22:13:20.000Z to 2096-10-02" in output
+    assert output.count("\n") == 1
 
 
 @pytest.mark.parametrize(("arguments", "message"), BAD_USES.values(), ids=BAD_USES.keys())
@@ -235,9 +235,9 @@ def test_a_wrong_use_is_named(
     if "--workload" not in arguments:
         arguments = [*arguments, "--workload", "up.yaml"]
     assert run(["backtest", *arguments, "--events", "e.jsonl"]) == 2
-    told = capsys.readouterr().err
-    assert message in told
-    assert told.count("\n") == 1
+    output = capsys.readouterr().err
+    assert message in output
+    assert output.count("\n") == 1
 
 
 def test_windows_wider_than_the_resolution_are_refused(

@@ -192,6 +192,6 @@ def test_detect_refuses_in_one_line(
 ) -> None:
     (folder / "s.csv").write_text(text)
     assert run(["detect", "s.csv"]) == 2
-    told = capsys.readouterr().err
-    assert message in told
-    assert told.count("\n") == 1
+    output = capsys.readouterr().err
+    assert message in output
+    assert output.count("\n") == 1

@@ -140,14 +140,16 @@ def test_of_many_domains_the_first_are_reported() -> None:
 
 
 @pytest.mark.parametrize(
-    ("alteration", "told"),
+    ("alteration", "output"),
     [
-        pytest.param({"grown": True}, "grown since", id="grown"),
+        pytest.param({"grown": True}, "escalated since", id="escalated"),
         pytest.param({"joined": 2}, "joined by j0, j1 since", id="joined"),
-        pytest.param({"grown": True, "joined": 9}, "grown, joined by j0, j1, j2 and 6 more since", id="both"),
+        pytest.param(
+            {"grown": True, "joined": 9}, "escalated, joined by j0, j1, j2 and 6 more since", id="both"
+        ),
     ],
 )
-def test_an_update_says_what_it_is_about(alteration: dict[str, int], told: str) -> None:
+def test_an_update_says_what_it_is_about(alteration: dict[str, int], output: str) -> None:
     update = replace(
         GONE,
         kind="updated",
@@ -156,7 +158,7 @@ def test_an_update_says_what_it_is_about(alteration: dict[str, int], told: str) 
     )
     (entry,) = reported_entries(SCAN)
     (later,) = explain(entry, updates=[update_event(update)]).later
-    assert later.startswith(told)
+    assert later.startswith(output)
 
 
 def test_a_metric_has_its_own_unit_and_may_fall() -> None:
@@ -209,7 +211,7 @@ def test_a_dropped_one_is_reported_and_drawn(folder: Path, capsys: pytest.Captur
     assert "search.find rose from 20 % to 21 %" in out
     assert "✗ threshold" in out
     assert "▲ 2023-11-14 22:14:18 UTC" in out
-    assert "-o OUT.html draws letters, trend and season too" in out
+    assert "-o OUT.html draws SAX letters, trend and season too" in out
     assert "\x1b" not in out, "no colour where nobody sees it"
 
 
@@ -274,7 +276,7 @@ def test_a_page_has_everything_and_needs_no_network(folder: Path, capsys: pytest
     bare = re.sub(r"<(script|style)\b.*?</\1>", "", text, flags=re.DOTALL)
     shown = " ".join(html.unescape(re.sub(r"<[^>]+>", " ", bare)).split())
     assert "cart.tax rose from 10 % to 16 % of the service's CPU" in shown
-    assert "Letters are those of SAX" in shown
+    assert "SAX letters: one for every" in shown
     assert "the green line is the trend after the change (Theil-Sen)" in shown
     assert text.count('"color":"#2e7d32"') == 2
     assert "new pattern" in shown
@@ -382,16 +384,16 @@ def test_an_event_outlives_its_line_of_the_ledger(
     }
     shared_store.insert("regressions", {name: [value] for name, value in columns.items()})
     gone = replace(GONE, service=service_name, regression=OpenRegression(identity, FOUND))
-    told = update_event(gone)
+    output = update_event(gone)
     update: dict[str, Any] = {
-        **{"id": told["id"], "type": "resolved", "regression": identity, "service": service_name},
+        **{"id": output["id"], "type": "resolved", "regression": identity, "service": service_name},
         **{"workload": "live", "metric_kind": "subroutine", "metric": "cart.tax", "time": gone.time},
         **{"before": 0.1, "after": 0.16, "level": 0.101, "share_remaining": 0.0},
-        "event": orjson.dumps(told).decode(),
+        "event": orjson.dumps(output).decode(),
     }
     shared_store.insert("updates", {name: [value] for name, value in update.items()})
 
-    for asked in (identity, told["id"]):
+    for asked in (identity, output["id"]):
         assert run(["why", asked, "--store", store_dsn]) == 0
         out = capsys.readouterr().out
         assert "cart.tax rose from 10 % to 16 %" in out

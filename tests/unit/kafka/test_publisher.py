@@ -1,4 +1,4 @@
-"""The publisher of a worker over a producer that fails as it is told."""
+"""The publisher of a worker over a producer that fails as ordered."""
 
 from __future__ import annotations
 

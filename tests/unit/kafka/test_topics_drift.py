@@ -1,4 +1,4 @@
-"""Which differences between topics.yaml and a broker are told."""
+"""Which differences between topics.yaml and a broker are reported."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_one_broker_may_be_away_and_one_be_lost(replicas: int, in_sync: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("found", "told"),
+    ("found", "reported"),
     [
         pytest.param(Actual(6, {}, 1), ["replication 1 instead of 3"], id="fewer replicas"),
         pytest.param(Actual(6, {}, 5), [], id="more replicas than a new topic gets"),
@@ -59,9 +59,9 @@ def test_one_broker_may_be_away_and_one_be_lost(replicas: int, in_sync: str) -> 
         pytest.param(Actual(6, {"segment.bytes": "1"}, 3), [], id="settings of no concern"),
     ],
 )
-def test_a_difference_is_reported(found: Actual, told: list[str]) -> None:
+def test_a_difference_is_reported(found: Actual, reported: list[str]) -> None:
     actual = {**as_created(3), "windows": found}
-    assert drift(TOPICS, actual, brokers=3) == [f"windows: {text}" for text in told]
+    assert drift(TOPICS, actual, brokers=3) == [f"windows: {text}" for text in reported]
 
 
 def answers(*outcomes: KafkaError | str) -> Callable[[], Awaitable[str]]:

@@ -77,10 +77,10 @@ def seen(before: str, after: str, *, block: int = 1, width: float = 0.01) -> Stu
     return Study(WentAway(0.1, 0.1, pattern, term, term, term, term, None), None, None, (), 0.0123)
 
 
-def test_sax_letters_trend_and_season_are_reported() -> None:
+def test_sax_sax_letters_trend_and_season_are_reported() -> None:
     assert describe_study(seen("bcb-", "hhh", block=6), ratio=True) == [
         "SAX      bcb- ▲ hhh",
-        "         a letter: 6 windows; a: lowest of 20 buckets; valid before: bc",
+        "         a SAX letter: 6 windows; a: lowest of 20 buckets; valid before: bc",
         "trend    +1.23 points from the change to the end of the scan (Theil-Sen)",
         "season   none found",
     ]
@@ -95,7 +95,7 @@ def test_what_is_not_known_is_not_reported() -> None:
 
 @pytest.mark.parametrize("width", [20, 40, 80, 140])
 @pytest.mark.parametrize(("before", "after"), [(3, 3), (3, 900), (900, 3), (900, 900), (0, 0)])
-def test_sax_letters_fit_and_those_next_to_the_change_stay(width: int, before: int, after: int) -> None:
+def test_sax_sax_letters_fit_and_those_next_to_the_change_stay(width: int, before: int, after: int) -> None:
     row = describe_study(seen("d" * before, "h" * after), ratio=True, width=width)[0]
     assert len(row) <= max(width, 40)
     left, right = row.removeprefix("SAX      ").split(" ▲ ")
@@ -136,10 +136,10 @@ def test_why_says_what_it_does_not_draw(
     ledger: list[str], capsys: pytest.CaptureFixture[str], flags: list[str], note: str
 ) -> None:
     assert run([*ledger, *flags]) == 0
-    told = capsys.readouterr()
-    assert told.err == (f"{note}\n" if note else "")
-    assert ("▲ 2023-11-14 22:14:18 UTC" in told.out) == ("data" in flags)
-    assert ("-o OUT.html draws" in told.out) == (flags == ["--data", "data"])
+    output = capsys.readouterr()
+    assert output.err == (f"{note}\n" if note else "")
+    assert ("▲ 2023-11-14 22:14:18 UTC" in output.out) == ("data" in flags)
+    assert ("-o OUT.html draws" in output.out) == (flags == ["--data", "data"])
     if "-o" in flags:
         page = Path("y.html").read_text(encoding="utf-8")
         assert ('id="figure-series"' in page) == (not note)

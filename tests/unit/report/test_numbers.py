@@ -34,9 +34,9 @@ def passed(decision: Decision, *domains: DomainDecision) -> Step:
 @pytest.mark.parametrize("feature", LINKS)
 def test_a_link_says_what_its_number_is(feature: str, step: str) -> None:
     link = Link(feature, 0.9994, 0.9)
-    told = dropped(link.joined(step, ["cart.total"]))
-    assert told.numbers == f"0.9994 against 0.9 ({LINKS[feature].measures})"
-    assert "cart.total" in told.answer
+    reported = dropped(link.joined(step, ["cart.total"]))
+    assert reported.numbers == f"0.9994 against 0.9 ({LINKS[feature].measures})"
+    assert "cart.total" in reported.answer
     near = Link(feature, 0.4, 0.9)
     let_through = passed(near.apart("pairwise_dedup", "cart.total"))
     assert let_through.numbers == f"0.4 against 0.9 ({LINKS[feature].measures})"
@@ -62,15 +62,15 @@ def test_a_change_is_no_share_of_a_rise(code: str, numbers: str) -> None:
 
 
 def test_what_was_compared_with_nothing_says_so() -> None:
-    told = passed(Decision("pairwise_dedup", True, 0.0, 0.7, "nothing"))
-    assert told.answer == "nothing to compare with"
-    assert told.numbers.startswith("0 against 0.7 (")
+    reported = passed(Decision("pairwise_dedup", True, 0.0, 0.7, "nothing"))
+    assert reported.answer == "nothing to compare with"
+    assert reported.numbers.startswith("0 against 0.7 (")
 
 
 def test_what_stands_for_a_group_says_so() -> None:
-    told = passed(build_decision("som_dedup", 3.0, 1.0))
-    assert told.answer == "it stands for its group"
-    assert told.numbers == "3 against 1 (candidates of its group, itself counted)"
+    reported = passed(build_decision("som_dedup", 3.0, 1.0))
+    assert reported.answer == "it stands for its group"
+    assert reported.numbers == "3 against 1 (candidates of its group, itself counted)"
 
 
 def test_a_step_that_passes_a_candidate_says_why_if_it_has_a_reason_for_it() -> None:
@@ -100,9 +100,9 @@ ROSE = DomainDecision("callers: cart.pay", "rose", 0.2, 0.26, 1.0, 0.1)
 def test_a_domain_rose_only_where_there_is_one(
     numbers: tuple[float, float], domains: tuple[DomainDecision, ...], answer: str
 ) -> None:
-    told = passed(build_decision("cost_shift", *numbers), *domains)
-    assert told.answer == answer
-    assert bool(told.numbers) is bool(domains)
+    reported = passed(build_decision("cost_shift", *numbers), *domains)
+    assert reported.answer == answer
+    assert bool(reported.numbers) is bool(domains)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_what_is_new_and_what_goes_beyond_are_distinguished(
 
 
 def test_what_has_escalated_is_above_its_bound_and_says_why_that_is_no_news() -> None:
-    told = dropped(Decision("same_regression", False, 0.002256, 0.002018, "escalated"))
-    assert told.numbers.startswith("0.002256 against 0.002018")
-    for words in ("goes beyond what was reported", "grown steadily", "updates the known"):
-        assert words in told.answer
+    reported = dropped(Decision("same_regression", False, 0.002256, 0.002018, "escalated"))
+    assert reported.numbers.startswith("0.002256 against 0.002018")
+    for words in ("goes beyond what was reported", "risen steadily", "updates the known"):
+        assert words in reported.answer

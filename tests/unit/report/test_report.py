@@ -136,7 +136,7 @@ def test_a_page_shows_why_it_is_no_cost_shift(live: Workload) -> None:
     shown = visible(page(regression(candidate(domains=DOMAINS)), live))
 
     rose = "callers: shop.find rose with it: the cost is new 10.00 % 18.00 % 97 % 50 %"
-    large = "class: shop is too large to tell such a change from its own noise 90.00 % 95.00 % – –"
+    large = "class: shop is too large to show such a change above its own noise 90.00 % 95.00 % – –"
     assert shown.index(rose) < shown.index(large) < shown.index("module: shop.new did not exist before")
 
 
@@ -171,11 +171,11 @@ def test_factors_are_drawn_and_explained(live: Workload) -> None:
 
 
 @pytest.mark.parametrize(
-    ("servers", "told"),
+    ("servers", "reported"),
     [(500_000.0, "servers it takes 40,000 of 500,000"), (2.0, "servers it takes 0.16 of 2")],
 )
-def test_the_waste_is_reported_in_servers(live: Workload, servers: float, told: str) -> None:
-    assert told in visible(page(replace(regression(candidate()), servers=servers), live))
+def test_the_waste_is_reported_in_servers(live: Workload, servers: float, reported: str) -> None:
+    assert reported in visible(page(replace(regression(candidate()), servers=servers), live))
 
 
 def test_what_is_not_known_is_not_reported(live: Workload) -> None:
@@ -403,8 +403,8 @@ def _store(store: Store, found: Regression) -> None:
     held = [8 if window < CHANGE else 24 for window in windows]
 
     def head(times: list[float]) -> dict[str, list[object]]:
-        place = {"stream": "test", "topic": "profiles", "partition": 0, "last_offset": 1}
-        same = {name: [value] * len(times) for name, value in {"service": found.service, **place}.items()}
+        position = {"stream": "test", "topic": "profiles", "partition": 0, "last_offset": 1}
+        same = {name: [value] * len(times) for name, value in {"service": found.service, **position}.items()}
         return {**same, "window": list(times)}
 
     store.insert("totals", {**head(windows), "samples": [200] * 60})

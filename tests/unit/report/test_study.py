@@ -37,16 +37,16 @@ def test_a_season_is_shown_where_there_is_one() -> None:
 def test_without_a_season_the_trend_is_theil_sens_line(hours: int) -> None:
     # A step, and a steady rise after it; a gap and a few wild points.
     change, end = 1000, 1000 + 6 * hours
-    place = np.arange(end, dtype=np.float64)
-    values = 10.0 + np.where(place >= change, 2.0 + 0.01 * (place - change), 0.0)
+    position = np.arange(end, dtype=np.float64)
+    values = 10.0 + np.where(position >= change, 2.0 + 0.01 * (position - change), 0.0)
     values[change + 5 :: 17] += 50.0
     values[change + 9 : change + 13] = np.nan
     windows = ScanWindows(600.0, START, START + change * 600.0, START + end * 600.0, START + end * 600.0)
-    line = Line(START + place * 600, values, ratio=False)
+    line = Line(START + position * 600, values, ratio=False)
     seen = study(line, ~np.isnan(values) + 0.0, windows, change_time=START + change * 600.0, rising=True)
     after, over = seen.lines
     assert np.isnan(after[:change]).all()
-    expected = 12.0 + 0.01 * (place[change:] - change)
+    expected = 12.0 + 0.01 * (position[change:] - change)
     assert after[change:] == pytest.approx(expected, abs=4.0 if hours > 30 else 0.2)
     assert np.isnan(over).sum() == 2 * change - end
     assert over[-1] > over[2 * change - end]

@@ -1,4 +1,4 @@
-"""The worker loop over a stage, a publisher and a consumer group that do as they are told."""
+"""The worker loop over a stage, a publisher and a consumer group that do as ordered."""
 
 from __future__ import annotations
 
@@ -154,8 +154,8 @@ class Bench:
             monotonic=lambda: self.now,
         )
 
-    def event(self, offset: int, value: bytes | None = b"x", **place: Any) -> FakeEvent:
-        return FakeEvent(FakeMessage(offset, value, **place), self.log)
+    def event(self, offset: int, value: bytes | None = b"x", **position: Any) -> FakeEvent:
+        return FakeEvent(FakeMessage(offset, value, **position), self.log)
 
     async def run(self, *batches: Sequence[FakeEvent], topic: str = "profiles") -> None:
         async def source() -> AsyncIterator[Sequence[FakeEvent]]:

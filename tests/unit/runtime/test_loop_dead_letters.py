@@ -1,4 +1,4 @@
-"""What the worker loop sets aside as dead letters, when it tells so, and when there are too many."""
+"""What the worker loop sets aside as dead letters, when it says so, and when there are too many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Letters, partitions, addresses and drift: the small pure parts of the runtime."""
+"""Dead letters, partitions, addresses and drift: the small pure parts of the runtime."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ class Collector:
         return True
 
 
-def letter(rejected: Rejected) -> Packet:
+def dead_letter(rejected: Rejected) -> Packet:
     collector = Collector()
-    letters = DeadLetterWriter(collector, TOPICS, "aggregate", lambda: 0.0)
-    asyncio.run(letters.send([rejected], asyncio.Event()))
+    dead_letters = DeadLetterWriter(collector, TOPICS, "aggregate", lambda: 0.0)
+    asyncio.run(dead_letters.send([rejected], asyncio.Event()))
     return collector.packets[0]
 
 
 def test_a_dead_letter_too_large_is_cut_and_says_so() -> None:
     limit = TOPICS["dead-letters"].max_message_bytes
-    packet = letter(Rejected("profiles", 3, 9, b"k", b"v" * (limit + 5), "too big"))
+    packet = dead_letter(Rejected("profiles", 3, 9, b"k", b"v" * (limit + 5), "too big"))
     size = len(packet.value) + sum(len(name) + len(value) for name, value in packet.headers)
     assert size + len(packet.key or b"") < limit
     assert dict(packet.headers)["truncated"] == str(limit + 5).encode()
 
 
 def test_a_dead_letter_without_a_key_goes_to_the_partition_it_came_from() -> None:
-    packet = letter(Rejected("profiles", 4, 9, None, b"v", "bad"))
+    packet = dead_letter(Rejected("profiles", 4, 9, None, b"v", "bad"))
     assert packet.key is None
     assert partition_of(packet, TOPICS["dead-letters"]) == 4 % 3
 
 
 def test_a_reason_of_any_length_fits() -> None:
-    packet = letter(Rejected("profiles", 0, 0, None, b"v", "x" * 100_000))
+    packet = dead_letter(Rejected("profiles", 0, 0, None, b"v", "x" * 100_000))
     assert len(dict(packet.headers)["reason"]) == 2000
 
 
@@ -184,12 +184,12 @@ FOLLOWED: dict[str, object] = {
             "updated",
             {"level": 0.0006, "share_remaining": 2.0, "grown": {"metric": "shop.total"}},
             [
-                "shop.total  shop  live has grown",
+                "shop.total  shop  live has escalated",
                 "  since 2026-01-31T12:00:00.000Z  0.0600% of CPU, 200% of the rise from 0.0500% to 0.0550%",
                 "  of      c0ffee",
                 "  id      1",
             ],
-            id="grown",
+            id="escalated",
         ),
         pytest.param(
             "updated",
@@ -200,13 +200,13 @@ FOLLOWED: dict[str, object] = {
                 "metric_kind": "service",
             },
             [
-                "shop.total  shop  live has grown",
+                "shop.total  shop  live has escalated",
                 "  since 2026-01-31T12:00:00.000Z"
                 "  0.0006, 200% of the change from 0.0005 to 0.00055  by shop.cart",
                 "  of      c0ffee",
                 "  id      1",
             ],
-            id="a member of its group has grown",
+            id="a member of its group has escalated",
         ),
         pytest.param(
             "resolved",

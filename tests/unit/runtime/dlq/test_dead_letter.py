@@ -23,18 +23,22 @@ def entry(headers: dict[str, str], value: bytes = b"{}", *, offset: int = 5, par
 
 
 def test_a_dead_letter_says_where_it_came_from_and_why() -> None:
-    letter = dead_letter_of(entry(HEADERS))
-    assert (letter.position, letter.topic, letter.origin) == ((1, 5), "profiles", (3, 17))
-    assert (letter.reason, letter.stage, letter.service) == ("host: missing", "aggregate", "shop")
-    assert letter.time == 1_769_860_800.0
-    assert letter.obstacle(TOPICS) == ""
+    dead_letter = dead_letter_of(entry(HEADERS))
+    assert (dead_letter.position, dead_letter.topic, dead_letter.origin) == ((1, 5), "profiles", (3, 17))
+    assert (dead_letter.reason, dead_letter.stage, dead_letter.service) == (
+        "host: missing",
+        "aggregate",
+        "shop",
+    )
+    assert dead_letter.time == 1_769_860_800.0
+    assert dead_letter.obstacle(TOPICS) == ""
 
 
 def test_headers_that_are_missing_or_nonsense_hide_nothing() -> None:
-    letter = dead_letter_of(entry({"partition": "x", "time": "yesterday", "reason": "\x1b[2J\x07gone"}))
-    assert (letter.topic, letter.origin, letter.time) == ("", (-1, -1), 1_700_000_000.0)
-    assert letter.reason == "\ufffd[2J\ufffdgone"
-    assert letter.obstacle(TOPICS)
+    dead_letter = dead_letter_of(entry({"partition": "x", "time": "yesterday", "reason": "\x1b[2J\x07gone"}))
+    assert (dead_letter.topic, dead_letter.origin, dead_letter.time) == ("", (-1, -1), 1_700_000_000.0)
+    assert dead_letter.reason == "\ufffd[2J\ufffdgone"
+    assert dead_letter.obstacle(TOPICS)
 
 
 @pytest.mark.parametrize(

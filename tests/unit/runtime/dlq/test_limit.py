@@ -21,20 +21,22 @@ class Bench:
     limit: LimitConfig = LIMIT
     expected: frozenset[str] = frozenset()
     now: float = 1000.0
-    refusals: DeadLetterLimit = field(init=False)
+    dead_letter_limit: DeadLetterLimit = field(init=False)
 
     def __post_init__(self) -> None:
-        self.refusals = DeadLetterLimit(self.limit, lambda: self.now, self.expected)
+        self.dead_letter_limit = DeadLetterLimit(self.limit, lambda: self.now, self.expected)
 
     def note(
         self, good: list[str], bad: list[str], *, for_s: float = STEP_S, copies: int = 1
     ) -> tuple[str, float]:
-        """Repeat a batch for so long or until the verdict; return it and after how long it came."""
+        """Repeat a batch for so long or until it stops; return the reason and after how long it came."""
         began = self.now
         while self.now < began + for_s:
-            self.refusals.note((f"{s}/h".encode() for s in good), (f"{s}/h".encode() for s in bad * copies))
-            if verdict := self.refusals.reason_to_stop():
-                return verdict, self.now - began
+            self.dead_letter_limit.note(
+                (f"{s}/h".encode() for s in good), (f"{s}/h".encode() for s in bad * copies)
+            )
+            if reason := self.dead_letter_limit.reason_to_stop():
+                return reason, self.now - began
             self.now += STEP_S
         return "", for_s
 
@@ -45,14 +47,14 @@ HOUR_S = 3600.0
 def test_a_broken_deploy_of_all_senders_stops_it_after_a_while() -> None:
     bench = Bench()
     assert bench.note(SERVICES, [], for_s=HOUR_S)[0] == ""
-    verdict, after_s = bench.note([], SERVICES, for_s=HOUR_S)
-    assert verdict.startswith("6 of 6 sources (service-0, service-1, service-2, …) send nothing usable: ")
+    reason, after_s = bench.note([], SERVICES, for_s=HOUR_S)
+    assert reason.startswith("6 of 6 sources (service-0, service-1, service-2, …) send nothing usable: ")
     assert after_s == 600.0
 
 
 def test_a_broken_worker_stops_although_it_never_heard_anything_good() -> None:
-    verdict, after_s = Bench().note([], SERVICES, for_s=HOUR_S)
-    assert verdict.startswith("6 of 6 sources")
+    reason, after_s = Bench().note([], SERVICES, for_s=HOUR_S)
+    assert reason.startswith("6 of 6 sources")
     assert after_s == 600.0
 
 
@@ -61,8 +63,8 @@ def test_services_that_the_store_knows_have_a_vote_from_the_start() -> None:
     strangers = [f"stranger-{number}" for number in range(50)]
     assert Bench().note(SERVICES[:1], SERVICES[1:] + strangers, for_s=HOUR_S)[0] == ""
     bench = Bench(expected=frozenset(SERVICES))
-    verdict, after_s = bench.note(SERVICES[:1], SERVICES[1:] + strangers, for_s=HOUR_S)
-    assert verdict.startswith("5 of 6 sources")
+    reason, after_s = bench.note(SERVICES[:1], SERVICES[1:] + strangers, for_s=HOUR_S)
+    assert reason.startswith("5 of 6 sources")
     assert after_s == 600.0
     assert Bench(expected=frozenset(SERVICES)).note(SERVICES[:1], strangers, for_s=HOUR_S)[0] == ""
 
@@ -88,7 +90,7 @@ def test_a_flood_of_one_service_stops_nothing() -> None:
     bench = Bench()
     bench.note(SERVICES, [])
     assert bench.note(SERVICES[1:], SERVICES[:1], for_s=HOUR_S, copies=5000) == ("", HOUR_S)
-    assert bench.refusals.bad == 1
+    assert bench.dead_letter_limit.bad == 1
 
 
 def test_a_flood_under_invented_names_stops_nothing_while_others_are_well() -> None:
@@ -123,8 +125,8 @@ def test_one_good_message_makes_a_sender_good_again() -> None:
 def test_a_few_messages_are_no_reason() -> None:
     bench = Bench(LimitConfig(share=0.5, least=500, after_s=600.0, sources=3))
     bench.note([], SERVICES, for_s=600.0 + 2 * STEP_S)
-    assert bench.refusals.bad == 6
-    assert bench.refusals.reason_to_stop() == ""
+    assert bench.dead_letter_limit.bad == 6
+    assert bench.dead_letter_limit.reason_to_stop() == ""
     assert bench.note([], SERVICES, copies=100)[0]
 
 
@@ -148,8 +150,8 @@ def test_senders_that_fell_silent_have_no_vote_and_leave_theirs_to_no_stranger()
 def test_topics_that_only_smidgen_writes_are_judged_at_once_and_by_any_sender() -> None:
     bench = Bench(LIMIT.within())
     assert bench.note(["shop"], [])[0] == ""
-    verdict, after_s = bench.note([], ["shop"], for_s=HOUR_S)
-    assert verdict.startswith("1 of 1 sources (shop)")
+    reason, after_s = bench.note([], ["shop"], for_s=HOUR_S)
+    assert reason.startswith("1 of 1 sources (shop)")
     assert after_s == (LIMIT.least - 1) * STEP_S
 
 
@@ -157,10 +159,10 @@ def test_what_is_remembered_is_bounded_and_strangers_displace_nobody() -> None:
     bench = Bench()
     bench.note(SERVICES, [])
     bench.note([], [f"stranger-{number}" for number in range(10 * MAX_STRANGERS)])
-    assert len(bench.refusals._strangers) == MAX_STRANGERS
-    assert len(bench.refusals._known) == len(SERVICES)
+    assert len(bench.dead_letter_limit._strangers) == MAX_STRANGERS
+    assert len(bench.dead_letter_limit._known) == len(SERVICES)
     bench.note([f"known-{number}" for number in range(MAX_KNOWN + 10)], [])
-    assert len(bench.refusals._known) == MAX_KNOWN
+    assert len(bench.dead_letter_limit._known) == MAX_KNOWN
 
 
 @pytest.mark.parametrize(
