@@ -73,12 +73,12 @@ def row_quantiles(values: FloatArray, levels: tuple[float, ...]) -> FloatArray:
         return np.full((len(levels), len(values)), np.nan)
     ordered = np.sort(values, axis=1)  # NaN comes last
     last = np.maximum((~np.isnan(values)).sum(axis=1) - 1, 0)
-    place = np.asarray(levels)[:, None] * last
-    below = np.floor(place).astype(np.int64)
-    above = np.minimum(below + 1, last)
+    position = np.asarray(levels)[:, None] * last
+    lower = np.floor(position).astype(np.int64)
+    upper = np.minimum(lower + 1, last)
     rows = np.arange(len(values))
-    low, high = ordered[rows, below], ordered[rows, above]
-    found: FloatArray = low + (high - low) * (place - below)
+    low, high = ordered[rows, lower], ordered[rows, upper]
+    found: FloatArray = low + (high - low) * (position - lower)
     return found
 
 

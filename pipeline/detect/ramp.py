@@ -15,7 +15,7 @@ from pipeline.detect.seasonal.stl import bridge
 from pipeline.model import FloatArray, IntArray
 from pipeline.robust import block_means, typical_deviation
 
-_PLACES = 100
+_POSITIONS = 100
 """Blocks in which beginning and end of a slope are looked for: all pairs of them are tried."""
 
 
@@ -30,7 +30,7 @@ def locate_rise(values: FloatArray, weights: FloatArray, *, shortest: int) -> in
     if not (weights > 0).any():
         return 0
     clean = _without_transients(bridge(values, weights > 0), width=2 * (shortest // 4) + 1)
-    width = -(-len(clean) // _PLACES)
+    width = -(-len(clean) // _POSITIONS)
     means, weight = block_means(clean[None, :], weights[None, :], width)
     begins, ends, errors = _slopes(means[0], weight[0])
     # A step within a block looks like a slope over two.
@@ -74,10 +74,10 @@ def _slopes(values: FloatArray, weights: FloatArray) -> tuple[IntArray, IntArray
 
     Errors are weighted, and never quite 0.
     """
-    places = np.arange(len(values))
-    begins, ends = (pair.ravel() for pair in np.meshgrid(places, places + 1, indexing="ij"))
+    positions = np.arange(len(values))
+    begins, ends = (pair.ravel() for pair in np.meshgrid(positions, positions + 1, indexing="ij"))
     begins, ends = begins[ends > begins], ends[ends > begins]
-    shape = np.clip((places - begins[:, None]) / (ends - begins)[:, None], 0.0, 1.0)
+    shape = np.clip((positions - begins[:, None]) / (ends - begins)[:, None], 0.0, 1.0)
     share = weights / weights.sum()
     centred = values - values @ share
     mean = shape @ share

@@ -69,8 +69,8 @@ def block_means(sums: RunningSums, starts: IntArray, sizes: IntArray) -> FloatAr
 def moving_starts(first: IntArray, end: IntArray, sizes: IntArray) -> IntArray:
     """Return (rows, blocks) starts of the blocks at every place within [first, end); -1 pads short rows."""
     count = np.maximum(end - first - sizes + 1, 0)
-    place = np.arange(int(count.max(initial=0)), dtype=np.int64)
-    return np.where(place < count[:, None], first[:, None] + place, -1)
+    position = np.arange(int(count.max(initial=0)), dtype=np.int64)
+    return np.where(position < count[:, None], first[:, None] + position, -1)
 
 
 def adjacent_starts(first: IntArray, end: IntArray, sizes: IntArray) -> IntArray:
@@ -94,9 +94,9 @@ def letters(values: FloatArray, *, lowest: FloatArray, highest: FloatArray, buck
         buckets: N of §5.4.3.
     """
     width = (highest - lowest)[:, None] / buckets
-    place = np.divide(values - lowest[:, None], width, out=np.zeros_like(values), where=width > 0)
+    position = np.divide(values - lowest[:, None], width, out=np.zeros_like(values), where=width > 0)
     # Rounding must not decide about a value that is the edge of a bucket.
-    bucket = np.clip(np.floor(np.nan_to_num(place) + 1e-9), 0, buckets - 1)
+    bucket = np.clip(np.floor(np.nan_to_num(position) + 1e-9), 0, buckets - 1)
     return np.where(np.isnan(values), -1, bucket).astype(np.int64)
 
 

@@ -75,7 +75,7 @@ def judge_same_regression(
 ) -> Decision:
     """Drop a candidate that does not go beyond a regression of the same series that was passed on before.
 
-    A known regression counts only where the candidate can be its echo: its change point lies within an
+    A known regression counts only where the candidate can be its duplicate: its change point lies within an
     analysis window of the candidate's, or the scan that reported it had seen the candidate's too and
     found one lasting change, or the series still stood at its level just before the candidate. One that was
     rolled back in between and comes back is a new regression. A long-term candidate is the rise over
@@ -92,17 +92,17 @@ def judge_same_regression(
         gradual_since: Says whether the series has risen steadily since a moment: then what lies beyond is
             the known regression still growing (``ESCALATED``), and no new one.
     """
-    echoed = [k.candidate for k in known if _can_echo(candidate, k, recent, config.analysis_s)]
-    if not echoed:
+    duplicated = [k.candidate for k in known if _can_duplicate(candidate, k, recent, config.analysis_s)]
+    if not duplicated:
         return Decision(_STEP, True)
     sign = 1.0 if candidate.delta > 0 else -1.0
-    reported = max((k.after for k in echoed), key=lambda level: sign * level)
+    reported = max((k.after for k in duplicated), key=lambda level: sign * level)
     threshold = config.absolute if config.absolute is not None else (config.relative or 0.0) * abs(reported)
     bound = max(threshold, abs(candidate.delta) / 2)
     beyond = sign * (candidate.after - reported)
     if beyond < bound:
         return Decision(_STEP, False, beyond, bound, "duplicate")
-    first = min(k.change_time for k in echoed)
+    first = min(k.change_time for k in duplicated)
     # When a slow rise began is known to a day, so that one that grows may seem to have begun earlier.
     grows = first < candidate.change_time or candidate.kind == "long_term"
     if gradual_since is not None and grows and gradual_since(min(first, candidate.change_time)):
@@ -110,7 +110,7 @@ def judge_same_regression(
     return Decision(_STEP, True, beyond, bound)
 
 
-def _can_echo(candidate: Candidate, known: Known, recent: float, analysis_s: float) -> bool:
+def _can_duplicate(candidate: Candidate, known: Known, recent: float, analysis_s: float) -> bool:
     """Say whether a candidate may be what a scan sees of a known regression."""
     apart = candidate.change_time - known.candidate.change_time
     if (known.candidate.delta > 0) != (candidate.delta > 0):

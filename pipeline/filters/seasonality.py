@@ -121,19 +121,19 @@ def _judge(
     # What a median's variance is, had the season been known: the fit took its share of the noise with it.
     variances = [_variance(history, s.stop - s.start, day) / (1 - season.share) for s in day_before.spans]
     days_before = replace(day_before, before=slice(max(change - config.before_days * day, 0), change))
-    verdict = _UNSEASONAL
+    decision = _UNSEASONAL
     if _accounts(season, variances, days_before, config):
         cyclic = [
             max(variance, _variance_by_day(history, span, day_before) / (1 - season.share))
             for variance, span in zip(variances, day_before.spans, strict=True)
         ]
-        verdict = _compare(left, history, season.share, cyclic, days_before, config)
-    if not verdict.passed:
-        return verdict
+        decision = _compare(left, history, season.share, cyclic, days_before, config)
+    if not decision.passed:
+        return decision
     estimated = [variance * (1 + season.share) for variance in variances]
     weekly = _week_before(history, estimated, day_before, week, config)
     if weekly is None:
-        return verdict
+        return decision
     return _compare(left - weekly.values, history, weekly.share, estimated, day_before, config)
 
 

@@ -88,16 +88,16 @@ def daily_trend(values: FloatArray, weights: FloatArray, day: int, smoothing: fl
 
 def loess_operator(points: int, share: float) -> FloatArray:
     """Return the matrix that smooths equally spaced points by local lines with tricube weights."""
-    places = np.arange(points, dtype=np.float64)
+    positions = np.arange(points, dtype=np.float64)
     near = max(min(points, 3), int(np.ceil(share * points)))
-    distance = np.abs(places[:, None] - places)
+    distance = np.abs(positions[:, None] - positions)
     reach = np.sort(distance, axis=1)[:, near - 1 : near] * (1 + 1e-9) + 1e-9
     weight = np.clip(1 - (distance / reach) ** 3, 0.0, 1.0) ** 3
     total = weight.sum(axis=1, keepdims=True)
-    middle = weight @ places[:, None] / total
-    offset = places - middle
+    middle = weight @ positions[:, None] / total
+    offset = positions - middle
     moment = (weight * offset**2).sum(axis=1, keepdims=True)
-    lever = np.divide(places[:, None] - middle, moment, out=np.zeros(moment.shape), where=moment > 1e-9)
+    lever = np.divide(positions[:, None] - middle, moment, out=np.zeros(moment.shape), where=moment > 1e-9)
     return np.asarray(weight * (1 / total + lever * offset))
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from pipeline.detect.offline.transients import replace_transients
 from pipeline.model import FloatArray
 
-_ALIKE = 1.5
+_SIMILAR = 1.5
 """Times the smallest size: in a smaller range a logarithm bends by 5 % at most, and is not tried."""
 
 _LEAST_SPREAD = 1e-60
@@ -68,7 +68,7 @@ def scales(values: FloatArray, time: FloatArray, *, longest: int, bound: float) 
         if logarithmic:
             size = size if values[0] > 0 else -size
         parts = values / size
-        if logarithmic and not 0 < parts.min() * _ALIKE < parts.max():
+        if logarithmic and not 0 < parts.min() * _SIMILAR < parts.max():
             continue
         parts = np.log(parts) if logarithmic else parts
         clean, _ = replace_transients(parts, time, longest=longest, bound=bound)

@@ -52,7 +52,7 @@ def explain(values: FloatArray, time: FloatArray, rules: Rules) -> Explanation:
         rules: Bounds of the search.
     """
     sums = running_sums(values, time)
-    positions = np.concatenate([[0], _places(values, rules), [len(values)]])
+    positions = np.concatenate([[0], _positions(values, rules), [len(values)]])
     start, stop = np.triu_indices(len(positions), 1)
     wide = positions[stop] - positions[start] >= rules.shortest
     room = _Room(len(values), positions, start[wide], stop[wide])
@@ -128,7 +128,7 @@ class _One:
         return float(self.nats(edges[:-1], edges[1:]).sum()) + charged
 
 
-def _places(values: FloatArray, rules: Rules) -> IntArray:
+def _positions(values: FloatArray, rules: Rules) -> IntArray:
     """Return positions to try: all of a short series, else a grid and where levels differ most."""
     points, shortest = len(values), rules.shortest
     if points <= rules.grid + rules.peaks:

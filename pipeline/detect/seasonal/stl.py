@@ -146,10 +146,10 @@ def bridge(values: FloatArray, known: BoolArray) -> FloatArray:
     """Return a series whose gaps are filled in a straight line; zeros for one without any data."""
     if known.all():
         return values
-    places = np.flatnonzero(known)
-    if not len(places):
+    positions = np.flatnonzero(known)
+    if not len(positions):
         return np.zeros(len(values))
-    filled: FloatArray = np.interp(np.arange(len(values)), places, values[places])
+    filled: FloatArray = np.interp(np.arange(len(values)), positions, values[positions])
     return filled
 
 
@@ -255,9 +255,9 @@ def _lagged_products(values: FloatArray) -> FloatArray:
 
 def moving_mean(values: FloatArray, weights: FloatArray, width: int) -> FloatArray:
     """Return weighted means of centred spans, cut off at the ends."""
-    places = np.arange(values.shape[1])
-    low = np.maximum(places - width // 2, 0)
-    high = np.minimum(places - width // 2 + width, values.shape[1])
+    positions = np.arange(values.shape[1])
+    low = np.maximum(positions - width // 2, 0)
+    high = np.minimum(positions - width // 2 + width, values.shape[1])
 
     def spans(array: FloatArray) -> FloatArray:
         running = np.concatenate([np.zeros((len(array), 1)), np.cumsum(array, axis=1)], axis=1)

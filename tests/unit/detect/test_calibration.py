@@ -24,7 +24,7 @@ RESOLUTION_S = 600.0
 DAY = 144
 NEXT = 12  # windows by which the next scan is later
 LENGTH = WINDOWS.end + NEXT
-PLACE = np.arange(LENGTH)
+POSITION = np.arange(LENGTH)
 SERIES = 1500
 NOMINAL = 0.005
 TOTAL = 40_000  # samples a window
@@ -98,12 +98,12 @@ def random_walk(rng: Generator, series: int) -> Noise:
 
 
 def daily_cycle(rng: Generator, series: int) -> Noise:
-    cycle = np.sin(2 * np.pi * (PLACE / DAY + rng.random((series, 1))))
+    cycle = np.sin(2 * np.pi * (POSITION / DAY + rng.random((series, 1))))
     return Noise(cycle + white(rng, series).observed, cycle)
 
 
 def weekend(rng: Generator, series: int) -> Noise:
-    resting = ((PLACE / DAY + 7 * rng.random((series, 1))) % 7) >= 5
+    resting = ((POSITION / DAY + 7 * rng.random((series, 1))) % 7) >= 5
     level = resting * rng.standard_normal((series, 1))
     return Noise(level + white(rng, series).observed, level)
 
@@ -112,8 +112,8 @@ def jumping(times: int, size: float) -> Draw:
     """White noise whose level changed so often before the baseline, by so many deviations or so."""
 
     def draw(rng: Generator, series: int) -> Noise:
-        places = rng.integers(0, BASELINE, (times, series, 1))
-        level = np.sum((places <= PLACE) * size * rng.standard_normal(places.shape), axis=0)
+        positions = rng.integers(0, BASELINE, (times, series, 1))
+        level = np.sum((positions <= POSITION) * size * rng.standard_normal(positions.shape), axis=0)
         return Noise(level + white(rng, series).observed, level)
 
     return draw
@@ -139,7 +139,7 @@ def negative_binomial(share: float) -> Draw:
 
 def gaps(rng: Generator, series: int) -> Noise:
     """Fewer samples at night, and hours without any."""
-    totals = np.rint(TOTAL * (1 + 0.3 * np.sin(2 * np.pi * PLACE / DAY)))
+    totals = np.rint(TOTAL * (1 + 0.3 * np.sin(2 * np.pi * POSITION / DAY)))
     totals[700:720] = totals[1430:1436] = totals[1455:1458] = 0
     counts = rng.binomial(totals.astype(np.int64), 1e-3, (series, LENGTH))
     return Noise(counts.astype(np.float64), totals * 1e-3, totals)
@@ -193,7 +193,7 @@ def step(noise: Noise, errors: float) -> FloatArray:
         moved[:, side].sum(axis=1) / known[:, side].sum(axis=1)
         for side in (slice(BASELINE, CHANGE), slice(CHANGE, WINDOWS.end))
     )
-    size = np.where(PLACE >= CHANGE, errors * float(np.std(after - before)), 0.0)
+    size = np.where(POSITION >= CHANGE, errors * float(np.std(after - before)), 0.0)
     if noise.totals is None:
         return size
     more = np.random.default_rng(7).poisson(size * noise.totals, noise.observed.shape)
@@ -223,7 +223,7 @@ def test_where_two_samples_are_expected_a_step_must_be_larger() -> None:
 def test_weekends_as_large_as_the_noise_hide_only_what_is_not_well_above_them() -> None:
     # They count as noise at the scale of the change: far more than a standard error of the levels compared.
     noise = STEADY["weekend"](np.random.default_rng(32), 300)
-    assert noise.found(np.where(PLACE >= CHANGE, 4.0, 0.0)) >= 0.95
+    assert noise.found(np.where(POSITION >= CHANGE, 4.0, 0.0)) >= 0.95
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_a_regression_of_the_papers_smallest_size_is_found_at_its_sampling(
     drawn = [averaged(servers, SUBROUTINES, rng) for _ in range(series)]
     panels = np.stack([panel.values / 100 for panel in drawn])
     windows = Windows(analysis=490, extended=514, end=550)
-    names = tuple(f"s{place}" for place in range(series))
+    names = tuple(f"s{position}" for position in range(series))
     kind: MetricKind = "service"
     matrix = SeriesMatrix(0.0, RESOLUTION_S, (kind,) * series, names, panels[:, :550], np.ones(550))
     candidates = find_candidates(matrix, windows)

@@ -43,12 +43,12 @@ def all_splits(observed: FloatArray, exposure: FloatArray) -> Sums:
 def test_both_sides_of_each_split_are_summed(first: int, last: int) -> None:
     observed, exposure = RNG.poisson(5.0, (2, 12)).astype(np.float64), RNG.uniform(1, 2, (2, 12))
     found = split_sums(observed, exposure, first=first, last=last)
-    places = range(first, last + 1)
+    positions = range(first, last + 1)
     for row in range(2):
-        assert found.left[row].tolist() == [observed[row, :at].sum() for at in places]
-        assert found.right[row].tolist() == [observed[row, at:].sum() for at in places]
-        np.testing.assert_allclose(found.left_exposure[row], [exposure[row, :at].sum() for at in places])
-        np.testing.assert_allclose(found.right_exposure[row], [exposure[row, at:].sum() for at in places])
+        assert found.left[row].tolist() == [observed[row, :at].sum() for at in positions]
+        assert found.right[row].tolist() == [observed[row, at:].sum() for at in positions]
+        np.testing.assert_allclose(found.left_exposure[row], [exposure[row, :at].sum() for at in positions])
+        np.testing.assert_allclose(found.right_exposure[row], [exposure[row, at:].sum() for at in positions])
 
 
 def test_sums_of_counts_stay_whole_over_many_windows() -> None:

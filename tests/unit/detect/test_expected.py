@@ -9,10 +9,10 @@ from pipeline.detect.expected import Normalised, normalise, values_and_weights
 from pipeline.model import FloatArray, SeriesMatrix
 
 DAY, HISTORY, END = 48, 480, 540
-PLACE = np.arange(END)
+POSITION = np.arange(END)
 START = 1_700_000_000.0
-WAVE = np.sin(2 * np.pi * PLACE / DAY)
-TOTALS = np.rint(20_000 * (1 + 0.4 * np.cos(2 * np.pi * PLACE / DAY)))
+WAVE = np.sin(2 * np.pi * POSITION / DAY)
+TOTALS = np.rint(20_000 * (1 + 0.4 * np.cos(2 * np.pi * POSITION / DAY)))
 LEVELS = np.array([0.2, 0.01, 1e-4])
 
 
@@ -100,7 +100,7 @@ def test_a_cycle_that_reaches_zero_leaves_an_expectation() -> None:
 
 
 def test_what_is_new_has_no_level_to_compare_with() -> None:
-    shares = np.where(PLACE >= 500, 0.01, 0.0)[None]
+    shares = np.where(POSITION >= 500, 0.01, 0.0)[None]
     series = norm(counted(shares))
     assert series.levels()[0, :500].tolist() == [0.0] * 500
     assert series.levels()[0, 500:].mean() == pytest.approx(0.01, rel=0.05)
@@ -147,7 +147,7 @@ def test_values_that_are_no_numbers_have_no_weight(hole: float) -> None:
     matrix = measured()
     matrix.samples[1, ::7] = hole
     plain, series = norm(measured()), norm(matrix)
-    assert series.exposure[1, ::7].tolist() == [0.0] * len(PLACE[::7])
+    assert series.exposure[1, ::7].tolist() == [0.0] * len(POSITION[::7])
     assert np.isfinite(series.observed).all()
     assert series.centre[1] == pytest.approx(plain.centre[1], abs=0.1)
     np.testing.assert_array_equal(series.observed[[0, 2]], plain.observed[[0, 2]])
@@ -161,20 +161,20 @@ def test_a_series_without_any_value() -> None:
 
 def test_what_came_after_the_history_is_not_learnt_from() -> None:
     for matrix in (counted(flat(LEVELS)), measured()):
-        later = replace(matrix, samples=np.where(PLACE >= HISTORY, 3 * matrix.samples, matrix.samples))
+        later = replace(matrix, samples=np.where(POSITION >= HISTORY, 3 * matrix.samples, matrix.samples))
         one, other = norm(matrix), norm(later)
         for name in ("variance", "degrees_of_freedom", "centre", "scale", "cycle"):
             np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
 
 
 def test_the_share_factor_moves_what_is_expected_of_a_share_by_what_others_left_of_it() -> None:
-    factor = np.where(PLACE >= 500, 0.96, 1.0)
+    factor = np.where(POSITION >= 500, 0.96, 1.0)
     shares = np.array([[0.01], [0.5], [1.0]]) * np.ones(END)
     plain = norm(counted(shares))
-    diluted = norm(replace(counted(shares), share_factor=factor))
-    moved = (diluted.exposure / plain.exposure)[:, 500:].mean(axis=1)
+    normalised = norm(replace(counted(shares), share_factor=factor))
+    moved = (normalised.exposure / plain.exposure)[:, 500:].mean(axis=1)
     np.testing.assert_allclose(moved, [0.96**0.99, 0.96**0.5, 1.0], rtol=1e-3)
-    np.testing.assert_array_equal(diluted.exposure[:, :500], plain.exposure[:, :500])
+    np.testing.assert_array_equal(normalised.exposure[:, :500], plain.exposure[:, :500])
 
 
 def test_no_series() -> None:

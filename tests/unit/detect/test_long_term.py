@@ -203,8 +203,8 @@ def test_what_is_new_begins_when_it_was_first_seen(days: float) -> None:
     counts = np.random.default_rng(3).poisson(np.where(there, 20.0 * day, 0.0), (20, SMALL[1].end))
     found = find(SMALL, counts / 20.0)
     assert len(found) == 20
-    places = np.array([days_before_end(SMALL, candidate) for candidate in found])
-    assert np.abs(places - days).max() <= 0.2
+    positions = np.array([days_before_end(SMALL, candidate) for candidate in found])
+    assert np.abs(positions - days).max() <= 0.2
 
 
 def test_best_split_is_the_least_squared_error() -> None:

@@ -11,14 +11,14 @@ from pipeline.model import FloatArray, MetricKind, SeriesMatrix
 
 WINDOWS = Windows(analysis=480, extended=528, end=540)  # ten days, a day, six hours of half-hour windows
 CHANGE = 500
-PLACE = np.arange(WINDOWS.end)
+POSITION = np.arange(WINDOWS.end)
 TOTAL = 100_000.0
 
 
 def fleet(
     shares: FloatArray,
     *,
-    grown: int | None = None,
+    raised: int | None = None,
     by: float = 0.0,
     totals: FloatArray | None = None,
     kind: MetricKind = "subroutine",
@@ -29,8 +29,8 @@ def fleet(
     """
     totals = np.full(WINDOWS.end, TOTAL) if totals is None else totals
     level = np.repeat(shares[:, None], WINDOWS.end, axis=1)
-    if grown is not None:
-        level[grown, CHANGE:] += by
+    if raised is not None:
+        level[raised, CHANGE:] += by
         level[:, CHANGE:] /= 1 + by
     counts = np.random.default_rng(5).poisson(level * totals).astype(np.float64)
     names = tuple(f"s{row}" for row in range(len(shares)))
@@ -49,8 +49,8 @@ def with_factor(matrix: SeriesMatrix) -> SeriesMatrix:
 
 
 def found(matrix: SeriesMatrix, direction: str = "up") -> set[str]:
-    diluted = with_factor(matrix)
-    return {c.metric for c in find_candidates(diluted, WINDOWS, direction=direction)}  # type: ignore[arg-type]
+    normalised = with_factor(matrix)
+    return {c.metric for c in find_candidates(normalised, WINDOWS, direction=direction)}  # type: ignore[arg-type]
 
 
 def factor(matrix: SeriesMatrix, config: ShareNormalisationConfig | None = None) -> FloatArray:
@@ -61,8 +61,8 @@ def factor(matrix: SeriesMatrix, config: ShareNormalisationConfig | None = None)
 
 @pytest.mark.parametrize("by", [0.04, 0.3, -0.04], ids=["regression", "large regression", "improvement"])
 def test_the_factor_is_what_the_whole_did_to_all_others(by: float) -> None:
-    moved = factor(fleet(many(), grown=0, by=by))
-    assert moved.shape == PLACE.shape
+    moved = factor(fleet(many(), raised=0, by=by))
+    assert moved.shape == POSITION.shape
     assert moved[CHANGE:].mean() / moved[:CHANGE].mean() == pytest.approx(1 / (1 + by), rel=0.003)
 
 
@@ -76,19 +76,19 @@ def test_the_factor_is_what_the_whole_did_to_all_others(by: float) -> None:
     ],
 )
 def test_what_changed_elsewhere_makes_no_candidates(by: float, direction: str, expected: set[str]) -> None:
-    matrix = fleet(many(), grown=0, by=by)
+    matrix = fleet(many(), raised=0, by=by)
     others = found(matrix, direction) - {"s0"}
     assert len(others) <= 5  # of 249; one and a half are nominal
     assert found(matrix, direction) & {"s0"} == expected
 
 
 def test_without_the_factor_it_would() -> None:
-    matrix = fleet(many(), grown=0, by=-0.04)
+    matrix = fleet(many(), raised=0, by=-0.04)
     assert len(find_candidates(matrix, WINDOWS)) > 50
 
 
 def test_a_series_is_measured_without_what_others_did_to_it() -> None:
-    matrix = with_factor(fleet(many(), grown=0, by=0.04))
+    matrix = with_factor(fleet(many(), raised=0, by=0.04))
     (candidate,) = [c for c in find_candidates(matrix, WINDOWS) if c.metric == "s0"]
     assert candidate.before == pytest.approx(0.05, rel=0.01)
     assert candidate.after == pytest.approx(0.09, rel=0.01)  # of the whole as it was before
@@ -107,7 +107,7 @@ def test_other_kinds_of_series_take_no_part(kind: MetricKind) -> None:
 
 
 def test_endpoints_beside_subroutines_have_no_say() -> None:
-    subroutines, endpoints = fleet(many(), grown=0, by=0.04), fleet(np.full(400, 0.02), kind="endpoint")
+    subroutines, endpoints = fleet(many(), raised=0, by=0.04), fleet(np.full(400, 0.02), kind="endpoint")
     both = replace(
         subroutines,
         kinds=subroutines.kinds + endpoints.kinds,
@@ -145,7 +145,7 @@ def test_windows_without_samples_have_nothing_in_common() -> None:
 
 
 def test_fewer_samples_in_the_analysis_window_are_no_change() -> None:
-    totals = np.where(WINDOWS.analysis <= PLACE, 0.2, 1.0) * TOTAL
+    totals = np.where(WINDOWS.analysis <= POSITION, 0.2, 1.0) * TOTAL
     moved = factor(fleet(np.random.default_rng(1).uniform(6e-5, 1e-4, 250), totals=totals))
     assert moved[WINDOWS.analysis :].mean() == pytest.approx(moved[: WINDOWS.analysis].mean(), rel=0.02)
 
@@ -157,7 +157,7 @@ def test_a_window_of_hardly_any_samples_is_not_taken_for_no_data() -> None:
 
 
 def test_the_order_of_series_does_not_matter() -> None:
-    matrix = fleet(many(), grown=0, by=0.04)
+    matrix = fleet(many(), raised=0, by=0.04)
     order = np.random.default_rng(2).permutation(len(matrix.names))
     mixed = replace(matrix, names=tuple(matrix.names[row] for row in order), samples=matrix.samples[order])
     np.testing.assert_allclose(factor(mixed), factor(matrix), rtol=1e-9)
@@ -165,7 +165,7 @@ def test_the_order_of_series_does_not_matter() -> None:
 
 def test_the_number_of_samples_does_not_matter() -> None:
     # Enough of them for blocks of one window.
-    matrix = fleet(many(), grown=0, by=0.04)
+    matrix = fleet(many(), raised=0, by=0.04)
     matrix = replace(matrix, samples=100 * matrix.samples, totals=100 * matrix.totals)
     tenfold = replace(matrix, samples=10 * matrix.samples, totals=10 * matrix.totals)
     np.testing.assert_allclose(factor(tenfold), factor(matrix), rtol=1e-9)

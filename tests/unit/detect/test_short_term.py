@@ -8,7 +8,7 @@ from pipeline.model import Candidate, Direction, FloatArray, SeriesMatrix
 
 WINDOWS = Windows(analysis=240, extended=260, end=270)  # four hours, twenty and ten minutes
 START = 1_700_000_000.0
-PLACE = np.arange(WINDOWS.end)
+POSITION = np.arange(WINDOWS.end)
 
 
 def gcpu(levels: FloatArray, totals: FloatArray | None = None, seed: int = 1) -> SeriesMatrix:
@@ -23,7 +23,7 @@ def metric(values: FloatArray) -> SeriesMatrix:
 
 
 def shares(before: float, after: float, at: int = 250) -> FloatArray:
-    return np.where(at <= PLACE, after, before)
+    return np.where(at <= POSITION, after, before)
 
 
 def window_of(candidate: Candidate) -> int:
@@ -57,7 +57,7 @@ def test_a_rise_in_the_analysis_window_is_a_candidate() -> None:
         pytest.param(shares(0.10, 0.15, at=100), "up", id="a rise in the history"),
         pytest.param(shares(0.10, 0.15, at=230), "up", id="a rise late in the history"),
         pytest.param(
-            np.where((PLACE >= 230) & (PLACE < 233), 0.5, 0.1),
+            np.where((POSITION >= 230) & (POSITION < 233), 0.5, 0.1),
             "up",
             id="a trouble before the analysis window",
         ),
@@ -97,7 +97,7 @@ def test_a_change_in_the_extended_window_is_left_to_a_later_scan() -> None:
 
 def test_what_is_likelier_in_the_extended_window_is_left_to_a_later_scan() -> None:
     # A weak step just after the analysis window, whose end is hardly less likely.
-    share = np.where(PLACE >= 261, 0.115, 0.1)
+    share = np.where(POSITION >= 261, 0.115, 0.1)
     samples = np.random.default_rng(5).binomial(2000, share, (300, WINDOWS.end)).astype(np.float64)
     names = tuple(map(str, range(300)))
     matrix = SeriesMatrix(START, 60.0, ("subroutine",) * 300, names, samples, np.full(WINDOWS.end, 2000.0))
@@ -132,7 +132,7 @@ def test_of_an_older_step_only_the_newer_one_is_a_candidate(at: int) -> None:
 
 
 def test_a_return_to_an_older_level_is_a_change() -> None:
-    levels = np.where((PLACE >= 180) & (PLACE < 250), 0.05, 0.15)
+    levels = np.where((POSITION >= 180) & (POSITION < 250), 0.05, 0.15)
     (candidate,) = find_candidates(gcpu(levels), WINDOWS)
     assert candidate.before == pytest.approx(0.05, abs=0.01)
 
@@ -163,13 +163,13 @@ def test_a_spike_far_above_a_step_hides_it_not_from_the_screen() -> None:
 def test_a_weak_step_at_the_edge_of_the_analysis_window_is_placed_where_it_is_likeliest() -> None:
     # An earlier scan had too little of it; to cut the baseline there, it is not clear enough.
     totals = np.full(WINDOWS.end, 2000.0)
-    share = np.where(PLACE >= 234, 0.108, 0.1)
+    share = np.where(POSITION >= 234, 0.108, 0.1)
     samples = np.random.default_rng(5).binomial(2000, share, (300, WINDOWS.end)).astype(np.float64)
     names = tuple(map(str, range(300)))
     matrix = SeriesMatrix(START, 60.0, ("subroutine",) * 300, names, samples, totals)
-    places = np.array([window_of(candidate) for candidate in find_candidates(matrix, WINDOWS)])
-    assert len(places) >= 100
-    assert np.abs(places - 234).mean() <= 4
+    positions = np.array([window_of(candidate) for candidate in find_candidates(matrix, WINDOWS)])
+    assert len(positions) >= 100
+    assert np.abs(positions - 234).mean() <= 4
 
 
 def test_an_older_level_is_no_part_of_the_baseline() -> None:
@@ -242,9 +242,9 @@ def test_a_service_level_metric_with_gaps() -> None:
         pytest.param(np.full(WINDOWS.end, 1e15) / 3, id="large constant"),
         pytest.param(np.zeros(WINDOWS.end), id="zeros"),
         pytest.param(np.full(WINDOWS.end, np.nan), id="no data"),
-        pytest.param(np.where(PLACE < 245, np.nan, 1.0), id="no history"),
-        pytest.param(np.where(PLACE < 240, 1.0 + 0.1 * (PLACE % 2), np.nan), id="no data since"),
-        pytest.param(np.where(PLACE == 250, 1.0, np.nan), id="one point"),
+        pytest.param(np.where(POSITION < 245, np.nan, 1.0), id="no history"),
+        pytest.param(np.where(POSITION < 240, 1.0 + 0.1 * (POSITION % 2), np.nan), id="no data since"),
+        pytest.param(np.where(POSITION == 250, 1.0, np.nan), id="one point"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
@@ -262,9 +262,9 @@ def test_a_step_without_noise_is_certain() -> None:
 
 @pytest.mark.parametrize("windows", [Windows(30, 45, 50), Windows(30, 45, 45), Windows(48, 54, 54)], ids=str)
 def test_a_short_history_will_do(windows: Windows) -> None:
-    place = np.arange(windows.end)
+    position = np.arange(windows.end)
     at = windows.analysis + 2
-    (candidate,) = find_candidates(gcpu(np.where(place >= at, 0.2, 0.1)), windows)
+    (candidate,) = find_candidates(gcpu(np.where(position >= at, 0.2, 0.1)), windows)
     assert window_of(candidate) == pytest.approx(at, abs=1)
 
 
@@ -285,13 +285,13 @@ def test_a_service_without_series_has_no_candidates() -> None:
 def test_what_happens_every_week_at_this_time_is_no_change() -> None:
     # Thirteen days of half hours; a backup of half a day every seventh one.
     windows = Windows(analysis=560, extended=608, end=620)
-    place = np.arange(windows.end)
+    position = np.arange(windows.end)
     values = np.random.default_rng(5).standard_normal(windows.end)
-    backup = ((place - 580) % 336) < 24
+    backup = ((position - 580) % 336) < 24
     matrix = SeriesMatrix(START, 1800.0, ("service",), ("load",), (values + 4 * backup)[None], np.ones(620))
     assert find_candidates(matrix, windows) == ()
     only_now = SeriesMatrix(
-        START, 1800.0, ("service",), ("load",), (values + 4 * backup * (place >= 580))[None], np.ones(620)
+        START, 1800.0, ("service",), ("load",), (values + 4 * backup * (position >= 580))[None], np.ones(620)
     )
     assert len(find_candidates(only_now, windows)) == 1
 
@@ -300,8 +300,8 @@ def test_what_happens_every_week_at_this_time_is_no_change() -> None:
 def test_what_happened_last_week_before_the_data_begin_is_no_change(height: float) -> None:
     # The day of a weekly job had begun before the first window; its first hours are the most expensive.
     windows = Windows(analysis=480, extended=496, end=504)
-    place = np.arange(windows.end)
-    job, first = place >= 490, (place >= 490) & (place < 496)
+    position = np.arange(windows.end)
+    job, first = position >= 490, (position >= 490) & (position < 496)
     values = np.random.default_rng(5).standard_normal(windows.end) + 5.0 * job + height * first
     values[160:178] += 5.0
     values[:160] = np.nan
@@ -313,9 +313,9 @@ def test_what_happened_last_week_before_the_data_begin_is_no_change(height: floa
 def test_a_second_regression_a_week_after_the_first_is_found(hours: int) -> None:
     # Releases go out at the same time every week; the windows are those of frontfaas-small.
     windows = Windows(analysis=1440, extended=1464, end=1500)
-    place = np.arange(windows.end)
+    position = np.arange(windows.end)
     values = np.random.default_rng(6).standard_normal(windows.end)
-    values += 3.0 * (place >= 1450 - 1008 + 6 * hours) + 2.0 * (place >= 1450)
+    values += 3.0 * (position >= 1450 - 1008 + 6 * hours) + 2.0 * (position >= 1450)
     matrix = SeriesMatrix(START, 600.0, ("service",), ("latency",), values[None], np.ones(windows.end))
     (candidate,) = find_candidates(matrix, windows)
     assert round((candidate.change_time - START) / 600.0) == pytest.approx(1450, abs=6)
@@ -324,9 +324,11 @@ def test_a_second_regression_a_week_after_the_first_is_found(hours: int) -> None
 @pytest.mark.parametrize("seed", [2, 3, 4, 5], ids=str)
 def test_what_happened_a_week_ago_moves_no_change_point(seed: int) -> None:
     windows = Windows(analysis=1440, extended=1464, end=1500)
-    place = np.arange(windows.end)
-    trouble = (place >= 1457 - 1008) & (place < 1470 - 1008)
-    values = np.random.default_rng(seed).standard_normal(windows.end) + 1.5 * (place >= 1457) + 2.0 * trouble
+    position = np.arange(windows.end)
+    trouble = (position >= 1457 - 1008) & (position < 1470 - 1008)
+    values = (
+        np.random.default_rng(seed).standard_normal(windows.end) + 1.5 * (position >= 1457) + 2.0 * trouble
+    )
     matrix = SeriesMatrix(START, 600.0, ("service",), ("latency",), values[None], np.ones(windows.end))
     (candidate,) = find_candidates(matrix, windows)
     assert round((candidate.change_time - START) / 600.0) == pytest.approx(1457, abs=1)
@@ -334,10 +336,10 @@ def test_what_happened_a_week_ago_moves_no_change_point(seed: int) -> None:
 
 def test_a_gap_a_week_ago_hides_no_regression() -> None:
     windows = Windows(analysis=480, extended=496, end=504)
-    place = np.arange(windows.end)
+    position = np.arange(windows.end)
     totals = np.full(windows.end, 2000.0)
     totals[480 - 336 : 504 - 336] = 0.0
-    samples = np.random.default_rng(1).binomial(totals.astype(np.int64), np.where(place >= 490, 0.3, 0.1))
+    samples = np.random.default_rng(1).binomial(totals.astype(np.int64), np.where(position >= 490, 0.3, 0.1))
     matrix = SeriesMatrix(START, 1800.0, ("subroutine",), ("work",), samples[None].astype(np.float64), totals)
     assert len(find_candidates(matrix, windows)) == 1
 

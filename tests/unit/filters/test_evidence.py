@@ -19,7 +19,7 @@ START = 1_700_000_000.0 // 86_400 * 86_400
 RESOLUTION_S = 1800.0
 HISTORY, ANALYSIS, END = 480, 528, 552  # ten days, a day, half a day
 CHANGE = 500
-PLACE = np.arange(END)
+POSITION = np.arange(END)
 TOTAL = 50_000.0
 
 
@@ -47,17 +47,17 @@ def a_candidate(name: str, *, at: int = CHANGE, before: float = 0.1, after: floa
 
 def case(matrix: SeriesMatrix, *candidates: Candidate, direction: str = "up") -> FilterCase:
     """What filters decide on, of a scan that read this matrix."""
-    places = (0, HISTORY, ANALYSIS, END)
-    start, analysis, extended, end = (START + place * RESOLUTION_S for place in places)
+    positions = (0, HISTORY, ANALYSIS, END)
+    start, analysis, extended, end = (START + position * RESOLUTION_S for position in positions)
     scan = Scan("shop", "half-hours", start, analysis, extended, end, len(matrix.names), candidates)
     matrix = replace(matrix, share_factor=share_factor(matrix, history=HISTORY))
     series = select_series(matrix, {c.series for c in candidates})
     return open_case(FilterEvidence(scan, series), replace(CONFIG, rising=direction == "up"))
 
 
-STEP = np.where(PLACE >= CHANGE, 0.2, 0.1)
-GONE = np.where((PLACE >= CHANGE) & (PLACE < 515), 0.2, 0.1)
-WAVE = 0.1 * (1 + 0.5 * np.sin(2 * np.pi * PLACE / 48))
+STEP = np.where(POSITION >= CHANGE, 0.2, 0.1)
+GONE = np.where((POSITION >= CHANGE) & (POSITION < 515), 0.2, 0.1)
+WAVE = 0.1 * (1 + 0.5 * np.sin(2 * np.pi * POSITION / 48))
 
 
 def test_each_candidate_is_judged_by_its_own_series_in_any_order() -> None:
@@ -65,7 +65,7 @@ def test_each_candidate_is_judged_by_its_own_series_in_any_order() -> None:
     matrix = counted({"stays": STEP, "other": STEP, "gone": GONE, "gone, too": GONE})
     series = case(matrix, *candidates)
     for order in ([0, 1, 2], [2, 1, 0], [1], [0, 2]):
-        asked = [candidates[place] for place in order]
+        asked = [candidates[position] for position in order]
         assert [v.passed for v in went_away.decide(asked, series)] == [c.metric == "stays" for c in asked]
 
 
@@ -73,14 +73,14 @@ def test_a_fall_is_judged_where_a_fall_is_worse() -> None:
     fallen = a_candidate("stays", before=0.2, after=0.1)
     gone = a_candidate("gone", before=0.2, after=0.1)
     series = case(counted({"stays": 0.3 - STEP, "gone": 0.3 - GONE}), fallen, gone, direction="down")
-    assert [verdict.passed for verdict in went_away.decide([fallen, gone], series)] == [True, False]
+    assert [decision.passed for decision in went_away.decide([fallen, gone], series)] == [True, False]
 
 
 def test_what_comes_back_every_day_is_seasonal() -> None:
     morning = a_candidate("wave", at=CHANGE + 10)
     step = a_candidate("step")
     series = case(counted({"wave": WAVE, "step": STEP}), morning, step)
-    assert [verdict.passed for verdict in seasonality.decide([morning, step], series)] == [False, True]
+    assert [decision.passed for decision in seasonality.decide([morning, step], series)] == [False, True]
 
 
 @pytest.mark.parametrize("decide", [went_away.decide, seasonality.decide])
@@ -107,7 +107,7 @@ def test_series_of_one_name_and_two_kinds_are_two() -> None:
 
 
 def test_recent_is_the_level_over_an_analysis_window_before_the_change() -> None:
-    levels = np.where(PLACE >= CHANGE - 48, 0.15, 0.1)
+    levels = np.where(POSITION >= CHANGE - 48, 0.15, 0.1)
     levels[CHANGE:] = 0.3
     series = case(counted({"a": levels}), a_candidate("a"))
     assert recent_level(a_candidate("a"), series) == pytest.approx(0.15, abs=0.002)
@@ -121,7 +121,7 @@ def test_recent_takes_the_daily_cycle_out() -> None:
 
 
 def test_recent_without_data_is_the_level_before() -> None:
-    totals = np.where((PLACE >= CHANGE - 60) & (PLACE < CHANGE), 0.0, TOTAL)
+    totals = np.where((POSITION >= CHANGE - 60) & (POSITION < CHANGE), 0.0, TOTAL)
     series = case(counted({"a": STEP}, totals), a_candidate("a"))
     assert recent_level(a_candidate("a", before=0.123), series) == 0.123
     assert recent_level(a_candidate("vanished", before=0.123), series) == 0.123
@@ -131,7 +131,7 @@ def test_recent_without_data_is_the_level_before() -> None:
 @pytest.mark.parametrize(
     ("levels", "expected"),
     [
-        pytest.param(0.1 + 0.1 * np.clip((PLACE - 400) / 150, 0, 1), True, id="a ramp since then"),
+        pytest.param(0.1 + 0.1 * np.clip((POSITION - 400) / 150, 0, 1), True, id="a ramp since then"),
         pytest.param(STEP, False, id="a step at the candidate's change"),
     ],
 )
@@ -147,7 +147,7 @@ def test_growth_since_an_earlier_regression(levels: FloatArray, expected: bool) 
 
 def test_a_change_of_the_whole_is_taken_out_of_a_series() -> None:
     # An improvement of 30 % elsewhere raises all shares; the candidate's own level is what it was.
-    raised = {f"s{row}": np.where(PLACE >= CHANGE - 100, 0.004 / 0.7, 0.004) for row in range(150)}
+    raised = {f"s{row}": np.where(POSITION >= CHANGE - 100, 0.004 / 0.7, 0.004) for row in range(150)}
     series = case(counted(raised), a_candidate("s3"))
     assert recent_level(a_candidate("s3"), series) == pytest.approx(0.004, rel=0.1)
     assert recent_level(a_candidate("s3", at=CHANGE - 200), series) == pytest.approx(0.004, rel=0.1)

@@ -79,7 +79,7 @@ def same(
         pytest.param(50, 0.1, 0, False, id="at the same time, however it looked before"),
         pytest.param(500, 0.2, 0, False, id="long ago, and the level is still there"),
         pytest.param(500, 0.1, 400, True, id="long ago, rolled back, and back again"),
-        pytest.param(500, 0.1, 600, False, id="long ago, but told as one lasting change up to here"),
+        pytest.param(500, 0.1, 600, False, id="long ago, but reported as one lasting change up to here"),
     ],
 )
 def test_a_regression_that_comes_back_after_a_rollback_is_new(
@@ -92,9 +92,9 @@ def test_a_regression_that_comes_back_after_a_rollback_is_new(
 
 def test_same_regression_by_a_relative_threshold() -> None:
     known = [build_candidate(before=100.0, after=110.0)]
-    grown = build_candidate(before=110.0, after=117.0)
-    assert same(grown, known, relative=0.05)
-    assert not same(grown, known, relative=0.10)
+    risen = build_candidate(before=110.0, after=117.0)
+    assert same(risen, known, relative=0.05)
+    assert not same(risen, known, relative=0.10)
 
 
 KNOWN = build_candidate(before=0.1, after=0.2)
@@ -189,11 +189,11 @@ LONG = np.arange(740) / 740
 )
 @pytest.mark.parametrize("noise", [0.02, 0.1])
 def test_what_grows_slowly_may_step_too(values: FloatArray, expected: bool, noise: float) -> None:
-    told = [
+    decided = [
         is_gradual(values + np.random.default_rng(seed).normal(0, noise, 740), np.ones(740), change=704)
         for seed in range(10)
     ]
-    assert told.count(expected) >= 9
+    assert decided.count(expected) >= 9
 
 
 @pytest.mark.parametrize("change", [0, 1, 59, 60])

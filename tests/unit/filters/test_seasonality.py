@@ -59,16 +59,16 @@ def judge(
     )
 
 
-def passed(verdicts: list[Decision]) -> int:
-    return sum(verdict.passed for verdict in verdicts)
+def passed(decisions: list[Decision]) -> int:
+    return sum(decision.passed for decision in decisions)
 
 
 @pytest.mark.parametrize("season", [pytest.param(s, id=name) for name, s in SEASONS.items()])
 class TestSeasons:
     def test_a_seasonal_rise_is_dropped(self, season: FloatArray) -> None:
-        verdicts = judge(noise(1) + season)
-        assert passed(verdicts) <= 1  # a rise remains by chance once in 100 windows
-        assert all(v.passed or v.statistic <= v.bound for v in verdicts)
+        decisions = judge(noise(1) + season)
+        assert passed(decisions) <= 1  # a rise remains by chance once in 100 windows
+        assert all(v.passed or v.statistic <= v.bound for v in decisions)
 
     def test_a_step_on_top_passes(self, season: FloatArray) -> None:
         assert (
@@ -96,9 +96,9 @@ def test_a_small_step_on_a_daily_cycle_passes() -> None:
     ],
 )
 def test_without_a_season_all_pass(values: FloatArray) -> None:
-    verdicts = judge(values)
-    assert passed(verdicts) == ROWS
-    assert {(v.statistic, v.bound) for v in verdicts} == {(0.0, 0.0)}
+    decisions = judge(values)
+    assert passed(decisions) == ROWS
+    assert {(v.statistic, v.bound) for v in decisions} == {(0.0, 0.0)}
 
 
 def test_a_regression_of_a_week_ago_is_no_season() -> None:

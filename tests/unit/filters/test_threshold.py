@@ -26,11 +26,11 @@ from tests.support.builders import build_candidate
 def test_threshold(
     before: float, after: float, absolute: float | None, relative: float | None, passed: bool
 ) -> None:
-    verdict = judge_threshold(
+    decision = judge_threshold(
         build_candidate(before=before, after=after), absolute=absolute, relative=relative
     )
-    assert verdict.passed is passed
-    assert np.isfinite(verdict.statistic)
+    assert decision.passed is passed
+    assert np.isfinite(decision.statistic)
 
 
 def test_threshold_wants_one_of_the_two() -> None:

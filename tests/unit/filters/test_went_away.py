@@ -9,12 +9,12 @@ from pipeline.model import FloatArray
 
 HISTORY, ANALYSIS, EXTENDED = 480, 24, 36
 END = HISTORY + ANALYSIS + EXTENDED
-PLACE = np.arange(END)
+POSITION = np.arange(END)
 
 
 def between(start: int, end: int, height: float) -> FloatArray:
     """A level that rises at ``start`` and is back at ``end``, both counted from the analysis window."""
-    return np.where((start + HISTORY <= PLACE) & (end + HISTORY > PLACE), height, 0.0)
+    return np.where((start + HISTORY <= POSITION) & (end + HISTORY > POSITION), height, 0.0)
 
 
 def noise(rows: int, seed: int = 0) -> FloatArray:
@@ -52,7 +52,7 @@ FOREVER = 10**6
         pytest.param(between(0, FOREVER, 1.5), 0, True, id="a step at the analysis window's beginning"),
         pytest.param(between(6, FOREVER, 500.0), 6, True, id="a huge step"),
         pytest.param(
-            np.clip((PLACE - HISTORY - 6) / 12, 0.0, 1.0) * 3.0, 8, True, id="a roll-out over two hours"
+            np.clip((POSITION - HISTORY - 6) / 12, 0.0, 1.0) * 3.0, 8, True, id="a roll-out over two hours"
         ),
         pytest.param(
             between(-30, -12, 6.0) + between(10, FOREVER, 2.0), 10, True, id="Figure 14: a spike hours before"
@@ -68,7 +68,7 @@ FOREVER = 10**6
         pytest.param(between(6, 46, 3.0), 6, False, id="until shortly before the end"),
         pytest.param(between(20, 50, 500.0), 20, False, id="huge, until an hour and a half before the end"),
         pytest.param(
-            between(6, FOREVER, 8.0) * 0.85 ** np.maximum(PLACE - HISTORY - 6, 0), 6, False, id="it decays"
+            between(6, FOREVER, 8.0) * 0.85 ** np.maximum(POSITION - HISTORY - 6, 0), 6, False, id="it decays"
         ),
         pytest.param(
             between(6, 46, 3.0) + between(59, 60, 90.0), 6, False, id="gone, but for a spike at the end"
@@ -107,20 +107,20 @@ def test_what_lasts_passes_and_what_went_away_does_not(
 
 
 def test_a_pattern_that_the_history_knows_is_no_regression() -> None:
-    daily = np.where(PLACE % 144 >= 96, 3.0, 0.0)
+    daily = np.where(POSITION % 144 >= 96, 3.0, 0.0)
     # As on the three days before, the peak begins at the change and lasts for eight hours.
     judged = judge(noise(50) + np.roll(daily, HISTORY + 6 - 528), change=6)
     assert not any(one.new_pattern.holds or one.significant.holds for one in judged)
 
 
 def test_new_pattern_needs_no_trend_and_no_percentile() -> None:
-    known = np.where((PLACE < HISTORY) & (PLACE % 144 >= 126), 20.0, 0.0)  # an eighth of the time at 30
+    known = np.where((POSITION < HISTORY) & (POSITION % 144 >= 126), 20.0, 0.0)  # an eighth of the time at 30
     judged = judge(noise(50) + known + between(6, FOREVER, 8.0), change=6)
     assert all(one.new_pattern.holds and one.decision.passed for one in judged)
     assert not any(one.significant.holds for one in judged)
 
 
-def test_what_is_left_of_a_larger_regression_is_a_new_pattern_if_letters_can_show() -> None:
+def test_what_is_left_of_a_larger_regression_is_a_new_pattern_if_sax_letters_can_show() -> None:
     partly = judge(noise(50) + between(6, 16, 40.0) + between(16, FOREVER, 8.0), change=6)
     assert all(one.new_pattern.holds for one in partly)
     barely = judge(noise(50) + between(6, 16, 40.0) + between(16, FOREVER, 0.5), change=6)

@@ -224,7 +224,7 @@ def test_loess_reproduces_lines_and_smooths_the_rest() -> None:
     np.testing.assert_allclose(loess_operator(1, 2 / 3), [[1.0]])
 
 
-@pytest.mark.parametrize("correlation", [0.0, 0.8], ids=["independent", "neighbours alike"])
+@pytest.mark.parametrize("correlation", [0.0, 0.8], ids=["independent", "similar neighbours"])
 def test_the_long_run_variance_is_that_of_means(correlation: float) -> None:
     fresh = np.random.default_rng(18).normal(0.0, 1.0, (60, 3000))
     values = fresh.copy()

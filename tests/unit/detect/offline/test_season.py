@@ -71,7 +71,7 @@ def test_a_wandering_level_holds_no_season(seed: int) -> None:
 @pytest.mark.parametrize(
     "values", [np.zeros(0), np.resize([0.0, 9.0], 11), np.full(50, 3.0)], ids=["none", "few", "constant"]
 )
-def test_where_none_can_be_told(values: FloatArray) -> None:
+def test_where_none_can_be_reported(values: FloatArray) -> None:
     assert find_seasons(values, bound=3.0) == []
 
 

@@ -12,8 +12,8 @@ from pipeline.units import DAY_S
 DAY, DAYS = 144, 10
 HISTORY, END = DAY * DAYS, DAY * DAYS + 60
 START = 1_700_000_000.0
-PLACE = np.arange(END)
-HOUR = 24 * ((START + 600.0 * PLACE) % DAY_S) / DAY_S
+POSITION = np.arange(END)
+HOUR = 24 * ((START + 600.0 * POSITION) % DAY_S) / DAY_S
 RNG = np.random.default_rng(3)
 NOISE = RNG.standard_normal((200, END))
 
@@ -70,12 +70,16 @@ def test_the_hour_counts_and_not_the_position_in_the_history() -> None:
     "values",
     [
         pytest.param(NOISE, id="white noise"),
-        pytest.param(NOISE + np.where(PLACE >= 1000, 5.0, 0.0), id="a step"),
-        pytest.param(NOISE + np.where((PLACE >= 700) & (PLACE < 760), 20.0, 0.0), id="one day's trouble"),
-        pytest.param(NOISE + PLACE / HISTORY, id="a slow drift"),
+        pytest.param(NOISE + np.where(POSITION >= 1000, 5.0, 0.0), id="a step"),
         pytest.param(
-            NOISE + np.where(PLACE // DAY == 4, wave(8.0), 0.0) + np.where(PLACE // DAY == 8, wave(8.0), 0.0),
-            id="two days alike",
+            NOISE + np.where((POSITION >= 700) & (POSITION < 760), 20.0, 0.0), id="one day's trouble"
+        ),
+        pytest.param(NOISE + POSITION / HISTORY, id="a slow drift"),
+        pytest.param(
+            NOISE
+            + np.where(POSITION // DAY == 4, wave(8.0), 0.0)
+            + np.where(POSITION // DAY == 8, wave(8.0), 0.0),
+            id="two similar days",
         ),
         pytest.param(np.full((200, END), 0.1), id="constant"),
         pytest.param(np.zeros((200, END)), id="zeros"),
@@ -86,7 +90,7 @@ def test_what_does_not_come_back_every_day_is_no_cycle(values: FloatArray) -> No
 
 
 def test_a_step_does_not_distort_the_cycle() -> None:
-    found = fit(NOISE + wave(1.0) + np.where(PLACE >= 1000, 20.0, 0.0))
+    found = fit(NOISE + wave(1.0) + np.where(POSITION >= 1000, 20.0, 0.0))
     assert np.abs(found - wave(1.0)).mean() < 0.2
 
 
@@ -94,8 +98,8 @@ def test_a_step_does_not_distort_the_cycle() -> None:
     "missing",
     [
         pytest.param(RNG.random(HISTORY) < 0.3, id="single windows"),
-        pytest.param((PLACE[:HISTORY] >= 600) & (PLACE[:HISTORY] < 700), id="most of a day"),
-        pytest.param(PLACE[:HISTORY] < 400, id="the first days"),
+        pytest.param((POSITION[:HISTORY] >= 600) & (POSITION[:HISTORY] < 700), id="most of a day"),
+        pytest.param(POSITION[:HISTORY] < 400, id="the first days"),
     ],
 )
 def test_windows_without_data_are_not_looked_at(missing: FloatArray) -> None:

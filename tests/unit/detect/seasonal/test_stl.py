@@ -17,7 +17,7 @@ def noise(seed: int, rows: int = 1, windows: int = len(T)) -> FloatArray:
 
 
 def wandering(seed: int, correlation: float, rows: int = 40) -> FloatArray:
-    """Stationary noise in which neighbours are alike."""
+    """Stationary noise in which neighbours are similar."""
     rng = np.random.default_rng(seed)
     values = np.empty((rows, len(T)))
     values[:, 0] = rng.normal(0.0, 1.0, rows)

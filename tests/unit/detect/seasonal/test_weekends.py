@@ -62,16 +62,16 @@ def test_a_step_in_throughput_is_reported_whatever_the_day(step_day: float) -> N
     found, *again = events("ct-supply-short", {"throughput": level})
     assert found["metric"] == "throughput"
     assert found["after"] < found["before"]
-    told = from_iso(found["detected_time"])
-    assert THURSDAY + step_day * DAY_S < told <= THURSDAY + (step_day + 2.5) * DAY_S
+    reported = from_iso(found["detected_time"])
+    assert THURSDAY + step_day * DAY_S < reported <= THURSDAY + (step_day + 2.5) * DAY_S
     # The weekend after it lies lower than the one before, and may be taken for a second step.
-    assert all(from_iso(one["change_time"]) < told + 7 * DAY_S for one in again)
+    assert all(from_iso(one["change_time"]) < reported + 7 * DAY_S for one in again)
 
 
 @pytest.mark.parametrize(
-    ("workload", "told"), [("ct-supply-short", "throughput"), ("ct-demand", "memory_mb")]
+    ("workload", "reported"), [("ct-supply-short", "throughput"), ("ct-demand", "memory_mb")]
 )
-def test_improvements_are_no_regressions(workload: str, told: str) -> None:
+def test_improvements_are_no_regressions(workload: str, reported: str) -> None:
     late = DAYS >= 15.5
     series = {
         "latency_ms": np.where(late, 0.75, 1.0),
@@ -81,4 +81,4 @@ def test_improvements_are_no_regressions(workload: str, told: str) -> None:
         "memory_mb": np.where(late, 1.2, 1.0),
     }
     (found,) = events(workload, series)
-    assert (found["metric"], [member["metric"] for member in found["group"]]) == (told, [])
+    assert (found["metric"], [member["metric"] for member in found["group"]]) == (reported, [])
