@@ -9,7 +9,7 @@ _SCHEME = "bearer"
 
 
 def is_authorised(header: str | None, token: str | None) -> bool:
-    """Tell whether an ``Authorization`` header holds the bearer token.
+    """Return whether an ``Authorization`` header holds the bearer token.
 
     Without a token everybody is authorised; an empty token authorises nobody, for it is a mistake. The
     comparison takes the same time wherever the first difference is.
@@ -22,7 +22,7 @@ def is_authorised(header: str | None, token: str | None) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether an address can only be reached from this machine."""
+    """Return whether an address can only be reached from this machine."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:

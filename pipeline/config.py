@@ -273,6 +273,6 @@ def _with_password(merged: Mapping[str, Any], origin: Mapping[str, str]) -> str:
         return dsn
     if parts.password:
         raise ConfigError(f"{origin['store']}: store: holds a password, and store_password is given too")
-    user, _, place = parts.netloc.rpartition("@")
+    user, _, address = parts.netloc.rpartition("@")
     password = quote(str(merged["store_password"]), safe="")
-    return urlunsplit(parts._replace(netloc=f"{user.removesuffix(':')}:{password}@{place}"))
+    return urlunsplit(parts._replace(netloc=f"{user.removesuffix(':')}:{password}@{address}"))

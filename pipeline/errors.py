@@ -1,4 +1,4 @@
-"""The failures that Smidgen tells apart; nothing else is ever caught."""
+"""The failures that Smidgen distinguishes; nothing else is ever caught."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def overdispersion(squares: FloatArray) -> float:
 def typical_deviation(sizes: FloatArray) -> FloatArray:
     """Return the standard deviation of normal noise with such absolute deviations: (rows,).
 
-    Most values of a rare thing are alike, so that half of them deviate by nothing; their mean deviation still
+    Most values of a rare thing are equal, so that half of them deviate by nothing; their mean deviation still
     says what is usual. The larger estimate counts.
 
     Args:

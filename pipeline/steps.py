@@ -147,7 +147,7 @@ STEPS: tuple[Step, ...] = (
             "returned": Code("returned to the level before"),
             "rose_anew": Code("returned to the level before, and rose anew later"),
             "within_percentiles": Code("no higher than the history's high percentiles"),
-            "valid_letters": Code("below the history's highest valid letter"),
+            "valid_letters": Code("below the history's highest valid SAX letter"),
             "small_trend": Code("the trend rises too little"),
             "no_trend": Code("no upward trend"),
         },
@@ -197,8 +197,8 @@ STEPS: tuple[Step, ...] = (
         codes={
             "duplicate": Code("same regression as in an earlier scan"),
             "escalated": Code(
-                "a regression of an earlier scan that has grown: it goes beyond what was reported, and as it "
-                "has grown steadily it updates the known one"
+                "a regression of an earlier scan that has escalated: it goes beyond what was reported; as it "
+                "has risen steadily it updates the known one"
             ),
         },
     ),

@@ -20,8 +20,8 @@ def escape_controls(text: str) -> str:
 
 def escape_line(line: Text) -> Text:
     """Return a line with its controls escaped and its styles kept."""
-    places = [0, *accumulate(len(escape_controls(c)) for c in line.plain)]
-    spans = [Span(places[span.start], places[span.end], span.style) for span in line.spans]
+    positions = [0, *accumulate(len(escape_controls(c)) for c in line.plain)]
+    spans = [Span(positions[span.start], positions[span.end], span.style) for span in line.spans]
     return Text(escape_controls(line.plain), style=line.style, spans=spans)
 
 

@@ -69,5 +69,5 @@ def _parse(value: object, units: dict[str, float] | dict[str, int], wanted: str)
 
 
 def _is_vast(value: object) -> bool:
-    """Tell of an integer that Python refuses to write out."""
+    """Describe an integer that Python refuses to write out."""
     return isinstance(value, int) and abs(value) > MAX_QUANTITY

@@ -64,7 +64,7 @@ def unlz4(data: bytes, max_bytes: int) -> bytes:
     Raises:
         UnpackError: they are damaged, or more than ``max_bytes``.
     """
-    return _grown(cramjam.lz4.decompress_into, "lz4", data, max_bytes)
+    return _unpacked(cramjam.lz4.decompress_into, "lz4", data, max_bytes)
 
 
 def unzstd(data: bytes, max_bytes: int) -> bytes:
@@ -73,7 +73,7 @@ def unzstd(data: bytes, max_bytes: int) -> bytes:
     Raises:
         UnpackError: they are damaged, or more than ``max_bytes``.
     """
-    return _grown(cramjam.zstd.decompress_into, "zstd", data, max_bytes)
+    return _unpacked(cramjam.zstd.decompress_into, "zstd", data, max_bytes)
 
 
 def _inflated(data: bytes, name: str, window_bits: int, max_bytes: int) -> bytes:
@@ -105,7 +105,9 @@ def _xerial_blocks(packed: bytes) -> Iterator[bytes]:
         position += size
 
 
-def _grown(decompress_into: Callable[[bytes, bytearray], int], name: str, data: Any, max_bytes: int) -> bytes:
+def _unpacked(
+    decompress_into: Callable[[bytes, bytearray], int], name: str, data: Any, max_bytes: int
+) -> bytes:
     """Unpack into room that grows up to ``max_bytes``: the format does not always say how much is needed."""
     packed = bytes(data)
     size = min(max(_FIRST_BYTES, _FIRST_RATIO * len(packed)), max_bytes)

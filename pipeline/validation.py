@@ -165,10 +165,10 @@ def _models_at(annotation: Any, location: tuple[int | str, ...]) -> Iterator[typ
         elif location[0] in (fields := _fields(annotation)):
             yield from _models_at(fields[str(location[0])], location[1:])
         return
-    is_same_place = get_origin(annotation) in (Union, UnionType, Annotated)
-    if is_same_place or location:
+    is_same_location = get_origin(annotation) in (Union, UnionType, Annotated)
+    if is_same_location or location:
         for argument in get_args(annotation):
-            yield from _models_at(argument, location if is_same_place else location[1:])
+            yield from _models_at(argument, location if is_same_location else location[1:])
 
 
 def _fields(model: type[BaseModel]) -> dict[str, Any]:

@@ -36,7 +36,7 @@ Kdd2018Setup = Literal[
 log = logging.getLogger(__name__)
 
 _WITHOUT_STACKS: tuple[Feature, ...] = ("correlation", "metric_id")
-"""What can be alike where one of two regressions is of a service-level metric."""
+"""What can be similar where one of two regressions is of a service-level metric."""
 
 
 class Threshold(StrictModel):
@@ -166,7 +166,7 @@ class Workload(StrictModel):
         return self
 
     def looks_at(self, metric: str) -> bool:
-        """Tell whether a scan looks at the service-level metric of that name.
+        """Return whether a scan looks at the service-level metric of that name.
 
         It has to match one of the globs in ``metrics``, if any has no ``!``, and none of those that
         begin with one; upper and lower case are the same.

@@ -69,7 +69,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say why Apache Kafka was left out; tests may have run in other processes, so their reports tell."""
+    """Say why Apache Kafka was left out; tests may have run in other processes, so their reports say it."""
     reasons = {
         report.longrepr[2].partition(_LEFT_OUT)[2]
         for report in terminalreporter.stats.get("skipped", ())

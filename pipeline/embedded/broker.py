@@ -77,7 +77,7 @@ def _free_port() -> int:
 
 
 def _speaks_kafka(port: int) -> bool:
-    """Tell whether something on this port answers an ApiVersions request, Kafka's greeting."""
+    """Return whether something on this port answers an ApiVersions request, Kafka's greeting."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=_START_TIMEOUT_S) as connection:
             connection.sendall(struct.pack(">i", len(_API_VERSIONS)) + _API_VERSIONS)

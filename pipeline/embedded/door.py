@@ -34,7 +34,7 @@ class Login:
         return cls(user or _DEFAULT_USER, read_secret(file, "--password-file"))
 
     def admits(self, headers: Mapping[str, str], arguments: Mapping[str, str]) -> bool:
-        """Tell whether a request logs in: by ClickHouse's headers, its arguments, Basic or Bearer."""
+        """Return whether a request logs in: by ClickHouse's headers, its arguments, Basic or Bearer."""
         authorization = headers.get("Authorization", "")
         if authorization.lower().startswith("bearer "):
             return is_authorised(authorization, self.password)
@@ -50,7 +50,7 @@ class Login:
 
 
 def from_a_web_page(headers: Mapping[str, str]) -> bool:
-    """Tell whether a request comes from a page in somebody's browser.
+    """Return whether a request comes from a page in somebody's browser.
 
     Browsers say so themselves. One that was led here under a foreign name (DNS rebinding) names it as host.
     """

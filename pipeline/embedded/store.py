@@ -117,7 +117,7 @@ def _headers(statement: Statement, request: web.Request, output: bytes) -> dict[
         "X-ClickHouse-Server-Display-Name": "smidgen-embedded",
         "X-ClickHouse-Summary": json.dumps({"result_bytes": str(len(output))}),
     }
-    if output or _PRINTS.match(statement.sql):  # what clickhouse-connect tells a result from none by
+    if output or _PRINTS.match(statement.sql):  # by which clickhouse-connect knows a result
         headers["X-ClickHouse-Format"] = statement.format
     return headers
 

@@ -8,7 +8,7 @@ from pipeline.model import Candidate
 def has_escalated(
     candidate: Candidate, *, before: float, reported: float, absolute: float | None, relative: float | None
 ) -> bool:
-    """Tell whether a level goes beyond the one that was reported last, by enough to report it again.
+    """Return whether a level goes beyond the one that was reported last, by enough to report it again.
 
     Enough is the detection threshold at least, and half of all that was reported of the regression so far:
     both levels are estimates, and what grows day after day should be reported a few times, not with every

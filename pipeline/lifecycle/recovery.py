@@ -2,7 +2,7 @@
 
 In the paper a regression's task is tagged FIXED once a revert or a revised change goes with it, and RESOLVED
 where the regression is gone and nobody knows why (FBDetect §5.5.2, AutoLabeler); how either is found out is
-not said. Here the series tells: a regression is *resolved* when its series has returned to the level before
+not said. Here the series decides: a regression is *resolved* when its series has returned to the level before
 it and stayed there.
 """
 
@@ -20,8 +20,8 @@ from pipeline.units import DAY_S, WEEK_S
 ReturnCode = Literal[
     "returned", "too_little_data", "below_all", "above_middle", "too_noisy", "not_throughout"
 ]
-"""Why a series counts as returned, or does not: there is too little data to tell; it is far beyond the level
-before; nearer to the level of the regression; too noisy to tell from it; or not for all of the span."""
+"""Why a series counts as returned, or does not: there is too little data; it is far beyond the level
+before; nearer to the level of the regression; too noisy to distinguish them; or not for all of the span."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def judge_returned(
     left out everywhere, so that one odd window cannot hold an end back.
 
     A level is only comparable at the same time of the day and of the week. ``expected`` is the course of
-    the same span as it was before the regression, a whole number of periods earlier. What it tells is asked
+    the same span as it was before the regression, a whole number of periods earlier. What it shows is asked
     for as well, and the spread is then the smaller of both, since season is no uncertainty.
 
     Args:
@@ -163,21 +163,21 @@ def find_drop(values: FloatArray, weights: FloatArray, *, span: int) -> tuple[in
         The first window after the drop, at least half a span before the end, and the size of the drop; a size
         of 0 if there is no such window.
     """
-    places = np.arange(1, len(values) - span // 2 + 1)
+    positions = np.arange(1, len(values) - span // 2 + 1)
     known = weights > 0
     mass = np.concatenate([[0.0], np.cumsum(np.where(known, weights, 0.0))])
     moment = np.concatenate([[0.0], np.cumsum(np.where(known, values, 0.0) * weights)])
-    first, last = np.maximum(places - span, 0), np.minimum(places + span, len(values))
-    left, right = mass[places] - mass[first], mass[last] - mass[places]
+    first, last = np.maximum(positions - span, 0), np.minimum(positions + span, len(values))
+    left, right = mass[positions] - mass[first], mass[last] - mass[positions]
     usable = (left > 0) & (right > 0)
     if not usable.any():
         return 0, 0.0
     left, right = np.where(usable, left, 1.0), np.where(usable, right, 1.0)
-    drop = (moment[places] - moment[first]) / left - (moment[last] - moment[places]) / right
+    drop = (moment[positions] - moment[first]) / left - (moment[last] - moment[positions]) / right
     # In units of its own error, up to a factor: not all sides are equally long.
     clear = np.where(usable, drop * np.sqrt(left * right / (left + right)), -np.inf)
     best = int(clear.argmax())
-    return int(places[best]), float(drop[best])
+    return int(positions[best]), float(drop[best])
 
 
 def span_s(scan_s: float, historical_s: float) -> float:

@@ -51,8 +51,8 @@ def outline(name: str, opening: str = "(<") -> str:
     dropped = text != name
     index = 0
     while index < len(text):
-        letter = text[index]
-        if letter == "o" and (found := _OPERATOR.match(text, index)):
+        character = text[index]
+        if character == "o" and (found := _OPERATOR.match(text, index)):
             kept += found[0]
             index = found.end()
             if text.startswith(" <", index):  # operator<< <char>
@@ -62,8 +62,8 @@ def outline(name: str, opening: str = "(<") -> str:
                 if not end:
                     return name
                 index, dropped = end, True
-        elif letter in "{'" and _LAMBDA.match(text, index):
-            end = _matching(text, index) if letter == "{" else text.find("'", index + 1) + 1
+        elif character in "{'" and _LAMBDA.match(text, index):
+            end = _matching(text, index) if character == "{" else text.find("'", index + 1) + 1
             if not end:
                 return name
             if text.startswith("(", end):
@@ -76,20 +76,20 @@ def outline(name: str, opening: str = "(<") -> str:
             index, dropped = end, True
             if text.startswith("(", index):
                 index = _matching(text, index) or index
-        elif letter in opening and _follows_name(kept, text, index):
+        elif character in opening and _follows_name(kept, text, index):
             end = _matching(text, index)
             if not end:
                 return name
             if kept[-2:] == [":", ":"]:
                 kept = _in_impl(kept, text[index + 1 : end - 1])
             index, dropped = end, True
-        elif letter == "(" and (whole := next((w for w in _KEPT_WHOLE if text.startswith(w, index)), "")):
+        elif character == "(" and (whole := next((w for w in _KEPT_WHOLE if text.startswith(w, index)), "")):
             kept += whole
             index += len(whole)
         else:
-            if letter == " ":
+            if character == " ":
                 last_space = len(kept)
-            kept.append(letter)
+            kept.append(character)
             index += 1
     if not dropped:
         return name
@@ -101,7 +101,7 @@ def outline(name: str, opening: str = "(<") -> str:
 
 
 def _follows_name(kept: list[str], text: str, index: int) -> bool:
-    """Tell whether a bracket stands where arguments or type parameters do."""
+    """Return whether a bracket stands where arguments or type parameters do."""
     if not kept:
         return False
     if kept[-1].isalnum() or kept[-1] in "_$]~":
@@ -131,10 +131,10 @@ def _without_trait(name: str) -> str:
 def _before_trait(inside: str) -> str:
     """Return what stands before `` as `` outside of brackets."""
     depth = 0
-    for index, letter in enumerate(inside):
-        if letter in "<([":
+    for index, character in enumerate(inside):
+        if character in "<([":
             depth += 1
-        elif letter in ">)]" and inside[index - 1 : index] != "-":
+        elif character in ">)]" and inside[index - 1 : index] != "-":
             depth -= 1
         elif not depth and inside.startswith(" as ", index):
             return inside[:index]
@@ -146,24 +146,24 @@ def _matching(text: str, start: int) -> int:
     expected = [_CLOSING[text[start]]]
     index = start + 1
     while index < len(text):
-        letter = text[index]
-        if letter == "o" and (found := _OPERATOR.match(text, index)):
+        character = text[index]
+        if character == "o" and (found := _OPERATOR.match(text, index)):
             index = found.end()
             continue
-        if letter == "-" and text.startswith("->", index):
+        if character == "-" and text.startswith("->", index):
             index += 2
             continue
-        if letter in _CLOSING:
-            expected.append(_CLOSING[letter])
-        elif letter == expected[-1]:
+        if character in _CLOSING:
+            expected.append(_CLOSING[character])
+        elif character == expected[-1]:
             expected.pop()
             if not expected:
                 return index + 1
-        elif letter in ")]}":
+        elif character in ")]}":
             # A lone < was no bracket but a comparison.
             while expected and expected[-1] == ">":
                 expected.pop()
-            if not expected or expected[-1] != letter:
+            if not expected or expected[-1] != character:
                 return 0
             expected.pop()
             if not expected:

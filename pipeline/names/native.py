@@ -11,7 +11,7 @@ _GO_PACKAGES = (
     "bufio|bytes|cmp|context|errors|flag|fmt|io|iter|log|maps|net|os|plugin|reflect|runtime|slices|sort"
     "|strconv|strings|sync|syscall|testing|time|unique|unsafe|weak|main"
 )
-"""Packages of Go without a slash in their path, by which its names are told from Python's."""
+"""Packages of Go without a slash in their path, by which its names differ from Python's."""
 
 _GO_CLOSURE = re.compile(r"^(.+?)\.?(?:\.(?:func|gowrap|deferwrap)\d+(?:\.\d+)*|-fm|-range\d+)+$")
 _GO_ONLY = re.compile(

@@ -46,7 +46,7 @@ class Child:
         folder: where it runs, instead of here.
         environment: the whole of it, instead of this process's own.
         tethered: whether the kernel ends it with this thread; that costs the start of a Python, 10 ms.
-        watcher: told of each line and of the end; not with a log.
+        watcher: called with each line and at the end; not with a log.
     """
 
     def __init__(

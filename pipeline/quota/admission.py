@@ -35,7 +35,7 @@ _SERVICES = ""
 _IDS = "/ids"
 """What is kept under a partition's name beside the names: the ids of its messages."""
 
-_Place = tuple[str, int]  # topic, partition
+_TopicPartition = tuple[str, int]  # topic, partition
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +75,9 @@ class Admission:
     def __init__(self, stream: str, quotas: Quotas, window_s: float) -> None:
         self._stream = stream
         self._quotas = quotas
-        self._window_s = window_s  # of totals, by whose windows the store tells what was used
-        self._names: dict[tuple[_Place, str], KnownNames] = {}  # a partition's names, and its ids
-        self._usage: dict[_Place, dict[float, _Usages]] = {}  # by day
+        self._window_s = window_s  # of totals, by whose windows the store counts what was used
+        self._names: dict[tuple[_TopicPartition, str], KnownNames] = {}  # a partition's names, and its ids
+        self._usage: dict[_TopicPartition, dict[float, _Usages]] = {}  # by day
         self.limited: dict[str, Counter[str]] = {}
         """What was refused or folded since somebody last looked, by service and kind."""
 
@@ -105,13 +105,16 @@ class Admission:
 
     def missing_usage(self, records: Sequence[Record]) -> list[MissingUsage]:
         """Return the usage that has to be learnt before these profiles are decided on."""
-        missing: dict[tuple[_Place, float], set[str]] = {}
+        missing: dict[tuple[_TopicPartition, float], set[str]] = {}
         for record in records:
-            place, day = (record.topic, record.partition), _day_of(self._window(record.payload))
-            known = self._usage.get(place, {}).get(day)
+            topic_partition, day = (record.topic, record.partition), _day_of(self._window(record.payload))
+            known = self._usage.get(topic_partition, {}).get(day)
             if known is None or record.payload.service not in known.loaded:
-                missing.setdefault((place, day), set()).add(record.payload.service)
-        return [MissingUsage(*place, day, tuple(sorted(asked))) for (place, day), asked in missing.items()]
+                missing.setdefault((topic_partition, day), set()).add(record.payload.service)
+        return [
+            MissingUsage(*topic_partition, day, tuple(sorted(asked)))
+            for (topic_partition, day), asked in missing.items()
+        ]
 
     def learn_usage(self, missing: MissingUsage, used: Mapping[tuple[str, float], Usage]) -> None:
         """Take over what the store counted, by service and start of the period."""
@@ -127,7 +130,7 @@ class Admission:
         the same call gives the same answer.
         """
         self._drop_usage_but(records)
-        spent: dict[tuple[_Place, str, float], Usage] = {}
+        spent: dict[tuple[_TopicPartition, str, float], Usage] = {}
         decided = []
         for record in records:
             profile: Profile = record.payload
@@ -165,7 +168,7 @@ class Admission:
         return decided
 
     def knows(self, record: Record) -> bool:
-        """Tell whether the service of a profile or of metric points is one that its partition takes."""
+        """Return whether the service of a profile or of metric points is one that its partition takes."""
         payload: Profile | MetricPoints = record.payload
         return self._admits(record, _SERVICES, _start_of(payload), [payload.service])[0]
 
@@ -213,7 +216,7 @@ class Admission:
         return self._names[key]
 
     def _repeats(self, record: Record) -> bool:
-        """Tell whether a message is a copy of one that was admitted earlier in the log."""
+        """Return whether a message is a copy of one that was admitted earlier in the log."""
         if not (identity := _id_of(record)):
             return False
         payload: Profile | MetricPoints = record.payload
@@ -233,14 +236,14 @@ class Admission:
         self._note(service, "refused_samples", samples)
         return Refused(service, profile.start, profile.end, samples)
 
-    def _spend(self, record: Record, spent: dict[tuple[_Place, str, float], Usage]) -> bool:
+    def _spend(self, record: Record, spent: dict[tuple[_TopicPartition, str, float], Usage]) -> bool:
         """Count a profile against its service's quota of messages and stacks; False if that is used up."""
         profile: Profile = record.payload
-        place, quota = (record.topic, record.partition), self._quotas.of(profile.service)
+        topic_partition, quota = (record.topic, record.partition), self._quotas.of(profile.service)
         window = self._window(profile)
-        key = (place, profile.service, window // PERIOD_S * PERIOD_S)
+        key = (topic_partition, profile.service, window // PERIOD_S * PERIOD_S)
         if key not in spent:
-            spent[key] = self._usage[place][_day_of(window)].by_period.get(key[1:], (0, 0))
+            spent[key] = self._usage[topic_partition][_day_of(window)].by_period.get(key[1:], (0, 0))
         messages, stacks = spent[key][0] + 1, spent[key][1] + len(profile.counts)
         if messages > quota.messages or stacks > quota.stacks:
             return False

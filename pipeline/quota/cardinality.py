@@ -53,9 +53,9 @@ class NameSet:
         """Return the offset at which a name was admitted; None if it was not."""
         if key in self._recent:
             return self._recent[key]
-        place = int(np.searchsorted(self._hashes, np.uint64(key)))
-        if place < len(self._hashes) and int(self._hashes[place]) == key:
-            return int(self._offsets[place])
+        position = int(np.searchsorted(self._hashes, np.uint64(key)))
+        if position < len(self._hashes) and int(self._hashes[position]) == key:
+            return int(self._offsets[position])
         return None
 
     def add(self, key: int, offset: int) -> None:
@@ -89,7 +89,7 @@ class NameSet:
         return self._hashes[self._offsets < offset]
 
     def compact(self) -> None:
-        """Keep no more than what tells of each name whether and when it was admitted: 16 bytes."""
+        """Keep no more than what says of each name whether and when it was admitted: 16 bytes."""
         self._settle()
         self._spelled, self._spelled_at = set(), -1
 

@@ -48,7 +48,7 @@ def against_control(
         return index
     row_of = {stack: row for row, stack in enumerate(index.matrix.stacks)}
     before, after = np.zeros((2, len(days), index.stacks))
-    # Of so many samples on each side, so that days and sides count alike.
+    # Of so many samples on each side, so that days and sides count the same.
     samples = float(np.mean([(day.total_before + day.total_after) / 2 for day in days]))
     for number, day in enumerate(days):
         rows = np.array([row_of.get(stack, -1) for stack in day.stacks], dtype=np.int64)

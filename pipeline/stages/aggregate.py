@@ -254,9 +254,9 @@ class AggregateStage(Stage):
         if not size:
             return False
         log = fresh[0].topic
-        place = {"stream": [self._stream] * size, "topic": [log] * size}
+        position = {"stream": [self._stream] * size, "topic": [log] * size}
         token = self._token(table, (log, partition), self._covered[table][log, partition])
-        self._store.insert(table, {**rows, **place}, token=token)
+        self._store.insert(table, {**rows, **position}, token=token)
         return True
 
     def _fresh(self, table: CountTable, batch: Sequence[Record]) -> list[Record]:
@@ -338,9 +338,9 @@ def _progress(batch: Sequence[Record], now: float) -> list[Outgoing]:
     spans: dict[tuple[str, int], tuple[float, float]] = {}
     for record in batch:
         start, end = _span(record.payload)
-        place = (record.payload.service, record.partition)
-        earliest, latest = spans.get(place, (start, end))
-        spans[place] = (min(earliest, start), max(latest, end))
+        position = (record.payload.service, record.partition)
+        earliest, latest = spans.get(position, (start, end))
+        spans[position] = (min(earliest, start), max(latest, end))
     progress = [
         Progress(service, batch[0].topic, partition, min(latest, now), earliest)
         for (service, partition), (earliest, latest) in spans.items()

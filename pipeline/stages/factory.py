@@ -43,7 +43,7 @@ def build_stage(
         workloads: What detect scans and what the later stages know how to judge.
         store: Open and migrated.
         stream: Identity of the broker's log, kept with every counted row.
-        clock: Tells messages from the future, and partitions that have fallen silent.
+        clock: Detects messages from the future, and partitions that have fallen silent.
         without: Steps to leave out, which is for measuring what they are worth.
 
     Raises:

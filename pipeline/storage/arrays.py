@@ -37,8 +37,8 @@ _IDENTITY: Mapping[str, tuple[str, ...]] = {
 
 _THE_TOTAL = SeriesKey("service", "")
 
-_UsagePlace = tuple[str, int, str]  # stream, partition, service
-_ExtentsPlace = tuple[str, str, str | None]  # table, stream, service
+_UsageKey = tuple[str, int, str]  # stream, partition, service
+_ExtentsKey = tuple[str, str, str | None]  # table, stream, service
 
 
 class ServiceArrays(Protocol):
@@ -114,8 +114,8 @@ class ArrayStore:
         self._services: dict[str, _Service] = {}
         self._tokens: set[tuple[str, str]] = set()
         # Offsets and milliseconds, by topic and partition.
-        self._extents: dict[_ExtentsPlace, dict[tuple[str, int], tuple[int, int]]] = {}
-        self._usage: dict[_UsagePlace, list[tuple[str, int, Usage]]] = {}  # topic, window, used
+        self._extents: dict[_ExtentsKey, dict[tuple[str, int], tuple[int, int]]] = {}
+        self._usage: dict[_UsageKey, list[tuple[str, int, Usage]]] = {}  # topic, window, used
         self._lock = threading.Lock()
         for data in loaded:
             self._load(data)
@@ -144,8 +144,8 @@ class ArrayStore:
         with self._lock:
             found = self._extents.get((table, stream, service), {})
             return {
-                place: Extent(offset, 0.0 if service is None else at / 1000)
-                for place, (offset, at) in found.items()
+                position: Extent(offset, 0.0 if service is None else at / 1000)
+                for position, (offset, at) in found.items()
             }
 
     def usage(
@@ -245,7 +245,7 @@ class ArrayStore:
                 for held in map(self._services.get, services)
                 for row in (held.rows.get(table, {}).values() if held else ())
                 if first <= row[0] < last
-                and all(row[place] == value for place, value in wanted)
+                and all(row[position] == value for position, value in wanted)
                 and (not id_prefix or row[identity].startswith(id_prefix))
             ]
         return to_rows(table, sorted(found))
@@ -278,7 +278,7 @@ class ArrayStore:
         for service, *values in zip(data["service"], *(data[name] for name in names), strict=True):
             row = tuple(tuple(value) if isinstance(value, list) else value for value in values)
             rows = self._of(service).rows.setdefault(table, {})
-            rows[tuple(row[place] for place in identity)] = row
+            rows[tuple(row[position] for position in identity)] = row
 
     def _count(self, table: Table, data: Mapping[str, Sequence[Any]]) -> None:
         services = np.array(data["service"], dtype=object)

@@ -108,8 +108,8 @@ class ClickHouseStore:
         for part in _in_parts((service,) for service in services):
             asked = [service for (service,) in part]
             columns = self._columns(queries.USAGE, 4, {**values, "services": asked})
-            for service, place, messages, stacks in zip(*columns, strict=True):
-                found[service, place * period_s] = (int(messages), int(stacks))
+            for service, position, messages, stacks in zip(*columns, strict=True):
+                found[service, position * period_s] = (int(messages), int(stacks))
         return found
 
     def series(
@@ -134,8 +134,8 @@ class ClickHouseStore:
         counts = np.concatenate(
             [np.empty(0, _NUMBERS), *(self._numbers(queries.COUNTS[table], p) for p in parts)]
         )
-        told = [self._columns(queries.NAMES[table], 3, part) for part in parts]
-        kinds, known, keys = ([cell for part in told for cell in part[i]] for i in range(3))
+        columns = [self._columns(queries.NAMES[table], 3, part) for part in parts]
+        kinds, known, keys = ([cell for part in columns for cell in part[i]] for i in range(3))
         row, found = _rows_of(counts["series"], np.asarray(keys, dtype=np.uint64))
         matrix = np.full((len(found), windows), 0.0 if source == "gcpu" else np.nan)
         matrix[row, counts["place"]] = counts["count"]

@@ -40,7 +40,7 @@ class DenseCounts:
         ``names``, only series among them are looked at.
         """
         windows = max(0, -(-(end_ms - start_ms) // resolution_ms))
-        place, counts = self._between(start_ms, end_ms, resolution_ms)
+        position, counts = self._between(start_ms, end_ms, resolution_ms)
         series = self._series
         if names is not None:
             rows = sorted({self._row_of[key] for key in names if key in self._row_of})
@@ -50,7 +50,7 @@ class DenseCounts:
         if whole and counts.shape[1] == windows:
             return series, counts
         padded = np.zeros((int(present.sum()), windows))
-        padded[:, place : place + counts.shape[1]] = counts if whole else counts[present]
+        padded[:, position : position + counts.shape[1]] = counts if whole else counts[present]
         return [series[i] for i in np.flatnonzero(present).tolist()], padded
 
     def _between(self, start_ms: int, end_ms: int, resolution_ms: int) -> tuple[int, FloatArray]:
@@ -58,9 +58,9 @@ class DenseCounts:
         if resolution_ms < self._width_ms or (end_ms - start_ms) % resolution_ms:
             return self._sum(start_ms, end_ms, resolution_ms)
         first, counts = self._aligned(resolution_ms, start_ms % resolution_ms)
-        place = (first - start_ms) // resolution_ms
-        wanted = counts[:, max(0, -place) : max(0, (end_ms - first) // resolution_ms)]
-        return (max(0, place) if wanted.shape[1] else 0), wanted
+        position = (first - start_ms) // resolution_ms
+        wanted = counts[:, max(0, -position) : max(0, (end_ms - first) // resolution_ms)]
+        return (max(0, position) if wanted.shape[1] else 0), wanted
 
     def _aligned(self, resolution_ms: int, phase_ms: int) -> tuple[int, FloatArray]:
         """Return all counts by windows that start at multiples of the resolution plus the phase."""
@@ -72,8 +72,8 @@ class DenseCounts:
                 self._binned.pop(next(iter(self._binned)))
             first = (self._start_ms - phase_ms) // resolution_ms * resolution_ms + phase_ms
             end = self._start_ms + self._counts.shape[1] * self._width_ms
-            place, counts = self._sum(first, end, resolution_ms)
-            self._binned[key] = (first + place * resolution_ms, counts)
+            position, counts = self._sum(first, end, resolution_ms)
+            self._binned[key] = (first + position * resolution_ms, counts)
         return self._binned[key]
 
     def _sum(self, start_ms: int, end_ms: int, resolution_ms: int) -> tuple[int, FloatArray]:
@@ -81,15 +81,15 @@ class DenseCounts:
         first, last = np.searchsorted(at, [start_ms, end_ms])
         if first >= last:
             return 0, np.zeros((len(self._series), 0))
-        place = (at[first:last] - start_ms) // resolution_ms
-        begins = np.flatnonzero(np.diff(place, prepend=-1))
+        position = (at[first:last] - start_ms) // resolution_ms
+        begins = np.flatnonzero(np.diff(position, prepend=-1))
         sums = np.add.reduceat(self._counts[:, first:last], begins, axis=1)
-        at_place = place[begins] - place[0]
-        if len(at_place) == at_place[-1] + 1:
-            return int(place[0]), sums
-        spread = np.zeros((len(self._series), int(at_place[-1]) + 1))
-        spread[:, at_place] = sums
-        return int(place[0]), spread
+        at_position = position[begins] - position[0]
+        if len(at_position) == at_position[-1] + 1:
+            return int(position[0]), sums
+        spread = np.zeros((len(self._series), int(at_position[-1]) + 1))
+        spread[:, at_position] = sums
+        return int(position[0]), spread
 
 
 class DenseStacks:
@@ -115,9 +115,9 @@ class DenseStacks:
     ) -> tuple[NDArray[np.uint64], list[Frames], FloatArray]:
         """Return ids, stacks and counts (stacks, spans) of windows that lie wholly inside a span."""
         counts = np.zeros((len(self._ids), len(spans_ms)))
-        for place, (start, end) in enumerate(spans_ms):
+        for position, (start, end) in enumerate(spans_ms):
             first = int(np.searchsorted(self._starts, start))
             last = max(first, int(np.searchsorted(self._starts + self._width_ms, end, side="right")))
-            counts[:, place] = self._running[:, last] - self._running[:, first]
+            counts[:, position] = self._running[:, last] - self._running[:, first]
         present = np.flatnonzero(counts.any(axis=1))
         return self._ids[present], [self._stacks[i] for i in present.tolist()], counts[present]

@@ -61,7 +61,7 @@ def apply(client: Client, database: str, *, last: int | None = None) -> list[str
 
     Several processes may do this at once: each runs every statement, which does nothing the second time, and
     a file is noted as applied only after its last statement. A database that is newer than this code is left
-    as it is, and told of.
+    as it is, and reported.
     """
     client.command(_MAKE_DATABASE, {"name": database}, use_database=False)
     client.command(_MAKE_LEDGER)

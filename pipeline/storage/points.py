@@ -58,10 +58,10 @@ class Points:
             rows, times, values = rows[chosen], times[chosen], values[chosen]
         windows = max(0, -(-(end_ms - start_ms) // resolution_ms))
         present = np.flatnonzero(np.bincount(rows, minlength=len(series)))
-        place = np.searchsorted(present, rows) * windows + (times - start_ms) // resolution_ms
+        position = np.searchsorted(present, rows) * windows + (times - start_ms) // resolution_ms
         size, shape = len(present) * windows, (len(present), windows)
-        sums: FloatArray = np.bincount(place, values, minlength=size).astype(np.float64, copy=False)
-        counts: IntArray = np.bincount(place, minlength=size).astype(np.int64, copy=False)
+        sums: FloatArray = np.bincount(position, values, minlength=size).astype(np.float64, copy=False)
+        counts: IntArray = np.bincount(position, minlength=size).astype(np.int64, copy=False)
         return [series[i] for i in present.tolist()], counts.reshape(shape), sums.reshape(shape)
 
     def _in_order(self) -> tuple[list[SeriesKey], IntArray, IntArray, FloatArray]:
@@ -106,8 +106,8 @@ class StackPoints:
         """Return ids, stacks and counts (stacks, spans) of windows that lie wholly inside a span."""
         found: dict[int, list[float]] = {}
         for stack_id, first, last, count in self._rows:
-            for place, (start, end) in enumerate(spans_ms):
+            for position, (start, end) in enumerate(spans_ms):
                 if start <= first and last <= end:
-                    found.setdefault(stack_id, [0.0] * len(spans_ms))[place] += count
+                    found.setdefault(stack_id, [0.0] * len(spans_ms))[position] += count
         counts = np.array(list(found.values())).reshape(len(found), len(spans_ms))
         return np.array(list(found), dtype=np.uint64), [self._frames[key] for key in found], counts

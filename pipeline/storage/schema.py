@@ -14,7 +14,7 @@ from pipeline.storage.interface import COUNTED, Table
 _TIME = "DateTime64(3, 'UTC')"
 _NAME = "LowCardinality(String)"
 _TEXTS = "Array(String)"
-_PLACE = {"stream": _NAME, "topic": _NAME, "partition": "UInt32", "last_offset": "Int64"}
+_POSITION = {"stream": _NAME, "topic": _NAME, "partition": "UInt32", "last_offset": "Int64"}
 
 
 def _columns_of(record: type, without: tuple[str, ...] = ()) -> dict[str, str]:
@@ -38,20 +38,20 @@ COLUMNS: Mapping[Table, Mapping[str, str]] = {
         **{"service": _NAME, "window": _TIME, "samples": "UInt64"},
         **{"messages": "UInt64", "stacks": "UInt64"},
         **{"refused_messages": "UInt64", "refused_samples": "UInt64"},
-        **_PLACE,
+        **_POSITION,
     },
     "gcpu": {
         **{"service": _NAME, "kind": _NAME, "subroutine": "String", "window": _TIME, "samples": "UInt64"},
-        **_PLACE,
+        **_POSITION,
     },
     "stacks": {
         **{"service": _NAME, "stack_id": "UInt64", "frames": _TEXTS},
         **{"window": _TIME, "width_s": "Float64", "samples": "UInt64"},
-        **_PLACE,
+        **_POSITION,
     },
     "metrics": {
         **{"service": _NAME, "metric": _NAME, "setup": "UInt8", "time": _TIME, "value": "Float64"},
-        **_PLACE,
+        **_POSITION,
     },
     "changes": {**_columns_of(Change), "service": _NAME},
     "regressions": {
@@ -98,7 +98,7 @@ _OPTIONAL: Mapping[Table, tuple[str, ...]] = {
 
 
 def is_time(table: Table, column: str) -> bool:
-    """Tell whether a column holds moments: epoch seconds outside, milliseconds in the store."""
+    """Return whether a column holds moments: epoch seconds outside, milliseconds in the store."""
     return COLUMNS[table][column] == _TIME
 
 

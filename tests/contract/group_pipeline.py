@@ -83,5 +83,5 @@ def caller(name: str, *, at: float = CHANGE) -> Candidate:
     return build_candidate(name, before=0.04, after=0.0714, change_time=START + at)
 
 
-def told(events: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
+def reported(events: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
     return [(event["type"].rsplit(".", 1)[1], event["subject"]) for event in events]

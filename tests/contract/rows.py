@@ -24,7 +24,7 @@ NASTY = [
 Columns = dict[str, Any]
 
 
-def place(rows: int, *, partition: int = 0, offset: int = 0, stream: str = STREAM) -> Columns:
+def position(rows: int, *, partition: int = 0, offset: int = 0, stream: str = STREAM) -> Columns:
     return {
         "stream": [stream] * rows,
         "topic": ["profiles"] * rows,
@@ -40,7 +40,7 @@ def gcpu(service: str, counts: Sequence[tuple[str, float, int]], **where: Any) -
         "subroutine": [name for name, _, _ in counts],
         "window": [window for _, window, _ in counts],
         "samples": [samples for _, _, samples in counts],
-        **place(len(counts), **where),
+        **position(len(counts), **where),
     }
 
 
@@ -49,7 +49,7 @@ def totals(service: str, counts: Sequence[tuple[float, int]], **where: Any) -> C
         "service": [service] * len(counts),
         "window": [window for window, _ in counts],
         "samples": [samples for _, samples in counts],
-        **place(len(counts), **where),
+        **position(len(counts), **where),
     }
 
 
@@ -61,7 +61,7 @@ def stacks(service: str, counts: Sequence[tuple[tuple[str, ...], float, int]], w
         "window": [window for _, window, _ in counts],
         "width_s": [width] * len(counts),
         "samples": [samples for _, _, samples in counts],
-        **place(len(counts)),
+        **position(len(counts)),
     }
 
 
@@ -72,7 +72,7 @@ def metrics(service: str, points: Sequence[tuple[str, float, float]], setup: int
         "setup": [setup] * len(points),
         "time": [time for _, time, _ in points],
         "value": [value for _, _, value in points],
-        **place(len(points)),
+        **position(len(points)),
     }
 
 

@@ -1,4 +1,4 @@
-"""A backtest reports what streaming the same input reports: every event to the letter, ids included."""
+"""A backtest reports what streaming the same input reports: every event byte for byte, ids included."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def store_up_to(store: Store, service: str, partition: int, minutes: int) -> Non
     stage.handle([Record("profiles", partition, n, profile) for n, profile in enumerate(profiles)])
 
 
-def tell(stage: DetectStage, service: str, partition: int, minutes: int) -> list[float]:
+def ends_after(stage: DetectStage, service: str, partition: int, minutes: int) -> list[float]:
     """Send progress of one partition and return the ends of the scans that it causes, in minutes."""
     step = Progress(service, "profiles", partition, START + 60.0 * minutes, START)
     sent = stage.handle([Record("windows", 0, 0, decode_progress(encode_progress(step)))])
@@ -72,10 +72,10 @@ def test_after_a_restart_the_partitions_in_the_store_hold_scans_back(
     for partition, minutes in ((0, 20), (1, 8)):
         store_up_to(shared_store, service_name, partition, minutes)
     first = detect_stage(shared_store, service_name, clock)
-    assert tell(first, service_name, 1, 8) == [5.0]
+    assert ends_after(first, service_name, 1, 8) == [5.0]
     restarted = detect_stage(shared_store, service_name, clock)
-    assert tell(restarted, service_name, 0, 20) == []
-    assert tell(restarted, service_name, 1, 20) == [10.0, 15.0]
+    assert ends_after(restarted, service_name, 0, 20) == []
+    assert ends_after(restarted, service_name, 1, 20) == [10.0, 15.0]
 
 
 def test_a_partition_in_the_store_that_stays_silent_is_idle_in_the_end(
@@ -84,18 +84,18 @@ def test_a_partition_in_the_store_that_stays_silent_is_idle_in_the_end(
     for partition, minutes in ((0, 20), (1, 8)):
         store_up_to(shared_store, service_name, partition, minutes)
     stage = detect_stage(shared_store, service_name, clock)
-    told: list[list[float]] = []
+    ends_by_minute: list[list[float]] = []
     for minute in range(20, 30):
         clock.now += 50
-        told.append(tell(stage, service_name, 0, minute))
-    assert told[4] == []
-    assert [end for ends in told for end in ends][:2] == [5.0, 10.0]
+        ends_by_minute.append(ends_after(stage, service_name, 0, minute))
+    assert ends_by_minute[4] == []
+    assert [end for ends in ends_by_minute for end in ends][:2] == [5.0, 10.0]
 
 
 def test_an_outage_makes_no_partition_idle(shared_store: Store, service_name: str, clock: Clock) -> None:
     stage = detect_stage(shared_store, service_name, clock)
-    assert tell(stage, service_name, 0, 4) == []
-    assert tell(stage, service_name, 1, 4) == []
+    assert ends_after(stage, service_name, 0, 4) == []
+    assert ends_after(stage, service_name, 1, 4) == []
     clock.now += 10 * IDLE_S
-    assert tell(stage, service_name, 0, 20) == []
-    assert tell(stage, service_name, 1, 20) == [5.0, 10.0, 15.0]
+    assert ends_after(stage, service_name, 0, 20) == []
+    assert ends_after(stage, service_name, 1, 20) == [5.0, 10.0, 15.0]

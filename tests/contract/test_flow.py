@@ -135,8 +135,8 @@ def test_a_regression_that_returns_after_a_rollback_is_reported_again(flow: Flow
     service.run(20, SLOWER)
     service.run(20, BASE)
     service.run(40, SLOWER)
-    told = [(event["type"], event["data"]["metric"]) for event in flow.events()]
-    assert told == [(DETECTED, "cart.tax"), (RESOLVED, "cart.tax"), (DETECTED, "cart.tax")]
+    reported = [(event["type"], event["data"]["metric"]) for event in flow.events()]
+    assert reported == [(DETECTED, "cart.tax"), (RESOLVED, "cart.tax"), (DETECTED, "cart.tax")]
 
 
 def test_the_funnel_adds_up(flow: Flow, service_name: str) -> None:

@@ -1,4 +1,4 @@
-"""What the last stage tells of a regression after it was reported: over every store, replayed, restarted."""
+"""What the last stage says of a regression after it was reported: over every store, replayed, restarted."""
 
 from __future__ import annotations
 
@@ -107,21 +107,21 @@ def test_what_was_rolled_back_is_resolved_once(scans: Scans) -> None:
 
 
 def test_one_batch_of_many_scans_shows_the_same_as_one_by_one(store: Store, service_name: str) -> None:
-    told = []
+    reported = []
     for name in ("one", "many"):
         made = Scans(store, f"{service_name}-{name}")
         made.fill("cart.tax", shares((50, 0.1), (30, 0.2), (60, 0.1)))
         made.fill_totals(140)
         every = [made.at(60, SLOW), *(made.at(second) for second in range(65, 140, 5))]
         events = made.run(*every) if name == "many" else [e for scan in every for e in made.run(scan)]
-        told.append(
+        reported.append(
             [
                 (event["type"], event["time"], event["data"]["level" if i else "after"])
                 for i, event in enumerate(events)
             ]
         )
-    assert told[0] == told[1]
-    assert len(told[0]) == 2
+    assert reported[0] == reported[1]
+    assert len(reported[0]) == 2
 
 
 def test_a_replay_after_a_restart_repeats_the_same_events(scans: Scans) -> None:
@@ -212,12 +212,12 @@ def test_an_unknown_workload_is_not_followed(scans: Scans) -> None:
 
 # Updated
 
-GROWN = replace(SLOW, change_time=START + 70, before=0.20, after=0.30)
+ESCALATED = replace(SLOW, change_time=START + 70, before=0.20, after=0.30)
 
 
 def test_what_grows_is_reported_once(scans: Scans) -> None:
     (detected,) = scans.run(scans.at(60, SLOW))
-    (event,) = scans.run(scans.at(80, grown=[GROWN]))
+    (event,) = scans.run(scans.at(80, grown=[ESCALATED]))
     assert (event["type"], event["data"]["regression"]) == (UPDATED, detected["id"])
     data = event["data"]
     assert (data["before"], data["after"], data["level"]) == (0.10, 0.20, 0.30)
@@ -228,16 +228,16 @@ def test_what_grows_is_reported_once(scans: Scans) -> None:
         0.30,
     )
     # The next scan still sees it; another step further is news again.
-    assert scans.run(scans.at(85, grown=[replace(GROWN, after=0.31)])) == []
-    (further,) = scans.run(scans.at(90, grown=[replace(GROWN, after=0.41)]))
+    assert scans.run(scans.at(85, grown=[replace(ESCALATED, after=0.31)])) == []
+    (further,) = scans.run(scans.at(90, grown=[replace(ESCALATED, after=0.41)]))
     assert further["data"]["grown"]["before"] == 0.30
     scans.restart()
-    assert scans.run(scans.at(80, grown=[GROWN])) == [event]
+    assert scans.run(scans.at(80, grown=[ESCALATED])) == [event]
 
 
 def test_what_grows_by_too_little_is_not_reported(scans: Scans) -> None:
     scans.run(scans.at(60, SLOW))
-    assert scans.run(scans.at(80, grown=[replace(GROWN, after=0.24)])) == []
+    assert scans.run(scans.at(80, grown=[replace(ESCALATED, after=0.24)])) == []
 
 
 def test_a_regression_of_which_several_series_grow_is_reported_once(scans: Scans) -> None:
@@ -245,7 +245,7 @@ def test_a_regression_of_which_several_series_grow_is_reported_once(scans: Scans
     scans.fill("cart.price", shares((50, 0.3), (30, 0.4), (60, 0.6)))
     scans.run(scans.at(60, replace(SLOW, group=(caller,))))
     larger = replace(caller, change_time=START + 70, before=0.4, after=0.6)
-    (event,) = scans.run(scans.at(85, grown=[larger, GROWN]))
+    (event,) = scans.run(scans.at(85, grown=[larger, ESCALATED]))
     assert (event["data"]["level"], event["data"]["grown"]["metric"]) == (0.30, "cart.tax")
     # Of a member that grew alone, the level of the regression's own metric is read from the store.
     alone = replace(larger, change_time=START + 85)
@@ -259,9 +259,9 @@ def test_a_regression_of_which_several_series_grow_is_reported_once(scans: Scans
 @pytest.mark.parametrize(
     "grown",
     [
-        pytest.param(replace(GROWN, metric="search"), id="another series"),
-        pytest.param(replace(GROWN, metric_kind="endpoint"), id="another kind of series"),
-        pytest.param(replace(GROWN, before=0.30, after=0.05), id="the other way"),
+        pytest.param(replace(ESCALATED, metric="search"), id="another series"),
+        pytest.param(replace(ESCALATED, metric_kind="endpoint"), id="another kind of series"),
+        pytest.param(replace(ESCALATED, before=0.30, after=0.05), id="the other way"),
     ],
 )
 def test_what_belongs_to_no_open_regression_is_not_reported(scans: Scans, grown: Candidate) -> None:
@@ -272,14 +272,14 @@ def test_what_belongs_to_no_open_regression_is_not_reported(scans: Scans, grown:
 def test_what_is_resolved_grows_no_more(scans: Scans) -> None:
     events = scans.run(scans.at(60, SLOW), *(scans.at(second) for second in range(65, 130, 5)))
     assert types(events) == ["detected", "resolved"]
-    assert scans.run(scans.at(135, grown=[GROWN])) == []
+    assert scans.run(scans.at(135, grown=[ESCALATED])) == []
 
 
 def test_what_comes_back_is_a_new_regression_with_an_end_of_its_own(scans: Scans) -> None:
     scans.run(scans.at(60, SLOW), *(scans.at(second) for second in range(65, 130, 5)))
     (again,) = scans.run(scans.at(130, replace(SLOW, change_time=START + 120)))
     assert again["type"] == DETECTED
-    (event,) = scans.run(scans.at(138, grown=[replace(GROWN, change_time=START + 130)]))
+    (event,) = scans.run(scans.at(138, grown=[replace(ESCALATED, change_time=START + 130)]))
     assert event["data"]["regression"] == again["id"]
 
 

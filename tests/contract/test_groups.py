@@ -14,7 +14,7 @@ from pipeline.stages.rootcause import RootcauseStage
 from pipeline.storage.interface import Store
 from pipeline.units import DAY_S
 from pipeline.workloads import Rule, load_workloads
-from tests.contract.group_pipeline import CHANGE, LIVE, OTHER, START, Pipeline, caller, told
+from tests.contract.group_pipeline import CHANGE, LIVE, OTHER, START, Pipeline, caller, reported
 from tests.contract.rows import change, gcpu, stacks, totals
 from tests.support.builders import build_candidate
 
@@ -82,7 +82,11 @@ def test_restarts_between_scans_and_replays_change_nothing(pipeline: Pipeline, s
         pipeline.scan(75, caller("cart.tax")),
     ]
     first = pipeline.run(*scans)
-    assert told(first) == [("detected", "cart.total"), ("updated", "cart.total"), ("updated", "cart.total")]
+    assert reported(first) == [
+        ("detected", "cart.total"),
+        ("updated", "cart.total"),
+        ("updated", "cart.total"),
+    ]
     again = []
     for scan in scans:
         pipeline.restart()
@@ -161,10 +165,10 @@ def test_what_a_change_makes_rise_anew_is_reported_by_itself(store: Store, servi
     events = pipeline.run(
         pipeline.scan(65, caller("cart.total")), pipeline.scan(95, risen_again("cart.total"))
     )
-    assert told(events) == [("detected", "cart.total"), ("detected", "cart.total")]
+    assert reported(events) == [("detected", "cart.total"), ("detected", "cart.total")]
 
 
-class Below(Pipeline):
+class Descendant(Pipeline):
     """Of what ``shop.view`` rises by, two fifths come through ``lib.slow``."""
 
     before = {"main/shop.view/lib.slow": 40}
@@ -184,12 +188,12 @@ class Below(Pipeline):
 def test_a_caller_that_hardly_rises_otherwise_is_no_news(
     store: Store, service_name: str, p_value: float, kinds: list[str]
 ) -> None:
-    pipeline = Below(store, service_name)
+    pipeline = Descendant(store, service_name)
     view = build_candidate("shop.view", before=0.1, after=0.2, change_time=START + CHANGE)
     events = pipeline.run(
         pipeline.scan(65, caller("lib.slow")), pipeline.scan(70, replace(view, p_value=p_value))
     )
-    assert [kind for kind, _ in told(events)] == kinds
+    assert [kind for kind, _ in reported(events)] == kinds
     rows = store.rows("ledger", service_name, START, START + 1e3, metric="shop.view")
     reasons = [row["reason"] for row in rows if row["step"] == "pairwise_dedup" and row["reason"]]
     expected = "hardly more than what rises below it: lib.slow, reported before"
@@ -206,7 +210,7 @@ class Anew(Pipeline):
         self.store, self.service = store, service
         self.dedup = DedupStage(store=store, workloads=[self.workload])
         self.rootcause = RootcauseStage(store=store, workloads=[self.workload])
-        times = [START + self.width * place for place in range(4 * 144)]
+        times = [START + self.width * position for position in range(4 * 144)]
         costs = [round(1000 * (1 + 0.25 * (t >= self.first) + share * (t >= self.second))) for t in times]
         parse: tuple[str, ...] = ("main", "cart.total", "lib.parse")
         rows = [(parse, t, n) for t, n in zip(times, costs, strict=True)]
@@ -247,7 +251,7 @@ def test_what_steps_days_later_through_a_known_regression(
         pipeline.after("lib.parse", pipeline.first, 0.048, 0.059),
         pipeline.after("cart.total", pipeline.second, 0.059, 0.059 + 0.048 * share),
     )
-    assert [kind for kind, _ in told(events)] == kinds
+    assert [kind for kind, _ in reported(events)] == kinds
 
 
 class Release(Pipeline):
@@ -292,19 +296,19 @@ def test_a_change_nearer_than_the_release_is_the_cause(store: Store, service_nam
     by_chance = change(service_name, "D50", START + CHANGE, subroutines=["part.first"], files=[])
     store.insert("changes", by_chance)
     if own:
-        culprit = change(service_name, "D51", START + CHANGE + 9, subroutines=["part.first"], files=[])
-        store.insert("changes", culprit)
+        cause = change(service_name, "D51", START + CHANGE + 9, subroutines=["part.first"], files=[])
+        store.insert("changes", cause)
     events = pipeline.run(
         pipeline.scan(65, caller("f0"), caller("f1"), caller("f2")),
         pipeline.scan(76, caller("part.first", at=CHANGE + 10)),
     )
-    assert [kind for kind, _ in told(events)] == ["detected", "detected" if own else "updated"]
+    assert [kind for kind, _ in reported(events)] == ["detected", "detected" if own else "updated"]
 
 
 def test_two_parts_of_a_large_release_are_distinguished(store: Store, service_name: str) -> None:
     pipeline = Release(store, service_name)
     events = pipeline.run(pipeline.scan(65, caller("f0")), pipeline.scan(70, caller("f3")))
-    assert told(events) == [("detected", "f0"), ("detected", "f3")]
+    assert reported(events) == [("detected", "f0"), ("detected", "f3")]
 
 
 def test_what_a_rule_links_within_one_scan_is_one_event(store: Store, service_name: str) -> None:

@@ -1,4 +1,4 @@
-"""What is another regression than one told before, though its stacks or its time are near."""
+"""What is another regression than one reported before, though its stacks or its time are near."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipeline.stages.dedup import DedupStage
 from pipeline.stages.rootcause import RootcauseStage
 from pipeline.steps import sentence
 from pipeline.storage.interface import Store
-from tests.contract.group_pipeline import CHANGE, LIVE, OTHER, START, Pipeline, caller, told
+from tests.contract.group_pipeline import CHANGE, LIVE, OTHER, START, Pipeline, caller, reported
 from tests.contract.rows import change, gcpu, metrics
 from tests.support.builders import build_candidate
 
@@ -51,22 +51,24 @@ def modified(service: str, name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("scanned", "culprit", "kinds"),
+    ("scanned", "cause", "kinds"),
     [
         pytest.param(
-            60, "lib.slow", ["detected", "detected"], id="its caller was told when it had not begun"
+            60, "lib.slow", ["detected", "detected"], id="its caller was reported when it had not begun"
         ),
         pytest.param(60, "lib.fast", ["detected", "updated"], id="without a change that modified it"),
-        pytest.param(66, "lib.slow", ["detected", "updated"], id="its caller was told while it had begun"),
+        pytest.param(
+            66, "lib.slow", ["detected", "updated"], id="its caller was reported while it had begun"
+        ),
     ],
 )
 def test_a_step_under_a_regression_that_had_risen_before(
-    store: Store, service_name: str, scanned: float, culprit: str, kinds: list[str]
+    store: Store, service_name: str, scanned: float, cause: str, kinds: list[str]
 ) -> None:
     pipeline = Nested(store, service_name)
-    store.insert("changes", modified(service_name, culprit))
+    store.insert("changes", modified(service_name, cause))
     events = pipeline.run(pipeline.scan(scanned, view()), pipeline.scan(76, slow()))
-    assert [kind for kind, _ in told(events)] == kinds
+    assert [kind for kind, _ in reported(events)] == kinds
 
 
 def test_what_is_reported_when_first_seen_may_be_dated_early(store: Store, service_name: str) -> None:
@@ -75,7 +77,7 @@ def test_what_is_reported_when_first_seen_may_be_dated_early(store: Store, servi
     store.insert("changes", modified(service_name, "lib.slow"))
     early = replace(view(), change_time=START + CHANGE - 2, before=0.15, after=0.30)
     events = pipeline.run(pipeline.scan(60, early), pipeline.scan(76, slow()))
-    assert [kind for kind, _ in told(events)] == ["detected", "updated"]
+    assert [kind for kind, _ in reported(events)] == ["detected", "updated"]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +93,7 @@ def test_a_series_that_steps_again(store: Store, service_name: str, after: float
     first = build_candidate("shop.view", before=0.12, after=0.17, change_time=START + CHANGE)
     again = build_candidate("shop.view", before=0.17, after=after, change_time=START + Nested.since)
     events = pipeline.run(pipeline.scan(60, first), pipeline.scan(76, again))
-    assert [kind for kind, _ in told(events)] == kinds
+    assert [kind for kind, _ in reported(events)] == kinds
 
 
 def test_what_grew_just_before_a_step_under_it_had_risen_when_first_reported(
@@ -102,7 +104,7 @@ def test_what_grew_just_before_a_step_under_it_had_risen_when_first_reported(
     store.insert("changes", modified(service_name, "lib.slow"))
     growth = replace(view(), change_time=START + Nested.since - 3, before=0.17, after=0.20)
     events = pipeline.run(pipeline.scan(60, view()), pipeline.scan(64, growth), pipeline.scan(76, slow()))
-    assert [kind for kind, _ in told(events)] == ["detected", "updated", "detected"]
+    assert [kind for kind, _ in reported(events)] == ["detected", "updated", "detected"]
 
 
 class Little(Nested):
@@ -115,26 +117,26 @@ class Little(Nested):
 
 
 @pytest.mark.parametrize(
-    ("culprits", "kinds"),
+    ("causes", "kinds"),
     [
         pytest.param(["lib.slow"], ["detected", "updated"], id="one of them was modified"),
         pytest.param(["lib.slow", "shop.view"], ["detected", "updated"], id="both were"),
     ],
 )
 def test_what_rises_in_step_with_its_caller_is_called_more_often(
-    store: Store, service_name: str, culprits: list[str], kinds: list[str]
+    store: Store, service_name: str, causes: list[str], kinds: list[str]
 ) -> None:
     pipeline = Little(store, service_name)
-    for number, name in enumerate(culprits):
+    for number, name in enumerate(causes):
         moment = START + (CHANGE, Little.since)[name == "lib.slow"] - 1
         store.insert("changes", change(service_name, f"D{number}", moment, subroutines=[name], files=[]))
     small = replace(slow(), after=0.07, change_time=START + Little.since)
     events = pipeline.run(pipeline.scan(66, view()), pipeline.scan(70, small))
-    assert [kind for kind, _ in told(events)] == kinds
+    assert [kind for kind, _ in reported(events)] == kinds
 
 
 class Called(Pipeline):
-    """What ``shop.view`` calls costs more from ``CHANGE`` on: all of it alike, or one part of it."""
+    """What ``shop.view`` calls costs more from ``CHANGE`` on: all of it in step, or one part of it."""
 
     before = {"main/shop.view/lib.slow": 40}
     drawing = (80, 160)
@@ -162,7 +164,7 @@ def test_a_slow_rise_under_a_known_caller(
     known = build_candidate("shop.view", before=0.1, after=0.2, change_time=START + CHANGE)
     rise = build_candidate("lib.slow", before=0.04, after=0.08, change_time=START + CHANGE)
     events = pipeline.run(pipeline.scan(65, known), pipeline.scan(76, replace(rise, kind="long_term")))
-    assert [kind for kind, _ in told(events)] == kinds
+    assert [kind for kind, _ in reported(events)] == kinds
 
 
 def test_what_another_workload_saw_of_the_first_step_changes_nothing(store: Store, service_name: str) -> None:
@@ -172,7 +174,7 @@ def test_what_another_workload_saw_of_the_first_step_changes_nothing(store: Stor
     events = pipeline.run(
         pipeline.scan(60, view()), pipeline.scan(66, view(), workload=OTHER), pipeline.scan(76, again)
     )
-    assert told(events) == [("detected", "shop.view"), ("detected", "shop.view")]
+    assert reported(events) == [("detected", "shop.view"), ("detected", "shop.view")]
 
 
 class Shared(Pipeline):
@@ -189,7 +191,7 @@ def test_a_slow_caller_of_a_known_regression_that_others_call_too(store: Store, 
     known = build_candidate("lib.parse", before=0.33, after=0.36, change_time=START + CHANGE)
     rise = build_candidate("cart.total", before=0.03, after=0.06, change_time=START + CHANGE)
     events = pipeline.run(pipeline.scan(65, known), pipeline.scan(76, replace(rise, kind="long_term")))
-    assert told(events) == [("detected", "lib.parse"), ("updated", "lib.parse")]
+    assert reported(events) == [("detected", "lib.parse"), ("updated", "lib.parse")]
 
 
 class Again(Pipeline):
@@ -209,7 +211,7 @@ def test_a_slow_rise_is_not_held_against_a_step_before_the_stacks_it_is_judged_b
     events = pipeline.run(
         pipeline.scan(65, caller("lib.parse")), pipeline.scan(115, replace(rise, kind="long_term"))
     )
-    assert told(events) == [("detected", "lib.parse"), ("updated", "lib.parse")]
+    assert reported(events) == [("detected", "lib.parse"), ("updated", "lib.parse")]
 
 
 class Inner(Nested):
@@ -224,7 +226,7 @@ def test_what_steps_anew_within_a_new_group_is_not_what_was_reported(store: Stor
     again = build_candidate("shop.view", before=0.17, after=0.34, change_time=START + Nested.since)
     part = replace(slow(), metric="shop.part")
     events = pipeline.run(pipeline.scan(60, view()), pipeline.scan(76, again, part))
-    assert told(events) == [("detected", "shop.view"), ("detected", "shop.part")]
+    assert reported(events) == [("detected", "shop.view"), ("detected", "shop.part")]
 
 
 class Released(Pipeline):
@@ -234,24 +236,24 @@ class Released(Pipeline):
 
 
 @pytest.mark.parametrize(
-    ("culprit", "kinds"),
+    ("cause", "kinds"),
     [
         pytest.param("lib.slow", ["detected", "updated"], id="the regression of a group"),
         pytest.param("shop.part", ["detected", "detected", "detected"], id="a caller on its way to it"),
     ],
 )
 def test_a_group_is_of_the_release_of_what_nothing_under_explains(
-    store: Store, service_name: str, culprit: str, kinds: list[str]
+    store: Store, service_name: str, cause: str, kinds: list[str]
 ) -> None:
     pipeline = Released(store, service_name)
-    for number, name in enumerate([culprit, "shop.cart", "shop.list"]):
+    for number, name in enumerate([cause, "shop.cart", "shop.list"]):
         row = change(service_name, f"D{number}", START + CHANGE - 1, subroutines=[name], files=[])
         store.insert("changes", row)
     events = pipeline.run(
         pipeline.scan(65, caller("lib.slow"), caller("shop.view")),
         pipeline.scan(70, caller("shop.cart"), caller("shop.list")),
     )
-    assert [kind for kind, _ in told(events)] == kinds
+    assert [kind for kind, _ in reported(events)] == kinds
 
 
 class Same(Pipeline):
@@ -268,14 +270,14 @@ def test_what_one_change_modified_is_found_later_and_later(store: Store, service
     store.insert("changes", row)
     late = [(70, "a", -4), (75, "b", 5), (80, "c", 14)]
     events = pipeline.run(*(pipeline.scan(at, caller(name, at=CHANGE + by)) for at, name, by in late))
-    assert [kind for kind, _ in told(events)] == ["detected", "updated", "updated"]
+    assert [kind for kind, _ in reported(events)] == ["detected", "updated", "updated"]
 
 
 def test_a_root_cause_that_is_found_last_is_that_of_the_event(store: Store, service_name: str) -> None:
     pipeline = Pipeline(store, service_name)
     late = [(70, "cart.total", -8), (75, "cart.tax", 0), (76, "lib.parse", 8)]
     events = pipeline.run(*(pipeline.scan(at, caller(name, at=CHANGE + by)) for at, name, by in late))
-    assert [kind for kind, _ in told(events)] == ["detected", "updated", "updated"]
+    assert [kind for kind, _ in reported(events)] == ["detected", "updated", "updated"]
 
 
 @pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside a regression of gCPU"])
@@ -296,7 +298,7 @@ def test_metrics_join_those_that_joined(store: Store, service_name: str, beside:
         found = build_candidate(name, before=100.0, after=130.0, change_time=START + CHANGE)
         scan = pipeline.scan(65 + 5 * number, replace(found, metric_kind="service"), workload=service)
         scans.append(scan)
-    events = [event for event in told(pipeline.run(*scans)) if event[1] != "shop.list"]
+    events = [event for event in reported(pipeline.run(*scans)) if event[1] != "shop.list"]
     assert events == [("detected", "lat_a"), ("updated", "lat_a"), ("updated", "lat_a")]
 
 

@@ -1,4 +1,4 @@
-"""dedup and rootcause killed throughout a fortnight of a fleet tell what one undisturbed run tells."""
+"""dedup and rootcause killed throughout a fortnight of a fleet report what one undisturbed run reports."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_kills_between_and_within_scans_change_no_event(dataset: Dataset, filter
     assert kinds.count("detected") >= 3
 
     killed = flow_of(dataset, ["dedup", "rootcause"])
-    told: list[list[bytes]] = []
+    reported: list[list[bytes]] = []
     for message in filtered:
         unique: list[Outgoing] = []
         for _ in range(2):  # killed after its work was stored, before it was acknowledged: it comes again
@@ -71,6 +71,6 @@ def test_kills_between_and_within_scans_change_no_event(dataset: Dataset, filter
             killed.restart("rootcause")
             killed.topics["regressions"].clear()
             killed.send("unique", [part.value for part in unique])
-            told.append(events(killed))
-    assert all(first == again for first, again in zip(told[::2], told[1::2], strict=True))
-    assert [event for scan in told[::2] for event in scan] == expected
+            reported.append(events(killed))
+    assert all(first == again for first, again in zip(reported[::2], reported[1::2], strict=True))
+    assert [event for scan in reported[::2] for event in scan] == expected

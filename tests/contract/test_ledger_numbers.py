@@ -80,11 +80,11 @@ def test_what_joined_a_group_reaches_the_bound(scenario: Path, grouping: str) ->
 @pytest.mark.parametrize("grouping", GROUPINGS)
 def test_what_was_reported_stays_under_the_bound(scenario: Path, grouping: str) -> None:
     scans = backtest(grouping, scenario)
-    told = passed(scans, "pairwise_dedup")
-    assert len(told) == sum(len(scan.candidates) for scan in scans) > 3
-    assert all(one.statistic < one.bound for one in told)
-    assert len({(one.statistic, one.code, one.subjects) for one in told}) > 2, "each its own"
-    for one in told:
+    reported = passed(scans, "pairwise_dedup")
+    assert len(reported) == sum(len(scan.candidates) for scan in scans) > 3
+    assert all(one.statistic < one.bound for one in reported)
+    assert len({(one.statistic, one.code, one.subjects) for one in reported}) > 2, "each its own"
+    for one in reported:
         assert bool(code_of(one).measures) is (one.statistic > 0), one
 
 
@@ -105,7 +105,7 @@ def deduplicated(pipeline: Pipeline, scan: Scan) -> Scan:
     return decode_scan(message.value)
 
 
-class Below(Pipeline):
+class Descendant(Pipeline):
     """``cart.total`` rises through ``lib.slow`` alone, ``shop.view`` partly."""
 
     before = {"main/shop.view/lib.slow": 40, "main/cart.total/lib.slow": 40}
@@ -152,7 +152,7 @@ def test_what_is_alone_was_compared_with_nothing(
 def test_a_slow_rise_has_what_it_was_compared_with(
     store: Store, service_name: str, name: str, delta: float, statistic: float, bound: float, reason: str
 ) -> None:
-    pipeline = Below(store, service_name)
+    pipeline = Descendant(store, service_name)
     deduplicated(pipeline, pipeline.scan(65, caller("lib.slow")))
     scan = deduplicated(pipeline, pipeline.scan(70, rising(name, delta)))
     found = [line.decision for line in scan.dropped]

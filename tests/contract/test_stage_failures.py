@@ -26,7 +26,7 @@ SETTINGS = Settings.model_validate({"window": 1, "stack_window": 1, "partition_i
 
 
 class FailingStore:
-    """A store whose inserts fail as told: before they were applied, or after."""
+    """A store whose inserts fail as ordered: before they were applied, or after."""
 
     def __init__(self, store: Store, failures: Sequence[str]) -> None:
         self._store = store

@@ -17,7 +17,7 @@ from tests.contract.rows import (
     gcpu,
     metrics,
     offsets,
-    place,
+    position,
     stacks,
     total_samples,
     totals,
@@ -49,8 +49,8 @@ def test_a_token_belongs_to_one_table(store: Store, service_name: str, table: Co
     blocks: dict[str, Columns] = {
         "totals": totals(service_name, [(T0, 1)], offset=7),
         "gcpu": gcpu(service_name, [("a.f", T0, 1)], offset=7),
-        "stacks": {**stacks(service_name, [(("a",), T0, 1)]), **place(1, offset=7)},
-        "metrics": {**metrics(service_name, [("latency", T0, 1.0)]), **place(1, offset=7)},
+        "stacks": {**stacks(service_name, [(("a",), T0, 1)]), **position(1, offset=7)},
+        "metrics": {**metrics(service_name, [("latency", T0, 1.0)]), **position(1, offset=7)},
     }
     stream = f"stream-{service_name}"
     for name in COUNTED:

@@ -1,4 +1,4 @@
-"""What every store tells of a partition: the last offset of each table, and what was used."""
+"""What every store says of a partition: the last offset of each table, and what was used."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.storage.interface import CountTable, Extent, Store
 from pipeline.storage.queries import EXTENTS
-from tests.contract.rows import MINUTE, NASTY, STREAM, T0, Columns, gcpu, metrics, offsets, place, totals
+from tests.contract.rows import MINUTE, NASTY, STREAM, T0, Columns, gcpu, metrics, offsets, position, totals
 
 
 def test_last_offsets_are_kept_for_each_stream_topic_and_partition(store: Store, service_name: str) -> None:
@@ -34,7 +34,7 @@ def test_extents_of_a_service_say_until_when_each_partition_has_data(
     def block(service: str, time: float, **where: Any) -> Columns:
         if table == "totals":
             return totals(service, [(time, 1)], **where)
-        return metrics(service, [("latency", time, 1.0)]) | place(1, **where)
+        return metrics(service, [("latency", time, 1.0)]) | position(1, **where)
 
     stream, other = f"stream-{service_name}", f"{service_name}-{NASTY[0]}"
     for time, partition, offset in ((T0, 0, 5), (T0 + 2 * MINUTE, 0, 6), (T0 + MINUTE, 0, 7), (T0, 3, 1)):

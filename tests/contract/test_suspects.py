@@ -103,9 +103,9 @@ def find(store: Store, service: str, gates: Gates | None = None) -> tuple[Suspec
 
 def test_the_change_of_the_regressed_code_is_suspected(store: Store, service: str) -> None:
     deploy_others(store, service)
-    deploy(store, service, "culprit", -0.3, subroutines=["shop.cart.total"], content="+ diff")
+    deploy(store, service, "cause", -0.3, subroutines=["shop.cart.total"], content="+ diff")
     (suspect, *_) = find(store, service)
-    assert suspect.change.id == "culprit"
+    assert suspect.change.id == "cause"
     assert suspect.score > 0.8
     assert suspect.factors["attribution"] == pytest.approx(1.0, abs=0.05)
     assert suspect.factors["recency"] > 0.5
@@ -120,17 +120,17 @@ def test_changes_that_had_no_part_in_it_are_not(store: Store, service: str) -> N
 def test_a_change_that_every_host_announces_counts_once(store: Store, service: str) -> None:
     for number in range(20):
         deploy(store, service, f"other-{number}", -2 - 2 * number, title=f"Tidy page {number}", files=[])
-    told = {"title": "Rounding of shop.cart.total", "files": []}
-    deploy(store, service, "culprit", -0.3, **told)
+    described = {"title": "Rounding of shop.cart.total", "files": []}
+    deploy(store, service, "cause", -0.3, **described)
     alone = find(store, service)
-    assert alone[0].change.id == "culprit"
+    assert alone[0].change.id == "cause"
     for host in range(60):
-        deploy(store, service, "culprit", -0.29 + 0.001 * host, **told)
+        deploy(store, service, "cause", -0.29 + 0.001 * host, **described)
     assert find(store, service) == alone
 
 
 @pytest.mark.parametrize(
-    ("told", "suggested"),
+    ("described", "suggested"),
     [
         pytest.param({"files": ["docs/x.md", "README"], "content": "+ hello"}, False, id="documentation"),
         pytest.param({"files": ["tests/test_cart.py"]}, False, id="tests"),
@@ -147,9 +147,9 @@ def test_a_change_that_every_host_announces_counts_once(store: Store, service: s
     ],
 )
 def test_what_is_reported_the_only_change_before_a_regression(
-    store: Store, service: str, told: dict[str, Any], suggested: bool
+    store: Store, service: str, described: dict[str, Any], suggested: bool
 ) -> None:
-    deploy(store, service, "only", -0.3, **{"title": "Release 1.5", **told})
+    deploy(store, service, "only", -0.3, **{"title": "Release 1.5", **described})
     assert [suspect.change.id for suspect in find(store, service)] == ["only"] * suggested
 
 
@@ -213,10 +213,10 @@ def test_a_setup_metric_that_no_change_sets_accuses_none(store: Store, service: 
 
 def test_a_change_point_that_is_hours_early_does_not_hide_the_root_cause(store: Store, service: str) -> None:
     deploy_others(store, service)
-    deploy(store, service, "culprit", -0.3, subroutines=["shop.cart.total"])
+    deploy(store, service, "cause", -0.3, subroutines=["shop.cart.total"])
     early = Candidate("subroutine", SLOW.metric, "short_term", CHANGED - 12 * STEP_S, 0.1, 0.15, 1e-9, 40.0)
     (found,) = causes(store, scan(service, early))
-    assert [suspect.change.id for suspect in found.suspects][:1] == ["culprit"]
+    assert [suspect.change.id for suspect in found.suspects][:1] == ["cause"]
 
 
 def test_code_that_is_older_than_the_history_is_forgotten(store: Store, service: str) -> None:
@@ -290,11 +290,11 @@ def test_a_scan_asks_once_for_what_its_candidates_share(store: Store, service: s
 
 def test_an_event_has_suspects_with_factors(store: Store, service: str) -> None:
     deploy_others(store, service)
-    deploy(store, service, "culprit", -0.3, subroutines=["shop.cart.total"])
+    deploy(store, service, "cause", -0.3, subroutines=["shop.cart.total"])
     stage = RootcauseStage(store=store, workloads=[WORKLOAD])
     (event,) = stage.handle([Record("unique", 0, 0, scan(service, SLOW))])
     first = decode_event(event.value)["data"]["root_causes"][0]
-    assert first["change"]["id"] == "culprit"
+    assert first["change"]["id"] == "cause"
     assert set(first["factors"]) == {"attribution", "recency", "text"}
     again = RootcauseStage(store=store, workloads=[WORKLOAD])
     assert again.handle([Record("unique", 0, 0, scan(service, SLOW))]) == [event], "a replay changes nothing"

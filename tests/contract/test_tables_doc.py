@@ -28,8 +28,8 @@ def dsn(store_dsn: str) -> str:
     dsn = f"{store_dsn}/doc_{uuid4().hex}"
     window = time.time() // 600 * 600 - 600
     size = 3  # pieces of the same window, which have to be summed
-    place = {"stream": ["x"] * size, "topic": ["profiles"] * size, "partition": [0] * size}
-    shared: Columns = {**place, "last_offset": list(range(size)), "service": ["shop"] * size}
+    position = {"stream": ["x"] * size, "topic": ["profiles"] * size, "partition": [0] * size}
+    shared: Columns = {**position, "last_offset": list(range(size)), "service": ["shop"] * size}
     counted: Columns = {**shared, "window": [window] * size}
     hit: Columns = {"kind": ["subroutine"] * size, "subroutine": ["shop.pricing.PriceList.total"] * size}
     frames: Columns = {"stack_id": [1] * size, "frames": [["main", "shop.pricing.PriceList.total"]] * size}

@@ -98,6 +98,6 @@ def test_metrics_that_another_owner_has_stored_are_stored_once(
     turns = ((first, batch[:5]), (second, batch[:5]), (second, batch), (first, batch), (first, batch))
     for owner, part in turns:
         assert owner.handle(part)
-    # All in one window, of which the store tells the mean: a point that was stored twice would move it.
+    # All in one window, of which the store returns the mean: a point that was stored twice would move it.
     matrix = shared_store.series("service", service_name, START, START + 600, 600.0)
     assert (matrix.names, matrix.samples.tolist()) == (("latency",), [[4.5]])

@@ -91,8 +91,8 @@ def documented_rights() -> list[Right]:
         given = list(zip(words[::2], words[1::2], strict=True))
         principals = [value for flag, value in given if flag == "--allow-principal"]
         operations = [value for flag, value in given if flag == "--operation"]
-        places = [(RESOURCES[flag], value) for flag, value in given if flag in RESOURCES]
-        rights += [(p, o, kind, name) for p in principals for o in operations for kind, name in places]
+        positions = [(RESOURCES[flag], value) for flag, value in given if flag in RESOURCES]
+        rights += [(p, o, kind, name) for p in principals for o in operations for kind, name in positions]
     return rights
 
 

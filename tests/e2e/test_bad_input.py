@@ -93,7 +93,7 @@ BAD: dict[str, tuple[str, bytes | None, str]] = {
 class Outcome:
     """What a worker made of all bad messages, each between two good ones."""
 
-    letters: dict[str, list[Entry]]  # by reason
+    dead_letters: dict[str, list[Entry]]  # by reason
     service: str
     good: int
     counted: int
@@ -121,16 +121,16 @@ def outcome(broker_kind: str, store_dsn: str) -> Iterator[Outcome]:
                 wait_done(broker, {partition: count}, worker, topic=topic)
             code, log = worker.stop(), worker.log
         store = open_store(store_dsn)
-        letters: dict[str, list[Entry]] = {}
-        for letter in read_all(broker, "dead-letters"):
-            letters.setdefault(header(letter, "reason"), []).append(letter)
+        dead_letters: dict[str, list[Entry]] = {}
+        for dead_letter in read_all(broker, "dead-letters"):
+            dead_letters.setdefault(header(dead_letter, "reason"), []).append(dead_letter)
         counted = stored_samples(store, service)
         store.close()
-        yield Outcome(letters, service, 7 * profiles.count(good), counted, code, log)
+        yield Outcome(dead_letters, service, 7 * profiles.count(good), counted, code, log)
 
 
-def header(letter: Entry, name: str) -> str:
-    return dict(letter.headers)[name].decode()
+def header(dead_letter: Entry, name: str) -> str:
+    return dict(dead_letter.headers)[name].decode()
 
 
 @pytest.mark.parametrize("case", [pytest.param(name, id=name) for name in BAD])
@@ -138,31 +138,31 @@ def test_goes_to_dead_letters_with_reason_and_origin(outcome: Outcome, case: str
     topic, value, reason = BAD[case]
     limit = TOPICS["dead-letters"].max_message_bytes
     found = [
-        letter
-        for text, letters in outcome.letters.items()
-        for letter in letters
-        if reason in text and (letter.value or b"") == (value or b"")[: len(letter.value or b"")]
-        if header(letter, "topic") == topic and (bool(letter.value) == bool(value))
+        dead_letter
+        for text, dead_letters in outcome.dead_letters.items()
+        for dead_letter in dead_letters
+        if reason in text and (dead_letter.value or b"") == (value or b"")[: len(dead_letter.value or b"")]
+        if header(dead_letter, "topic") == topic and (bool(dead_letter.value) == bool(value))
     ]
-    assert found, f"no letter says {reason!r}: {sorted(outcome.letters)}"
-    letter = found[0]
-    assert letter.key == KEY
-    assert header(letter, "stage") == "aggregate"
-    assert int(header(letter, "offset")) >= 0
-    assert int(header(letter, "partition")) >= 0
+    assert found, f"no dead letter says {reason!r}: {sorted(outcome.dead_letters)}"
+    dead_letter = found[0]
+    assert dead_letter.key == KEY
+    assert header(dead_letter, "stage") == "aggregate"
+    assert int(header(dead_letter, "offset")) >= 0
+    assert int(header(dead_letter, "partition")) >= 0
     if value and len(value) > limit:
-        assert header(letter, "truncated") == str(len(value))
-        assert 0 < len(letter.value or b"") <= limit
+        assert header(dead_letter, "truncated") == str(len(value))
+        assert 0 < len(dead_letter.value or b"") <= limit
     else:
-        assert (letter.value or b"") == (value or b"")
+        assert (dead_letter.value or b"") == (value or b"")
 
 
 def test_one_dead_letter_each(outcome: Outcome) -> None:
-    assert sum(map(len, outcome.letters.values())) == len(BAD)
+    assert sum(map(len, outcome.dead_letters.values())) == len(BAD)
     origins = {
-        (header(letter, "topic"), header(letter, "partition"), header(letter, "offset"))
-        for letters in outcome.letters.values()
-        for letter in letters
+        (header(dead_letter, "topic"), header(dead_letter, "partition"), header(dead_letter, "offset"))
+        for dead_letters in outcome.dead_letters.values()
+        for dead_letter in dead_letters
     }
     assert len(origins) == len(BAD)
 

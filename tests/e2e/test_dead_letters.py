@@ -104,7 +104,7 @@ def command(broker: str, *arguments: str, batch: int = 7) -> list[str]:
     main = f"""
 from pipeline.runtime.dlq import replay
 from pipeline.cli import main
-replay.MAX_LETTERS = {batch}
+replay.MAX_DEAD_LETTERS = {batch}
 replay.SESSION_S = 6.0  # the shortest that brokers allow: the next replay waits for it after a kill
 main()
 """
@@ -115,14 +115,14 @@ def header(entry: Entry, name: str) -> str:
     return dict(entry.headers).get(name, b"").decode()
 
 
-def letters(broker: str) -> list[Entry]:
+def dead_letters(broker: str) -> list[Entry]:
     return [entry for entry in read_all(broker, "dead-letters") if not header(entry, "receipt")]
 
 
 def copies(broker: str, topic: str = "profiles") -> Counter[str]:
-    """How often each letter stands on its topic again."""
+    """How often each dead letter stands on its topic again."""
     found = (header(entry, "replayed-from") for entry in read_all(broker, topic))
-    return Counter(place for place in found if place)
+    return Counter(origin for origin in found if origin)
 
 
 def wait_all_read(broker: str, worker: WorkerProcess, topic: str = "profiles") -> None:
@@ -132,13 +132,17 @@ def wait_all_read(broker: str, worker: WorkerProcess, topic: str = "profiles") -
     wait_done(broker, ends, worker, topic=topic)
 
 
-def make_letters(monkeypatch: pytest.MonkeyPatch, broker: str, store: str, loads: Sequence[Load]) -> None:
+def make_dead_letters(
+    monkeypatch: pytest.MonkeyPatch, broker: str, store: str, loads: Sequence[Load]
+) -> None:
     """Let a broken worker refuse every message of some loads."""
     for load in loads:
         publish_load(broker, load)
     with broken_worker(monkeypatch, broker, store, "True", dead_letter_limit="1") as worker:
         wait_until(
-            lambda: len(letters(broker)) == sum(len(load.profiles) for load in loads), "all letters", worker
+            lambda: len(dead_letters(broker)) == sum(len(load.profiles) for load in loads),
+            "all dead letters",
+            worker,
         )
         wait_all_read(broker, worker)
         assert worker.stop() == 0
@@ -181,14 +185,17 @@ def test_a_broken_deploy_stops_the_stage_and_a_replay_after_the_fix_counts_every
             r"\d+ messages refused; the last one: counts: of a form .* Nothing of this batch is acknowledged",
             line,
         )
-    kept = letters(own_broker)
+    kept = dead_letters(own_broker)
     # What is refused in the batch that stops it comes again: that batch is not acknowledged.
     assert 0 < len(kept) < sum(len(load.profiles) for load in loads), "the rest stays on its topic"
 
     with WorkerProcess(own_broker, store_dsn, "aggregate") as worker:
         wait_all_read(own_broker, worker)
         done = dlq(own_broker, "replay")
-        assert (done.returncode, done.stdout) == (0, f"sent {len(letters(own_broker))} letters\n"), done
+        assert (done.returncode, done.stdout) == (
+            0,
+            f"sent {len(dead_letters(own_broker))} dead letters\n",
+        ), done
         wait_all_read(own_broker, worker)
         assert worker.stop() == 0
     for load in loads:
@@ -217,7 +224,7 @@ def test_a_flood_of_garbage_from_one_service_or_under_invented_names_stops_nobod
             wait_all_read(own_broker, worker)
         assert worker.stop() == 0
     assert_counted(shared_store, load)
-    assert len(letters(own_broker)) == 4 * len(garbage)
+    assert len(dead_letters(own_broker)) == 4 * len(garbage)
 
 
 @pytest.mark.kafka
@@ -229,7 +236,7 @@ def test_a_replay_that_is_killed_again_and_again_sends_every_dead_letter_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     loads = [build_load(f"{service_name}-{n}", 40, seed=n) for n in range(2)]
-    make_letters(monkeypatch, own_broker, store_dsn, loads)
+    make_dead_letters(monkeypatch, own_broker, store_dsn, loads)
     rng = random.Random(own_broker)
     kills = 0
     for _ in range(40):
@@ -254,9 +261,9 @@ def test_a_replay_that_is_killed_again_and_again_sends_every_dead_letter_once(
     assert process.returncode == 0, (out, err)
     assert kills == 3
     again = dlq(own_broker, "replay")
-    assert (again.returncode, again.stdout) == (0, "sent 0 letters\n"), again
-    places = {f"{entry.partition}/{entry.offset}" for entry in letters(own_broker)}
-    assert copies(own_broker) == Counter(places), "each of them, and once"
+    assert (again.returncode, again.stdout) == (0, "sent 0 dead letters\n"), again
+    origins = {f"{entry.partition}/{entry.offset}" for entry in dead_letters(own_broker)}
+    assert copies(own_broker) == Counter(origins), "each of them, and once"
     with WorkerProcess(own_broker, store_dsn, "aggregate") as worker:
         wait_all_read(own_broker, worker)
         assert worker.stop() == 0
@@ -274,7 +281,7 @@ def test_copies_of_a_replayed_dead_letter_are_counted_once(
 ) -> None:
     """As a client library makes them that did not hear the broker's answer, at once or much later."""
     load = build_load(service_name, 60)
-    make_letters(monkeypatch, own_broker, store_dsn, [load])
+    make_dead_letters(monkeypatch, own_broker, store_dsn, [load])
     assert dlq(own_broker, "replay").returncode == 0
     replayed = [entry for entry in read_all(own_broker, "profiles") if header(entry, "replay")]
     asyncio.run(send_again(own_broker, replayed[:40]))
@@ -302,7 +309,7 @@ async def send_again(broker: str, entries: Sequence[Entry]) -> None:
 def test_only_one_replay_works_at_a_time(
     own_broker: BrokerUrl, store_dsn: str, service_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make_letters(monkeypatch, own_broker, store_dsn, [build_load(service_name, 30)])
+    make_dead_letters(monkeypatch, own_broker, store_dsn, [build_load(service_name, 30)])
     slow = command(own_broker, "replay", batch=1)
     slow[2] = slow[2].replace(
         "main()\n",
@@ -313,7 +320,7 @@ def test_only_one_replay_works_at_a_time(
     first = subprocess.Popen(slow, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         assert first.stderr is not None
-        assert first.stderr.readline().startswith("… 1 letter")
+        assert first.stderr.readline().startswith("… 1 dead letter")
         second = dlq(own_broker, "replay")
         assert second.returncode == 2
         assert "another replay is at work" in second.stderr
@@ -339,21 +346,21 @@ def test_list_and_replay_choose_dead_letters_and_say_what_cannot_be_sent(
     good = encode_profile(build_load(service_name, 1).profiles[0])
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
-    def letter(n: int, **changed: str) -> tuple[bytes, bytes, dict[str, str]]:
+    def dead_letter(n: int, **changed: str) -> tuple[bytes, bytes, dict[str, str]]:
         headers = {"topic": "profiles", "partition": "1", "offset": str(n), "stage": "aggregate"}
         headers |= {"reason": f"start: {n} is not a time", "time": now}
         return f"{service_name}/h".encode(), good, headers | changed
 
     made = [
-        *(letter(n) for n in range(5)),
-        letter(5, reason="host: missing", time="2025-01-01T00:00:00Z"),
-        letter(6, truncated="99999999", reason="too large"),
-        letter(7, partition="-1", offset="-1", topic="windows", reason="too many bytes", stage="detect"),
-        letter(8, null="value", reason="empty message"),
-        letter(9, topic="elsewhere"),
-        letter(10, topic="metrics", reason="\x1b[31mred\nreason"),
+        *(dead_letter(n) for n in range(5)),
+        dead_letter(5, reason="host: missing", time="2025-01-01T00:00:00Z"),
+        dead_letter(6, truncated="99999999", reason="too large"),
+        dead_letter(7, partition="-1", offset="-1", topic="windows", reason="too many bytes", stage="detect"),
+        dead_letter(8, null="value", reason="empty message"),
+        dead_letter(9, topic="elsewhere"),
+        dead_letter(10, topic="metrics", reason="\x1b[31mred\nreason"),
     ]
-    asyncio.run(write_letters(own_broker, made))
+    asyncio.run(write_dead_letters(own_broker, made))
     assert len(listed(capfd, own_broker)) == 11
     assert {
         len(listed(capfd, own_broker, *flags)) for flags in (["--topic", "windows"], ["--stage", "detect"])
@@ -373,12 +380,12 @@ def test_list_and_replay_choose_dead_letters_and_say_what_cannot_be_sent(
 
     chosen = ["--reason", "is not a time", "--topic", "profiles"]
     dry = here(capfd, own_broker, "replay", *chosen, "--dry-run")
-    assert (dry.returncode, dry.stdout.splitlines()[-1]) == (0, "would send 5 letters")
+    assert (dry.returncode, dry.stdout.splitlines()[-1]) == (0, "would send 5 dead letters")
     assert copies(own_broker) == Counter()
     some = here(capfd, own_broker, "replay", *chosen, "--limit", "2")
-    assert (some.returncode, some.stdout) == (0, "sent 2 letters\n"), some
+    assert (some.returncode, some.stdout) == (0, "sent 2 dead letters\n"), some
     rest = here(capfd, own_broker, "replay", *chosen)
-    assert (rest.returncode, rest.stdout) == (0, "sent 3 letters\n"), rest
+    assert (rest.returncode, rest.stdout) == (0, "sent 3 dead letters\n"), rest
     assert set(copies(own_broker).values()) == {1}
     assert len(copies(own_broker)) == 5
     assert Counter(entry["status"] for entry in listed(capfd, own_broker, "--all")) == {
@@ -388,13 +395,13 @@ def test_list_and_replay_choose_dead_letters_and_say_what_cannot_be_sent(
 
     everything = here(capfd, own_broker, "replay")
     assert everything.returncode == 1
-    assert everything.stdout == "sent 2 letters\n"
+    assert everything.stdout == "sent 2 dead letters\n"
     for reason in ("too large to be kept whole", "made by a stage", "never had a value", "does not name"):
         assert reason in everything.stderr
     assert copies(own_broker, "metrics").total() == 1
 
 
-async def write_letters(broker: str, made: Sequence[tuple[bytes, bytes, dict[str, str]]]) -> None:
+async def write_dead_letters(broker: str, made: Sequence[tuple[bytes, bytes, dict[str, str]]]) -> None:
     producer = AIOKafkaProducer(bootstrap_servers=broker)
     await producer.start()
     for key, value, headers in made:
@@ -406,7 +413,7 @@ async def write_letters(broker: str, made: Sequence[tuple[bytes, bytes, dict[str
 def test_a_receipt_that_nobody_can_read_stops_a_replay(
     own_broker: BrokerUrl, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    asyncio.run(write_letters(own_broker, [(b"k", b"nonsense", {"receipt": "sent"})]))
+    asyncio.run(write_dead_letters(own_broker, [(b"k", b"nonsense", {"receipt": "sent"})]))
     done = here(capfd, own_broker, "replay")
     assert done.returncode == 2
     assert "not a receipt of a replay" in done.stderr

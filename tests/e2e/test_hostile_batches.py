@@ -33,8 +33,8 @@ async def publish_batches(broker: str, values: list[bytes]) -> dict[int, int]:
     await producer.start()
     try:
         for value in values:
-            place = await producer.send_and_wait(TOPICS["profiles"].name, value, key=b"shop/h1")
-        return {place.partition: place.offset + 1}
+            position = await producer.send_and_wait(TOPICS["profiles"].name, value, key=b"shop/h1")
+        return {position.partition: position.offset + 1}
     finally:
         await producer.stop()
 
@@ -49,9 +49,9 @@ def test_a_bomb_between_good_messages_is_one_dead_letter(own_broker: BrokerUrl, 
         code, log = worker.stop(), worker.log
     assert code == 0, log
     assert "Traceback" not in log
-    letters = read_all(own_broker, "dead-letters")
-    reasons = [dict(letter.headers)["reason"].decode() for letter in letters]
-    assert [dict(letter.headers)["offset"] for letter in letters] == [b"1", b"3", b"4"]
+    dead_letters = read_all(own_broker, "dead-letters")
+    reasons = [dict(dead_letter.headers)["reason"].decode() for dead_letter in dead_letters]
+    assert [dict(dead_letter.headers)["offset"] for dead_letter in dead_letters] == [b"1", b"3", b"4"]
     assert all("bytes of zstd unpack to more than 67108864 bytes" in reason for reason in reasons), reasons
     store = open_store(store_dsn)
     assert stored_samples(store, service) == 3 * 7

@@ -235,17 +235,17 @@ def test_dead_letters_and_pages_show_no_secret(
     with Program(("worker", "aggregate"), environ, tmp_path / "worker.log") as worker:
         worker.wait(lambda: bool(read_all(environ, "dead-letters")), "a dead letter")
         worker.stop()
-    letters: list[str | bytes] = [
+    dead_letters: list[str | bytes] = [
         part
-        for letter in read_all(environ, "dead-letters")
-        for part in (letter.value or b"", repr(letter.headers))
+        for dead_letter in read_all(environ, "dead-letters")
+        for part in (dead_letter.value or b"", repr(dead_letter.headers))
     ]
-    assert letters
-    assert_unseen(*outputs, *letters, page.read_text(), worker.log)
+    assert dead_letters
+    assert_unseen(*outputs, *dead_letters, page.read_text(), worker.log)
     assert "<html" in page.read_text()
 
 
-REFUSALS = {
+DENIALS = {
     "wrong broker password": (
         {"SMIDGEN_SASL_PASSWORD": BROKER + "x", "SMIDGEN_SASL_PASSWORD_FILE": ""},
         "its password",
@@ -268,12 +268,12 @@ def test_a_refusal_is_one_line_without_a_secret(environ: dict[str, str], tmp_pat
             name: running.enter_context(
                 Program(("worker", "aggregate"), {**environ, **changed}, tmp_path / f"{number}.log")
             )
-            for number, (name, (changed, _)) in enumerate(REFUSALS.items())
+            for number, (name, (changed, _)) in enumerate(DENIALS.items())
         }
         for program in programs.values():
             program.look()
         for name, program in programs.items():
             assert program.process.wait(DEADLINE_S) == 2, (name, program.log)
             assert len(program.log.splitlines()) == 1, name
-            assert REFUSALS[name][1] in program.log, name
+            assert DENIALS[name][1] in program.log, name
             assert_unseen(program.log, *program.command_lines)

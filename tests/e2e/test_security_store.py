@@ -103,8 +103,8 @@ class TestGuardedStore:
         assert quote("not the one") not in err
         monkeypatch.setenv("SMIDGEN_STORE", guarded.dsn())
         assert run(["store", "migrate"]) == 0
-        assert "***" in (told := capfd.readouterr().out)
-        assert quote(PASSWORD, safe="") not in told
+        assert "***" in (output := capfd.readouterr().out)
+        assert quote(PASSWORD, safe="") not in output
 
     def test_a_store_that_nobody_vouches_for_is_not_trusted(self, guarded: Guarded, tmp_path: Path) -> None:
         other = Authority(tmp_path, "another")

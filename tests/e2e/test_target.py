@@ -156,7 +156,7 @@ asyncio.run(main())
 """CPU seconds of each endpoint in several packages.
 
 They take turns request by request, and each request counts by its least: what else runs on the machine only
-adds, slows all of them alike, and leaves some turn of milliseconds alone.
+adds, slows all of them, and leaves some turn of milliseconds alone.
 """
 
 
@@ -165,10 +165,10 @@ def test_the_slow_commit_adds_five_to_ten_per_cent(
     repository: tuple[Path, list[Revision]], tmp_path: Path
 ) -> None:
     folder, revisions = repository
-    slow = next(place for place, one in enumerate(revisions) if one.commit.kind == "slow")
-    refactor = next(place for place, one in enumerate(revisions) if one.commit.kind == "refactor")
+    slow = next(position for position, one in enumerate(revisions) if one.commit.kind == "slow")
+    refactor = next(position for position, one in enumerate(revisions) if one.commit.kind == "refactor")
     cost = _cpu_by_endpoint(
-        folder, {place: revisions[place] for place in (slow - 1, slow, refactor)}, tmp_path
+        folder, {position: revisions[position] for position in (slow - 1, slow, refactor)}, tmp_path
     )
     before = sum(cost[slow - 1].values())
     added = cost[slow]["search"] - cost[slow - 1]["search"]
@@ -190,10 +190,10 @@ def test_the_slow_commit_changes_the_subroutine_that_is_named() -> None:
 def _cpu_by_endpoint(
     folder: Path, revisions: dict[int, Revision], side_by_side: Path
 ) -> dict[int, dict[str, float]]:
-    names = {place: f"shop_{place}" for place in revisions}
-    for place, revision in revisions.items():
+    names = {position: f"shop_{position}" for position in revisions}
+    for position, revision in revisions.items():
         check_out(folder, revision.sha)
-        shutil.copytree(folder / "shop", side_by_side / names[place])
+        shutil.copytree(folder / "shop", side_by_side / names[position])
     done = subprocess.run(
         [sys.executable, "-B", "-c", COUNT_CPU, *names.values()],
         cwd=side_by_side,
@@ -203,7 +203,7 @@ def _cpu_by_endpoint(
     )
     assert done.returncode == 0, done.stderr
     cost: dict[str, dict[str, float]] = json.loads(done.stdout)
-    return {place: cost[name] for place, name in names.items()}
+    return {position: cost[name] for position, name in names.items()}
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Start, stop, crash: what a worker process does when it is told to, and when it cannot go on."""
+"""Start, stop, crash: what a worker process does when it is asked to, and when it cannot go on."""
 
 from __future__ import annotations
 

@@ -235,12 +235,12 @@ def publish(
         await producer.start()
         try:
             waiting = [await producer.send(TOPICS[topic].name, value, key=key) for key, value in messages]
-            places = await asyncio.gather(*waiting)
+            positions = await asyncio.gather(*waiting)
         finally:
             await producer.stop()
         ends: Ends = {}
-        for place in places:
-            ends[place.partition] = max(ends.get(place.partition, 0), place.offset + 1)
+        for position in positions:
+            ends[position.partition] = max(ends.get(position.partition, 0), position.offset + 1)
         return ends
 
     return asyncio.run(send())
@@ -257,11 +257,11 @@ def committed(broker: str, stage: str, topic: str, partitions: Iterable[int]) ->
     async def look() -> Ends:
         group = group_name(stage)
         consumer = AIOKafkaConsumer(bootstrap_servers=broker, group_id=group, enable_auto_commit=False)
-        places = [TopicPartition(TOPICS[topic].name, p) for p in partitions]
-        consumer.assign(places)
+        positions = [TopicPartition(TOPICS[topic].name, p) for p in partitions]
+        consumer.assign(positions)
         await consumer.start()
         try:
-            return {place.partition: await consumer.committed(place) or 0 for place in places}
+            return {position.partition: await consumer.committed(position) or 0 for position in positions}
         finally:
             await consumer.stop()
 

@@ -101,8 +101,8 @@ def _fuzz(names: list[str], seconds: int, seed: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     for number, (name, target) in enumerate(zip(names, targets, strict=True)):
         kept = [path.read_bytes() for path in sorted((CORPUS / name).glob("*"))]
-        for place, body in enumerate([*target.seeds(), *kept]):
-            (seeds / f"{name}-{place}").write_bytes(bytes([number]) + body)
+        for position, body in enumerate([*target.seeds(), *kept]):
+            (seeds / f"{name}-{position}").write_bytes(bytes([number]) + body)
     limits = [f"-max_total_time={seconds}", f"-timeout={LONGEST_S}", f"-rss_limit_mb={MOST_MIB}"]
     limits += [f"-max_len={MAX_BYTES}", f"-artifact_prefix={WORK / 'found'}/", "-print_final_stats=1"]
     limits += [f"-seed={seed}"] if seed else []

@@ -24,15 +24,17 @@ _COVERED = 21  # where what the checksum covers begins
 @contextmanager
 def _guarded() -> Iterator[None]:
     """Guard for a while: other tests of this process have larger batches."""
-    places: list[tuple[object, str]] = [(fetcher, "MemoryRecords")]
-    places += [(module, f"{codec}_decode") for module in decoding_modules() for codec in CODECS]
-    before = [(place, name, getattr(place, name)) for place, name in places if hasattr(place, name)]
+    positions: list[tuple[object, str]] = [(fetcher, "MemoryRecords")]
+    positions += [(module, f"{codec}_decode") for module in decoding_modules() for codec in CODECS]
+    before = [
+        (position, name, getattr(position, name)) for position, name in positions if hasattr(position, name)
+    ]
     guard_batches(LIMIT)
     try:
         yield
     finally:
-        for place, name, value in before:
-            setattr(place, name, value)
+        for position, name, value in before:
+            setattr(position, name, value)
 
 
 def consume(data: bytes) -> None:

@@ -134,8 +134,8 @@ def _mutated(rng: Random, document: Any) -> Any:
         else:
             changed[key] = _mutated(rng, document[key])
         return changed
-    place = rng.randrange(len(document))
-    return [*document[:place], _mutated(rng, document[place]), *document[place + 1 :]]
+    position = rng.randrange(len(document))
+    return [*document[:position], _mutated(rng, document[position]), *document[position + 1 :]]
 
 
 def _replaced(rng: Random, document: Any) -> Any:

@@ -48,7 +48,7 @@ from tests.fuzz.checks import (
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One function under test. ``tokens`` are pieces of its format, none for JSON, which is told by shape."""
+    """One function under test. ``tokens`` are pieces of its format, none for JSON, known by its shape."""
 
     run: Callable[[bytes], object]
     errors: tuple[type[Exception], ...]

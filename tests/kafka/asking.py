@@ -60,7 +60,7 @@ def alter(url: str, topic: str, changes: Mapping[str, str]) -> None:
 
 
 def has_settings(url: str, topic: str, wanted: Mapping[str, str]) -> bool:
-    """Tell whether each broker knows these settings of a topic."""
+    """Return whether each broker knows these settings of a topic."""
 
     async def describe(client: AIOKafkaAdminClient) -> bool:
         found = await client.describe_cluster()
@@ -86,10 +86,10 @@ def first_offsets(url: str, topic: str, *numbers: int) -> dict[int, int]:
     """Return the offset of the oldest message that is still there."""
 
     async def look() -> dict[int, int]:
-        places = [TopicPartition(topic, number) for number in numbers]
+        positions = [TopicPartition(topic, number) for number in numbers]
         async with AIOKafkaConsumer(bootstrap_servers=url) as consumer:
-            found = await consumer.beginning_offsets(places)
-        return {place.partition: offset for place, offset in found.items()}
+            found = await consumer.beginning_offsets(positions)
+        return {position.partition: offset for position, offset in found.items()}
 
     return asyncio.run(look())
 
@@ -99,8 +99,8 @@ def ends(url: str, topic: str) -> dict[int, int]:
 
     async def look() -> dict[int, int]:
         async with AIOKafkaConsumer(bootstrap_servers=url) as consumer:
-            places = [TopicPartition(topic, p) for p in await consumer._client._wait_on_metadata(topic)]
-            found = await consumer.end_offsets(places)
-        return {place.partition: offset for place, offset in found.items() if offset}
+            positions = [TopicPartition(topic, p) for p in await consumer._client._wait_on_metadata(topic)]
+            found = await consumer.end_offsets(positions)
+        return {position.partition: offset for position, offset in found.items() if offset}
 
     return asyncio.run(look())

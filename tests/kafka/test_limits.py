@@ -77,9 +77,9 @@ def test_what_a_stage_made_too_large_goes_to_dead_letters(url: BrokerUrl) -> Non
     arrived = [(entry.value or b"").decode() for entry in read_all(url, "windows")]
     assert set(arrived) == {"a", "b", "c"}
     assert len(arrived) <= 6
-    letters = read_all(url, "dead-letters")
-    assert sorted((entry.value or b"").decode() for entry in letters) == sorted([sent[1], sent[3]])
-    for entry in letters:
+    dead_letters = read_all(url, "dead-letters")
+    assert sorted((entry.value or b"").decode() for entry in dead_letters) == sorted([sent[1], sent[3]])
+    for entry in dead_letters:
         headers = {name: value.decode() for name, value in entry.headers}
         assert headers["reason"] == f"{2 * LIMIT_BYTES} bytes from relay are too many for windows"
         assert (headers["topic"], headers["offset"], headers["stage"]) == ("windows", "-1", "relay")

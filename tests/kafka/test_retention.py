@@ -72,8 +72,8 @@ def test_a_worker_goes_on_where_the_log_begins(
         assert worker.stop() == 0
         log = worker.log
     assert stored_samples(shared_store, service_name) == before.samples + after.samples
-    told = re.findall(r"profiles partition \d+: offsets (\d+) to (\d+) were deleted before", log)
-    assert sum(int(last) - int(first) + 1 for first, last in told) == 60
+    reported = re.findall(r"profiles partition \d+: offsets (\d+) to (\d+) were deleted before", log)
+    assert sum(int(last) - int(first) + 1 for first, last in reported) == 60
     assert "Traceback" not in log
 
 

@@ -1,4 +1,4 @@
-"""``smidgen topics`` on Apache Kafka: what is created, and which differences are told."""
+"""``smidgen topics`` on Apache Kafka: what is created, and which differences are reported."""
 
 from __future__ import annotations
 
@@ -64,15 +64,15 @@ def test_every_difference_is_reported_and_nothing_is_altered(
     assert smidgen(capsys, "topics", "apply", *where)[0] == 0
     add_partitions(url, "changes", 5)
     alter(url, "metrics", {"retention.ms": "1000", "cleanup.policy": "compact"})
-    told = [
+    reported = [
         "metrics: cleanup.policy is compact instead of delete",
         "metrics: retention.ms is 1000 instead of 86400000",
         "metrics: max.message.bytes is 1048588 instead of 1048576",
         "metrics: message.timestamp.type is CreateTime instead of LogAppendTime",
         "changes: 5 partitions instead of 3",
     ]
-    assert smidgen(capsys, "topics", "check", *where) == (1, told)
-    assert smidgen(capsys, "topics", "apply", *where) == (1, told)
+    assert smidgen(capsys, "topics", "check", *where) == (1, reported)
+    assert smidgen(capsys, "topics", "apply", *where) == (1, reported)
     assert settings(url, "metrics")["retention.ms"] == "1000"
     # Workers need the partitions; everything else may wait for a person.
     code, lines = smidgen(capsys, "worker", "aggregate", *where, "--store", "chdb://memory")

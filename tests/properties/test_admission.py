@@ -86,10 +86,10 @@ def numbered(log: Sequence[tuple[int, Profile]]) -> list[Record]:
 
 
 def batches(records: Sequence[Record], cuts: Sequence[int]) -> list[list[Record]]:
-    found, place = [], 0
+    found, position = [], 0
     for cut in [*cuts, len(records)]:
-        found.append(list(records[place : place + cut]))
-        place += cut
+        found.append(list(records[position : position + cut]))
+        position += cut
     return [batch for batch in found if batch]
 
 
@@ -141,10 +141,10 @@ def test_what_is_published_again_counts_once(
     """Copies stand anywhere behind what they copy, in any batch."""
     named = [(partition, replace(profile, id=f"m{i}")) for i, (partition, profile) in enumerate(log)]
     order = list(range(len(named)))
-    for place in copies:
-        if place < len(named):
-            order.insert(order.index(place) + 1 + (place * 7) % 5, place)
-    again = [named[place] for place in order]
+    for position in copies:
+        if position < len(named):
+            order.insert(order.index(position) + 1 + (position * 7) % 5, position)
+    again = [named[position] for position in order]
     once, twice = ArrayStore(), ArrayStore()
     for store, records, cut in ((once, numbered(named), []), (twice, numbered(again), cuts)):
         for batch in batches(records, cut):
@@ -178,7 +178,7 @@ def test_a_replayed_message_is_no_copy_of_itself_but_of_what_came_meanwhile() ->
 
 def test_copies_of_a_replayed_message_without_an_id_of_its_own_count_once() -> None:
     """Also after a restart; what two replays sent is not the same, though it looks so."""
-    first, second = (f"{letter * 32}/7" for letter in "ab")
+    first, second = (f"{digit * 32}/7" for digit in "ab")
     order = [first, first, second, "", first, ""]
     profile = build_profile({"a": 3}, service="generous", start=DAY)
     points = MetricPoints("generous", "latency", np.array([DAY + 1.0]), np.array([4.0]))
@@ -275,10 +275,10 @@ def test_names_are_counted_to_the_unit_or_folded(log: list[tuple[int, Profile]],
 def test_cuts_crashes_and_replays_change_nothing(
     log: list[tuple[int, Profile]], cuts: list[int], others: list[int], faults: dict[int, str]
 ) -> None:
-    assert_read_again_alike(log, cuts, others, faults)
+    assert_read_again_the_same(log, cuts, others, faults)
 
 
-def assert_read_again_alike(
+def assert_read_again_the_same(
     log: list[tuple[int, Profile]], cuts: list[int], others: list[int], faults: dict[int, str]
 ) -> None:
     """Check that a log that is worked through with faults, and once more, is counted as without."""
@@ -321,8 +321,8 @@ def test_a_name_refused_at_first_stays_refused_there_when_it_is_read_again() -> 
     log = [*full, profile("cart", 1, "ab"), profile("cart", 0, "ab"), profile("cart", 1, "a")]
     for turn in range(1, 8):
         for fault in ("before", "after"):
-            assert_read_again_alike(log, [], [], {turn: fault})
-            assert_read_again_alike(log, [], [1, 1, 1, 1], {turn: fault, turn + 1: fault})
+            assert_read_again_the_same(log, [], [], {turn: fault})
+            assert_read_again_the_same(log, [], [1, 1, 1, 1], {turn: fault, turn + 1: fault})
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.integers(1, 3)), min_size=1, max_size=20), CUTS)

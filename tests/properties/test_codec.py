@@ -262,11 +262,11 @@ documents = st.recursive(
 )
 
 
-def places(node: object, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+def positions(node: object, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Return the path of every value inside a JSON document."""
     items = list(node.items()) if isinstance(node, dict) else []
     items = list(enumerate(node)) if isinstance(node, list) else items
-    return [found for key, child in items for found in [(*path, key), *places(child, (*path, key))]]
+    return [found for key, child in items for found in [(*path, key), *positions(child, (*path, key))]]
 
 
 def with_replaced(node: Any, path: tuple[Any, ...], value: object) -> Any:
@@ -305,7 +305,7 @@ def test_any_document(kind: str, document: object) -> None:
 @given(data=st.data())
 def test_a_valid_message_with_one_value_replaced(kind: str, data: st.DataObject) -> None:
     decode, message = _VALID[kind]
-    path = data.draw(st.sampled_from(places(message)))
+    path = data.draw(st.sampled_from(positions(message)))
     broken = with_replaced(message, path, data.draw(documents))
     decode_or_refuse(decode, json.dumps(broken).encode())
 

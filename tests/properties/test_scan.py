@@ -21,9 +21,9 @@ SUBROUTINE: MetricKind = "subroutine"
 
 def _steps(rng: np.random.Generator, largest: float) -> FloatArray:
     """Steps of any size, most of them in the analysis window: (series, windows)."""
-    place = np.arange(WINDOWS.end + EXTRA)
+    position = np.arange(WINDOWS.end + EXTRA)
     at = rng.integers(WINDOWS.analysis - 20, WINDOWS.end, (ROWS, 1))
-    return np.where(place >= at, rng.uniform(-largest, largest, (ROWS, 1)), 0.0)
+    return np.where(position >= at, rng.uniform(-largest, largest, (ROWS, 1)), 0.0)
 
 
 def _gaps(rng: np.random.Generator, share: float) -> BoolArray:
@@ -59,13 +59,13 @@ def find(matrix: SeriesMatrix, direction: Direction = "up") -> tuple[Candidate, 
     return find_candidates(matrix, WINDOWS, direction=direction)
 
 
-def told(candidates: tuple[Candidate, ...]) -> list[tuple[str, float]]:
+def reported(candidates: tuple[Candidate, ...]) -> list[tuple[str, float]]:
     return [(candidate.metric, candidate.change_time) for candidate in candidates]
 
 
-def assert_alike(one: tuple[Candidate, ...], other: tuple[Candidate, ...]) -> None:
+def assert_similar(one: tuple[Candidate, ...], other: tuple[Candidate, ...]) -> None:
     """The same candidates, with numbers that are the same but for rounding."""
-    assert told(one) == told(other)
+    assert reported(one) == reported(other)
     for name in ("before", "after", "p_value", "statistic"):
         actual, expected = (np.array([getattr(c, name) for c in found]) for found in (one, other))
         np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-12)
@@ -78,7 +78,7 @@ def test_shift_and_scale_change_nothing_but_the_levels(
 ) -> None:
     plain = find(matrix)
     moved = find(replace(matrix, samples=scale * (matrix.samples + shift)))
-    assert_alike(
+    assert_similar(
         moved,
         tuple(replace(c, before=scale * (c.before + shift), after=scale * (c.after + shift)) for c in plain),
     )
@@ -88,7 +88,7 @@ def test_shift_and_scale_change_nothing_but_the_levels(
 @given(metrics())
 def test_a_drop_mirrors_a_rise(matrix: SeriesMatrix) -> None:
     mirrored = find(replace(matrix, samples=-matrix.samples), "down")
-    assert_alike(mirrored, tuple(replace(c, before=-c.before, after=-c.after) for c in find(matrix)))
+    assert_similar(mirrored, tuple(replace(c, before=-c.before, after=-c.after) for c in find(matrix)))
 
 
 @settings(deadline=None, max_examples=40)
@@ -115,7 +115,7 @@ def test_a_batch_equals_one_by_one(matrix: SeriesMatrix) -> None:
             )
         )
     ]
-    assert_alike(tuple(alone), find(matrix))
+    assert_similar(tuple(alone), find(matrix))
 
 
 def test_chunks_change_nothing() -> None:
@@ -127,7 +127,7 @@ def test_chunks_change_nothing() -> None:
     matrix = SeriesMatrix(1.7e9, 1800.0, ("service",) * 600, names, values, np.ones(WINDOWS.end))
     found = find(matrix)
     last = replace(matrix, kinds=("service",) * 150, names=names[450:], samples=values[450:])
-    assert_alike(tuple(c for c in found if int(c.metric) >= 450), find(last))
+    assert_similar(tuple(c for c in found if int(c.metric) >= 450), find(last))
     assert any(int(c.metric) < 256 for c in found)
     assert any(int(c.metric) >= 450 for c in found)
 
@@ -182,4 +182,4 @@ def test_series_without_data_beside_others_change_nothing(matrix: SeriesMatrix) 
         names=(*matrix.names, "nothing"),
         samples=np.vstack([matrix.samples, np.full(matrix.samples.shape[1], nothing)]),
     )
-    assert_alike(find(more), find(matrix))
+    assert_similar(find(more), find(matrix))

@@ -34,7 +34,7 @@ def truths(draw: st.DrawFn) -> list[TruthRow]:
 
 
 @st.composite
-def told(draw: st.DrawFn) -> list[Event]:
+def reported(draw: st.DrawFn) -> list[Event]:
     found = draw(st.lists(st.tuples(names, times, st.integers(1, 20)), max_size=8))
     return [
         event(f"e{i}", series[0], group=series[1:], change_time=time, detected_time=time + hours * HOUR)
@@ -42,7 +42,7 @@ def told(draw: st.DrawFn) -> list[Event]:
     ]
 
 
-@given(truths(), told(), st.randoms(use_true_random=False))
+@given(truths(), reported(), st.randoms(use_true_random=False))
 def test_the_order_of_rows_and_events_does_not_matter(
     truth: list[TruthRow], events: list[Event], order: random.Random
 ) -> None:
@@ -52,7 +52,7 @@ def test_the_order_of_rows_and_events_does_not_matter(
     assert score_to_json(score(truth, events, tolerances=TOLERANCES)) == expected
 
 
-@given(truths(), told())
+@given(truths(), reported())
 def test_every_event_and_row_is_counted_once(truth: list[TruthRow], events: list[Event]) -> None:
     found = score(truth, events, tolerances=TOLERANCES, funnel=Funnel(1, 100, (FunnelStep("detected", 9),)))
     true, repeated, false = (
@@ -67,12 +67,12 @@ def test_every_event_and_row_is_counted_once(truth: list[TruthRow], events: list
     assert found.delay is None or found.delay.median > 0
 
 
-@given(truths(), told())
+@given(truths(), reported())
 def test_reporting_an_event_again_never_helps(truth: list[TruthRow], events: list[Event]) -> None:
     once = score(truth, events, tolerances=TOLERANCES)
     again = [replace(one, id=f"{one.id}-again", detected_time=one.detected_time + HOUR) for one in events]
     twice = score(truth, [*events, *again], tolerances=TOLERANCES)
-    assert twice.recall.hits >= once.recall.hits  # a further event may tell of another row
+    assert twice.recall.hits >= once.recall.hits  # a further event may report another row
     assert twice.precision.hits <= sum(one.expected for one in truth)
     assert twice.precision.of == 2 * once.precision.of
 
@@ -100,7 +100,7 @@ def test_an_interval_holds_its_share(hits: int, misses: int) -> None:
     assert rate.of == 0 or low < high
 
 
-@given(told(), told(), st.randoms(use_true_random=False))
+@given(reported(), reported(), st.randoms(use_true_random=False))
 def test_a_comparison_accounts_for_every_event(a: list[Event], b: list[Event], order: random.Random) -> None:
     b = [replace(one, id=f"other-{one.id}") for one in b]
     found = compare_events(a, b, tolerances=TOLERANCES)

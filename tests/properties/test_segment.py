@@ -47,7 +47,7 @@ def test_units_change_nothing_but_the_levels(
 def test_where_zero_lies_among_the_values_changes_nothing(
     family: str, points: int, seed: int, one: float, other: float
 ) -> None:
-    """Zero beyond all values is another matter: growth by some per cent is told by its distance from it."""
+    """Zero beyond all values is another matter: growth by some per cent counts from it."""
     values = draw(family, points, seed).values
     first, second = (float(values.min() + share * np.ptp(values)) for share in (one, other))
     assert_moved(values - first, values - second, factor=1, offset=first - second)
@@ -55,12 +55,12 @@ def test_where_zero_lies_among_the_values_changes_nothing(
 
 @given(FAMILY, POINTS, SEED, st.integers(0, 15), st.floats(3, 50), st.sampled_from([-1, 1]))
 def test_the_size_of_an_odd_point_changes_nothing(
-    family: str, points: int, seed: int, place: int, exponent: float, sign: int
+    family: str, points: int, seed: int, position: int, exponent: float, sign: int
 ) -> None:
     values = draw(family, points, seed).values
     values -= np.median(values)
     odd, odder = values.copy(), values.copy()
-    odd[place], odder[place] = sign * 1000 * np.ptp(values), sign * 10.0**exponent * np.ptp(values)
+    odd[position], odder[position] = sign * 1000 * np.ptp(values), sign * 10.0**exponent * np.ptp(values)
     assert indices(odder) == indices(odd)
 
 

@@ -19,8 +19,8 @@ def candidates(draw: st.DrawFn) -> tuple[FloatArray, FloatArray, IntArray]:
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     change = rng.integers(HISTORY, HISTORY + ANALYSIS - 2, ROWS)
     length = rng.integers(1, END, ROWS)
-    place = np.arange(END)
-    risen = (place >= change[:, None]) & (place < (change + length)[:, None])
+    position = np.arange(END)
+    risen = (position >= change[:, None]) & (position < (change + length)[:, None])
     values = rng.normal(0, 1, (ROWS, END)) + risen * np.exp(rng.uniform(-1, 4, ROWS))[:, None]
     weights = np.where(rng.random(END) < draw(st.sampled_from([0.0, 0.2])), 0.0, rng.uniform(0.5, 2.0, END))
     return np.where(weights > 0, values, np.nan), weights, change

@@ -22,7 +22,7 @@ def build_profile(
 ) -> Profile:
     """Return a profile of collapsed stacks (``a;b;c`` → count); annotations are (frame, kind, value)."""
     frames = tuple(dict.fromkeys(frame for stack in stacks for frame in stack.split(";")))
-    index = {frame: place for place, frame in enumerate(frames)}
+    index = {frame: position for position, frame in enumerate(frames)}
     indexed = [[index[frame] for frame in stack.split(";")] for stack in stacks]
     return Profile(
         service=service,

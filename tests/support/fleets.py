@@ -78,13 +78,13 @@ def as_dataset(recording: Recording) -> Dataset:
     profiles = recording.profiles
     counts = count_samples(profiles, [0] * len(profiles), window_s=1.0, stack_window_s=1.0)
     windows = len(profiles)
-    place = (counts.cells.windows - START).astype(int)
-    stack_place = (counts.stack_cells.windows - START).astype(int)
+    position = (counts.cells.windows - START).astype(int)
+    stack_position = (counts.stack_cells.windows - START).astype(int)
     samples, totals = np.zeros((len(counts.names), windows)), np.zeros(windows)
-    samples[counts.series_index, place[counts.series_cell]] = counts.series_samples
-    totals[place] = counts.total_samples
+    samples[counts.series_index, position[counts.series_cell]] = counts.series_samples
+    totals[position] = counts.total_samples
     stacks = np.zeros((len(counts.stacks), windows))
-    stacks[counts.stack_index, stack_place[counts.stack_cell]] = counts.stack_samples
+    stacks[counts.stack_index, stack_position[counts.stack_cell]] = counts.stack_samples
     dataset = Dataset(
         service=profiles[0].service,
         start=START,

@@ -1,19 +1,14 @@
-"""The lint of words: what docs/glossary.md rules out, looked for in documents, help texts and code.
-
-``python -m tests.support.words`` rewrites the table of what is left, after words were replaced.
-"""
+"""The lint of words: what docs/glossary.md rules out, looked for in documents, help texts and code."""
 
 from __future__ import annotations
 
 import ast
 import io
-import json
 import re
 import tokenize
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 
 import click
@@ -21,15 +16,18 @@ import click
 from pipeline.cli import COMMANDS, smidgen
 from tests.support.paths import ROOT
 
-LEFT = ROOT / "tests" / "unit" / "project" / "words_left.json"
-"""Word → kind of text → how often it may still stand in code; and how often a reason may still be parsed."""
-
 CODE = ("pipeline", "agents", "loadgen")
 GENERATED = frozenset({"docs/accuracy.md"})
 """Written by code, whose texts are counted there."""
 
+KEPT = frozenset({"grown", "no culprit"})
+"""Fields that others read or write, which keep their name: of scans and events, and of scenarios."""
+
 SEARCHING = frozenset({"pipeline/commands/dlq.py"})
 """Where a person may search reasons of dead letters for a text."""
+
+_SELF = frozenset({"tests/support/words.py", "tests/unit/project/test_words.py"})
+"""The lint and its test, which need the words as examples."""
 
 _GLOSSARY = ROOT / "docs" / "glossary.md"
 _NO_WORDS = "## Words that are not used"
@@ -55,18 +53,12 @@ class Ban:
 
     def count(self, text: str) -> int:
         """Count the words in a text, leaving out the phrases that may stand."""
-        lowered = _lowered(text)
+        lowered = " ".join(text.lower().split())
         if not any(word in lowered for word in self.words):
             return 0
         for phrase in self.phrases:
-            lowered = re.sub(rf"(?<!\w){re.escape(phrase)}\b", " ", lowered)
+            lowered = re.sub(rf"(?<!\w){re.escape(phrase)}(?!\w)", " ", lowered)
         return sum(len(re.findall(rf"\b{re.escape(word)}\b", lowered)) for word in self.words)
-
-
-@lru_cache(maxsize=4)
-def _lowered(text: str) -> str:
-    """Return a text in lower case on one line; each is searched for every row."""
-    return " ".join(text.lower().split())
 
 
 def bans() -> tuple[Ban, ...]:
@@ -95,7 +87,12 @@ def documents() -> dict[str, str]:
 
     So is the glossary's table of words that are not used. Fenced blocks stay in, for their comments.
     """
-    paths = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    paths = [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        ROOT / "CHANGELOG.md",
+        *sorted((ROOT / "docs").rglob("*.md")),
+    ]
     texts = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in paths}
     name = str(_GLOSSARY.relative_to(ROOT))
     texts[name] = texts[name].split(_NO_WORDS)[0]
@@ -108,13 +105,23 @@ def help_texts() -> dict[str, str]:
 
 
 def names(tree: ast.Module) -> set[str]:
-    """Return the identifiers of a module, as words: ``LetterBox.told_at`` gives "letter box", "told at"."""
+    """Return the identifiers of a module, as words: ``LetterBox.told_at`` gives "letter box", "told at".
+
+    What an imported module calls its own is left out, such as ``click.echo``.
+    """
+    modules = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
     found: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
             found.add(node.id)
         elif isinstance(node, ast.Attribute):
-            found.add(node.attr)
+            if not (isinstance(node.value, ast.Name) and node.value.id in modules):
+                found.add(node.attr)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             found.add(node.name)
         elif isinstance(node, ast.arg | ast.keyword) and node.arg:
@@ -166,30 +173,21 @@ def parsed_reasons(tree: ast.Module) -> Iterator[int]:
                 yield node.lineno
 
 
-def left_in_code() -> tuple[dict[str, dict[str, int]], dict[str, list[str]]]:
-    """Count each banned word in the code.
-
-    Returns:
-        Word → kind of text (names, prose, texts, tests) → count; and word → the files with it.
-    """
+def words_in_code() -> dict[str, list[str]]:
+    """Return the first word of each row of the glossary → the files with it, and how often."""
     rows = bans()
-    counts: dict[str, Counter[str]] = {ban.words[0]: Counter() for ban in rows}
     files: dict[str, list[str]] = {ban.words[0]: [] for ban in rows}
     for path, tree, source in sources((*CODE, "tests")):
-        testing = path.startswith("tests/")
-        named = " . ".join([*names(tree), split_name(Path(path).stem)])
-        documented, texts = map(" . ".join, prose(source, tree))
+        if path in _SELF:
+            continue
+        named = " . ".join([*names(tree) - KEPT, split_name(Path(path).stem)])
+        written = " . ".join(chain(*prose(source, tree)))
         for ban in rows:
-            if path.startswith(ban.files or ("\0",)):
-                continue
-            found = {"names": ban.count(named)}
-            if not ban.names_only:
-                found |= {"prose": ban.count(documented), "texts": ban.count(texts)}
-            for kind, number in found.items():
-                counts[ban.words[0]]["tests" if testing else kind] += number
-            if any(found.values()):
-                files[ban.words[0]].append(f"{path}: {sum(found.values())}")
-    return {word: {kind: n for kind, n in sorted(c.items()) if n} for word, c in counts.items()}, files
+            if not path.startswith(ban.files or ("\0",)):
+                found = ban.count(named) + (0 if ban.names_only else ban.count(written))
+                if found:
+                    files[ban.words[0]].append(f"{path}: {found}")
+    return files
 
 
 def reasons_in_code() -> list[str]:
@@ -208,12 +206,6 @@ def sources(folders: Iterable[str]) -> Iterator[tuple[str, ast.Module, str]]:
         for path in sorted((ROOT / folder).rglob("*.py")):
             source = path.read_text(encoding="utf-8")
             yield str(path.relative_to(ROOT)), ast.parse(source), source
-
-
-def read_left() -> Mapping[str, Mapping[str, int]]:
-    """Return what may still stand, as :data:`LEFT` has it."""
-    left: Mapping[str, Mapping[str, int]] = json.loads(LEFT.read_text(encoding="utf-8"))
-    return left
 
 
 def _is_reason(node: ast.AST) -> bool:
@@ -243,15 +235,3 @@ def _helped(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
             yield from _helped(found, f"{name} {sub}")
     if command is smidgen:
         yield "commands", " ".join(text for _, text in COMMANDS.values())
-
-
-def main() -> None:
-    """Rewrite the table of what is left."""
-    counts, _ = left_in_code()
-    left = {word: kinds for word, kinds in counts.items() if kinds}
-    left["parsed reasons"] = {"code": len(reasons_in_code())}
-    LEFT.write_text(json.dumps(left, indent=2) + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

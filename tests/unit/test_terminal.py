@@ -59,8 +59,10 @@ def test_a_commit_is_shown_escaped(tmp_path: Path, capsys: pytest.CaptureFixture
     assert f"{SHOWN}.py" in err
     assert "\x1b" not in out + err
     assert run([*command, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["title"], told["files"]) == (f"Turn {RED}\u202e", [f"{RED}.py"]), "machines get it as it is"
+    output = json.loads(capsys.readouterr().out)
+    assert (output["title"], output["files"]) == (f"Turn {RED}\u202e", [f"{RED}.py"]), (
+        "machines get it as it is"
+    )
 
 
 SUSPECT = {"id": RED, "title": RED, "author": RED}

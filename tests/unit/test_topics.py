@@ -39,7 +39,7 @@ def test_the_package_carries_the_file_of_the_project() -> None:
 
 def test_no_compaction_loses_a_decision() -> None:
     assert load_topics()["feedback"].cleanup == "delete", (
-        "compaction would keep a service's last verdict only"
+        "compaction would keep a service's last decision only"
     )
 
 

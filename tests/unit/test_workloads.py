@@ -57,9 +57,9 @@ def test_a_history_too_short_for_weekly_cycles_is_reported_once(
 ) -> None:
     (tmp_path / "w.yaml").write_text(yaml.safe_dump({**GOOD, "detectors": ["kdd2018"], **alteration}))
     load_workloads([str(tmp_path / "w.yaml")])
-    told = [record.getMessage() for record in caplog.records]
-    assert len(told) == warned
-    assert all(line.startswith("workload mine: kdd2018 ") and "no weekly cycle" in line for line in told)
+    messages = [record.getMessage() for record in caplog.records]
+    assert len(messages) == warned
+    assert all(line.startswith("workload mine: kdd2018 ") and "no weekly cycle" in line for line in messages)
 
 
 @pytest.mark.parametrize("name", TABLE_3)

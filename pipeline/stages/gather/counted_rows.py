@@ -45,8 +45,8 @@ def _total_columns(
 ) -> Columns:
     """Return a row for every service, window and partition that a record speaks of, refused ones too."""
     cells = counts.cells
-    places = zip(cells.services, cells.windows.tolist(), cells.partitions.tolist(), strict=True)
-    samples = dict(zip(places, counts.total_samples.tolist(), strict=True))
+    positions = zip(cells.services, cells.windows.tolist(), cells.partitions.tolist(), strict=True)
+    samples = dict(zip(positions, counts.total_samples.tolist(), strict=True))
     used: dict[tuple[str, float, int], list[int]] = {}
     for record in records:
         payload: Profile | Refused = record.payload
@@ -59,7 +59,7 @@ def _total_columns(
         "window": [window for _, window, _ in used],
         "partition": [partition for _, _, partition in used],
         "last_offset": [last[partition] for _, _, partition in used],
-        "samples": [samples.get(place, 0) for place in used],
+        "samples": [samples.get(position, 0) for position in used],
         **{name: [row[i] for row in used.values()] for i, name in enumerate(_USED)},
     }
 
@@ -100,8 +100,8 @@ def metric_columns(records: Sequence[Record]) -> Columns:
         else:
             metric, setup = points.metric, points.setup
             values = list(zip(points.timestamps.tolist(), points.values.tolist(), strict=True))
-        place = (record.partition, last[record.partition])
-        rows += [(points.service, metric, int(setup), *value, *place) for value in values]
+        position = (record.partition, last[record.partition])
+        rows += [(points.service, metric, int(setup), *value, *position) for value in values]
     return dict(zip(_METRIC_COLUMNS, zip(*rows, strict=True), strict=True))
 
 

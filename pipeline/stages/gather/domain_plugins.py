@@ -24,7 +24,7 @@ Plugins = tuple[tuple[str, DomainPlugin], ...]
 
 
 _LONGEST_NAME = 200
-"""Characters of a plug-in's domain that are told."""
+"""Characters of a plug-in's domain that are shown."""
 
 
 @cache
@@ -50,7 +50,7 @@ def _is_new(failure: tuple[str, type[Exception]]) -> bool:
 
 
 def plugged_in(plugins: Plugins, series: SeriesKey, stacks: Sequence[tuple[str, ...]]) -> list[LabelGroup]:
-    """Return what plug-ins say of one series; one that fails is left out, and each kind told once."""
+    """Return what plug-ins say of one series; one that fails is left out, and each kind logged once."""
     found = []
     for name, plugin in plugins:
         try:

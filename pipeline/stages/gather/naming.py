@@ -7,13 +7,13 @@ from pipeline.storage.interface import Store
 
 
 def is_noted(store: Store, service: str, version: str) -> bool:
-    """Tell whether a version of names is noted as the latest by which a service is counted."""
+    """Return whether a version of names is noted as the latest by which a service is counted."""
     rows = store.rows("naming", service, EARLIEST_S, LATEST_S)
     return bool(rows) and rows[-1]["version"] == version
 
 
 def has_history(store: Store, stream: str, service: str) -> bool:
-    """Tell whether anything was counted or scanned of a service before."""
+    """Return whether anything was counted or scanned of a service before."""
     return bool(store.extents("totals", stream, service)) or bool(
         store.rows("scans", service, EARLIEST_S, LATEST_S)
     )

@@ -112,7 +112,7 @@ class SymbolStore:
         return symbol_key(SeriesKey(row["metric_kind"], row["metric"]), self._namings.of(row["service"])).name
 
     def _is_uniform(self, service: str, start: float, naming: Naming) -> bool:
-        """Tell whether all that was counted of a service since a time has the names of its naming."""
+        """Return whether all that was counted of a service since a time has the names of its naming."""
         if not naming.rules and not naming.patterns:
             return True
         if service not in self._since:

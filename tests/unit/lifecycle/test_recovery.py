@@ -43,7 +43,7 @@ ENDS = {
     "far below it: something else happened": (noisy(-2.0, 0.3), False),
     "gone altogether": (np.zeros(DAY), True),
     "a regression as small as is ever found": (noisy(0.0, 0.8), True),
-    "too noisy to tell": (noisy(0.3, 2.0), False),
+    "too noisy": (noisy(0.3, 2.0), False),
     "still there": (noisy(1.0, 0.3), False),
     "most of it still there": (noisy(0.7, 0.3), False),
     "half of it": (noisy(0.5, 0.1), False),

@@ -28,7 +28,7 @@ def test_a_pattern_that_is_none(pattern: Pattern) -> None:
         check_pattern(pattern)
 
 
-def test_versions_tell_namings_apart() -> None:
+def test_versions_show_namings_apart() -> None:
     namings = [
         Naming(),
         NO_NAMING,

@@ -158,7 +158,7 @@ def is_text(node: ast.expr) -> bool:
 
 
 def is_over_statements(loop: ast.For) -> bool:
-    """Tell whether it goes over the statements of a migration, which are files of the package."""
+    """Return whether it goes over the statements of a migration, which are files of the package."""
     return dotted(loop.iter).endswith(".statements")
 
 

@@ -142,8 +142,8 @@ def test_what_was_used_on_earlier_days_is_read_again() -> None:
 def test_a_service_too_many_is_refused_and_makes_no_progress() -> None:
     store = ArrayStore()
     one = stage(store, Quotas(partition=PartitionQuota(services=2)))
-    told = send(one, *(at(0, {"main": 1}, f"s{i}") for i in range(4)))
-    assert told == ["s0", "s1"]
+    admitted = send(one, *(at(0, {"main": 1}, f"s{i}") for i in range(4)))
+    assert admitted == ["s0", "s1"]
     assert [total(store, f"s{i}") for i in range(4)] == [1, 1, 0, 0]
     assert total(store, OTHER) == 0
     # A process that knows nothing of it yet comes to the same.
@@ -199,9 +199,9 @@ def test_a_batch_is_counted_in_parts_that_fit_into_memory(
     monkeypatch.setattr("pipeline.stages.aggregate.count_samples", counting)
     store = ArrayStore()
     one = stage(store, Quotas(Quota(messages=8)))
-    told = send(one, *(at(0, {"a;b": 1, "a": 2}) for _ in range(5)), at(0, {"a;b;c;d;e;f;g": 1}))
+    admitted = send(one, *(at(0, {"a;b": 1, "a": 2}) for _ in range(5)), at(0, {"a;b;c;d;e;f;g": 1}))
     assert parts == [2, 2, 1, 1]
     assert names(store) == {"a": 16, "b": 6, **dict.fromkeys("cdefg", 1)}
-    assert told == ["shop"]
+    assert admitted == ["shop"]
     send(one, *(at(0, {"a": 1}) for _ in range(4)), first=6)  # what all parts used counts
     assert total(store) == 16 + 2

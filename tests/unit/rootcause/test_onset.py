@@ -98,13 +98,13 @@ def test_windows_without_data_are_passed_over() -> None:
 # Deployments
 
 
-def deployed(*places: float, delay_s: float = 10.0, config: DeploymentConfig | None = None) -> FloatArray:
+def deployed(*positions: float, delay_s: float = 10.0, config: DeploymentConfig | None = None) -> FloatArray:
     """Return the evidence on deployments in windows of a second, of a rise that began in window 60."""
     density = np.zeros(WINDOWS)
     density[60] = 1.0
     return weigh_deployments(
         Onset(density, 1000.0, 1.0),
-        [1000.0 + p for p in places],
+        [1000.0 + p for p in positions],
         allowed=WINDOWS,
         delay_s=delay_s,
         config=config,

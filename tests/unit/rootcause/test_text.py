@@ -124,7 +124,7 @@ def test_correlation_does_not_depend_on_units(scale: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "metric", "told"),
+    ("one", "metric", "shown"),
     [
         (change(gates=("new_checkout",)), "setup.gate.new_checkout", True),
         (change("Set compression_level to 5"), "setup.compression_level", True),
@@ -141,13 +141,13 @@ def test_correlation_does_not_depend_on_units(scale: float) -> None:
         (change(), "setup.compression_level", False),
     ],
 )
-def test_a_change_names_a_metric(one: Change, metric: str, told: bool) -> None:
-    assert names_metric(subjects_of(one), metric) is told
+def test_a_change_names_a_metric(one: Change, metric: str, shown: bool) -> None:
+    assert names_metric(subjects_of(one), metric) is shown
 
 
 @pytest.mark.parametrize(
-    ("metric", "told"),
+    ("metric", "shown"),
     [("setup.gate.x", True), ("servers", False), ("smidgen.refused_points", False), ("servers_old", True)],
 )
-def test_what_follows_load_or_smidgen_itself_is_no_evidence(metric: str, told: bool) -> None:
-    assert shows_changes(metric) is told
+def test_what_follows_load_or_smidgen_itself_is_no_evidence(metric: str, shown: bool) -> None:
+    assert shows_changes(metric) is shown

@@ -12,7 +12,7 @@ from pipeline.gcpu.count import stack_ids
 from pipeline.model import MetricPoints, SeriesKey
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import CountTable, Extent
-from tests.contract.rows import gcpu, place, totals
+from tests.contract.rows import gcpu, position, totals
 from tests.support.builders import build_change
 
 T0 = 1_700_000_040.0
@@ -64,7 +64,7 @@ def inserted(data: Dataset) -> ArrayStore:
         **{"service": ["s"] * len(where), "stack_id": [ids[i] for i, _ in where]},
         **{"frames": [list(STACKS[i]) for i, _ in where], "width_s": [STACK_WINDOW] * len(where)},
         **{"window": [T0 + STACK_WINDOW * k for _, k in where]},
-        **{"samples": [int(data.stack_samples[i, k]) for i, k in where], **place(len(where))},
+        **{"samples": [int(data.stack_samples[i, k]) for i, k in where], **position(len(where))},
     }
     store.insert("stacks", columns)
     for points in data.metrics:
@@ -75,7 +75,7 @@ def inserted(data: Dataset) -> ArrayStore:
                 "metric": [points.metric] * size,
                 "setup": [int(points.setup)] * size,
             },
-            **{"time": points.timestamps.tolist(), "value": points.values.tolist(), **place(size)},
+            **{"time": points.timestamps.tolist(), "value": points.values.tolist(), **position(size)},
         }
         store.insert("metrics", columns)
     return store

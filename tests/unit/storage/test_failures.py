@@ -1,4 +1,4 @@
-"""Which failures of the driver are waited out, told to a person, or let through."""
+"""Which failures of the driver are waited out, reported to a person, or let through."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def commands(broker: str, store: str, folder: Path) -> dict[str, tuple[str, ...]
 WAYS = ("worker", "topics", "events", "import", "run")
 
 
-class TestRefusals:
+class TestDenials:
     @pytest.mark.parametrize("way", WAYS)
     def test_a_wrong_password(
         self, secured: KafkaCluster, authority: Authority, store_dsn: str, tmp_path: Path, way: str
