@@ -66,15 +66,22 @@ def build_costs(scenario: Scenario, graph: CallGraph, injected: Sequence[Injecte
             varying[row(effect.stack)] += added * factors if effect.new_work else added
     for values in varying.values():
         np.maximum(values, 0.0, out=values)
+
+    def move(source: Stack, goal: Stack, moved: FloatArray) -> None:
+        varying[row(source)] -= moved
+        new = goal not in row_of
+        varying[row(goal)] += moved
+        if new:
+            origin[row_of[goal]] = origin.get(row_of[source], source)
+
     for one in injected:
-        before = {move.source: varying[row(move.source)].copy() for move in one.moves}
-        for move in one.moves:
-            moved = before[move.source] * (move.share * move.profile)
-            varying[row(move.source)] -= moved
-            new = move.goal not in row_of
-            varying[row(move.goal)] += moved
-            if new:
-                origin[row_of[move.goal]] = origin.get(row_of[move.source], move.source)
+        before = {effect.source: varying[row(effect.source)].copy() for effect in one.moves}
+        for effect in one.moves:
+            move(effect.source, effect.goal, before[effect.source] * (effect.share * effect.profile))
+    for reshape in (effect for one in injected for effect in one.reshapes):
+        for stack in tuple(stacks):
+            if (goal := reshape.form(stack)) != stack:
+                move(stack, goal, varying[row(stack)] * reshape.profile)
     weights = _cpu_weights(generations)
     total = np.ones(windows)
     for number, values in varying.items():

@@ -22,7 +22,7 @@ class _Parts:
     packages: tuple[str, ...]
     owner: str  # empty outside of a class
     method: str
-    number: int  # the same for the same name, whatever else there is
+    number: int  # the same for the same method of the same class
 
     def pick(self, choices: tuple[str, ...], salt: int = 0) -> str:
         return choices[(self.number >> (8 * salt)) % len(choices)]
@@ -113,5 +113,6 @@ class Spelling:
 def _parts(name: str) -> _Parts:
     *packages, method = name.split(".")
     owner = packages.pop() if packages and packages[-1][:1].isupper() else ""
-    number = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big")
+    bare = f"{owner}.{method}".encode()  # so that code which moves keeps its arguments and closures
+    number = int.from_bytes(hashlib.blake2b(bare, digest_size=8).digest(), "big")
     return _Parts(tuple(packages), owner, method, number)

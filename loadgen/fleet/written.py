@@ -20,7 +20,8 @@ class Written:
     def __init__(self, graph: GraphSpec, injected: Sequence[Injected]) -> None:
         self._spelling = Spelling("python" if graph.profile else graph.language)
         self._annotated = graph.annotated
-        self._renamed = [one.renamed for one in injected if one.renamed]
+        renamed = [one.renamed for one in injected if one.renamed]
+        self._renamed = sorted(renamed, key=lambda one: one.at)
 
     def stacks(self, stacks: Iterable[Stack]) -> tuple[Stack, ...]:
         """Return stacks as samplers print them, in the same order; endpoints only where they are shown."""
@@ -36,7 +37,9 @@ class Written:
         """Return every spelling that a series has in the fleet's time, the first one first."""
         if kind != "subroutine":
             return [name]
-        now = dict.fromkeys([name, *(r.names[name] for r in self._renamed if name in r.names)])
+        now = {name: None}
+        for renamed in self._renamed:
+            now |= {renamed.names[form]: None for form in tuple(now) if form in renamed.names}
         return [self._spelling.frame(form) for form in now]
 
     def truth(self, row: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -135,6 +135,9 @@ def judge_cost_shift(
             and refactorings.one_to_one
         ):
             decisions.append(_judge_one_to_one(history, own, refactorings.one_to_one, mistaken, config))
+    if refactorings.namesakes:
+        choices = len(refactorings.namesakes)
+        decisions.append(_judge_one_to_one(history, own, refactorings.namesakes, mistaken / choices, config))
     if not decisions:
         return Decision(_STEP, True, 1.0, config.negligible), ()
     worst = min(decisions, key=lambda said: (said.finding != "shifted", said.statistic - said.bound))
@@ -218,7 +221,11 @@ def _compare(history: StackHistory, own: BoolArray, domains: Sequence[Domain]) -
     found = []
     for position, (domain, rows) in enumerate(rests, start=1):
         common = history.share_factor_outside(rows | own)
-        if common is None:
+        if common is None and domain.gone:
+            # All there is has another name: nothing is left to say what the whole did.
+            common = 1.0
+            apart = own_after - own_before
+        elif common is None:
             # A true regression makes all else shrink, a shift does not.
             common = (1 - own_after) / max(1 - own_before, 1e-9)
             apart = own_after - own_before - float(before[position, 0]) * (1 - common)

@@ -16,11 +16,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
+from scipy import special, stats
 
 from pipeline.cost_shift.domains import Domain, named
 from pipeline.cost_shift.stack_history import StackHistory
+from pipeline.frames import series_of
 from pipeline.model import BoolArray, FloatArray, IntArray
+from pipeline.names import method_of
 
 Keys = NDArray[np.uint64]
 
@@ -33,7 +35,7 @@ class RefactoringConfig:
     """Settings of the search."""
 
     most: float = 0.5  # a label that lost more than this share vanishes; a new one won more
-    mistaken: float = 0.005  # how often chance makes any label of a service look new or vanished
+    mistaken: float = 0.005  # share of the labels taken for new or vanished that chance makes look so
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +48,8 @@ class StackSimilarity:
     beside: IntArray  # (elements,) with the element replaced by a sign
     whole: IntArray  # (stacks,) with nothing left out
     without: IntArray  # (elements,) with the element left out: numbers of ``whole``, or others
-    vanished: BoolArray  # (labels,)
+    vanished: BoolArray  # (labels,) beyond what chance makes of all labels
+    lost: BoolArray  # (labels,) beyond what chance makes of one of them
     fresh: BoolArray  # (stacks,) that hold a new label
 
     def with_refactored(self, rows: BoolArray) -> BoolArray:
@@ -61,6 +64,7 @@ class Refactorings:
 
     renamed: Domain | None = None  # all vanished labels that stood where it stands
     one_to_one: tuple[Domain, ...] = ()  # each of them alone
+    namesakes: tuple[Domain, ...] = ()  # each label that lost its cost and is called the same in its class
     extracted: Domain | None = None  # what is left of its stacks without it
     moved: Domain | None = None  # the label beside it that lost most
     beside: int = 0  # how many labels stand beside it, of which that is one
@@ -73,7 +77,7 @@ def compare_stacks(history: StackHistory, config: RefactoringConfig | None = Non
     leaving a label out is a subtraction.
     """
     index = history.index
-    new, vanished = _new_and_vanished(history, config or RefactoringConfig())
+    new, vanished, lost = _new_and_vanished(history, config or RefactoringConfig())
     changed = (new | vanished)[index.label]
     lengths = np.diff(index.starts)
     begin = np.repeat(index.starts[:-1], lengths)
@@ -104,6 +108,7 @@ def compare_stacks(history: StackHistory, config: RefactoringConfig | None = Non
         whole=both[: len(whole)],
         without=both[len(whole) :],
         vanished=vanished,
+        lost=lost,
         fresh=index.holding(index.names[number] for number in np.flatnonzero(new).tolist()),
     )
 
@@ -138,7 +143,32 @@ def find_refactorings(history: StackHistory, similar: StackSimilarity, label: st
         )
     siblings = _elements_like(similar.beside, positions)
     moved, choices = _most_lost(history, similar, siblings[~own[index.stack[siblings]]], own)
-    return Refactorings(renamed, _each(history, stood, own), extracted, moved, choices)
+    return Refactorings(
+        renamed=renamed,
+        one_to_one=_each(history, stood, own),
+        namesakes=_namesakes(history, similar, label),
+        extracted=extracted,
+        moved=moved,
+        beside=choices,
+    )
+
+
+def _namesakes(history: StackHistory, similar: StackSimilarity, label: str) -> tuple[Domain, ...]:
+    """Return a domain for each subroutine that lost its cost and has the candidate's name in another class.
+
+    However many names a move to another package or a new runtime changes, methods keep theirs, and so does
+    the cost of each.
+    """
+    index = history.index
+    kind, name = series_of(label)
+    if kind != "subroutine":
+        return ()
+    own, method = index.holding([label]), method_of(name)
+    return tuple(
+        Domain(f"renamed from: {other}", own | index.holding([other]), gone=True)
+        for number in np.flatnonzero(similar.lost & index.subroutine).tolist()
+        if (other := index.names[number]) != label and method_of(other) == method
+    )
 
 
 def _each(history: StackHistory, positions: IntArray, own: BoolArray) -> tuple[Domain, ...]:
@@ -174,22 +204,25 @@ def _most_lost(
     return Domain(f"moved from: {index.names[best]}", similar.with_refactored(rows) | own), len(labels)
 
 
-def _new_and_vanished(history: StackHistory, config: RefactoringConfig) -> tuple[BoolArray, BoolArray]:
-    """Return which labels won or lost most of their cost, beyond chance: (labels,) each."""
+def _new_and_vanished(
+    history: StackHistory, config: RefactoringConfig
+) -> tuple[BoolArray, BoolArray, BoolArray]:
+    """Return which labels are new, which vanished, and which lost most of their cost taken for themselves."""
     index = history.index
     before, after = index.sums(np.stack([history.before[0] * history.share_factor[0], history.after[0]]))
     sampled: FloatArray = np.sqrt(
         history.dispersion * (before / history.samples_before[0] + after / history.samples_after[0])
     )
-    bound = float(special.ndtri(1 - config.mistaken / max(len(index.names), 1))) * sampled
+    chance = special.ndtr(-np.abs(after - before) / np.maximum(sampled, np.finfo(np.float64).tiny))
+    certain = stats.false_discovery_control(chance) <= config.mistaken
     least, most = before, before
     if len(history.before) > 1:
         # What was there for some hours only, a spike that ended, has not vanished.
         day_before = index.sums(np.stack([history.before[1], history.after[1]])).max(axis=0)
         least, most = np.minimum(before, day_before), np.maximum(before, day_before)
-    new = (most < config.most * after) & (after - before > bound)
-    vanished = (after < config.most * least) & (before - after > bound)
-    return new, vanished
+    new = (most < config.most * after) & certain & (after > before)
+    lost = (after < config.most * least) & (chance <= config.mistaken) & (before > after)
+    return new, lost & certain, lost
 
 
 def _elements_like(numbers: IntArray, positions: IntArray) -> IntArray:

@@ -94,7 +94,7 @@ def stack_history(
     samples_after = np.array([max(each.total_after, 1.0) for each in known])
 
     ordered = [
-        _by_ratio(b, a, np.flatnonzero(b * n >= _ENOUGH))
+        _by_ratio(b, a, np.flatnonzero((b * n >= _ENOUGH) & (a > 0)))  # what vanished was renamed or removed
         for b, a, n in zip(before, after, samples_before, strict=True)
     ]
     common = np.array([_common(b, a, order) for b, a, order in zip(before, after, ordered, strict=True)])

@@ -40,8 +40,7 @@ from pipeline.detect.seasonal.stl import (
     points_of,
 )
 from pipeline.detect.short_term import Windows
-from pipeline.model import BoolArray, Candidate, Direction, FloatArray, IntArray, MetricKind, SeriesMatrix
-from pipeline.model.metric_kind import is_gcpu
+from pipeline.model import BoolArray, Candidate, Direction, FloatArray, IntArray, SeriesMatrix
 from pipeline.robust import block_means
 from pipeline.units import DAY_S, WEEK_S
 
@@ -183,8 +182,8 @@ def _examine(
             metric=matrix.names[rows[i]],
             kind="long_term",
             change_time=matrix.start + start * matrix.resolution_s,
-            before=_level(sign * float(mean.baseline[i]), matrix.kinds[rows[i]]),
-            after=_level(sign * float(mean.current[i]), matrix.kinds[rows[i]]),
+            before=sign * float(mean.baseline[i]),
+            after=sign * float(mean.current[i]),
             p_value=float(p_value[i]),
             statistic=float(statistic[i]),
         )
@@ -211,11 +210,6 @@ def _unexplained(values: FloatArray, weights: FloatArray) -> float:
             mean = float(values[side] @ weights[side]) / weight
             error += float(weights[side] @ (values[side] - mean) ** 2)
     return error
-
-
-def _level(value: float, kind: MetricKind) -> float:
-    """Return a level; a trend may dip below 0 where a share cannot."""
-    return max(value, 0.0) if is_gcpu(kind) else value
 
 
 def _days(windows: Windows, resolution_s: float, config: LongTermConfig) -> _Days | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pipeline.detect import exchanged_names
 from pipeline.detect.kdd2018.cusum import TEAMS, Kdd2018Config, find_kdd2018
@@ -75,7 +75,7 @@ def find_change_points(matrix: SeriesMatrix, windows: Windows, config: SearchCon
     for detector in config.detectors:
         for candidate in _candidates(detector, matrix, windows, config):
             found.setdefault((candidate.metric_kind, candidate.metric, candidate.kind), candidate)
-    usable = tuple(candidate for candidate in found.values() if _is_finite(candidate))
+    usable = tuple(_as_share(candidate) for candidate in found.values() if _is_finite(candidate))
     unusable = len(found) - len(usable)
     dropped: tuple[Dropped, ...] = ()
     one_life = 0
@@ -114,6 +114,17 @@ def _candidates(
     return find_long_term(
         matrix, own, direction=config.direction, absolute=config.absolute, relative=config.relative
     )
+
+
+def _as_share(candidate: Candidate) -> Candidate:
+    """Return a candidate of gCPU with levels that a share can have.
+
+    A trend may dip below 0, and of what nearly every sample holds the whole is no measure.
+    """
+    if not is_gcpu(candidate.metric_kind):
+        return candidate
+    before, after = (min(max(level, 0.0), 1.0) for level in (candidate.before, candidate.after))
+    return replace(candidate, before=before, after=after)
 
 
 def _is_finite(candidate: Candidate) -> bool:

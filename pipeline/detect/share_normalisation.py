@@ -71,7 +71,10 @@ def share_factor(
     expected = share[chosen, None] * totals
     samples = np.add.reduceat(matrix.samples[chosen], starts, axis=1)
     ratios = np.divide(samples, expected, out=np.ones(expected.shape), where=expected > 0)
-    factor = _weighted_median(ratios, np.sqrt(past[chosen]))
+    # What vanished was renamed or removed, and does not say what the whole did to the others.
+    present = (samples > 0) | (expected < config.min_samples / 2)
+    factor = _weighted_median(ratios, np.sqrt(past[chosen])[:, None] * present)
+    factor = np.where(present.sum(axis=0) >= config.min_series, factor, 1.0)
     # A block of few samples, most windows of which are missing, says nothing.
     enough = totals * float(np.median(share[chosen])) >= config.min_samples / 2
     of_windows = np.repeat(np.where(enough, factor, 1.0), block)[: len(known)]
@@ -84,10 +87,10 @@ def with_share_factor(matrix: SeriesMatrix, factor: Sequence[float] | FloatArray
 
 
 def _weighted_median(values: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the weighted median of each column."""
+    """Return the weighted median of each column: (rows, columns) values and weights."""
     columns = np.ascontiguousarray(values.T)  # or sorting jumps about in memory
     order = np.argsort(columns, axis=1)
-    weight = np.cumsum(weights[order], axis=1)
+    weight = np.cumsum(np.take_along_axis(weights.T, order, axis=1), axis=1)
     middle = (weight < weight[:, -1:] / 2).sum(axis=1)
     every = np.arange(len(columns))
     result: FloatArray = columns[every, order[every, middle]]

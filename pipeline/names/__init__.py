@@ -8,7 +8,7 @@ domains have in common; ``rules`` lists by language what is taken away.
 from pipeline.names.brackets import outline
 from pipeline.names.generics import forms_of
 from pipeline.names.naming import NO_NAMING, Naming, Namings, Pattern, check_pattern, rules_without
-from pipeline.names.owners import owner_of
+from pipeline.names.owners import method_of, owner_of
 from pipeline.names.rule import Rule
 from pipeline.names.rules import RULES, VERSION
 
@@ -22,6 +22,7 @@ __all__ = [
     "Rule",
     "check_pattern",
     "forms_of",
+    "method_of",
     "outline",
     "owner_of",
     "rules_without",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from pipeline.names.brackets import outline
 
 _SEPARATORS = (".", "::", "\\", "#")
@@ -13,7 +15,20 @@ def owner_of(name: str) -> str:
 
     Separators in arguments and type parameters do not count.
     """
+    return _halves(name)[0]
+
+
+def method_of(name: str) -> str:
+    """Return what a subroutine is called within its owner."""
+    return _halves(name)[1]
+
+
+@lru_cache(maxsize=2**16)  # the same names come with every scan
+def _halves(name: str) -> tuple[str, str]:
     plain = outline(name, "(<[{").partition(" ")[0]
     folders = plain.rfind("/")
-    ends = [index for separator in _SEPARATORS if (index := plain.rfind(separator)) > folders]
-    return plain[: max(ends)] if ends else ""
+    ends = [(index, separator) for separator in _SEPARATORS if (index := plain.rfind(separator)) > folders]
+    if not ends:
+        return "", plain
+    index, separator = max(ends)
+    return plain[:index], plain[index + len(separator) :]

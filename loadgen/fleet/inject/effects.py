@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,14 @@ class MoveEffect:
     source: Stack
     goal: Stack
     share: float
+    profile: FloatArray  # (windows,)
+
+
+@dataclass(frozen=True, slots=True)
+class ReshapeEffect:
+    """Moves ``profile`` of what every stack costs to the stack of the form that it takes on."""
+
+    form: Callable[[Stack], Stack]
     profile: FloatArray  # (windows,)
 
 
@@ -86,6 +94,7 @@ class Injected:
     truth: tuple[Mapping[str, Any], ...]
     stacks: tuple[StackEffect, ...] = ()
     moves: tuple[MoveEffect, ...] = ()
+    reshapes: tuple[ReshapeEffect, ...] = ()  # after all moves, on what those have made too
     endpoints: tuple[EndpointEffect, ...] = ()
     hosts: tuple[HostEffect, ...] = ()
     metrics: tuple[MetricEffect, ...] = ()

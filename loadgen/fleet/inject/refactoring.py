@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from loadgen.fleet.callgraph import Stack, endpoint_index, endpoint_of
 from loadgen.fleet.changes import refactor
-from loadgen.fleet.inject.effects import Injected, MoveEffect, Renamed
+from loadgen.fleet.inject.effects import Injected, MoveEffect, Renamed, ReshapeEffect
 from loadgen.fleet.inject.order import Order, truth_row
 from loadgen.fleet.inject.site import Site
 from loadgen.fleet.names import owner_of
@@ -15,14 +15,14 @@ from pipeline.frames import series_of
 from pipeline.model import FloatArray
 from pipeline.units import DAY_S
 
-Pairs = list[tuple[Stack, Stack]]
+Form = Callable[[Stack], Stack]
 
 
 @dataclass(frozen=True, slots=True)
 class _Phase:
-    """Which stacks others stand for while ``profile`` is 1, and the names behind that, if it is names."""
+    """Which form stacks have while ``profile`` is 1, and the names behind that, if it is names."""
 
-    pairs: Pairs
+    form: Form
     profile: FloatArray
     names: Mapping[str, str]
 
@@ -35,16 +35,14 @@ def inject_refactoring(order: Order, site: Site) -> Injected:
     """
     share, (at, _) = order.size(), order.deployed(site.timeline)
     phases = _TYPES[order.type](order, site, share, at)
-    effects = [
-        MoveEffect(source, goal, 1.0, phase.profile)
-        for phase in phases
-        for source, goal in phase.pairs
-        if source != goal
+    reshaped = [
+        MoveEffect(stack, goal, 1.0, phases[-1].profile)
+        for stack in site.graph.stacks
+        if (goal := phases[-1].form(stack)) != stack
     ]
-    if not effects:
+    if not reshaped:
         return Injected(())
-    first = {effect.source: effect for effect in effects}  # each stack once: what happens on the last day
-    acting = sorted(site.acting(moves=first.values()), key=lambda item: item[1] < 0)
+    acting = sorted(site.acting(moves=reshaped), key=lambda item: item[1] < 0)
     cause = refactor(order.rng, site.service, at, [max(acting, key=lambda item: abs(item[1]))[0][1]])
     row = truth_row(
         order,
@@ -58,8 +56,12 @@ def inject_refactoring(order: Order, site: Site) -> Injected:
         share=share,
     )
     names = phases[0].names if len(phases) == 1 else {}
-    renamed = Renamed(at, names) if names else None
-    return Injected((row,), moves=tuple(effects), changes=cause.changes, renamed=renamed)
+    return Injected(
+        (row,),
+        reshapes=tuple(ReshapeEffect(phase.form, phase.profile) for phase in phases),
+        changes=cause.changes,
+        renamed=Renamed(at, names) if names else None,
+    )
 
 
 def _modules(order: Order, site: Site, share: float, at: float) -> list[_Phase]:
@@ -70,8 +72,10 @@ def _modules(order: Order, site: Site, share: float, at: float) -> list[_Phase]:
 
 
 def _package(order: Order, site: Site, share: float, at: float) -> list[_Phase]:
-    """Give every name a prefix, whatever share was asked for."""
-    return _renaming(site, {name: f"monorepo.{name}" for name in _names(site)}, at)
+    """Give every name a prefix, whatever share was asked for, those of another package too."""
+    prefixed = {name: f"monorepo.{name}" for name in _names(site)}
+    moved = {f"moved.{name}": f"monorepo.moved.{name}" for name in _names(site)}
+    return _renaming(site, prefixed | moved, at)
 
 
 def _runtime(order: Order, site: Site, share: float, at: float) -> list[_Phase]:
@@ -105,7 +109,7 @@ def _restless(order: Order, site: Site, share: float, at: float) -> list[_Phase]
             number, address = int(order.rng.integers(10, 999)), int(order.rng.integers(2**30, 2**31))
             owner, _, method = name.rpartition(".")
             names[name] = f"{owner}$$Lambda${number}/0x{address:08x}.{method}"
-        phases.append(_Phase(_with_names(site, names), profile, names))
+        phases.append(_Phase(_with(names), profile, names))
     return phases
 
 
@@ -130,30 +134,23 @@ def _some(order: Order, names: Sequence[str], share: float) -> set[str]:
     return {names[int(i)] for i in order.rng.permutation(len(names))[:count]}
 
 
-def _with_names(site: Site, names: Mapping[str, str]) -> Pairs:
-    rows = sorted({row for name in names for row in site.rows(name)})
-    stacks = [site.graph.stacks[row] for row in rows]
-    return [(stack, tuple(names.get(label, label) for label in stack)) for stack in stacks]
+def _with(names: Mapping[str, str]) -> Form:
+    return lambda stack: tuple(names.get(label, label) for label in stack)
 
 
 def _renaming(site: Site, names: Mapping[str, str], at: float) -> list[_Phase]:
-    return [_Phase(_with_names(site, names), site.timeline.step(at), names)]
+    return [_Phase(_with(names), site.timeline.step(at), names)]
 
 
 def _wrapping(
     order: Order, site: Site, share: float, at: float, frame: str, index: int | None
 ) -> list[_Phase]:
     chosen = _some(order, site.graph.endpoints, share)
-    pairs = [
-        (stack, _insert(stack, frame, endpoint_index(stack) + 1 if index is None else index))
-        for stack in _serving(site.graph.stacks, chosen)
-    ]
-    return [_Phase(pairs, site.timeline.step(at), {})]
 
+    def wrapped(stack: Stack) -> Stack:
+        if endpoint_of(stack) not in chosen or frame in stack:
+            return stack
+        position = endpoint_index(stack) + 1 if index is None else index
+        return (*stack[:position], frame, *stack[position:])
 
-def _serving(stacks: Iterable[Stack], endpoints: set[str]) -> list[Stack]:
-    return [stack for stack in stacks if endpoint_of(stack) in endpoints]
-
-
-def _insert(stack: Stack, frame: str, index: int) -> Stack:
-    return (*stack[:index], frame, *stack[index:])
+    return [_Phase(wrapped, site.timeline.step(at), {})]

@@ -194,6 +194,37 @@ def test_a_spike_that_ends_gives_its_cost_to_nobody() -> None:
     assert all(passed)
 
 
+def repackage(share: float) -> Callable[[Stack], Mapping[Stack, float]]:
+    """Move a share of the modules, or all, to another package."""
+
+    def name(label: str) -> str:
+        chosen = float(np.random.default_rng(sum(label.encode())).random()) < share
+        return label if label.startswith("endpoint=") or not chosen else f"store.{label}"
+
+    return lambda stack: {tuple(name(label) for label in stack): 1.0}
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.8, 1.0])
+def test_a_move_of_any_size_to_another_package_is_silenced(share: float) -> None:
+    rng = np.random.default_rng(8)
+    for _ in range(3):
+        history = around_change(rng, moved(base(), repackage(share)))
+        new = [name for name in history.index.names if name.startswith("store.")]
+        assert new
+        assert [name for name in new if judge(history, name)[0]] == []
+
+
+@pytest.mark.parametrize("share", [0.3, 0.8, 1.0])
+def test_a_true_step_beside_a_move_of_any_size_passes(share: float) -> None:
+    rng = np.random.default_rng(9)
+    costs = moved(base(), repackage(share))
+    stack = next(s for s in costs if s[-1].endswith("Owner1.draw"))
+    label = f"{stack[-1]}_more"
+    for _ in range(DRAWS):
+        passed, by_domain = judge(around_change(rng, {**costs, (*stack, label): 0.003}), label)
+        assert passed, by_domain
+
+
 def test_what_inlining_leaves_is_no_candidate_and_so_no_shift() -> None:
     history = around_change(np.random.default_rng(7), moved(base(), inline))
     assert judge(history, "shop.cart.Cart.all")[0]

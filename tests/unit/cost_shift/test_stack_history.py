@@ -55,6 +55,14 @@ def test_stacks_with_samples_enough_go_by_their_ratio() -> None:
     assert names == [("b",), ("d",), ("a",)]  # c had less than thirty samples
 
 
+def test_what_vanished_does_not_say_what_the_whole_did() -> None:
+    rows = {f"old{i:03}": (100.0, 0.0) for i in range(150)}
+    rows |= {f"new{i:03}": (0.0, 100.0) for i in range(150)}
+    rows |= {f"stays{i:03}": (100.0, 90.0) for i in range(120)}
+    found = stack_history(index_stacks(build_stacks(rows)))
+    assert found.share_factor[0] == pytest.approx(0.9 * 27_000 / 25_800)
+
+
 def many(factor: float, regressed: float) -> StackMatrix:
     """A hundred and fifty stacks, of which the first got so many more samples, and all others a factor."""
     rows = {f"s{i:03}": (100.0, 100 * factor) for i in range(1, 150)}

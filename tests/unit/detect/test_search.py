@@ -70,3 +70,18 @@ def test_a_candidate_that_no_message_can_carry_is_counted(monkeypatch: pytest.Mo
     monkeypatch.setattr("pipeline.detect.search.find_candidates", lambda *_args, **_given: (broken,))
     result = find_change_points(matrix(), WINDOWS, SearchConfig(("short_term",), absolute=0.001))
     assert (result.candidates, result.unusable) == ((), 1)
+
+
+def test_levels_of_gcpu_are_shares() -> None:
+    # The whole grows by half, so every share falls; one that is nearly all of it cannot.
+    rng, windows = np.random.default_rng(8), np.arange(WINDOWS.end)
+    level = np.where(windows >= HISTORY + 5, 0.004 / 1.5, 0.004)
+    samples = rng.poisson(np.tile(level * 100_000, (150, 1))).astype(np.float64)
+    root = rng.binomial(100_000, np.where(windows >= HISTORY + 5, 0.999, 0.98)).astype(np.float64)
+    names = (*(f"shop.f{i}" for i in range(150)), "main")
+    whole = SeriesMatrix(
+        0.0, 600.0, ("subroutine",) * 151, names, np.vstack([samples, root]), np.full(WINDOWS.end, 100_000.0)
+    )
+    found = find_change_points(whole, WINDOWS, SearchConfig(("short_term",), absolute=0.001)).candidates
+    assert "main" in {candidate.metric for candidate in found}
+    assert all(0 <= level <= 1 for candidate in found for level in (candidate.before, candidate.after))

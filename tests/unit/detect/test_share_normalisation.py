@@ -169,3 +169,23 @@ def test_the_number_of_samples_does_not_matter() -> None:
     matrix = replace(matrix, samples=100 * matrix.samples, totals=100 * matrix.totals)
     tenfold = replace(matrix, samples=10 * matrix.samples, totals=10 * matrix.totals)
     np.testing.assert_allclose(factor(tenfold), factor(matrix), rtol=1e-9)
+
+
+@pytest.mark.parametrize("renamed", [0.1, 0.45, 0.55])
+def test_names_that_vanish_do_not_raise_the_others(renamed: float) -> None:
+    matrix = fleet(many(), grown=0, by=0.04)
+    gone = np.random.default_rng(7).random(len(matrix.names)) < renamed
+    gone[0] = False
+    samples = matrix.samples.copy()
+    samples[gone, CHANGE:] = 0
+    moved = factor(replace(matrix, samples=samples))
+    assert moved[CHANGE:].mean() / moved[:CHANGE].mean() == pytest.approx(1 / 1.04, rel=0.005)
+
+
+def test_where_nearly_all_names_vanish_nothing_is_common() -> None:
+    matrix = fleet(many())
+    samples = matrix.samples.copy()
+    samples[20:, CHANGE:] = 0
+    assert factor(replace(matrix, samples=samples))[CHANGE + 36 :].tolist() == [1.0] * (
+        WINDOWS.end - CHANGE - 36
+    )
