@@ -75,9 +75,9 @@ def build_costs(scenario: Scenario, graph: CallGraph, injected: Sequence[Injecte
             origin[row_of[goal]] = origin.get(row_of[source], source)
 
     for one in injected:
-        before = {effect.source: varying[row(effect.source)].copy() for effect in one.moves}
-        for effect in one.moves:
-            move(effect.source, effect.goal, before[effect.source] * (effect.share * effect.profile))
+        before = {shift.source: varying[row(shift.source)].copy() for shift in one.moves}
+        for shift in one.moves:
+            move(shift.source, shift.goal, before[shift.source] * (shift.share * shift.profile))
     for reshape in (effect for one in injected for effect in one.reshapes):
         for stack in tuple(stacks):
             if (goal := reshape.form(stack)) != stack:
