@@ -173,7 +173,7 @@ def test_the_number_of_samples_does_not_matter() -> None:
 
 @pytest.mark.parametrize("renamed", [0.1, 0.45, 0.55])
 def test_names_that_vanish_do_not_raise_the_others(renamed: float) -> None:
-    matrix = fleet(many(), grown=0, by=0.04)
+    matrix = fleet(many(), raised=0, by=0.04)
     gone = np.random.default_rng(7).random(len(matrix.names)) < renamed
     gone[0] = False
     samples = matrix.samples.copy()
