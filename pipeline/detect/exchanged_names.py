@@ -28,7 +28,7 @@ _BLOCK = 4096  # series that are looked at together
 class ExchangeConfig:
     """When names that begin and end together are an exchange."""
 
-    least: int = 10  # series that begin, and that end: fewer are renames, which stacks tell of
+    least: int = 10  # series that begin, and that end: fewer are renames, which stacks show
     apart: int = 1  # windows on either side that are the same time: a restart is no moment
     expected: float = 10.0  # samples that a life would have had outside of it: e-10 by chance
     slack: float = 5.0  # samples that a name would have had before it was first seen: e-5 by chance
@@ -80,7 +80,7 @@ def find_exchanges(matrix: SeriesMatrix, config: ExchangeConfig | None = None) -
     passed = np.concatenate([[0], np.cumsum(exchanged[data])])
 
     def holds(earliest: IntArray, latest: IntArray) -> BoolArray:
-        """Tell whether an exchange lies between windows, or next to them: (series,)."""
+        """Say whether an exchange lies between windows, or next to them: (series,)."""
         low, high = np.maximum(earliest - config.apart, 0), np.minimum(latest + config.apart, windows)
         return np.asarray(passed[high + 1] > passed[low], dtype=np.bool_)
 
