@@ -30,6 +30,7 @@ MANAGED: tuple[Rule, ...] = (
             (r"(LambdaForm\$\w+)/\d+(?=[./(]|$)", r"\1"),
             (r"(?<=[\w$])/\d{8,}(?=\.|$)", ""),
         ),
+        sign=r"[/.+]0x|/\d",
     ),
     Rule(
         "signature",
@@ -55,6 +56,7 @@ MANAGED: tuple[Rule, ...] = (
             (r"\$\$anonfun\$([a-zA-Z]\w*)\$\d+\.apply(?:\$\w+)?$", r".\1"),
             (r"\.\$anonfun\$([a-zA-Z]\w*)\$\d+(?:\$adapted)?$", r".\1"),
         ),
+        sign=r"lambda[$-]|\$anonfun",
     ),
     Rule(
         "accessor",
@@ -62,6 +64,7 @@ MANAGED: tuple[Rule, ...] = (
         "the number of a class that reflection generates",
         ("Accessor",),
         cut((r"(Generated(?:Method|Constructor|SerializationConstructor)Accessor)\d+", r"\1")),
+        sign=r"Accessor\d",
     ),
     Rule(
         "proxy",
@@ -69,6 +72,7 @@ MANAGED: tuple[Rule, ...] = (
         "the number of a proxy's class and of its module",
         ("$Proxy", "proxy"),
         cut((r"\$Proxy\d+", "$Proxy"), (r"\bjdk([./])proxy\d+(?=[./])", r"jdk\1proxy")),
+        sign=r"[Pp]roxy\d",
     ),
     Rule(
         "generated-class",
@@ -87,6 +91,7 @@ MANAGED: tuple[Rule, ...] = (
         "the number of a generated name: fn__1234, eval1234",
         ("__", "$eval"),
         cut((r"(\$[a-zA-Z_][\w]*?)__\d+(?=[.$]|$)", r"\1"), (r"\$eval\d+(?=[.$]|$)", "$eval")),
+        sign=r"__\d|\$eval\d",
     ),
     Rule(
         "jit-tier",

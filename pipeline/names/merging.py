@@ -41,9 +41,12 @@ def symbol_rows(series: list[SeriesKey], naming: Naming) -> tuple[list[SeriesKey
 
     The same list comes back if all names are symbols.
     """
-    symbols = [symbol_key(key, naming) for key in series]
-    if symbols == series:
+    changed = naming.changed([name for kind, name in series if kind == "subroutine"])
+    if not changed:
         return series, np.arange(len(series))
+    symbols = [
+        SeriesKey(kind, changed.get(name, name) if kind == "subroutine" else name) for kind, name in series
+    ]
     named = sorted(set(symbols))
     index = {key: number for number, key in enumerate(named)}
     return named, np.array([index[key] for key in symbols], dtype=np.int64)

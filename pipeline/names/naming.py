@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -19,11 +19,6 @@ MOST_KEPT = 2**18
 
 LONGEST = 4096
 """Longest name that is looked at, in characters: a longer one is no function's and stays as it is."""
-
-_PLAIN = re.compile(r"[A-Za-z_]+(?:[./][A-Za-z_]+)*")
-"""Names without numbers and signs, which most are; no rule but that of copies changes them."""
-
-_COPIES = (".cold", ".localalias")
 
 _CUT = re.compile(r"…#[0-9a-f]{16}$")
 """How a name ends that was too long (``frames.cut_name``): what is left of it is no whole name."""
@@ -93,22 +88,23 @@ class Naming:
 
     def symbols(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return the symbols of names, in their order."""
-        return tuple(map(self.symbol, names))
+        names = tuple(names)
+        return names if self._own.issuperset(names) else tuple(map(self.symbol, names))
 
-    def changed(self, names: Iterable[str]) -> dict[str, str]:
+    def changed(self, names: Collection[str]) -> dict[str, str]:
         """Return the symbol of each name that is none itself."""
+        if self._own.issuperset(names):  # for speed: most are
+            return {}
         return {name: symbol for name in names if (symbol := self.symbol(name)) != name}
 
     def profile(self, profile: Profile) -> Profile:
         """Return a profile whose frames are symbols; the same object if they were."""
-        if self._own.issuperset(profile.frames):  # for speed: most are
-            return profile
         symbols = self.symbols(profile.frames)
         return profile if symbols == profile.frames else replace(profile, frames=symbols)
 
     def _make(self, name: str) -> str:
-        if _PLAIN.fullmatch(name) and not name.endswith(_COPIES):
-            return self._patterned(name) if self.patterns else name
+        if not self.patterns and len(name) <= LONGEST and not self._signs.search(name):
+            return name  # for speed: most have no sign
         if len(name) > LONGEST or _CUT.search(name) or series_of(name)[0] != "subroutine":
             return name
         if name.startswith("(") and name.endswith(")") and "::" not in name:
@@ -120,12 +116,20 @@ class Naming:
         """Apply the rules until nothing changes; a name that never comes to rest stays."""
         symbol = name
         for _ in range(_MOST_PASSES):
+            if not self._signs.search(symbol):
+                return symbol
             before = symbol
             for index in sorted({index for hint, index in self._hints if hint in symbol}):
                 symbol = self.rules[index].apply(symbol).strip() or symbol
             if symbol == before:
                 return symbol
         return name
+
+    @cached_property
+    def _signs(self) -> re.Pattern[str]:
+        """What is found in every name that the rules change; a rule that is tried takes outer spaces away."""
+        signs = (rule.sign or "|".join(map(re.escape, rule.hints)) for rule in self.rules)
+        return re.compile("|".join((*signs, r"^\s", r"\s\Z")))
 
     @cached_property
     def _hints(self) -> list[tuple[str, int]]:

@@ -71,6 +71,7 @@ NATIVE: tuple[Rule, ...] = (
             (r"((?:::|\)|^_Z)[^.]*|^[A-Za-z_]\w*)\.(?:cold|localalias)$", r"\1"),
             (r"(?<=\w)\.(omp_outlined|omp_outlined_debug__)\.*\d+$", r".\1"),
         ),
+        sign=r"\[clone| \(\.|\.\d|\.(?:cold|localalias)$|\.omp_outlined",
     ),
     Rule(
         "local-lambda",
@@ -89,6 +90,7 @@ NATIVE: tuple[Rule, ...] = (
         "closures and wrappers, which belong to the function around them: .func1.2, .gowrap1, -fm",
         (".func", ".gowrap", ".deferwrap", "-fm", "-range"),
         _without_go_closure,
+        sign=r"\.(?:func|gowrap|deferwrap)\d|-fm$|-range\d",
     ),
     Rule(
         "go-shape",
@@ -97,7 +99,14 @@ NATIVE: tuple[Rule, ...] = (
         ("[go.shape.",),
         cut((r"\[go\.shape\.[^()]*\](?=[.)]|$)", "[...]")),
     ),
-    Rule("rust-escape", "Rust", "the escapes of half demangled names: $LT$, $u20$", ("$",), _with_rust_signs),
+    Rule(
+        "rust-escape",
+        "Rust",
+        "the escapes of half demangled names: $LT$, $u20$",
+        ("$",),
+        _with_rust_signs,
+        sign=r"\$(?:[LG]T|[LR]P|RF|BP|C|u\w\w)\$",
+    ),
     Rule(
         "rust-hash",
         "Rust",
@@ -108,6 +117,7 @@ NATIVE: tuple[Rule, ...] = (
             (r"^(_ZN.+)17h[0-9a-f]{16}E(?=$|\.)", r"\1E"),
             (r"(?<=\w)\[[0-9a-f]{8,16}\](?=::|$|>)", ""),
         ),
+        sign=r"::h[0-9a-f]{16}|17h[0-9a-f]{16}|\[[0-9a-f]{8}",
     ),
     Rule(
         "rust-closure",

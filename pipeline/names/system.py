@@ -42,6 +42,7 @@ SYSTEM: tuple[Rule, ...] = (
             (r"\b(ThreadPoolExecutor|ForkJoinPool|Thread)-\d+(?:[_-][\w-]*?\d+)?(?=\]|$)", r"\1"),
             (r"(?<=[a-zA-Z])[-#]\d+(?=\]$)", ""),
         ),
+        sign=r"(?i:[pt]id)[ =:]|^(?i:process|thread) |[-#]\d",
     ),
     Rule(
         "numbered-thread",
@@ -53,6 +54,7 @@ SYSTEM: tuple[Rule, ...] = (
             (r"^(kworker)/.+$", r"\1"),
             (r"^(swapper|ksoftirqd|migration|cpuhp|watchdog|idle_inject|rcuo[ps])/\d+$", r"\1"),
         ),
+        sign=r"-\d|^kworker/|^\w+/\d",
     ),
     Rule(
         "line",
@@ -63,6 +65,7 @@ SYSTEM: tuple[Rule, ...] = (
             (r"(?<=[\w/])(\.[a-zA-Z]\w{0,5}):\d+(?::\d+)?(?=[\])}]*$)", r"\1"),
             (r"(\.php)\(\d+\)(?=[ :}]|$)", r"\1"),
         ),
+        sign=r":\d|\(\d",
     ),
     Rule(
         "map-file",
@@ -82,5 +85,6 @@ SYSTEM: tuple[Rule, ...] = (
                 "",
             ),
         ),
+        sign=r"(?:[-_][0-9a-fA-F]{4}){3}",
     ),
 )

@@ -82,6 +82,14 @@ def test_annotations_stay() -> None:
     assert Naming().profile(profile) is profile
 
 
+def test_only_names_with_a_sign_are_tried() -> None:
+    naming = Naming()
+    plain = ("main", "item000123", "shop.cart_v2.Cart.__init__", "java/lang/String.hashCode", "Cart$Item.add")
+    assert not any(map(naming._signs.search, plain))
+    assert naming.changed([*plain, "f(int)"]) == {"f(int)": "f"}
+    assert naming.symbols(iter(plain)) == plain
+
+
 def test_a_name_that_was_cut_or_is_too_long_stays() -> None:
     cut = "f(int" + "x" * 977 + "…#0123456789abcdef"
     assert Naming().symbol(cut) == cut
