@@ -28,7 +28,7 @@ import numpy as np
 from scipy import special
 
 from pipeline.detect.expected import values_and_weights
-from pipeline.detect.matrix import slice_rows
+from pipeline.detect.matrix import has_history, slice_rows
 from pipeline.detect.noise.batch_means import long_run_variance
 from pipeline.detect.ramp import best_split, locate_rise
 from pipeline.detect.seasonal.stl import (
@@ -150,7 +150,7 @@ def find_long_term(
         part = slice_rows(matrix, first, first + CHUNK_ROWS)
         levels, weights = values_and_weights(part)
         weights = np.broadcast_to(np.asarray(weights, dtype=np.float64), levels.shape)
-        known = (weights[:, : windows.analysis] > 0).mean(axis=1) >= config.min_known
+        known = has_history(weights[:, : windows.analysis] > 0, config.min_known)
         rows = np.flatnonzero(known)
         values = np.where(weights[rows] > 0, sign * levels[rows], 0.0)
         likely = _screen(values, weights[rows], comparison)

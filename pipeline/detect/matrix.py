@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from pipeline.model import SeriesKey, SeriesMatrix
+import numpy as np
+
+from pipeline.model import BoolArray, SeriesKey, SeriesMatrix
 
 
 def rows_by_series(matrix: SeriesMatrix) -> dict[SeriesKey, int]:
@@ -57,3 +59,17 @@ def drop_windows(matrix: SeriesMatrix, windows: int) -> SeriesMatrix:
         totals=matrix.totals[windows:],
         share_factor=None if matrix.share_factor is None else matrix.share_factor[windows:],
     )
+
+
+def has_history(known: BoolArray, least: float) -> BoolArray:
+    """Return which series have had data for long enough to be judged: (series,).
+
+    A service that runs in office hours, or reports in one window of three, has data for as long as another:
+    what counts is how often it had data against how often it has of late, in the last quarter.
+
+    Args:
+        known: (series, windows) of the history, where there is data.
+        least: Share of its windows in which a series must have had data, if of late it has in all.
+    """
+    recent = known[:, -max(1, known.shape[1] // 4) :].mean(axis=1)
+    return np.asarray((known.mean(axis=1) >= least * recent) & known.any(axis=1))

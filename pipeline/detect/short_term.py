@@ -24,7 +24,7 @@ from pipeline.detect.change_point import (
     split_sums,
 )
 from pipeline.detect.expected import NormaliseConfig, Normalised, normalise, one_row
-from pipeline.detect.matrix import first_windows, slice_rows
+from pipeline.detect.matrix import first_windows, has_history, slice_rows
 from pipeline.detect.noise.scale import unit_variance
 from pipeline.detect.noise.shared_prior import SharedPriorConfig, moderated
 from pipeline.detect.seasonal.weekly import SAME_DAYS, beyond_last_week
@@ -62,7 +62,7 @@ class ScanConfig:
 
     significance: float = 0.01  # FBDetect §5.4.2
     min_points: int = 3  # on either side; two points fit nearly any level
-    min_history: float = 0.5  # share of the history with data: before that, a service is only starting up
+    min_history: float = 0.5  # share of the history with data, see has_history: before, a service starts up
     baseline: float = 4.0  # times what follows it: a longer one lowers the error by a tenth, and may be stale
     week_before: bool = True  # whether what happened a week earlier is taken out
     week_doubt: float = 2.0  # of a change at this time last week, see pipeline.detect.seasonal.weekly
@@ -134,7 +134,7 @@ def _find(matrix: SeriesMatrix, windows: Windows, sign: float, config: ScanConfi
     search = _Search(series, matrix.noise, matrix.resolution_s, windows, config)
     screened = search.best(None, search.start, windows.end, windows.analysis, windows.extended - 1)
     past = series.exposure[:, windows.history : windows.analysis]
-    known = (past > 0).mean(axis=1) >= config.min_history
+    known = has_history(past > 0, config.min_history)
     promising = (screened.p_value < config.significance) & (sign * screened.root > 0)
     promising = known & (promising | search.is_disturbed(screened))
     candidates = []

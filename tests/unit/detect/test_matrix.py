@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from pipeline.detect.matrix import drop_windows, rows_by_series, select_rows, select_series
-from pipeline.model import SeriesKey, SeriesMatrix
+from pipeline.detect.matrix import drop_windows, has_history, rows_by_series, select_rows, select_series
+from pipeline.model import BoolArray, SeriesKey, SeriesMatrix
 
 MATRIX = SeriesMatrix(
     100.0,
@@ -39,3 +40,25 @@ def test_windows_are_dropped_from_everything() -> None:
     assert (cut.samples.shape, cut.totals.tolist()) == ((3, 1), [3.0])
     assert cut.share_factor is not None
     assert len(cut.share_factor) == 1
+
+
+DAYS = np.arange(240)  # ten days of hours
+
+
+@pytest.mark.parametrize(
+    ("known", "enough"),
+    [
+        pytest.param(np.ones(240), True, id="all the time"),
+        pytest.param(DAYS >= 120, True, id="for half of it"),
+        pytest.param(DAYS >= 130, False, id="starting up"),
+        pytest.param(DAYS % 3 == 0, True, id="in one window of three"),
+        pytest.param((DAYS % 3 == 0) & (DAYS >= 130), False, id="starting up, in one window of three"),
+        pytest.param(DAYS % 24 >= 14, True, id="ten hours a day"),
+        pytest.param((DAYS == 3) | (DAYS >= 200), False, id="starting up, but for a stray sample"),
+        pytest.param(DAYS < 170, True, id="until a gap of three days"),
+        pytest.param(np.zeros(240), False, id="never"),
+    ],
+)
+def test_history_is_measured_by_what_is_usual(known: BoolArray, enough: bool) -> None:
+    found = has_history(np.stack([known, np.ones(240)]).astype(np.bool_), 0.5)
+    assert found.tolist() == [enough, True]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pipeline.detect.short_term import ScanConfig, Windows, baseline_start, find_candidates
-from pipeline.model import Candidate, Direction, FloatArray, SeriesMatrix
+from pipeline.model import BoolArray, Candidate, Direction, FloatArray, SeriesMatrix
 
 WINDOWS = Windows(analysis=240, extended=260, end=270)  # four hours, twenty and ten minutes
 START = 1_700_000_000.0
@@ -178,6 +178,20 @@ def test_an_older_level_is_no_part_of_the_baseline() -> None:
     levels[180:190] = 0.5
     (candidate,) = find_candidates(gcpu(levels), WINDOWS)
     assert candidate.before == pytest.approx(0.10, abs=0.002)
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        pytest.param(POSITION % 3 == 0, id="in one window of three"),
+        pytest.param(POSITION % 5 < 2, id="in two of five"),
+    ],
+)
+def test_a_service_that_seldom_has_data_is_judged(runs: BoolArray) -> None:
+    totals = np.where(runs, 6000.0, 0.0)
+    (candidate,) = find_candidates(gcpu(shares(0.10, 0.13), totals), WINDOWS)
+    assert (candidate.before, candidate.after) == pytest.approx((0.10, 0.13), abs=0.005)
+    assert find_candidates(gcpu(shares(0.10, 0.10), totals), WINDOWS) == ()
 
 
 def test_a_service_that_has_only_just_appeared_has_no_baseline() -> None:
