@@ -7,7 +7,8 @@ that may have given a candidate its cost are few then, and so their noise is sma
 (FBDetect §5.4.6) that need no knowledge of classes or changes.
 
 Names alone say which stacks are similar. Its cost says whether a label is new or vanished, with an
-error that does not grow with the number of labels. Whether the cost moved is for ``cost_shift`` to decide.
+error that does not grow with the number of labels (a false discovery rate). Whether the cost moved is for
+``decision`` to decide.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class StackSimilarity:
 
     same_positions: IntArray  # (stacks,) with every new or vanished label replaced by one sign
     same_rest: IntArray  # (stacks,) with every new or vanished label left out
-    standing: IntArray  # (elements,) as same_places, together with the element's place
+    standing: IntArray  # (elements,) as same_positions, together with the element's position
     beside: IntArray  # (elements,) with the element replaced by a sign
     whole: IntArray  # (stacks,) with nothing left out
     without: IntArray  # (elements,) with the element left out: numbers of ``whole``, or others
@@ -64,7 +65,7 @@ class Refactorings:
 
     renamed: Domain | None = None  # all vanished labels that stood where it stands
     one_to_one: tuple[Domain, ...] = ()  # each of them alone
-    namesakes: tuple[Domain, ...] = ()  # each label that lost its cost and is called the same in its class
+    namesakes: tuple[Domain, ...] = ()  # each that lost its cost and has the same method name
     extracted: Domain | None = None  # what is left of its stacks without it
     moved: Domain | None = None  # the label beside it that lost most
     beside: int = 0  # how many labels stand beside it, of which that is one

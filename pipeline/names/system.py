@@ -7,8 +7,6 @@ from pipeline.names.rule import Rule, cut
 UNKNOWN = "[unknown]"
 """The symbol of code that has no name; perf spells it so."""
 
-_UUID = r"[0-9a-fA-F]{8}(?:[-_][0-9a-fA-F]{4}){3}[-_][0-9a-fA-F]{12}"
-
 SYSTEM: tuple[Rule, ...] = (
     Rule(
         "frame-type",

@@ -25,7 +25,6 @@ from pipeline.workloads import Workload
 WINDOW_S = 300.0
 STACK_WINDOW_S = 600.0
 LATE_S = 600.0
-SKEW_S = 240.0
 
 WORKLOAD: Mapping[str, Any] = {
     **{"name": "faults", "resolution": "5m", "rerun_interval": "30m", "historical": "6h", "analysis": "1h"},

@@ -13,7 +13,6 @@ from pipeline.stacks import index_stacks
 from tests.support.builders import build_stacks
 
 CHANCE = 1e-5  # 4.26 standard errors
-VIEW = ("subroutine", "view")
 TOTAL = 100_000.0
 
 

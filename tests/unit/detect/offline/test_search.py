@@ -35,9 +35,6 @@ def time_of(values: FloatArray) -> FloatArray:
     return np.arange(len(values)) / len(values) - 0.5
 
 
-RAMP = np.concatenate([np.zeros(30), np.arange(30) / 30])
-
-
 @pytest.mark.parametrize(
     ("signal", "bounds", "flat"),
     [
