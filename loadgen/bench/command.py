@@ -86,8 +86,8 @@ def bench(names: tuple[str, ...], series: int, as_json: bool) -> None:
 
     How accurate the pipeline is measures `smidgen bench accuracy`, and how well it groups regressions by
     cause `smidgen bench grouping`; from what size on steps in real series are found `smidgen bench injected`.
-    What it loses or doubles under faults measures `smidgen bench faults`, whether its memory stays flat `smidgen
-    bench soak`. These have options of their own.
+    What it loses or doubles under faults measures `smidgen bench faults`, whether its memory stays flat
+    `smidgen bench soak`. These have options of their own.
     """
     benchmarks = _benchmarks(series)
     results: list[Result] = []
