@@ -18,10 +18,12 @@ def merged_series(matrix: SeriesMatrix, naming: Naming) -> SeriesMatrix:
     The series of names with one symbol are added up. A sample that holds two of them counts twice, as counts
     no longer say which samples these were: so a sum is at most the total.
     """
-    series = list(map(SeriesKey, matrix.kinds, matrix.names))
-    named, row = symbol_rows(series, naming)
-    if named is series:
+    subroutines = [
+        name for kind, name in zip(matrix.kinds, matrix.names, strict=True) if kind == "subroutine"
+    ]
+    if not naming.changed(subroutines):  # for speed: a scan reads thousands of series, whose names mostly are
         return matrix
+    named, row = symbol_rows(list(map(SeriesKey, matrix.kinds, matrix.names)), naming)
     samples = np.minimum(added_rows(matrix.samples, row, len(named)), matrix.totals)
     kinds, names = tuple(kind for kind, _ in named), tuple(name for _, name in named)
     return replace(matrix, kinds=kinds, names=names, samples=samples)

@@ -3,7 +3,8 @@
 An upgrade of the rules makes no series new: the history under former names continues in that of its symbol.
 Aggregate notes in ``naming`` from when on a service is counted by which rules. What is asked of a time after
 that is read as it is; what lies before is read whole and merged, as names can be turned into symbols and not
-back.
+back. Where that shows that no name of a service changes, as most do not, a read of some series stays one of
+these alone, and looks only at what came since under other names.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ from pipeline.storage.interface import CountTable, Extent, RowTable, SeriesSourc
 from pipeline.units import DAY_S
 
 MARGIN_S = DAY_S
-"""How long after the first counts by a service's naming workers of the version before may still count."""
+"""How long after the first counts by a service's naming workers of the version before may still count.
+
+So long may counts under former names come late, too.
+"""
 
 
 class SymbolStore:
@@ -33,6 +37,7 @@ class SymbolStore:
         self._store = store
         self._namings = namings
         self._since: dict[str, float] = {}
+        self._plain: dict[str, tuple[float, float]] = {}  # spans of services in which no name changes
 
     def insert(self, table: Table, columns: Mapping[str, Sequence[Any]], *, token: str = "") -> None:
         """Add rows as they are; see Store.insert."""
@@ -70,10 +75,10 @@ class SymbolStore:
         if source != "gcpu":
             return self._store.series(source, *span, names)
         symbols = None if names is None else [symbol_key(name, naming) for name in names]
-        if self._is_uniform(service, start, naming):
+        if self._is_uniform(service, start, naming) or (names is not None and self._is_plain(*span, naming)):
             matrix = self._store.series(source, *span, symbols)
         else:
-            matrix = merged_series(self._store.series(source, *span), naming)
+            matrix = self._whole(*span, naming)
         return matrix if names is None or symbols is None else _as_asked(matrix, names, symbols)
 
     def stacks(self, service: str, before: tuple[float, float], after: tuple[float, float]) -> StackMatrix:
@@ -121,6 +126,29 @@ class SymbolStore:
                 return False
             self._since[service] = since
         return start >= self._since[service]
+
+    def _is_plain(self, service: str, start: float, end: float, resolution_s: float, naming: Naming) -> bool:
+        """Return whether no name of a service changes in a span, the most of which was read whole before."""
+        first, last = self._plain.get(service, (math.inf, -math.inf))
+        if not first <= start <= last:
+            return False
+        if end > last:
+            self._whole(service, max(first, last - MARGIN_S), end, resolution_s, naming)
+            if service in self._plain:
+                self._plain[service] = (first, end)
+        return service in self._plain
+
+    def _whole(
+        self, service: str, start: float, end: float, resolution_s: float, naming: Naming
+    ) -> SeriesMatrix:
+        """Read all series of a service by symbols, and note whether any name changed."""
+        matrix = self._store.series("gcpu", service, start, end, resolution_s)
+        merged = merged_series(matrix, naming)
+        if merged is matrix:
+            self._plain[service] = (start, end)
+        else:
+            self._plain.pop(service, None)
+        return merged
 
 
 def _as_asked(matrix: SeriesMatrix, names: Sequence[SeriesKey], symbols: Sequence[SeriesKey]) -> SeriesMatrix:

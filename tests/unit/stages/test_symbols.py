@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.testing import assert_allclose
 
-from pipeline.model import Profile, Record, SeriesKey
+from pipeline.model import Profile, Record, SeriesKey, SeriesMatrix
 from pipeline.names import NO_NAMING, Naming, Namings, Pattern
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.stages.gather.symbols import MARGIN_S, SymbolStore
 from pipeline.storage.arrays import ArrayStore
+from pipeline.storage.interface import SeriesSource
 
 T0 = 1_700_006_400.0  # a whole day
 RAW = ("main", "a(int)", "a(long)", "b()")
@@ -18,13 +21,15 @@ NONE = Namings(NO_NAMING)
 ASKED = [SeriesKey("subroutine", "a"), SeriesKey("subroutine", "b")]
 
 
-def send(store: ArrayStore, namings: Namings, offset: int, start: float) -> None:
-    """Count one profile: one sample each in main;a(int), main;a(long) and main;b()."""
+def send(
+    store: ArrayStore, namings: Namings, offset: int, start: float, frames: tuple[str, ...] = RAW
+) -> None:
+    """Count one profile: one sample each in main;a(int), main;a(long) and main;b(), or frames of these."""
     stage = AggregateStage(
         store=store, clock=lambda: T0 + 10**7, stream="x", window_s=60.0, stack_window_s=60.0, namings=namings
     )
     flat, starts = np.array([0, 1, 0, 2, 0, 3]), np.array([0, 2, 4, 6])
-    profile = Profile("shop", "h", start, start + 60, RAW, flat, starts, np.ones(3, dtype=np.int64))
+    profile = Profile("shop", "h", start, start + 60, frames, flat, starts, np.ones(3, dtype=np.int64))
     stage.handle([Record("profiles", 0, offset, profile)])
 
 
@@ -110,6 +115,69 @@ def test_after_the_margin_what_is_asked_for_is_read_alone() -> None:
     read = SymbolStore(store, EVERY)
     read.series("gcpu", "shop", T0, T0 + 60, 60.0)
     assert read._since == {"shop": T0 + 60 + MARGIN_S}
+
+
+class Reads(ArrayStore):
+    """A store that notes how series are read: from when to when, and whether all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.noted: list[tuple[float, float, bool]] = []
+
+    def series(
+        self,
+        source: SeriesSource,
+        service: str,
+        start: float,
+        end: float,
+        resolution_s: float,
+        names: Sequence[SeriesKey] | None = None,
+    ) -> SeriesMatrix:
+        self.noted.append((start - T0, end - T0, names is None))
+        return super().series(source, service, start, end, resolution_s, names)
+
+
+PLAIN = ("main", "a", "b", "c")
+
+
+def test_where_no_name_changes_what_is_asked_for_is_read_alone() -> None:
+    """No naming is noted of the service, or it was counted by another before."""
+    store = Reads()
+    send(store, NONE, 0, T0, PLAIN)
+    read = SymbolStore(store, EVERY)
+    for start, end in ((0, 120), (0, 120), (60, 120), (60, 180), (60, 180)):
+        found = read.series("gcpu", "shop", T0 + start, T0 + end, 60.0, ASKED)
+        assert set(found.names) == ({"a", "b"} if not start else set())
+    assert store.noted == [
+        (0, 120, True),
+        (0, 120, False),
+        (60, 120, False),
+        (0, 180, True),
+        (60, 180, False),
+        (60, 180, False),
+    ]
+
+
+def test_a_former_name_that_comes_late_is_seen() -> None:
+    store = Reads()
+    send(store, NONE, 0, T0, PLAIN)
+    read = SymbolStore(store, EVERY)
+    read.series("gcpu", "shop", T0, T0 + 60, 60.0, ASKED)
+    send(store, NONE, 1, T0 + 60)
+    for end in (120, 180):
+        matrix = read.series("gcpu", "shop", T0, T0 + end, 60.0, ASKED)
+        assert_allclose(matrix.samples[:, :2], [[1, 2], [1, 1]])
+    assert read.series("gcpu", "shop", T0, T0 + 60, 60.0, ASKED).names == ("a", "b")
+
+
+def test_what_lies_before_is_looked_at_again() -> None:
+    store = Reads()
+    send(store, NONE, 0, T0 + 60, PLAIN)
+    read = SymbolStore(store, EVERY)
+    read.series("gcpu", "shop", T0 + 60, T0 + 120, 60.0, ASKED)
+    send(store, NONE, 1, T0)
+    matrix = read.series("gcpu", "shop", T0, T0 + 120, 60.0, ASKED)
+    assert_allclose(matrix.samples, [[2, 1], [1, 1]])
 
 
 def test_a_pattern_that_is_added_takes_more_away() -> None:
