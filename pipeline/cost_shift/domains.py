@@ -17,7 +17,7 @@ import numpy as np
 
 from pipeline.frames import element, series_of
 from pipeline.model import BoolArray, Change, SeriesKey
-from pipeline.names import owner_of
+from pipeline.names import forms_of, owner_of
 from pipeline.stacks import StackIndex
 
 REGEX = "re:"
@@ -86,12 +86,21 @@ def find_domains(
     for kind, name in _owners(label):
         found.append(Domain(f"{kind}: {name}", index.holding(members.get((kind, name), ()))))
     found += [
-        Domain(f"change: {change.id}", index.holding(change.subroutines))
+        Domain(f"change: {change.id}", index.holding(_forms(change)))
         for change in changes
-        if series.kind == "subroutine" and series.name in change.subroutines
+        if series.kind == "subroutine" and _modifies(change, series.name)
     ]
     found += [Domain(group.name, index.holding(group.labels)) for group in groups if label in group.labels]
     return found
+
+
+def _modifies(change: Change, name: str) -> bool:
+    """Return whether a change modified a subroutine, which Go spells with brackets where it is generic."""
+    return name in change.subroutines or ("[...]" in name and name in _forms(change))
+
+
+def _forms(change: Change) -> set[str]:
+    return {form for name in change.subroutines for form in forms_of(name)}
 
 
 def match_labels(index: StackIndex, patterns: Iterable[str]) -> frozenset[str]:

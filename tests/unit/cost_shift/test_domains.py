@@ -139,6 +139,15 @@ def test_a_change_that_modified_the_candidate_is_a_domain() -> None:
     assert found == {"change: c1": [0, 1], "change: c2": [1, 2]}
 
 
+def test_a_change_of_a_generic_subroutine() -> None:
+    stacks = ["main->shop.Map[...]", "main->shop.(*Cart[...]).Add", "main->shop.Sum"]
+    change = build_change("c1", subroutines=["shop.Map", "shop.(*Cart).Add"])
+    for name in ("shop.Map[...]", "shop.(*Cart[...]).Add"):
+        found = domains_of(stacks, SeriesKey("subroutine", name), changes=(change,))
+        assert found["change: c1"] == [0, 1]
+    assert "change: c1" not in domains_of(stacks, SeriesKey("subroutine", "shop.Sum"), changes=(change,))
+
+
 def test_a_group_that_holds_the_candidate_is_a_domain() -> None:
     groups = (LabelGroup("g", frozenset({"a", "c"})), LabelGroup("h", frozenset({"c"})))
     assert domains_of(["a", "b", "c"], SeriesKey("subroutine", "a"), groups=groups) == {"g": [0, 2]}
