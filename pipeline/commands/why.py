@@ -190,7 +190,7 @@ def _explain(
             workload = known.get(case.entry.scan.workload)
             found = series_of(store, case.entry, workload) if workload else None
     seen = _seen(case, workload, *found) if workload and found else None
-    story = explain(case.entry, event=case.event, updates=case.updates)
+    story = explain(case.entry, event=case.event, updates=case.updates, frame=case.frame)
     if as_json:
         _print_json(case.entry)
     else:

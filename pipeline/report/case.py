@@ -13,7 +13,7 @@ from pipeline.codec import fields
 from pipeline.codec.events import RESOLVED, UPDATED, decode_event, windows_to_json
 from pipeline.codec.ledger import LedgerEntry, entry_from_json, entry_from_row
 from pipeline.errors import ConfigError, InvalidMessage, file_errors
-from pipeline.model import FloatArray, Scan
+from pipeline.model import FloatArray, Scan, SeriesKey
 from pipeline.report.windows import Line, line_of, scan_windows
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
@@ -25,11 +25,15 @@ Known = Mapping[str, Workload]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A candidate: its line of the ledger, its event if it was reported, and the events that followed."""
+    """A candidate: its line of the ledger, its event if it was reported, and the events that followed.
+
+    ``frame`` is a name that samplers gave its symbol, empty if there is none or it is the symbol itself.
+    """
 
     entry: LedgerEntry
     event: Mapping[str, Any] | None = None
     updates: tuple[Mapping[str, Any], ...] = ()
+    frame: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +73,23 @@ def case_in_store(store: Store, prefix: str, known: Known) -> Case:
     key = _the_one(prefix, (*found, *events), "neither the ledger nor the table of regressions has it")
     event = events.get(key)
     if event is None:
-        return Case(found[key])
+        return Case(found[key], frame=_frame_of_entry(store, found[key]))
     entry = found.get(key) or _entry_of_event(event, known)
     updates = store.rows("updates", entry.scan.service, *every[1:], regression=event["id"])
-    return Case(entry, event, tuple(decode_event(row["event"].encode()) for row in updates))
+    followed = tuple(decode_event(row["event"].encode()) for row in updates)
+    return Case(entry, event, followed, _frame_of_entry(store, entry))
+
+
+def frame_of(store: Store, service: str, series: SeriesKey) -> str:
+    """Return a frame that is counted under a symbol, as a sampler named it; empty if none is stored.
+
+    Raises:
+        StoreUnavailable: the store did not answer.
+    """
+    if series.kind != "subroutine":
+        return ""
+    rows = store.rows("symbols", service, fields.EARLIEST_S, fields.LATEST_S, symbol=series.name)
+    return str(rows[-1]["name"]) if rows else ""
 
 
 def entries_in_store(store: Store, wanted: Filter) -> list[LedgerEntry]:
@@ -140,6 +157,10 @@ def series_of(store: Store, entry: LedgerEntry, workload: Workload) -> tuple[Lin
         return None
     weights = np.isfinite(line.values) * (matrix.totals if line.ratio else np.ones(len(line.values)))
     return line, weights.astype(np.float64)
+
+
+def _frame_of_entry(store: Store, entry: LedgerEntry) -> str:
+    return frame_of(store, entry.scan.service, entry.candidate.series)
 
 
 def _entry_of_event(event: Mapping[str, Any], known: Known) -> LedgerEntry:

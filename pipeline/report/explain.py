@@ -52,7 +52,11 @@ class Explanation:
 
 
 def explain(
-    entry: LedgerEntry, *, event: Mapping[str, Any] | None = None, updates: Sequence[Mapping[str, Any]] = ()
+    entry: LedgerEntry,
+    *,
+    event: Mapping[str, Any] | None = None,
+    updates: Sequence[Mapping[str, Any]] = (),
+    frame: str = "",
 ) -> Explanation:
     """Explain a candidate in words.
 
@@ -60,6 +64,7 @@ def explain(
         entry: From the ledger.
         event: The event of a reported one, which has its suspects; None if it was dropped or is gone.
         updates: Events that reported on it since, oldest first.
+        frame: A name that samplers gave its symbol; empty if none is known.
     """
     candidate = entry.candidate
     ratio = is_gcpu(candidate.metric_kind)
@@ -72,7 +77,7 @@ def explain(
         headline=f"{candidate.metric} {verb} from {before} to {after}{of}",
         outcome=outcome,
         reported=dropped is None,
-        facts=_facts(entry, ratio=ratio),
+        facts=_facts(entry, frame, ratio=ratio),
         steps=_steps(entry),
         domains=_domains(candidate.domains),
         suspects=tuple(_suspect(raw) for raw in (event or {}).get("data", {}).get("root_causes") or []),
@@ -97,7 +102,7 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1e5 else f"{value:.4g}"
 
 
-def _facts(entry: LedgerEntry, *, ratio: bool) -> tuple[tuple[str, str], ...]:
+def _facts(entry: LedgerEntry, frame: str, *, ratio: bool) -> tuple[tuple[str, str], ...]:
     candidate, scan = entry.candidate, entry.scan
     relative = f"{candidate.relative:+.1%}" if math.isfinite(candidate.relative) else "new"
     size = f"{candidate.delta * 100:+.4g} points" if ratio else f"{candidate.delta:+.6g}"
@@ -114,6 +119,7 @@ def _facts(entry: LedgerEntry, *, ratio: bool) -> tuple[tuple[str, str], ...]:
         ("id", entry.id),
         ("service", scan.service),
         ("series", f"{candidate.metric}, {candidate.metric_kind}"),
+        *([("frame", frame)] if frame else []),
         (
             "change",
             f"{size} ({relative}) at {moment(candidate.change_time)}, {candidate.kind.replace('_', '-')}",

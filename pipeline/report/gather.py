@@ -9,6 +9,7 @@ from pipeline.codec import fields
 from pipeline.codec.events import decode_event
 from pipeline.model import SeriesKey
 from pipeline.model.metric_kind import is_gcpu
+from pipeline.report.case import frame_of
 from pipeline.report.page import ReportData
 from pipeline.report.windows import scan_windows
 from pipeline.storage.interface import Store
@@ -51,4 +52,5 @@ def gather(store: Store, event: Mapping[str, Any], workload: Workload) -> Report
         (windows.start, change_time - workload.resolution_s),
         (change_time + workload.resolution_s, after_end),
     )
-    return ReportData(event=event, windows=windows, series=series, stacks=stacks)
+    frame = frame_of(store, service, names[0]) if names else ""
+    return ReportData(event=event, windows=windows, series=series, stacks=stacks, frame=frame)

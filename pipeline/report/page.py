@@ -38,13 +38,15 @@ class ReportData:
     """All that a page is made of.
 
     ``series`` covers at least the scan's windows and holds the event's metric; group members that are in it
-    get a small line. ``stacks`` may be empty, and then there are no flame graphs.
+    get a small line. ``stacks`` may be empty, and then there are no flame graphs. ``frame`` is a name that
+    samplers gave the event's symbol, empty if none is known.
     """
 
     event: Mapping[str, Any]
     windows: ScanWindows
     series: SeriesMatrix
     stacks: StackMatrix
+    frame: str = ""
 
 
 def render_report(report: ReportData) -> str:
@@ -66,6 +68,7 @@ def render_report(report: ReportData) -> str:
             plotly=Markup(get_plotlyjs() if figures else ""),
             event=report.event,
             data=data,
+            frame=report.frame,
             change_time=data["change_time"],
             detected_time=data["detected_time"],
             figures=figures,

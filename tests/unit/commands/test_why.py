@@ -17,7 +17,7 @@ from pipeline.backtest.dataset import write_dataset
 from pipeline.backtest.funnel import STEPS
 from pipeline.cli import run
 from pipeline.codec.events import regression_event, regression_id, update_event
-from pipeline.codec.ledger import dropped_entries, entry_to_json, reported_entries
+from pipeline.codec.ledger import dropped_entries, entry_to_json, ledger_columns, reported_entries
 from pipeline.lifecycle import OpenRegression, Update
 from pipeline.model import (
     Change,
@@ -27,10 +27,13 @@ from pipeline.model import (
     Record,
     Regression,
     Scan,
+    SeriesKey,
     Suspect,
 )
+from pipeline.report.case import case_in_store, frame_of
 from pipeline.report.explain import explain, number
 from pipeline.stages.rootcause import RootcauseStage
+from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import Store
 from pipeline.workloads import load_workloads
 from tests.contract.rows import gcpu, totals
@@ -98,6 +101,22 @@ def test_a_dropped_candidate_is_explained_step_by_step() -> None:
     facts = dict(story.facts)
     assert facts["change"] == "+1 points (+5.0%) at 2023-11-14 22:14:18 UTC, short-term"
     assert facts["scan"] == "live, up to 2023-11-14 22:14:35 UTC: history 30s, analysis 15s, extended 5s"
+
+
+def test_the_frame_behind_a_symbol_is_a_fact() -> None:
+    (entry,) = dropped_entries(SCAN)
+    assert dict(explain(entry, frame="search::find<int>(int)").facts)["frame"] == "search::find<int>(int)"
+    assert "frame" not in dict(explain(entry).facts)
+
+
+def test_the_frame_behind_a_symbol_is_in_the_store() -> None:
+    store = ArrayStore()
+    row = {"service": "shop", "symbol": "search.find", "time": START, "name": "search.find(int)"}
+    store.insert("symbols", {name: [value] for name, value in row.items()})
+    store.insert("ledger", ledger_columns(dropped_entries(SCAN)))
+    assert case_in_store(store, DROPPED, {}).frame == "search.find(int)"
+    assert frame_of(store, "shop", SeriesKey("subroutine", "cart.tax")) == ""
+    assert frame_of(store, "shop", SeriesKey("endpoint", "search.find")) == ""
 
 
 def test_a_reported_one_has_its_suspects_and_what_followed() -> None:

@@ -121,6 +121,15 @@ def test_a_page_says_what_happened(live: Workload) -> None:
     assert text.count("<polyline") == 1
 
 
+def test_a_page_names_the_frame_behind_a_symbol(live: Workload) -> None:
+    event = regression_event(regression(candidate()))
+    report = ReportData(event, scan_windows(event, live), series(("subroutine", "shop.rank")), STACKS)
+    assert "frame shop.rank<int>(int) workload" in visible(
+        render_report(replace(report, frame="shop.rank<int>(int)"))
+    )
+    assert "<dt>frame" not in render_report(report)
+
+
 DOMAINS = (
     DomainDecision("class: shop", "too large", 0.9, 0.95, 0.3, -2.0),
     DomainDecision("callers: shop.find", "rose", 0.1, 0.18, 0.97, 0.5),
