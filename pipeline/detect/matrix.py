@@ -65,11 +65,14 @@ def has_history(known: BoolArray, least: float) -> BoolArray:
     """Return which series have had data for long enough to be judged: (series,).
 
     A service that runs in office hours, or reports in one window of three, has data for as long as another:
-    what counts is how often it had data against how often it has of late, in the last quarter.
+    what counts is how often it had data against how often it has of late, in the last quarter. Of one that
+    has been silent since then nothing is known, so it is judged as one that always has data: a trial run long
+    before the start is no history.
 
     Args:
         known: (series, windows) of the history, where there is data.
         least: Share of its windows in which a series must have had data, if of late it has in all.
     """
     recent = known[:, -max(1, known.shape[1] // 4) :].mean(axis=1)
-    return np.asarray((known.mean(axis=1) >= least * recent) & known.any(axis=1))
+    usual = np.where(recent > 0, recent, 1.0)
+    return np.asarray(known.mean(axis=1) >= least * usual)

@@ -56,6 +56,7 @@ DAYS = np.arange(240)  # ten days of hours
         pytest.param(DAYS % 24 >= 14, True, id="ten hours a day"),
         pytest.param((DAYS == 3) | (DAYS >= 200), False, id="starting up, but for a stray sample"),
         pytest.param(DAYS < 170, True, id="until a gap of three days"),
+        pytest.param((DAYS >= 60) & (DAYS < 100), False, id="a trial, and nothing since"),
         pytest.param(np.zeros(240), False, id="never"),
     ],
 )
