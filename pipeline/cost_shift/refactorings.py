@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special, stats
+from scipy import special
 
 from pipeline.cost_shift.domains import Domain, named
 from pipeline.cost_shift.stack_history import StackHistory
@@ -165,10 +165,15 @@ def _namesakes(history: StackHistory, similar: StackSimilarity, label: str) -> t
     if kind != "subroutine":
         return ()
     own, method = index.holding([label]), method_of(name)
+    lost = [index.names[number] for number in np.flatnonzero(similar.lost & index.subroutine).tolist()]
+    others = [
+        (other, index.holding([other])) for other in lost if other != label and method_of(other) == method
+    ]
+    # What stands nowhere but in the candidate's stacks, above it or below, has not become it.
     return tuple(
-        Domain(f"renamed from: {other}", own | index.holding([other]), gone=True)
-        for number in np.flatnonzero(similar.lost & index.subroutine).tolist()
-        if (other := index.names[number]) != label and method_of(other) == method
+        Domain(f"renamed from: {other}", own | rows, gone=True)
+        for other, rows in others
+        if (rows & ~own).any()
     )
 
 
@@ -209,6 +214,8 @@ def _new_and_vanished(
     history: StackHistory, config: RefactoringConfig
 ) -> tuple[BoolArray, BoolArray, BoolArray]:
     """Return which labels are new, which vanished, and which lost most of their cost taken for themselves."""
+    from scipy import stats  # slow to import, and every worker imports this module
+
     index = history.index
     before, after = index.sums(np.stack([history.before[0] * history.share_factor[0], history.after[0]]))
     sampled: FloatArray = np.sqrt(

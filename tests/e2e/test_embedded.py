@@ -135,6 +135,7 @@ def test_a_data_folder_keeps_the_tables_and_has_one_owner(
     first = start("--data", str(data))
     with closing(open_store(first.urls()["store"])) as store:
         row = {"service": "s", "workload": "w", "time": 5.0, "series": 1, "candidates": 0}
+        row["unstable_names"] = 0
         store.insert("scans", {name: [value] for name, value in row.items()})
     code, errors = start("--data", str(data)).finish()
     assert (code, len(errors.splitlines())) == (2, 1)

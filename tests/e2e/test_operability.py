@@ -216,7 +216,9 @@ def test_doctor_finds_what_is_wrong_and_says_what_to_do(
         code, found = findings(capfd, *where)
         assert code == 0, found
         assert {name: line["status"] for name, line in found.items() if name != "py-spy"} == {
-            **dict.fromkeys(["broker", "topics", "lag of aggregate", "agents", "store", "tables"], "ok"),
+            **dict.fromkeys(
+                ["broker", "topics", "lag of aggregate", "agents", "store", "tables", "names"], "ok"
+            ),
             **dict.fromkeys([f"lag of {stage}" for stage in STAGES[1:]], "warn"),
             **{"dead letters": "warn", "clock of the store": "ok"},
             **{name: found[name]["status"] for name in found if name.startswith("disk")},

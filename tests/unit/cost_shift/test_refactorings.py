@@ -225,6 +225,22 @@ def test_a_true_step_beside_a_move_of_any_size_passes(share: float) -> None:
         assert passed, by_domain
 
 
+def test_a_method_of_that_name_in_the_same_stacks_has_not_become_the_candidate() -> None:
+    stacks = build_stacks({"main->A.work->B.work": (70, 0), "main->idle": (900, 900)})
+    history = stack_history(index_stacks(stacks))
+    found = find_refactorings(history, compare_stacks(history), "A.work")
+    assert found.namesakes == ()
+    assert judge(history, "A.work")[0]
+
+
+def test_a_method_that_moved_to_another_class_is_found_by_its_name() -> None:
+    stacks = build_stacks({"main->A.work": (70, 0), "main->x->B.work": (0, 70), "main->idle": (900, 900)})
+    history = stack_history(index_stacks(stacks))
+    (domain,) = find_refactorings(history, compare_stacks(history), "B.work").namesakes
+    assert domain.name == "renamed from: A.work"
+    assert domain.rows.tolist() == [True, True, False]
+
+
 def test_what_inlining_leaves_is_no_candidate_and_so_no_shift() -> None:
     history = around_change(np.random.default_rng(7), moved(base(), inline))
     assert judge(history, "shop.cart.Cart.all")[0]
