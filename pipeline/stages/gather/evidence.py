@@ -23,7 +23,7 @@ def stacks_around(
     service's load, which changes by the hour, would pass for what the change did. The windows next to the
     change point are left out: they may hold both regimes.
     """
-    return store.stacks(scan.service, *_spans(scan, candidates, workload))
+    return _stacks_of(store, scan, *_spans(scan, candidates, workload))
 
 
 def stacks_near(store: Store, scan: Scan, candidates: Sequence[Candidate], workload: Workload) -> StackMatrix:
@@ -48,7 +48,7 @@ def stacks_on_earlier_days(
         ]
         if spans[0][0] < scan.start:
             break
-        matrix = store.stacks(scan.service, *spans)
+        matrix = _stacks_of(store, scan, *spans)
         if matrix.total_before and matrix.total_after:
             found.append(matrix)
     return found
@@ -71,6 +71,21 @@ def stacks_just_before(
             found.append(matrix)
         first -= 2 * span_s
     return found
+
+
+def _stacks_of(
+    store: Store, scan: Scan, before: tuple[float, float], after: tuple[float, float]
+) -> StackMatrix:
+    """Return the stacks of two spans, of which the first reaches as far back as it must to hold samples.
+
+    A service that runs in office hours has none just before what changed in the morning.
+    """
+    first, last = before
+    matrix = store.stacks(scan.service, before, after)
+    while matrix.total_after and not matrix.total_before and first > scan.start:
+        first = max(last - 2 * (last - first), scan.start)
+        matrix = store.stacks(scan.service, (first, last), after)
+    return matrix
 
 
 def _spans(
