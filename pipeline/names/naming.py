@@ -60,7 +60,7 @@ class Naming:
     _own: set[str] = field(default_factory=set, compare=False, repr=False)  # names that are their symbols
     _known: dict[str, str] = field(default_factory=dict, compare=False, repr=False)  # the symbols of others
 
-    @property
+    @cached_property  # asked at every read of series
     def version(self) -> str:
         """Return what is stored of the naming in force: the rules' version, and a hash of what differs."""
         if not self.rules and not self.patterns:
