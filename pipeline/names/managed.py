@@ -98,7 +98,7 @@ MANAGED: tuple[Rule, ...] = (
         "JavaScript",
         "how far V8 has compiled a function: LazyCompile:*, JS:~",
         (":*", ":~", ":^", ":+", ":'", "LazyCompile:", "Function:"),
-        cut((r"^(?:LazyCompile|Function|JS|Script|Eval):[*~^+']*(?=.)", "JS:")),
+        cut((r"^(?:LazyCompile|Function|JS|Script|Eval):(?!:)[*~^+']*(?=.)", "JS:")),
     ),
     Rule(
         "bound",

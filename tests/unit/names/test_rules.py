@@ -156,6 +156,8 @@ JAVASCRIPT = {
     "LazyCompile:~handle /app/dist/router.js:412": "JS:handle /app/dist/router.js",
     "JS:^handle file:///app/x.js:1:2": "JS:handle file:///app/x.js",
     "Function:*handle /app/x.js:1": "JS:handle /app/x.js",
+    "Function::call": "Function::call",
+    "Script::Eval::run": "Script::Eval::run",
     "(anonymous) /app/index.js:12:3": "(anonymous) /app/index.js",
     "bound fetch": "fetch",
     "bound bound fetch": "fetch",
