@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 FUZZ_S ?= 60
 FUZZ_SEED ?= 0
-TEST_PROCESSES ?= 6
+TEST_PROCESSES ?= 4
 FAST_PROCESSES ?= 2
 RECORDS := loadgen/evaluation/records
 
@@ -28,7 +28,7 @@ test test-fast: export PYTHONDONTWRITEBYTECODE =
 test: $(READY) ## Run every test (PYTEST_ARGS="tests/unit -k name" runs some)
 	@$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
-test-fast: $(READY) ## Run what needs no broker and no store, in two minutes: unit, property and decoder tests
+test-fast: $(READY) ## Run what needs no broker and no store, in a few minutes: unit, property and decoder tests
 	@$(BIN)/python -m pytest --numprocesses $(FAST_PROCESSES) --dist loadfile --no-loadscope-reorder \
 	  -m "not e2e" tests/unit tests/properties tests/fuzz $(PYTEST_ARGS)
 
