@@ -159,10 +159,14 @@ class _Draft:
 
 
 def _weights(logs: FloatArray, spread: float, floor: float) -> FloatArray:
-    raw = np.exp(spread * (logs - logs.max()))
-    floor = min(floor, 0.5 / len(logs))
-    weights: FloatArray = floor + (1 - floor * len(logs)) * raw / raw.sum()
-    return weights
+    return shares(np.exp(spread * (logs - logs.max())), floor)
+
+
+def shares(costs: FloatArray, floor: float) -> FloatArray:
+    """Return costs as shares that add up to 1, none below ``floor``."""
+    floor = min(floor, 0.5 / len(costs))
+    found: FloatArray = floor + (1 - floor * len(costs)) * costs / costs.sum()
+    return found
 
 
 def _spread_for(spec: GraphSpec, stacks: tuple[Stack, ...], logs: FloatArray) -> float:

@@ -11,11 +11,10 @@ import numpy as np
 
 from agents.formats import AUTO, find_format
 from agents.naming import name_stack
-from loadgen.fleet.callgraph import CallGraph, Stack
+from loadgen.fleet.callgraph import CallGraph, Stack, shares
 from loadgen.fleet.scenario import GraphSpec
 from loadgen.fleet.streams import Streams
 from pipeline.errors import ConfigError
-from pipeline.model import FloatArray
 
 DEEPEST = 40
 """Stacks keep this many frames: the root and what is nearest to the leaf."""
@@ -54,7 +53,9 @@ def read_profile_graph(spec: GraphSpec, streams: Streams) -> CallGraph:
         for stack, weight in kept.items()
     }
     return CallGraph(
-        tuple(placed), _shares(list(placed.values()), spec.floor_gcpu), tuple(sorted(set(groups.values())))
+        tuple(placed),
+        shares(np.array(list(placed.values())), spec.floor_gcpu),
+        tuple(sorted(set(groups.values()))),
     )
 
 
@@ -120,10 +121,3 @@ def _groups(stacks: dict[Stack, float], depth: int, count: int) -> dict[Stack, s
         loads[lightest] += cost
         found[branch] = f"/group-{lightest + 1}"
     return found
-
-
-def _shares(weights: Sequence[float], floor: float) -> FloatArray:
-    raw = np.array(weights)
-    floor = min(floor, 0.5 / len(raw))
-    shares: FloatArray = floor + (1 - floor * len(raw)) * raw / raw.sum()
-    return shares

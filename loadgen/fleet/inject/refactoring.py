@@ -9,7 +9,7 @@ from loadgen.fleet.callgraph import Stack, endpoint_index, endpoint_of
 from loadgen.fleet.changes import refactor
 from loadgen.fleet.inject.effects import Injected, MoveEffect, Renamed, ReshapeEffect
 from loadgen.fleet.inject.order import Order, truth_row
-from loadgen.fleet.inject.site import Site
+from loadgen.fleet.inject.site import NothingFits, Site
 from loadgen.fleet.names import owner_of
 from pipeline.frames import series_of
 from pipeline.model import FloatArray
@@ -41,7 +41,7 @@ def inject_refactoring(order: Order, site: Site) -> Injected:
         if (goal := phases[-1].form(stack)) != stack
     ]
     if not reshaped:
-        return Injected(())
+        raise NothingFits
     acting = sorted(site.acting(moves=reshaped), key=lambda item: item[1] < 0)
     cause = refactor(order.rng, site.service, at, [max(acting, key=lambda item: abs(item[1]))[0][1]])
     row = truth_row(
