@@ -41,7 +41,7 @@ from pipeline.stages.gather.counted_rows import (
     last_offsets,
     metric_columns,
 )
-from pipeline.stages.gather.naming import has_history, is_noted
+from pipeline.stages.gather.naming import is_noted, was_counted
 from pipeline.storage.interface import CountTable, Extent, Store
 
 MAX_ROWS = 400_000
@@ -176,7 +176,7 @@ class AggregateStage(Stage):
         """Note from when on a service is counted by its naming, unless that is known."""
         service = profile.service
         if not is_noted(self._store, service, naming.version):
-            before = has_history(self._store, self._stream, service)
+            before = was_counted(self._store, self._stream, service)
             row = {
                 "service": service,
                 "time": profile.start,

@@ -12,7 +12,7 @@ def is_noted(store: Store, service: str, version: str) -> bool:
     return bool(rows) and rows[-1]["version"] == version
 
 
-def has_history(store: Store, stream: str, service: str) -> bool:
+def was_counted(store: Store, stream: str, service: str) -> bool:
     """Return whether anything was counted or scanned of a service before."""
     return bool(store.extents("totals", stream, service)) or bool(
         store.rows("scans", service, EARLIEST_S, LATEST_S)
