@@ -28,6 +28,7 @@ CUT = "cut_names"  # too long: the rest of them is a hash
 SHORTENED = "shortened_stacks"  # too deep: frames left out in the middle
 REPEATED = "repeated_messages"  # published again: their ids have come before
 UNSTABLE = "unstable_names"  # of scans: seen for one process's life only
+UNJUDGED = "unjudged_scans"  # whose data did not suffice for all series or some
 
 LIMITED = (REFUSED, REFUSED_SAMPLES, FOLDED, CUT, SHORTENED, REPEATED, UNSTABLE)
 """What was not counted as it came; in a summary only if there is any."""
@@ -54,6 +55,10 @@ METRICS: Mapping[str, tuple[Kind, str]] = {
     "unstable_names_total": (
         "counter",
         "Names that scans found to have lived for one process's life only.",
+    ),
+    "unjudged_scans_total": (
+        "counter",
+        "Scans in which series could not be judged, by service and reason.",
     ),
     "lag_messages": ("gauge", "Messages of an assigned partition that were not committed yet."),
     "partitions": ("gauge", "Partitions of the input topics that are assigned to this process."),

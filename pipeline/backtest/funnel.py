@@ -24,13 +24,16 @@ class Funnel:
     change_points: int
     remaining: tuple[tuple[str, int], ...]  # (step, candidates left after it), in order
     reported: int
+    unjudged: tuple[tuple[str, int], ...] = ()  # (code, scans with such series)
 
 
 def count_funnel(scans: Iterable[Scan]) -> Funnel:
     """Count the funnel of scans as the last stage saw them, with everything dropped before."""
     looked = series = reported = 0
     dropped: Counter[str] = Counter()
+    unjudged: Counter[str] = Counter()
     for scan in scans:
+        unjudged.update(one.code for one in scan.unjudged)
         looked += 1
         series += scan.series
         reported += len(scan.candidates)
@@ -40,7 +43,7 @@ def count_funnel(scans: Iterable[Scan]) -> Funnel:
     for step in dict.fromkeys((*STEPS, *dropped)):
         left -= dropped[step]
         remaining.append((step, left))
-    return Funnel(looked, series, change_points, tuple(remaining), reported)
+    return Funnel(looked, series, change_points, tuple(remaining), reported, tuple(unjudged.items()))
 
 
 def funnel_by_workload(scans: Sequence[Scan]) -> dict[str, Funnel]:
@@ -60,6 +63,7 @@ def funnel_to_json(funnel: Funnel) -> dict[str, Any]:
         "change_points": funnel.change_points,
         "steps": [{"step": step, "remaining": left} for step, left in steps],
         "reported": funnel.reported,
+        "unjudged": [{"code": code, "scans": scans} for code, scans in funnel.unjudged],
     }
 
 

@@ -54,6 +54,7 @@ def split_scan(scan: Scan, max_items: int = MAX_PART_ITEMS) -> list[Scan]:
     for part, chunk in enumerate(chunks):
         content: dict[str, Any] = {kind: tuple(chunk.get(kind, ())) for kind in _LISTS}
         content["share_factor"] = None if part else scan.share_factor
+        content["unjudged"] = () if part else scan.unjudged
         parts.append(replace(scan, **content, part=part, parts=len(chunks)))
     return parts
 
@@ -149,6 +150,8 @@ def _scan_to_json(scan: Scan) -> dict[str, Any]:
     raw = plain(scan)
     if scan.share_factor is None:
         del raw["share_factor"]
+    if not scan.unjudged:
+        del raw["unjudged"]
     return raw
 
 

@@ -220,7 +220,10 @@ def _summary(funnels: dict[str, Funnel], events: int) -> Table:
     for step in steps:
         cells = [_share(dict(one.remaining).get(step), one.change_points) for one in shown]
         table.add_row(f"after {step.replace('_', ' ')}", *cells)
-    table.add_row("reported", *(f"{one.reported:,}" for one in shown))
+    table.add_row("reported", *(f"{one.reported:,}" for one in shown), end_section=True)
+    for code in dict.fromkeys(code for one in shown for code, _ in one.unjudged):
+        scans = [f"{dict(one.unjudged).get(code, 0):,}" for one in shown]
+        table.add_row(f"scans that could not judge: {code.replace('_', ' ')}", *scans)
     return table
 
 

@@ -24,6 +24,7 @@ from pipeline.commands.options import settings_options
 from pipeline.config import Settings, hidden
 from pipeline.errors import ConfigError, SmidgenError
 from pipeline.kafka import Broker, GroupFacts, TopicFacts, check_topics, cluster_id, group_facts, topic_facts
+from pipeline.report.unjudged import describe_unjudged
 from pipeline.storage.inspection import StoreFacts, inspect_store
 from pipeline.topics import Topics, group_name, load_topics
 from pipeline.units import format_duration
@@ -187,6 +188,7 @@ def _of_store(settings: Settings) -> Iterator[Finding]:
     yield _migrations(facts)
     yield _clock(facts)
     yield _names(facts)
+    yield _scans(facts)
     for name, share in facts.free.items():
         status: Status = "fail" if share < NO_SPACE else "warn" if share < LITTLE_SPACE else "ok"
         advice = "" if status == "ok" else "add space or shorten retention (docs/runbook.md)"
@@ -216,6 +218,19 @@ def _names(facts: StoreFacts) -> Finding:
     more = f" and {len(facts.unstable) - _MOST_SHOWN} more" if len(facts.unstable) > _MOST_SHOWN else ""
     text = f"made anew by every process: {shown}{more}"
     return Finding("names", "warn", text, "give patterns for them in a names file (docs/configuration.md)")
+
+
+def _scans(facts: StoreFacts) -> Finding:
+    if not facts.unjudged:
+        return Finding("scans", "ok", "every service's last scan had data enough")
+    shown = "; ".join(
+        f"{one.service} by {one.workload}: {describe_unjudged(one.unjudged)} "
+        f"({one.scans} of {one.made} scans of a day)"
+        for one in facts.unjudged[:_MOST_SHOWN]
+    )
+    more = f"; {len(facts.unjudged) - _MOST_SHOWN} more" if len(facts.unjudged) > _MOST_SHOWN else ""
+    text = f"could not judge: {shown}{more}"
+    return Finding("scans", "warn", text, "wait, or see docs/runbook.md, scans that could not judge")
 
 
 def _py_spy() -> Finding:

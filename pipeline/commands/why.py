@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
@@ -22,7 +24,7 @@ from pipeline.codec.ledger import LedgerEntry, entry_to_json
 from pipeline.commands.options import settings_options
 from pipeline.config import Settings
 from pipeline.errors import ConfigError, InvalidMessage, file_errors
-from pipeline.model import FloatArray
+from pipeline.model import FloatArray, Unjudged
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.report.case import (
     Case,
@@ -36,6 +38,7 @@ from pipeline.report.case import (
 from pipeline.report.chart import describe_study, draw_chart
 from pipeline.report.explain import Explanation, explain, level, moment, number
 from pipeline.report.study import Study, study
+from pipeline.report.unjudged import describe_unjudged
 from pipeline.report.windows import Line, ScanWindows, windows_of
 from pipeline.storage.interface import Store
 from pipeline.terminal import escape_line
@@ -130,11 +133,13 @@ def why(
 
 
 def _list(wanted: Filter, settings: Settings, ledgers: Sequence[Path], limit: int, *, as_json: bool) -> None:
+    unjudged: list[dict[str, Any]] = []
     if ledgers:
         entries = entries_in_files(ledgers, wanted)
     else:
         with _store(settings) as store:
             entries = entries_in_store(store, wanted)
+            unjudged = store.rows("unjudged", wanted.service, wanted.since, fields.LATEST_S)
     if as_json:
         for entry in entries[:limit]:
             _print_json(entry)
@@ -146,6 +151,20 @@ def _list(wanted: Filter, settings: Settings, ledgers: Sequence[Path], limit: in
         console.print(f"{len(entries) - limit} older ones: raise --limit or narrow --since", style="dim")
     if not entries:
         console.print("nothing in the ledger")
+    for line in _unjudged_lines(unjudged):
+        console.print(escape_line(Text(line, style="yellow")))
+
+
+def _unjudged_lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Write one line for each service, workload and code: how many scans, and the last of them."""
+    last = {(row["service"], row["workload"], row["code"]): row for row in rows}
+    scans = Counter((row["service"], row["workload"], row["code"]) for row in rows)
+    for key, row in last.items():
+        unjudged = Unjudged(row["code"], row["series"], row["value"], row["bound"])
+        yield (
+            f"{row['service']}  {row['workload']}  {scans[key]} scans could not judge; the last, "
+            f"{moment(row['time'])}, {row['series']} series: {describe_unjudged(unjudged)}"
+        )
 
 
 def _line(entry: LedgerEntry) -> Text:

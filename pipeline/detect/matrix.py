@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pipeline.model import BoolArray, SeriesKey, SeriesMatrix
+from pipeline.model import BoolArray, FloatArray, SeriesKey, SeriesMatrix
 
 
 def rows_by_series(matrix: SeriesMatrix) -> dict[SeriesKey, int]:
@@ -73,6 +73,10 @@ def has_history(known: BoolArray, least: float) -> BoolArray:
         known: (series, windows) of the history, where there is data.
         least: Share of its windows in which a series must have had data, if of late it has in all.
     """
+    return np.asarray(known.mean(axis=1) >= least_history(known, least))
+
+
+def least_history(known: BoolArray, least: float) -> FloatArray:
+    """Return in which share of the windows of its history each series must have had data: (series,)."""
     recent = known[:, -max(1, known.shape[1] // 4) :].mean(axis=1)
-    usual = np.where(recent > 0, recent, 1.0)
-    return np.asarray(known.mean(axis=1) >= least * usual)
+    return np.asarray(least * np.where(recent > 0, recent, 1.0))

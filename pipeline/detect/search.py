@@ -12,8 +12,9 @@ from pipeline.detect.long_term import find_long_term
 from pipeline.detect.matrix import drop_windows
 from pipeline.detect.noise.service import with_shared_prior
 from pipeline.detect.share_normalisation import share_factor, with_share_factor
-from pipeline.detect.short_term import ScanConfig, Windows, find_candidates
-from pipeline.model import Candidate, Detector, Direction, Dropped, FloatArray, SeriesMatrix
+from pipeline.detect.short_term import ScanConfig, Windows, find_steps
+from pipeline.detect.unjudged import NO_DATA, Steps
+from pipeline.model import Candidate, Detector, Direction, Dropped, FloatArray, SeriesMatrix, Unjudged
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.units import HOUR_S
 
@@ -45,6 +46,7 @@ class Found:
     share_factor: FloatArray | None = None  # (windows of the scan,) by these alone; only with candidates
     dropped: tuple[Dropped, ...] = ()
     one_life: int = 0  # series that were seen for one process's life only, as names were made anew
+    unjudged: tuple[Unjudged, ...] = ()  # series whose data do not suffice
 
 
 def due_detectors(detectors: tuple[Detector, ...], end: float, *, interval_s: float) -> tuple[Detector, ...]:
@@ -72,8 +74,11 @@ def find_change_points(matrix: SeriesMatrix, windows: Windows, config: SearchCon
     if config.shared_prior:
         matrix = with_shared_prior(matrix, windows, config=config.short_term)
     found: dict[tuple[str, str, str], Candidate] = {}
+    unjudged: tuple[Unjudged, ...] = () if matrix.names else (NO_DATA,)
     for detector in config.detectors:
-        for candidate in _candidates(detector, matrix, windows, config):
+        steps, lacking = _search(detector, matrix, windows, config)
+        unjudged = unjudged or tuple(lacking)
+        for candidate in steps:
             found.setdefault((candidate.metric_kind, candidate.metric, candidate.kind), candidate)
     usable = tuple(_as_share(candidate) for candidate in found.values() if _is_finite(candidate))
     unusable = len(found) - len(usable)
@@ -85,7 +90,7 @@ def find_change_points(matrix: SeriesMatrix, windows: Windows, config: SearchCon
     if usable and config.share_normalisation and windows.history:
         scanned = drop_windows(matrix, windows.history)
         factor = share_factor(scanned, history=windows.analysis - windows.history)
-    return Found(usable, unusable, factor, dropped, one_life)
+    return Found(usable, unusable, factor, dropped, one_life, unjudged)
 
 
 def _with_history(
@@ -100,11 +105,15 @@ def _with_history(
     return passed, gone, exchanges.one_life
 
 
+def _search(detector: Detector, matrix: SeriesMatrix, windows: Windows, config: SearchConfig) -> Steps:
+    if detector == "short_term":
+        return find_steps(matrix, windows, direction=config.direction, config=config.short_term)
+    return _candidates(detector, matrix, windows, config), ()
+
+
 def _candidates(
     detector: Detector, matrix: SeriesMatrix, windows: Windows, config: SearchConfig
 ) -> tuple[Candidate, ...]:
-    if detector == "short_term":
-        return find_candidates(matrix, windows, direction=config.direction, config=config.short_term)
     # What lies before the history one detector alone compares with.
     lead = windows.history
     own = Windows(windows.analysis - lead, windows.extended - lead, windows.end - lead)

@@ -24,10 +24,11 @@ from pipeline.detect.change_point import (
     split_sums,
 )
 from pipeline.detect.expected import NormaliseConfig, Normalised, normalise, one_row
-from pipeline.detect.matrix import first_windows, has_history, slice_rows
+from pipeline.detect.matrix import first_windows, slice_rows
 from pipeline.detect.noise.scale import unit_variance
 from pipeline.detect.noise.shared_prior import SharedPriorConfig, moderated
 from pipeline.detect.seasonal.weekly import SAME_DAYS, beyond_last_week
+from pipeline.detect.unjudged import Steps, find_unjudged, grounds_of, merge_unjudged
 from pipeline.model import (
     BoolArray,
     Candidate,
@@ -36,6 +37,7 @@ from pipeline.model import (
     IntArray,
     SeriesMatrix,
     SharedVariancePrior,
+    Unjudged,
 )
 from pipeline.units import DAY_S
 
@@ -92,6 +94,17 @@ def find_candidates(
     direction: Direction = "up",
     config: ScanConfig | None = None,
 ) -> tuple[Candidate, ...]:
+    """Return the candidates of ``find_steps`` alone."""
+    return tuple(find_steps(matrix, windows, direction=direction, config=config)[0])
+
+
+def find_steps(
+    matrix: SeriesMatrix,
+    windows: Windows,
+    *,
+    direction: Direction = "up",
+    config: ScanConfig | None = None,
+) -> Steps:
     """Find the series whose level changed for the worse in the analysis window.
 
     The level after the change is that of all windows up to the end, the extended ones included; the one
@@ -110,11 +123,14 @@ def find_candidates(
     """
     config = config or ScanConfig()
     found: list[Candidate] = []
+    unjudged: list[Unjudged] = []
     whole = first_windows(matrix, windows.end)
     for first in range(0, len(matrix.names), CHUNK_ROWS):
         chunk = slice_rows(whole, first, first + CHUNK_ROWS)
-        found += _find(chunk, windows, 1.0 if direction == "up" else -1.0, config)
-    return tuple(found)
+        steps = _find(chunk, windows, 1.0 if direction == "up" else -1.0, config)
+        found += steps[0]
+        unjudged += steps[1]
+    return tuple(found), merge_unjudged(unjudged)
 
 
 def normalised(matrix: SeriesMatrix, windows: Windows, config: ScanConfig) -> Normalised:
@@ -129,14 +145,15 @@ def normalised(matrix: SeriesMatrix, windows: Windows, config: ScanConfig) -> No
     )
 
 
-def _find(matrix: SeriesMatrix, windows: Windows, sign: float, config: ScanConfig) -> list[Candidate]:
+def _find(matrix: SeriesMatrix, windows: Windows, sign: float, config: ScanConfig) -> Steps:
     series = normalised(matrix, windows, config)
     search = _Search(series, matrix.noise, matrix.resolution_s, windows, config)
     screened = search.best(None, search.start, windows.end, windows.analysis, windows.extended - 1)
-    past = series.exposure[:, windows.history : windows.analysis]
-    known = has_history(past > 0, config.min_history)
+    spans = slice(windows.history, windows.analysis), slice(windows.analysis, windows.end)
+    grounds = grounds_of(series, matrix.totals, screened.splits, *spans, config.min_history)
+    unjudged = find_unjudged(grounds, min_points=config.min_points, significance=config.significance)
     promising = (screened.p_value < config.significance) & (sign * screened.root > 0)
-    promising = known & (promising | search.is_disturbed(screened))
+    promising = grounds.has_history & (promising | search.is_disturbed(screened))
     candidates = []
     for row in np.flatnonzero(promising).tolist():
         own = search.isolate(row)
@@ -154,7 +171,7 @@ def _find(matrix: SeriesMatrix, windows: Windows, sign: float, config: ScanConfi
                 statistic=float(own.root[0] ** 2),
             )
         )
-    return candidates
+    return candidates, unjudged
 
 
 class _Search:

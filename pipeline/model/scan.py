@@ -8,6 +8,16 @@ from pipeline.model.candidate import Candidate, Dropped, Joined
 
 
 @dataclass(frozen=True, slots=True)
+class Unjudged:
+    """Series that a scan could not judge for one reason, with the number that fell short of its bound."""
+
+    code: str  # why: one of pipeline.detect.unjudged.CODES
+    series: int
+    value: float
+    bound: float
+
+
+@dataclass(frozen=True, slots=True)
 class Scan:
     """One look at one service by one workload: [start, end) with everything found and dropped so far."""
 
@@ -27,3 +37,4 @@ class Scan:
     share_factor: tuple[float, ...] | None = None
     """By which all shares moved in each window of the scan; empty where that is not known, None where the
     detector did not say. Part 0 holds it, up to the filters."""
+    unjudged: tuple[Unjudged, ...] = ()  # what the detector could not judge; part 0 holds it

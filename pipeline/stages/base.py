@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pipeline.model import Outgoing, Record
+from pipeline.telemetry import Sample
 
 Decoder = Callable[[bytes | None], Any]
 """Turns a message's value into a payload; raises InvalidMessage."""
@@ -28,6 +29,10 @@ class Stage(ABC):
     """Logical input topics and how their values are decoded."""
     limited: Mapping[str, int] = MappingProxyType({})
     """How much was refused, folded, cut or shortened here so far, by names of telemetry.LIMITED."""
+
+    def samples(self) -> list[Sample]:
+        """Return what the stage counts under labels of its own, as telemetry.METRICS names it."""
+        return []
 
     def assigned(self, topic: str, partitions: Sequence[int]) -> None:  # noqa: B027 - a default, not a hole
         """Forget what is known of these partitions: this process owns them anew."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from pipeline.clock import Clock, to_iso
 from pipeline.codec.fields import EARLIEST_S, LATEST_S
-from pipeline.codec.records import columns_of
+from pipeline.codec.records import columns_of, plain
 from pipeline.codec.scans import decode_progress, scan_messages
 from pipeline.detect.kdd2018.cusum import TEAMS
 from pipeline.detect.matrix import select_rows
@@ -23,6 +23,7 @@ from pipeline.model import Outgoing, Progress, Record, Scan, SeriesMatrix
 from pipeline.stages.ablation import NOTHING, Without, scan_config
 from pipeline.stages.base import Decoder, Stage
 from pipeline.storage.interface import CountTable, Store
+from pipeline.telemetry import UNJUDGED, Sample
 from pipeline.workloads import Workload
 
 log = logging.getLogger(__name__)
@@ -65,6 +66,7 @@ class DetectStage(Stage):
         self._unsettled: list[Scan] = []
         self._unstable: dict[tuple[str, str, float], int] = {}  # unstable names of each of those scans
         self.limited: Counter[str] = Counter()
+        self._unjudged: Counter[tuple[str, str]] = Counter()  # scans by service and code
         self.inputs: Mapping[str, Decoder] = {"windows": decode_progress}
 
     def assigned(self, topic: str, partitions: Sequence[int]) -> None:
@@ -92,10 +94,20 @@ class DetectStage(Stage):
         for scan in self._unsettled:
             self._services[scan.service].scanned[scan.workload] = scan.end
         if self._unsettled:
+            if unjudged := [row for scan in self._unsettled for row in _unjudged_rows(scan)]:
+                self._store.insert("unjudged", columns_of(unjudged))
             self._store.insert(
                 "scans", columns_of(_row(scan, self._unstable[_key(scan)]) for scan in self._unsettled)
             )
+        self._unjudged.update((scan.service, one.code) for scan in self._unsettled for one in scan.unjudged)
         self._unsettled = []
+
+    def samples(self) -> list[Sample]:
+        """Return how many scans could not judge series, by service and reason."""
+        return [
+            (f"{UNJUDGED}_total", {"stage": self.name, "service": service, "reason": code}, count)
+            for (service, code), count in self._unjudged.copy().items()
+        ]
 
     def _listening(self) -> float:
         """Return for how long this stage has listened, long silences and repeated batches left out."""
@@ -132,13 +144,14 @@ class DetectStage(Stage):
         if found.unusable:
             log.error("dropped %d candidates with numbers that are not finite", found.unusable)
         log.info(
-            "scan service=%s workload=%s end=%s series=%d candidates=%d unstable_names=%d",
+            "scan service=%s workload=%s end=%s series=%d candidates=%d unstable_names=%d unjudged=%s",
             service,
             workload.name,
             to_iso(due.end),
             len(matrix.names),
             len(found.candidates),
             found.one_life,
+            ",".join(f"{one.code}:{one.series}" for one in found.unjudged) or "none",
         )
         start = due.end - workload.span_s
         scan = Scan(
@@ -152,6 +165,7 @@ class DetectStage(Stage):
             candidates=found.candidates,
             share_factor=_shown(found),
             dropped=found.dropped,
+            unjudged=found.unjudged,
         )
         self._unstable[_key(scan)] = found.one_life
         self.limited["unstable_names"] += found.one_life
@@ -182,6 +196,11 @@ def _row(scan: Scan, unstable_names: int) -> dict[str, Any]:
         "candidates": len(scan.candidates),
         "unstable_names": unstable_names,
     }
+
+
+def _unjudged_rows(scan: Scan) -> list[dict[str, Any]]:
+    whose = {"service": scan.service, "workload": scan.workload, "time": scan.end}
+    return [{**whose, **plain(one)} for one in scan.unjudged]
 
 
 def _shown(found: Found) -> tuple[float, ...] | None:

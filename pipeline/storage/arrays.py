@@ -28,6 +28,7 @@ _IDENTITY: Mapping[str, tuple[str, ...]] = {
     "updates": ("id",),
     "ledger": ("id",),
     "scans": ("workload", "time"),
+    "unjudged": ("workload", "time", "code"),
     "memory": ("stage", "workload", "metric_kind", "metric", "kind", "scan_end"),
     "names": ("log", "time", "first"),
     "naming": ("time", "version"),

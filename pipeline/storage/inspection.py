@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from pipeline.config import redact
+from pipeline.model import Unjudged
 from pipeline.storage import migrate
 from pipeline.storage.connect import open_client
 from pipeline.storage.failures import translated
@@ -24,6 +25,36 @@ HAVING most > 0
 ORDER BY most DESC, service
 """
 _UNSTABLE_SINCE = 9  # the migration that added the column
+_UNJUDGED = """
+SELECT toString(service), toString(workload), toString(latest.1), latest.2, latest.3, latest.4, scans, made
+FROM (
+    SELECT service, workload, max(time) AS last, uniqExact(time) AS scans,
+           argMax((code, series, value, bound), (time, series)) AS latest
+    FROM unjudged
+    WHERE inserted > now() - INTERVAL 1 DAY
+    GROUP BY service, workload
+) AS lacking
+INNER JOIN (
+    SELECT service, workload, max(time) AS last, uniqExact(time) AS made, argMax(series, time) AS all_series
+    FROM scans
+    WHERE inserted > now() - INTERVAL 1 DAY
+    GROUP BY service, workload
+) AS every USING (service, workload, last)
+WHERE latest.2 >= all_series
+ORDER BY scans DESC, service, workload
+"""
+_UNJUDGED_SINCE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """A service and workload whose last scan could judge no series."""
+
+    service: str
+    workload: str
+    unjudged: Unjudged  # most series of the last scan
+    scans: int  # of the last day that could judge none, or only some
+    made: int  # scans of the last day
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +68,7 @@ class StoreFacts:
     unknown: tuple[int, ...]  # versions that this code does not know: it is older than the tables
     free: dict[str, float]  # disk → free share
     unstable: dict[str, int]  # service → most names of a scan of these days that lived for one process only
+    unjudged: tuple[Lacking, ...]  # services whose last scan could judge nothing
 
 
 def inspect_store(dsn: str, *, clock: Callable[[], float] = time.time) -> StoreFacts:
@@ -54,6 +86,7 @@ def inspect_store(dsn: str, *, clock: Callable[[], float] = time.time) -> StoreF
         ((there,),) = client.query(_MIGRATED, {"name": client.database}).result_rows
         applied = migrate.applied(client) if there else frozenset()
         unstable = client.query(_UNSTABLE).result_rows if _UNSTABLE_SINCE in applied else []
+        unjudged = client.query(_UNJUDGED).result_rows if _UNJUDGED_SINCE in applied else []
     shipped = {migration.version: migration.name for migration in migrate.migrations()}
     return StoreFacts(
         version=str(version),
@@ -63,4 +96,8 @@ def inspect_store(dsn: str, *, clock: Callable[[], float] = time.time) -> StoreF
         unknown=tuple(sorted(number for number in applied if number not in shipped)),
         free={str(name): float(free) / float(total) for name, free, total in disks},
         unstable={str(service): int(most) for service, most in unstable},
+        unjudged=tuple(
+            Lacking(service, workload, Unjudged(code, series, value, bound), int(scans), int(made))
+            for service, workload, code, series, value, bound, scans, made in unjudged
+        ),
     )

@@ -13,7 +13,16 @@ CountTable = Literal["totals", "gcpu", "stacks", "metrics"]
 
 
 RowTable = Literal[
-    "changes", "regressions", "updates", "ledger", "scans", "memory", "names", "naming", "symbols"
+    "changes",
+    "regressions",
+    "updates",
+    "ledger",
+    "scans",
+    "unjudged",
+    "memory",
+    "names",
+    "naming",
+    "symbols",
 ]
 """Tables of rows with an identity and a time."""
 

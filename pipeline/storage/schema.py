@@ -77,6 +77,10 @@ COLUMNS: Mapping[Table, Mapping[str, str]] = {
         **{"service": _NAME, "workload": _NAME, "time": _TIME, "series": "UInt32", "candidates": "UInt32"},
         **{"unstable_names": "UInt32"},
     },
+    "unjudged": {
+        **{"service": _NAME, "workload": _NAME, "time": _TIME, "code": _NAME},
+        **{"series": "UInt32", "value": "Float64", "bound": "Float64"},
+    },
     "memory": {
         **{"stage": _NAME, "service": _NAME, "workload": _NAME, "metric_kind": _NAME, "metric": "String"},
         **{"kind": _NAME, "time": _TIME, "before": "Float64", "after": "Float64", "scan_end": _TIME},

@@ -99,3 +99,20 @@ def test_an_outage_makes_no_partition_idle(shared_store: Store, service_name: st
     clock.now += 10 * IDLE_S
     assert ends_after(stage, service_name, 0, 20) == []
     assert ends_after(stage, service_name, 1, 20) == [5.0, 10.0, 15.0]
+
+
+def test_a_scan_that_could_not_judge_is_stored_and_counted_once(
+    shared_store: Store, service_name: str, clock: Clock
+) -> None:
+    store_up_to(shared_store, service_name, 0, 8)
+    stage = detect_stage(shared_store, service_name, clock)
+    step = Progress(service_name, "profiles", 0, START + 60.0 * 8, START)
+    record = Record("windows", 0, 0, decode_progress(encode_progress(step)))
+    for _ in range(2):  # the first attempt was not settled
+        (message,) = stage.handle([record])
+    stage.settled()
+    (unjudged,) = scan_of(message).unjudged
+    (row,) = shared_store.rows("unjudged", service_name, START, START + 3600)
+    assert (row["code"], row["series"], row["value"]) == (unjudged.code, unjudged.series, unjudged.value)
+    labels = {"stage": "detect", "service": service_name, "reason": unjudged.code}
+    assert stage.samples() == [("unjudged_scans_total", labels, 1)]

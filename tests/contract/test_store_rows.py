@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from pipeline.model import Unjudged
 from pipeline.storage.clickhouse import ClickHouseStore
+from pipeline.storage.inspection import Lacking, inspect_store
 from pipeline.storage.interface import RowTable, Store
 from tests.contract.rows import NASTY, T0, Columns, change
 
@@ -63,6 +65,10 @@ def test_regressions_scans_and_memory_come_back_as_given(store: Store, service_n
             **{"before": 0.01, "after": 0.015, "delta": 0.005, "p_value": 1e-300, "event": '{"é": "\'"}'},
         },
         "scans": {**who, "time": T0, "series": 2000, "candidates": 3, "unstable_names": 4},
+        "unjudged": {
+            **{**who, "time": T0, "code": "windows_empty"},
+            **{"series": 20, "value": 4.0, "bound": 3.5},
+        },
         "memory": {
             **{"stage": "filter", **who, **what, "kind": "short_term", "time": T0 + 0.001},
             **{"before": 0.0, "after": 1.0, "scan_end": T0 + 7200, "regression": "r1"},
@@ -132,3 +138,22 @@ def test_migrating_again_changes_nothing(sql_store: ClickHouseStore, service_nam
     sql_store.insert("updates", {n: [v] for n, v in {**UPDATE, "service": service_name}.items()})
     sql_store.migrate()
     assert len(sql_store.rows("updates", service_name, T0, T0 + 1)) == 1
+
+
+def test_a_store_says_which_services_could_not_be_judged(
+    shared_store: Store, store_dsn: str, service_name: str
+) -> None:
+    whose: dict[str, list[Any]] = {
+        "service": [service_name] * 2,
+        "workload": ["live", "live"],
+        "time": [T0, T0 + 5],
+    }
+    shared_store.insert("scans", {**whose, "series": [8, 8], "candidates": [0, 0]})
+    numbers: dict[str, list[Any]] = {"series": [8, 8], "value": [2.0, 1.0], "bound": [3.0, 3.0]}
+    shared_store.insert("unjudged", {**whose, "code": ["windows_empty"] * 2, **numbers})
+    later: dict[str, list[Any]] = {"service": [f"{service_name}-well"], "workload": ["live"], "series": [8]}
+    shared_store.insert("scans", {**later, "time": [T0 + 5], "candidates": [0]})
+    few: dict[str, list[Any]] = {"code": ["no_history"], "value": [0.1], "bound": [0.5]}
+    shared_store.insert("unjudged", {**later, **few, "time": [T0]})
+    found = [one for one in inspect_store(store_dsn).unjudged if one.service.startswith(service_name)]
+    assert found == [Lacking(service_name, "live", Unjudged("windows_empty", 8, 1.0, 3.0), scans=2, made=2)]

@@ -100,6 +100,18 @@ class Joined(TypedDict):
 
 
 @message
+class Unjudged(TypedDict):
+    """Series that a scan could not judge for one reason."""
+
+    code: Name
+    """Why: docs/operations.md lists them."""
+    series: Count
+    value: float
+    """What fell short of the bound, of the series in the middle."""
+    bound: float
+
+
+@message
 class Scan(TypedDict):
     """One look at one service by one workload, with everything found and dropped so far.
 
@@ -127,3 +139,5 @@ class Scan(TypedDict):
     """By which factor all gCPU shares of the service moved in each window; empty where that is not known.
 
     On change-points alone, in part 0, and only with candidates."""
+    unjudged: NotRequired[Several[Unjudged] | None]
+    """What the scan could not judge, and why; in part 0."""

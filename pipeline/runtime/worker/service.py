@@ -63,6 +63,7 @@ class _Running:
         behind = lags(self.app, self._ends)
         return [
             *self.telemetry.samples(),
+            *self.loop.stage.samples(),
             ("partitions", stage, len(behind)),
             *(
                 ("lag_messages", {**stage, "topic": topic, "partition": str(partition)}, lag)

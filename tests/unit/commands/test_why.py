@@ -418,3 +418,24 @@ def test_an_event_outlives_its_line_of_the_ledger(
         assert "cart.tax rose from 10 % to 16 %" in out
         assert "history 30s, analysis 15s, extended 5s" in out
         assert "resolved since" in out
+
+
+def test_scans_that_could_not_judge_are_listed(
+    shared_store: Store, store_dsn: str, service_name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whose: dict[str, list[Any]] = {
+        "service": [service_name] * 2,
+        "workload": ["live"] * 2,
+        "time": [START, START + 5],
+    }
+    numbers: dict[str, list[Any]] = {
+        "code": ["windows_empty"] * 2,
+        "series": [8, 9],
+        "value": [2.0, 1.0],
+        "bound": [3.0, 3.0],
+    }
+    shared_store.insert("unjudged", {**whose, **numbers})
+    assert run(["why", "--service", service_name, "--store", store_dsn]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert f"{service_name} live 2 scans could not judge; the last, " in out
+    assert "9 series: windows_empty: 1 windows since the analysis window began had data; 3 are needed" in out

@@ -67,7 +67,7 @@ def test_what_lies_before_the_history_is_for_the_short_term_alone() -> None:
 def test_a_candidate_that_no_message_can_carry_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     (found,) = find_change_points(matrix(), WINDOWS, SearchConfig(("short_term",), absolute=0.001)).candidates
     broken: Candidate = replace(found, statistic=float("inf"))
-    monkeypatch.setattr("pipeline.detect.search.find_candidates", lambda *_args, **_given: (broken,))
+    monkeypatch.setattr("pipeline.detect.search.find_steps", lambda *_args, **_given: ((broken,), ()))
     result = find_change_points(matrix(), WINDOWS, SearchConfig(("short_term",), absolute=0.001))
     assert (result.candidates, result.unusable) == ((), 1)
 
