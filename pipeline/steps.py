@@ -232,6 +232,7 @@ STEPS: tuple[Step, ...] = (
         passes="none of what it was compared with has the same cause",
         codes=_LINKS,
     ),
+    _part("inserted_frames", "Are stacks the same but for frames put into them?", "dedup"),
     _part("same_time", "Are their change points near enough in time to be one?", "dedup"),
     _part("late_callers", "Does it rise through a reported regression, however much later?", "dedup"),
     _part("onset_order", "Had the reported regression risen before this step began?", "dedup"),

@@ -34,7 +34,8 @@ _NAMED = 3
 class Domain:
     """A cost domain: its name for people, and the stacks that it is made of.
 
-    ``gone`` says that the candidate stands where vanished labels stood, which is no chance by itself.
+    ``gone`` says that the candidate stands where vanished labels stood, or in stacks that are gone without
+    it, which is no chance by itself.
     """
 
     name: str

@@ -114,13 +114,16 @@ def compare_stacks(history: StackHistory, config: RefactoringConfig | None = Non
     )
 
 
-def find_refactorings(history: StackHistory, similar: StackSimilarity, label: str) -> Refactorings:
+def find_refactorings(
+    history: StackHistory, similar: StackSimilarity, label: str, *, inserted: bool = False
+) -> Refactorings:
     """Return the domains that a candidate and its possible refactorings make.
 
     Args:
         history: The stacks.
         similar: What ``compare_stacks`` says of them.
         label: The candidate, as stacks hold it.
+        inserted: Whether it is known for a frame that was put into stacks that stayed as they were.
     """
     index = history.index
     positions = index.positions(label)
@@ -140,7 +143,9 @@ def find_refactorings(history: StackHistory, similar: StackSimilarity, label: st
     extracted = None
     if len(others := np.flatnonzero(inner & ~own)):
         extracted = Domain(
-            _named("extracted from", history, index.starts[1:][others] - 1), similar.with_refactored(inner)
+            _named("extracted from", history, index.starts[1:][others] - 1),
+            similar.with_refactored(inner),
+            gone=inserted,
         )
     siblings = _elements_like(similar.beside, positions)
     moved, choices = _most_lost(history, similar, siblings[~own[index.stack[siblings]]], own)

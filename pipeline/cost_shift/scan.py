@@ -6,12 +6,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from pipeline.cost_shift.decision import CostShiftConfig, judge_cost_shift
-from pipeline.cost_shift.domains import Domain, LabelGroup, find_domains, find_members, match_labels
-from pipeline.cost_shift.refactorings import compare_stacks, find_refactorings
-from pipeline.cost_shift.stack_history import stack_history
+from pipeline.cost_shift.domains import (
+    Domain,
+    LabelGroup,
+    Members,
+    find_domains,
+    find_members,
+    match_labels,
+)
+from pipeline.cost_shift.refactorings import StackSimilarity, compare_stacks, find_refactorings
+from pipeline.cost_shift.stack_history import StackHistory, stack_history
 from pipeline.frames import element
 from pipeline.model import Candidate, Change, Decision, SeriesKey, StackMatrix
-from pipeline.stacks import StackIndex
+from pipeline.stacks import CarriedOver, StackIndex, share_changes
 
 LabelGroups = Callable[[SeriesKey, Sequence[tuple[str, ...]]], Sequence[LabelGroup]]
 """Cost domains of a user's own, by the series and all stacks, root first."""
@@ -29,12 +36,38 @@ class StackEvidence:
     nearer: StackMatrix | None = None  # shorter spans before and after
     earlier: Sequence[StackMatrix] = ()  # spans that follow each other, all before the change
 
+    def history(self, carried: CarriedOver | None = None) -> StackHistory:
+        """Return the stacks on one list, with the cost before in the stacks that each became."""
+        if carried is None or not carried.frames:
+            return stack_history(self.index, self.days, self.nearer, self.earlier)
+        matrix = carried.spread(self.index.matrix, after=False)
+        return stack_history(
+            replace(self.index, matrix=matrix, rise=share_changes(matrix)),
+            [carried.spread(day) for day in self.days],
+            None if self.nearer is None else carried.spread(self.nearer, after=False),
+            [carried.spread(span) for span in self.earlier],
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Comparison:
+    """Stacks with what is known of all of them at once."""
+
+    history: StackHistory
+    members: Members
+    similar: StackSimilarity
+
+    @classmethod
+    def of(cls, history: StackHistory) -> _Comparison:
+        return cls(history, find_members(history.index), compare_stacks(history))
+
 
 def judge_cost_shifts(
     stacks: StackEvidence,
     groups: Sequence[Candidate],
     deployed: Sequence[Sequence[Change]],
     *,
+    carried: CarriedOver | None = None,
     defined: Sequence[tuple[str, Sequence[str]]] = (),
     label_groups: LabelGroups | None = None,
     config: CostShiftConfig | None = None,
@@ -45,30 +78,40 @@ def judge_cost_shifts(
         stacks: Around the cluster's change points.
         groups: Candidates of the cluster.
         deployed: (groups,) the changes just before each.
+        carried: The stacks that each became by frames inserted or taken out.
         defined: Domains that the service's owner defined: a name and patterns of subroutines.
         label_groups: Finds further domains.
         config: Settings of the check.
     """
     if not stacks.index.stacks:  # service-level metrics, or a workload without stacks
         return [(group, Decision("cost_shift", True)) for group in groups]
-    history = stack_history(stacks.index, stacks.days, stacks.nearer, stacks.earlier)
-    members, similar = find_members(history.index), compare_stacks(history)
+    frames = carried.frames if carried else frozenset()
+    labels = [element(*group.series) for group in groups]
+    compared = plain = _Comparison.of(stacks.history(carried))
+    if frames.intersection(labels):
+        # An inserted frame took its cost from stacks that are taken for its own once they are carried over.
+        plain = _Comparison.of(stacks.history())
     owned = [
-        LabelGroup(f"defined: {name}", match_labels(history.index, tuple(patterns)))
+        LabelGroup(f"defined: {name}", match_labels(compared.history.index, tuple(patterns)))
         for name, patterns in defined
     ]
     judged = []
-    for group, changes in zip(groups, deployed, strict=True):
+    for group, label, changes in zip(groups, labels, deployed, strict=True):
+        comparison = plain if label in frames else compared
+        history, similar = comparison.history, comparison.similar
         more = label_groups(group.series, history.index.matrix.stacks) if label_groups else ()
         domains = find_domains(
-            history.index, members, group.series, changes=_modifying(group, changes), groups=[*owned, *more]
+            history.index,
+            comparison.members,
+            group.series,
+            changes=_modifying(group, changes),
+            groups=[*owned, *more],
         )
-        label = element(*group.series)
         decision, said = judge_cost_shift(
             history,
             history.index.holding([label]),
             [Domain(domain.name, similar.with_refactored(domain.rows)) for domain in domains],
-            find_refactorings(history, similar, label),
+            find_refactorings(history, similar, label, inserted=label in frames),
             config=config,
         )
         judged.append((replace(group, domains=said), decision))

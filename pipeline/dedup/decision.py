@@ -21,6 +21,7 @@ from pipeline.dedup.evidence import (
     members_of,
 )
 from pipeline.dedup.within_scan import group_cluster
+from pipeline.frames import element
 from pipeline.model import Candidate, Dropped, Joined
 from pipeline.steps import divide
 
@@ -55,7 +56,9 @@ class DedupDecision:
 def decide(evidence: DedupEvidence, config: DedupConfig) -> DedupDecision:
     """Decide on every candidate of a scan, cluster by cluster in the order of time."""
     decision = DedupDecision()
-    for cluster in evidence.clusters:
+    for whole in evidence.clusters:
+        cluster, frames = _without_frames(evidence, whole, config)
+        decision.dropped += frames
         groups, merged = _group(evidence, cluster, config)
         rest, shifted = _without_shifts(evidence, cluster, groups, config)
         decision.dropped += [*merged, *shifted]
@@ -65,6 +68,21 @@ def decide(evidence: DedupEvidence, config: DedupConfig) -> DedupDecision:
             history = _history(evidence, cluster, decision)
             decision.take(join_reported(evidence, cluster, rest, history, config), evidence.event_of)
     return decision
+
+
+def _without_frames(
+    evidence: DedupEvidence, cluster: Cluster, config: DedupConfig
+) -> tuple[Cluster, Sequence[Dropped]]:
+    """Leave out the frames that were put into stacks and have no cost of their own.
+
+    Whatever rises below one would be taken for a part of it, and be dropped with it.
+    """
+    frames = [c for c in cluster.candidates if element(*c.series) in cluster.carried.frames]
+    if not frames:
+        return cluster, ()
+    _, dropped = _without_shifts(evidence, cluster, frames, config)
+    moved = {each.candidate.series for each in dropped}
+    return cluster.having([c for c in cluster.candidates if c.series not in moved]), dropped
 
 
 def _group(
@@ -88,6 +106,7 @@ def _without_shifts(
             deployed,
             defined=config.cost_domains,
             label_groups=evidence.label_groups,
+            carried=cluster.carried,
         )
     )
 

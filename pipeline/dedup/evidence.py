@@ -17,7 +17,7 @@ from pipeline.detect.expected import values_and_weights
 from pipeline.model import Candidate, Change, FloatArray, Scan, SeriesKey, SeriesMatrix
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.rootcause import first_announcements
-from pipeline.stacks import StackIndex, against_control
+from pipeline.stacks import CarriedOver, StackIndex, against_control, carry_over
 from pipeline.units import DAY_S
 
 TOLERANCE_WINDOWS = 2
@@ -130,16 +130,29 @@ class Cluster:
 
     candidates: Sequence[Candidate]
     stacks: StackEvidence
+    inserted_frames: bool = True  # whether the cost before stands in the stacks that each became
 
     @cached_property
-    def index(self) -> StackIndex:
+    def carried(self) -> CarriedOver:
         """The stacks by which candidates are compared: steps against what is usual at these hours.
 
         A slow rise is in the earlier days too, so it is compared with the hours just before.
         """
-        if any(candidate.kind == "long_term" for candidate in self.candidates):
-            return self.stacks.index
-        return against_control(self.stacks.index, self.stacks.days)
+        index = self.stacks.index
+        if all(candidate.kind != "long_term" for candidate in self.candidates):
+            index = against_control(index, self.stacks.days)
+        return carry_over(index) if self.inserted_frames else CarriedOver(index)
+
+    @property
+    def index(self) -> StackIndex:
+        """The stacks of ``carried``."""
+        return self.carried.index
+
+    def having(self, candidates: Sequence[Candidate]) -> Cluster:
+        """Return some of the candidates in the same stacks."""
+        some = replace(self, candidates=candidates)
+        some.__dict__["carried"] = self.carried
+        return some
 
 
 @dataclass(frozen=True, slots=True, eq=False)

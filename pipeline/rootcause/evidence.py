@@ -32,8 +32,11 @@ from pipeline.rootcause.gates import Gates, affected_subroutines
 from pipeline.rootcause.onset import Deployments, Onset, onset_density, weigh_deployments
 from pipeline.rootcause.ranking import Evidence, RankingConfig, candidate_changes, leave_out, rank_suspects
 from pipeline.rootcause.text import ChangeTexts, chances, regression_words
-from pipeline.stacks import StackIndex, against_control, index_stacks, stack_difference
+from pipeline.stacks import StackIndex, against_control, carry_over, index_stacks, stack_difference
 from pipeline.units import DAY_S
+
+INSERTED_FRAMES = "inserted_frames"
+"""Key of the step that sees a stack's cost before in the stack that it became."""
 
 DELAYS = 6.0
 """How many lookbacks before a change point a change may have been deployed that acts late. A lookback is the
@@ -250,7 +253,7 @@ def _weighings(cluster: ClusterEvidence, config: CauseConfig) -> list[_Weighing]
     index = index_stacks(cluster.stacks)
     kinds = {candidate.kind for candidate in cluster.candidates}
     # A slow rise is in the earlier days too, and its spans are longer than some hours of a day.
-    distances = {kind: call_distances(_compared(index, cluster, kind)) for kind in kinds}
+    distances = {kind: call_distances(_compared(index, cluster, kind, config)) for kind in kinds}
     return [
         _Weighing(
             common=cluster.common,
@@ -263,8 +266,12 @@ def _weighings(cluster: ClusterEvidence, config: CauseConfig) -> list[_Weighing]
     ]
 
 
-def _compared(index: StackIndex, cluster: ClusterEvidence, kind: RegressionKind) -> StackIndex:
-    return against_control(index, cluster.days) if kind == "short_term" else index
+def _compared(
+    index: StackIndex, cluster: ClusterEvidence, kind: RegressionKind, config: CauseConfig
+) -> StackIndex:
+    if kind == "short_term":
+        index = against_control(index, cluster.days)
+    return index if INSERTED_FRAMES in config.without else carry_over(index).index
 
 
 def _values(matrix: SeriesMatrix, row: int | None) -> tuple[FloatArray, FloatArray]:

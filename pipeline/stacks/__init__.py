@@ -9,23 +9,29 @@ from pipeline.stacks.index import (
     mean_depths,
     membership,
     rows_of,
+    share_changes,
 )
+from pipeline.stacks.inserted_frames import CarriedOver, InsertedFramesConfig, carry_over
 from pipeline.stacks.overlap import Group, explained_shares, shares_in_step
 from pipeline.stacks.subtree import measure_rises, sum_descendant_sets
 
 __all__ = [
     "ELLIPSIS",
+    "CarriedOver",
     "ControlConfig",
+    "InsertedFramesConfig",
     "NO_STACKS",
     "Group",
     "StackIndex",
     "against_control",
+    "carry_over",
     "explained_shares",
     "index_stacks",
     "mean_depths",
     "measure_rises",
     "membership",
     "rows_of",
+    "share_changes",
     "shares_in_step",
     "stack_difference",
     "sum_descendant_sets",

@@ -64,7 +64,11 @@ def gather_dedup(
     """
     history = _history(store, scan, workloads, config)
     clusters = [
-        Cluster(candidates, _stacks(store, scan, candidates, workload, config))
+        Cluster(
+            candidates,
+            _stacks(store, scan, candidates, workload, config),
+            inserted_frames=config.runs("inserted_frames"),
+        )
         for candidates in find_clusters(scan.candidates, config)
     ]
     known = _in_reach(history, clusters, config)
