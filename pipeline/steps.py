@@ -203,6 +203,15 @@ STEPS: tuple[Step, ...] = (
         },
     ),
     Step(
+        "traffic_shift",
+        "dedup",
+        "Did more traffic come to its callers?",
+        measures="share of its rise that is its own: 0 as all else that its callers do, 1 without them",
+        passes="what its callers do besides it did not rise as much",
+        passes_alone="no callers to compare with",
+        codes={"callers": Code("more traffic to its callers: what they do besides it rose as much")},
+    ),
+    Step(
         "som_dedup",
         "dedup",
         "Does another series of the scan explain it?",

@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import special
 
-from pipeline.cost_shift.daily_noise import MIN_DAYS, DailyNoise
 from pipeline.cost_shift.domains import Domain
+from pipeline.cost_shift.expectation import ShareChange, on_earlier_days, sampling_variance
 from pipeline.cost_shift.refactorings import Refactorings
 from pipeline.cost_shift.stack_history import StackHistory
 from pipeline.model import BoolArray, Decision, DomainDecision, DomainFinding, FloatArray
@@ -31,7 +30,7 @@ class CostShiftConfig:
 
 _STEP = "cost_shift"
 
-_NEARER = 0.5
+NEARER = 0.5
 """Share of the candidate's rise below which the domain's rise is nearer to none than to all of it."""
 
 
@@ -44,53 +43,14 @@ _LIKELY = 1.645
 
 
 @dataclass(frozen=True, slots=True)
-class _Change:
-    """What the change did to some stacks: shares, against what earlier days and the whole service expect."""
-
-    before: float
-    after: float
-    expected: float  # the share after, had nothing happened to these stacks
-    day_before: float | None  # the larger share at these hours of the nearest earlier day
-    sampled: float  # standard error of after - expected by sampling
-    observed: float  # standard error by what earlier days differ
-    days: int
-    daily_noise: DailyNoise
-
-    def margin(self, mistaken: float) -> float:
-        """Return how far from what is expected the stacks come to lie by chance, one-sided.
-
-        It is never less than what sampling makes.
-        """
-        error, degrees_of_freedom = self.daily_noise.weigh(
-            sampled=self.sampled, observed=self.observed, expected=self.expected, days=self.days
-        )
-        normal = -float(special.ndtri(mistaken))
-        if math.isinf(degrees_of_freedom):
-            return error * normal
-        quantile = -float(special.stdtrit(degrees_of_freedom, mistaken))
-        # What is usual at these hours is itself a mean of few days.
-        return max(error * quantile, self.sampled * normal) * math.sqrt(1 + 1 / self.days)
-
-    def lost(self, mistaken: float) -> float:
-        """Return what the change took from the stacks.
-
-        What they had more than on the day before, beyond chance, was there for some hours only: a spike that
-        ends gives its cost to nobody.
-        """
-        if self.day_before is None:
-            return self.expected - self.after
-        return min(self.expected, self.day_before + self.margin(mistaken)) - self.after
-
-
-@dataclass(frozen=True, slots=True)
 class _Compared:
     """A candidate and a domain: how far apart a shift and a regression are there, and what happened."""
 
     domain: Domain
     apart: float  # what the rest of the domain lost if the cost was shifted, and kept if it was not
     appeared: bool  # whether the candidate hardly existed before
-    rest: _Change
-    whole: _Change
+    rest: ShareChange
+    whole: ShareChange
     nearer: tuple[float, float] | None  # how far the domain rose nearer the change, and the error of that
 
 
@@ -175,7 +135,7 @@ def _judge(compared: _Compared, mistaken: float, config: CostShiftConfig) -> Dom
     large = _is_too_large(compared, mistaken, config)
     if large and not gone:
         return decide("too large", rose, kept)
-    bound = min(_NEARER, hardly) if gone else min(_NEARER, hardly, kept)
+    bound = min(NEARER, hardly) if gone else min(NEARER, hardly, kept)
     if rose >= bound:
         return decide("too large" if large else "rose", rose, bound)
     if rose < -hardly and not gone:  # it lost much more, for reasons of its own
@@ -183,7 +143,7 @@ def _judge(compared: _Compared, mistaken: float, config: CostShiftConfig) -> Dom
     if compared.nearer is not None:
         # What the rest lost it must have lost just then, and not some hours before or after.
         rose_near, error = compared.nearer
-        if rose_near >= (bound_near := _NEARER + _LIKELY * error):
+        if rose_near >= (bound_near := NEARER + _LIKELY * error):
             return decide("rose", rose_near, bound_near)
     return decide("shifted", rose, bound)
 
@@ -250,17 +210,19 @@ def _nearer_change(
     if won <= 0:
         return None
     samples_before, samples_after = history.nearer_samples.tolist()
-    variance = common**2 * _variance(before, samples_before, history.dispersion)
-    variance += _variance(after, samples_after, history.dispersion)
+    variance = common**2 * sampling_variance(before, samples_before, history.dispersion)
+    variance += sampling_variance(after, samples_after, history.dispersion)
     return 1 - (before * common - after) / won, math.sqrt(variance) / won
 
 
-def _change(history: StackHistory, before: FloatArray, after: FloatArray, common: float) -> _Change:
+def _change(history: StackHistory, before: FloatArray, after: FloatArray, common: float) -> ShareChange:
     expected = float(before[0]) * common
-    variance = common**2 * _variance(float(before[0]), float(history.samples_before[0]), history.dispersion)
-    variance += _variance(float(after[0]), float(history.samples_after[0]), history.dispersion)
-    usual, observed, days = _on_earlier_days(before[1:] * history.share_factor[1:], after[1:])
-    return _Change(
+    variance = common**2 * sampling_variance(
+        float(before[0]), float(history.samples_before[0]), history.dispersion
+    )
+    variance += sampling_variance(float(after[0]), float(history.samples_after[0]), history.dispersion)
+    usual, observed, days = on_earlier_days(before[1:] * history.share_factor[1:], after[1:])
+    return ShareChange(
         before=float(before[0]),
         after=float(after[0]),
         expected=expected * (1 + usual),
@@ -270,20 +232,3 @@ def _change(history: StackHistory, before: FloatArray, after: FloatArray, common
         days=days,
         daily_noise=history.daily_noise,
     )
-
-
-def _on_earlier_days(expected: FloatArray, after: FloatArray) -> tuple[float, float, int]:
-    """Return by how much stacks change at these hours, how much days differ, both relative; and the days."""
-    known = expected > 0
-    days = int(known.sum())
-    if days < MIN_DAYS:
-        return 0.0, 0.0, days
-    expected, after = expected[known], after[known]
-    usual = float(after.sum() / expected.sum()) - 1
-    left = after - expected * (1 + usual)
-    return usual, math.sqrt(float(left @ left) / (days - 1)) / float(expected.mean()), days
-
-
-def _variance(share: float, samples: float, dispersion: float) -> float:
-    """Return the variance of a share; one sample more keeps a share of 0 from being certain."""
-    return dispersion * (share * (1 - share) + 1 / samples) / samples

@@ -27,7 +27,7 @@ _MOST_CHANGES = 8
 """Domains made of changes, for one candidate: the last ones deployed. Each makes the check stricter."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)  # without slots: what is made of it is kept
 class StackEvidence:
     """Stacks around the change points of a cluster, and what they are compared with."""
 
@@ -68,6 +68,7 @@ def judge_cost_shifts(
     deployed: Sequence[Sequence[Change]],
     *,
     carried: CarriedOver | None = None,
+    history: StackHistory | None = None,
     defined: Sequence[tuple[str, Sequence[str]]] = (),
     label_groups: LabelGroups | None = None,
     config: CostShiftConfig | None = None,
@@ -79,6 +80,7 @@ def judge_cost_shifts(
         groups: Candidates of the cluster.
         deployed: (groups,) the changes just before each.
         carried: The stacks that each became by frames inserted or taken out.
+        history: The stacks on one list, where that is known already.
         defined: Domains that the service's owner defined: a name and patterns of subroutines.
         label_groups: Finds further domains.
         config: Settings of the check.
@@ -87,7 +89,7 @@ def judge_cost_shifts(
         return [(group, Decision("cost_shift", True)) for group in groups]
     frames = carried.frames if carried else frozenset()
     labels = [element(*group.series) for group in groups]
-    compared = plain = _Comparison.of(stacks.history(carried))
+    compared = plain = _Comparison.of(history or stacks.history(carried))
     if frames.intersection(labels):
         # An inserted frame took its cost from stacks that are taken for its own once they are carried over.
         plain = _Comparison.of(stacks.history())

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from pipeline.cost_shift.scan import judge_cost_shifts
+from pipeline.cost_shift.traffic import judge_traffic_shifts
 from pipeline.dedup.across_scans import Outcome, join_reported
 from pipeline.dedup.evidence import (
     TOLERANCE_WINDOWS,
@@ -58,7 +59,10 @@ def decide(evidence: DedupEvidence, config: DedupConfig) -> DedupDecision:
     decision = DedupDecision()
     for whole in evidence.clusters:
         cluster, frames = _without_frames(evidence, whole, config)
-        decision.dropped += frames
+        cluster, moved = _without_traffic(cluster, config)
+        decision.dropped += [*frames, *moved]
+        if not cluster.candidates:
+            continue
         groups, merged = _group(evidence, cluster, config)
         rest, shifted = _without_shifts(evidence, cluster, groups, config)
         decision.dropped += [*merged, *shifted]
@@ -85,6 +89,15 @@ def _without_frames(
     return cluster.having([c for c in cluster.candidates if c.series not in moved]), dropped
 
 
+def _without_traffic(cluster: Cluster, config: DedupConfig) -> tuple[Cluster, Sequence[Dropped]]:
+    """Return a cluster without what rose as its callers have more traffic: it has no cause to share."""
+    history = cluster.history
+    if history is None or not config.runs("traffic_shift"):
+        return cluster, ()
+    kept, dropped = divide(judge_traffic_shifts(history, cluster.candidates))
+    return cluster.having(kept), dropped
+
+
 def _group(
     evidence: DedupEvidence, cluster: Cluster, config: DedupConfig
 ) -> tuple[Sequence[Candidate], Sequence[Dropped]]:
@@ -107,6 +120,7 @@ def _without_shifts(
             defined=config.cost_domains,
             label_groups=evidence.label_groups,
             carried=cluster.carried,
+            history=cluster.history,
         )
     )
 

@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 
 from pipeline.cost_shift.scan import LabelGroups, StackEvidence
+from pipeline.cost_shift.stack_history import StackHistory
 from pipeline.dedup.rules import PairwiseConfig
 from pipeline.detect.expected import values_and_weights
 from pipeline.model import Candidate, Change, FloatArray, Scan, SeriesKey, SeriesMatrix
@@ -124,7 +125,7 @@ class Levels:
         return np.array(rows, dtype=np.float64).reshape(len(series), len(self.starts))
 
 
-@dataclass(frozen=True, eq=False)  # without slots: the control is kept
+@dataclass(frozen=True, eq=False)  # without slots: what is made of the stacks is kept
 class Cluster:
     """Candidates whose change points are near each other."""
 
@@ -148,10 +149,16 @@ class Cluster:
         """The stacks of ``carried``."""
         return self.carried.index
 
+    @cached_property
+    def history(self) -> StackHistory | None:
+        """The stacks with those of earlier days on one list; None without any."""
+        return self.stacks.history(self.carried) if self.stacks.index.stacks else None
+
     def having(self, candidates: Sequence[Candidate]) -> Cluster:
         """Return some of the candidates in the same stacks."""
         some = replace(self, candidates=candidates)
-        some.__dict__["carried"] = self.carried
+        known = self.__dict__
+        some.__dict__.update((key, known[key]) for key in ("carried", "history") if key in known)
         return some
 
 

@@ -1,5 +1,6 @@
 """Stacks as arrays: one index, sums over subtrees, overlap, differences. Pure."""
 
+from pipeline.stacks.callers import Beside, beside_callers, callees_beside, caller_nodes, deepest_of
 from pipeline.stacks.control import ControlConfig, against_control, usual_factors
 from pipeline.stacks.difference import ELLIPSIS, stack_difference
 from pipeline.stacks.index import (
@@ -17,6 +18,7 @@ from pipeline.stacks.subtree import measure_rises, sum_descendant_sets
 
 __all__ = [
     "ELLIPSIS",
+    "Beside",
     "CarriedOver",
     "ControlConfig",
     "InsertedFramesConfig",
@@ -24,6 +26,10 @@ __all__ = [
     "Group",
     "StackIndex",
     "against_control",
+    "beside_callers",
+    "callees_beside",
+    "caller_nodes",
+    "deepest_of",
     "carry_over",
     "explained_shares",
     "index_stacks",

@@ -1,0 +1,181 @@
+"""Traffic shift: what rises as all else that its callers do has more traffic, and is no slower.
+
+gCPU is a share of the whole, so it moves with the mix of requests. Where a subroutine got slower, what its
+callers do besides it stays as it was; where more requests come to its callers, that rises with it by one
+factor. The paper takes traffic's cycles out by time alone (FBDetect §5.4.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pipeline.cost_shift.daily_noise import DailyNoise, fit_daily_noise
+from pipeline.cost_shift.decision import NEARER, CostShiftConfig
+from pipeline.cost_shift.expectation import ShareChange, on_earlier_days
+from pipeline.cost_shift.stack_history import StackHistory
+from pipeline.frames import element
+from pipeline.model import Candidate, Decision, FloatArray
+from pipeline.robust import overdispersion
+from pipeline.stacks import Beside, beside_callers, callees_beside, caller_nodes, deepest_of
+
+_STEP = "traffic_shift"
+
+_ENOUGH = 30.0
+"""Samples on either side from which on a callee says how far callees stray from their callers."""
+
+_MANY = 30
+"""Callees from which on together they say what traffic did."""
+
+_STEPS = 100
+"""Steps of fitting: twice as many change nothing that is printed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Traffic:
+    """What became of the traffic of a service's callers, and how far callees stray from it."""
+
+    moved: float  # part of the callers whose traffic moved, 0 to 1
+    spread: float  # standard deviation of the logarithm of the factor by which it did
+    dispersion: float  # of counts, in units of what independent samples make
+    daily: DailyNoise
+
+    def factors(self, logarithms: FloatArray, variances: FloatArray) -> FloatArray:
+        """Return the posterior mean of the logarithm of each caller's factor, from what was seen of it."""
+        return self.responsibilities(logarithms, variances) * logarithms * self._kept(variances)
+
+    def responsibilities(self, logarithms: FloatArray, variances: FloatArray) -> FloatArray:
+        """Return how likely the traffic of each caller moved."""
+        kept = self._kept(variances)
+        squares = logarithms**2 / variances
+        with np.errstate(divide="ignore", over="ignore"):
+            odds = self.moved / (1 - self.moved) * np.sqrt(1 - kept) * np.exp(squares * kept / 2)
+            return np.asarray(1 / (1 + 1 / odds))
+
+    def fitted(self, logarithms: FloatArray, variances: FloatArray) -> _Traffic:
+        """Return one step nearer to what is most likely, of callers' logarithms (EM)."""
+        likely, kept = self.responsibilities(logarithms, variances), self._kept(variances)
+        squares = (logarithms * kept) ** 2 + variances * kept
+        spread = float((likely * squares).sum() / max(likely.sum(), 1e-9)) ** 0.5
+        return replace(self, moved=min(max(float(likely.mean()), 1e-6), 1 - 1e-6), spread=spread)
+
+    def _kept(self, variances: FloatArray) -> FloatArray:
+        return np.asarray(self.spread**2 / (self.spread**2 + variances))
+
+
+def judge_traffic_shifts(
+    history: StackHistory, candidates: Sequence[Candidate], config: CostShiftConfig | None = None
+) -> list[tuple[Candidate, Decision]]:
+    """Return each candidate with the decision whether its callers' traffic made it rise.
+
+    Args:
+        history: Stacks around the change points and on earlier days.
+        candidates: Whose change points.
+        config: Settings.
+    """
+    config = config or CostShiftConfig()
+    nodes = caller_nodes(history.index)
+    shares = np.stack([history.before, history.after])
+    traffic = _learn(history, callees_beside(nodes, shares, _ENOUGH / _samples(history)[:, 0]))
+    labels = [element(*candidate.series) for candidate in candidates]
+    decisions = [Decision(_STEP, True, 1.0, NEARER)] * len(labels)
+    if traffic is None:
+        return list(zip(candidates, decisions, strict=True))
+    asked = list(range(len(labels)))
+    rising: set[str] = set()
+    # What rises by itself says nothing of its callers' traffic. Each round finds one more at least.
+    while asked:
+        deepest = deepest_of(history.index, rising)
+        for row in asked:
+            beside = beside_callers(history.index, nodes, labels[row], shares, deepest)
+            if beside is not None:
+                decisions[row] = _judge(history, beside, traffic, config)
+        alone = {labels[row] for row in asked if decisions[row].passed}
+        rising |= alone
+        asked = [row for row in asked if not decisions[row].passed] if alone else []
+    return list(zip(candidates, decisions, strict=True))
+
+
+def _judge(history: StackHistory, beside: Beside, traffic: _Traffic, config: CostShiftConfig) -> Decision:
+    """Drop a candidate of whose rise no more than a negligible part is its own.
+
+    ``statistic`` is its own part: 0 if it rose with its callers, 1 if they did not rise.
+    """
+    change = _change(history, beside, traffic)
+    # What rises makes all else shrink.
+    won = change.after - change.before * (1 - change.after) / max(1 - change.before, 1e-9)
+    if won <= 0:
+        return Decision(_STEP, True, 1.0, NEARER)
+    part = (change.after - change.expected) / won
+    bound = min(NEARER, config.negligible + change.margin(config.mistaken) / won)
+    if part >= bound:
+        return Decision(_STEP, True, part, bound)
+    return Decision(_STEP, False, part, bound, "callers")
+
+
+def _change(history: StackHistory, beside: Beside, traffic: _Traffic) -> ShareChange:
+    """Return what a candidate became, against what its callers' traffic lets expect."""
+    logarithms, variances = _logarithms(history, beside)
+    own = float(beside.own[0, 0].sum())
+    factors = np.exp(traffic.factors(logarithms[0], traffic.dispersion * variances[0]))
+    expected = (beside.own[0, 0] * factors).sum()
+    by_caller, after = _expected(beside), beside.own[1].sum(axis=1)
+    of_days = by_caller[1:].sum(axis=1)
+    usual, observed, days = on_earlier_days(of_days, after[1:])
+    variance = traffic.dispersion * _variances(history, beside, by_caller)[0].sum()
+    return ShareChange(
+        before=own,
+        after=float(after[0]),
+        expected=float(expected) * (1 + usual),
+        day_before=None,
+        sampled=float(variance**0.5),
+        observed=float(expected) * observed,
+        days=days,
+        daily_noise=traffic.daily,
+    )
+
+
+def _learn(history: StackHistory, callees: Beside) -> _Traffic | None:
+    """Learn from all callees what traffic did, and how far one strays from its caller; None of too few."""
+    if callees.own.shape[2] < _MANY:
+        return None
+    expected, after = _expected(callees), callees.own[1]
+    variances = _variances(history, callees, expected)
+    usable = variances > 0
+    dispersion = overdispersion((after - expected)[usable] ** 2 / variances[usable])
+    daily = fit_daily_noise(expected, after, history.samples_before, history.samples_after, dispersion)
+    logarithms, sampling = (rows[0] for rows in _logarithms(history, callees))
+    sampling = dispersion * sampling
+    traffic = _Traffic(0.5, max(float(logarithms.std()), 1e-3), dispersion, daily)
+    for _ in range(_STEPS):
+        traffic = traffic.fitted(logarithms, sampling)
+    return traffic
+
+
+def _logarithms(history: StackHistory, beside: Beside) -> tuple[FloatArray, FloatArray]:
+    """Return the logarithms of the factors of callers, and their sampling variances: (rows, callers)."""
+    before, after = 1 / _samples(history)[:, :, None]
+    rest = np.stack([beside.rest[0] + before / 2, beside.rest[1] + after / 2])
+    return np.log(rest[1] / rest[0]), before / rest[0] + after / rest[1]
+
+
+def _expected(beside: Beside) -> FloatArray:
+    """Return a subroutine's share, had it moved as its callers' other callees did: (rows, callers)."""
+    known = (beside.rest > 0).all(axis=0)
+    factor = np.divide(beside.rest[1], beside.rest[0], out=np.ones(known.shape), where=known)
+    return np.asarray(beside.own[0] * factor)
+
+
+def _variances(history: StackHistory, beside: Beside, expected: FloatArray) -> FloatArray:
+    """Return the sampling variance of what is beyond what is expected: (rows, callers)."""
+    before, after = 1 / _samples(history)[:, :, None]
+    # One sample more keeps a share of 0 from being certain.
+    own, rest = beside.own[0] + before, np.stack([beside.rest[0] + before, beside.rest[1] + after])
+    relative = before / own + before / rest[0] + after / rest[1]
+    return np.asarray(expected**2 * relative + beside.own[1] * after)
+
+
+def _samples(history: StackHistory) -> FloatArray:
+    return np.stack([history.samples_before, history.samples_after])

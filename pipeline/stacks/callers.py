@@ -1,0 +1,145 @@
+"""Who calls a subroutine, path by path, and what those callers do besides it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.model import BoolArray, FloatArray, IntArray
+from pipeline.stacks.index import StackIndex
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Beside:
+    """A subroutine's samples caller by caller, and those that its callers have besides it."""
+
+    own: FloatArray  # (before and after, rows, callers)
+    rest: FloatArray  # (before and after, rows, callers)
+
+
+def caller_nodes(index: StackIndex) -> list[IntArray]:
+    """Return which stacks have the same frames from the root down to each depth, as numbers.
+
+    Returns:
+        (depths,) of (stacks,), the last of no more than single stacks.
+    """
+    lengths = np.diff(index.starts)
+    node, nodes = np.zeros(index.stacks, dtype=np.int64), []
+    width = len(index.names) + index.stacks
+    for depth in range(index.deepest + 1):
+        label = index.label[np.minimum(index.starts[:-1] + depth, len(index.label) - 1)]
+        # One that ends is a callee of its own: what its last frame does by itself.
+        child = np.where(lengths > depth, label, len(index.names) + np.arange(index.stacks))
+        node = np.unique(node * width + child, return_inverse=True)[1].reshape(-1).astype(np.int64)
+        nodes.append(node)
+    return nodes
+
+
+def deepest_of(index: StackIndex, labels: Iterable[str]) -> IntArray:
+    """Return how many frames stand above the deepest of some in each stack, -1 without any: (stacks,)."""
+    deepest = np.full(index.stacks, -1)
+    for label in labels:
+        positions = index.positions(label)
+        stack = index.stack[positions]
+        np.maximum.at(deepest, stack, positions - index.starts[stack])
+    return deepest
+
+
+def beside_callers(
+    index: StackIndex, nodes: Sequence[IntArray], label: str, counts: FloatArray, rising: IntArray
+) -> Beside | None:
+    """Return what the callers of a subroutine do besides it: of each path the nearest that does as much.
+
+    What no caller does as much besides is held against the whole service.
+
+    Args:
+        index: Of the stacks.
+        nodes: As ``caller_nodes`` returns them.
+        label: The subroutine.
+        counts: (before and after, rows, stacks) samples, both sides of a row of one total. Callers are chosen
+            by row 0.
+        rising: (stacks,) from ``deepest_of``, of what rises by itself: below a caller it does not count.
+
+    Returns:
+        None for a subroutine that no stack holds.
+    """
+    own = index.holding([label])
+    if not own.any():
+        return None
+    first = np.full(index.stacks, -1)  # depth of the subroutine, from the root
+    positions = index.positions(label)[::-1]
+    first[index.stack[positions]] = positions - index.starts[index.stack[positions]]
+    left = own.copy()
+    found: list[tuple[FloatArray, FloatArray]] = []
+    for depth in range(int(first.max()) - 1, -1, -1):
+        callers = np.unique(nodes[depth][left & (first > depth)])
+        if not len(callers):
+            continue
+        caller = _numbers(nodes[depth], callers)
+        beside = (caller >= 0) & ~own & (rising <= depth)
+        enough = _enough(counts[:, 0], caller, own, beside, len(callers))
+        chosen = (caller >= 0) & enough[caller]
+        rank = np.cumsum(enough) - 1
+        caller = rank[caller]
+        size = int(enough.sum())
+        found.append(
+            (_sums(counts, chosen & left, caller, size), _sums(counts, chosen & beside, caller, size))
+        )
+        left &= ~chosen
+    if left.any():
+        found.append((_whole(counts, left), _whole(counts, ~own & (rising < 0))))
+    return Beside(*(np.concatenate(side, axis=2) for side in zip(*found, strict=True)))
+
+
+def callees_beside(nodes: Sequence[IntArray], counts: FloatArray, least: FloatArray) -> Beside:
+    """Return each callee of each caller, with what the caller does besides it where that is as much.
+
+    Args:
+        nodes: As ``caller_nodes`` returns them.
+        counts: (before and after, rows, stacks) samples, both sides of a row of one total.
+        least: (before and after,) what of a callee's samples in row 0 is too little.
+
+    Returns:
+        One in place of the callers for each callee.
+    """
+    caller = np.zeros(counts.shape[2], dtype=np.int64)
+    found = [np.zeros((2, *counts.shape[:2], 0))]
+    for callee in nodes:
+        one, first = np.unique(callee, return_index=True)
+        own = _sums(counts, np.ones(len(callee), dtype=np.bool_), callee, len(one))
+        rest = _sums(counts, np.ones(len(callee), dtype=np.bool_), caller, int(caller.max()) + 1)
+        rest = rest[:, :, caller[first]] - own
+        enough = (own[:, 0] >= least[:, None]).all(axis=0) & (rest[:, 0] >= own[:, 0]).all(axis=0)
+        found.append(np.stack([own[:, :, enough], rest[:, :, enough]]))
+        caller = callee
+    return Beside(*np.concatenate(found, axis=3))
+
+
+def _numbers(node: IntArray, chosen: IntArray) -> IntArray:
+    """Return each stack's position among the chosen nodes, -1 where it is at none of them."""
+    position = np.full(int(node.max()) + 1, -1)
+    position[chosen] = np.arange(len(chosen))
+    return position[node]
+
+
+def _enough(
+    counts: FloatArray, caller: IntArray, own: BoolArray, beside: BoolArray, callers: int
+) -> BoolArray:
+    """Return which callers do as much besides a subroutine as with it, before and after."""
+    mine, rest = (
+        np.array([np.bincount(caller[rows], side[rows], minlength=callers) for side in counts])
+        for rows in (own & (caller >= 0), beside)
+    )
+    return np.asarray((rest >= mine).all(axis=0) & (rest > 0).all(axis=0))
+
+
+def _sums(counts: FloatArray, chosen: BoolArray, caller: IntArray, callers: int) -> FloatArray:
+    stacks = np.flatnonzero(chosen)
+    sums = [np.bincount(caller[stacks], row[stacks], minlength=callers) for side in counts for row in side]
+    return np.array(sums, dtype=np.float64).reshape(*counts.shape[:2], callers)
+
+
+def _whole(counts: FloatArray, chosen: BoolArray) -> FloatArray:
+    return np.asarray(counts[:, :, chosen].sum(axis=2, keepdims=True))
