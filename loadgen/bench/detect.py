@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 from scipy import stats
 
+from loadgen.bench.profile_fleet import draw_profile_fleet
 from loadgen.bench.result import Result
 from pipeline.detect.change_point import log_odds_span, p_values, signed_roots, split_sums
 from pipeline.detect.expected import Normalised, normalise
+from pipeline.detect.search import SearchConfig, find_change_points
 from pipeline.detect.short_term import CHUNK_ROWS, Windows, find_candidates
 from pipeline.model import FloatArray, IntArray, MetricKind, SeriesMatrix
 
@@ -19,17 +22,23 @@ ROUNDS = 5
 KINDS: tuple[MetricKind, ...] = ("subroutine",)
 SAMPLES = 40_000  # of a service in a window
 
+_STEPS = SearchConfig(("short_term",), absolute=0.00005)
+
 GEOMETRIES = (
     (Windows(analysis=440, extended=464, end=500), 1800.0),  # nine days, 12 and 18 hours of half hours
     (Windows(analysis=1440, extended=1464, end=1500), 600.0),  # ten days, four and six hours of ten minutes
 )
 
 
-def measure_detect(advance: Callable[[], None]) -> list[Result]:
-    """Measure the screen, the whole detector and a naive CUSUM on the same noise; the middle time counts.
+def measure_detect(advance: Callable[[], None], *, profile: Path | None = None) -> list[Result]:
+    """Measure the screen, the whole detector and a naive CUSUM on the same series; the middle time counts.
 
     Args:
-        advance: Called after each round of each geometry.
+        advance: Called after each round of each geometry, ``parts_of(profile)`` times.
+        profile: A profile file, for a fleet of its call tree besides the one of steady noise.
+
+    Raises:
+        ConfigError: the profile cannot be read, or holds no stack.
     """
     rng = np.random.default_rng(1)
     results = []
@@ -47,19 +56,39 @@ def measure_detect(advance: Callable[[], None]) -> list[Result]:
             "detect, everything": lambda m=matrix, w=windows: find_candidates(m, w),  # type: ignore[misc]
             "naive CUSUM of numpy": lambda m=matrix: naive_cusum(m.samples),  # type: ignore[misc]
         }
-        times: dict[str, list[float]] = {name: [] for name in runs}
-        for _ in range(ROUNDS):
-            for name, run in runs.items():
-                began = time.perf_counter()
-                run()
-                times[name].append(time.perf_counter() - began)
-            advance()
-        setup = {"series": float(SERIES), "windows": float(windows.end), "rounds": float(ROUNDS)}
-        results += [
-            Result(f"{name}, {windows.end} points", {"series/s": SERIES / float(np.median(seconds))}, setup)
-            for name, seconds in times.items()
-        ]
+        results += _time(runs, SERIES, windows, advance)
+    if profile is None:
+        return results
+    for windows, resolution_s in GEOMETRIES:
+        fleet = draw_profile_fleet(profile, windows, resolution_s)
+        runs = {
+            "detect, fleet of a profile": lambda m=fleet, w=windows: find_change_points(m, w, _STEPS),  # type: ignore[misc]
+            "naive CUSUM, fleet of a profile": lambda m=fleet: naive_cusum(m.samples),  # type: ignore[misc]
+        }
+        results += _time(runs, len(fleet.names), windows, advance)
     return results
+
+
+def parts_of(profile: Path | None) -> int:
+    """Return in how many parts ``measure_detect`` works."""
+    return ROUNDS * len(GEOMETRIES) * (2 if profile else 1)
+
+
+def _time(
+    runs: dict[str, Callable[[], object]], series: int, windows: Windows, advance: Callable[[], None]
+) -> list[Result]:
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(ROUNDS):
+        for name, run in runs.items():
+            began = time.process_time()
+            run()
+            times[name].append(time.process_time() - began)
+        advance()
+    setup = {"series": float(series), "windows": float(windows.end), "rounds": float(ROUNDS)}
+    return [
+        Result(f"{name}, {windows.end} points", {"series/s": series / float(np.median(seconds))}, setup)
+        for name, seconds in times.items()
+    ]
 
 
 def draw_counts(rng: np.random.Generator, series: int, windows: int) -> tuple[FloatArray, FloatArray]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import orjson
 import pytest
 
 from loadgen.bench.detect import GEOMETRIES, KINDS, draw_counts, naive_cusum, screen
+from loadgen.bench.profile_fleet import draw_profile_fleet
 from loadgen.bench.scan import SERVICE_SERIES, scan_service, services_of
 from pipeline.cli import run
 from pipeline.detect.expected import normalise
@@ -33,6 +36,15 @@ def test_the_naive_cusum_finds_a_step() -> None:
     splits, p_values = naive_cusum(values)
     assert abs(splits[7] - 300) <= 2
     assert p_values.argmin() == 7
+
+
+def test_a_fleet_of_a_profile_is_as_long_as_a_scan_and_has_its_names(tmp_path: Path) -> None:
+    stacks = [f"main;serve;handler{i % 7};Shop.call{i};Db.query{i % 5}" for i in range(60)]
+    profile = tmp_path / "stacks.txt"
+    profile.write_text("".join(f"{stack} {10 + i}\n" for i, stack in enumerate(stacks)))
+    fleet = draw_profile_fleet(profile, WINDOWS, RESOLUTION_S)
+    assert fleet.samples.shape == (len(fleet.names), WINDOWS.end)
+    assert {"serve", "Shop.call7"} <= set(fleet.names)
 
 
 def test_a_service_is_drawn_and_scanned_the_same_each_time() -> None:

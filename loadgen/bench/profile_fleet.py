@@ -1,0 +1,54 @@
+"""A fleet whose call tree is a real profile, with all that moves in it: what the detector is timed with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from loadgen.fleet.scenario import Scenario
+from loadgen.fleet.simulate import simulate
+from pipeline.detect.short_term import Windows
+from pipeline.model import SeriesMatrix
+
+SUBROUTINES = 1250
+SAMPLES = 40_000  # of the service in a window
+
+
+def draw_profile_fleet(profile: Path, windows: Windows, resolution_s: float) -> SeriesMatrix:
+    """Return the series of a simulated service whose stacks are those of a profile.
+
+    Endpoints have daily cycles of their own, stacks wander, and what changed lies in the history as well as
+    in the analysis window: so a tenth of the series and more need a look of their own after the screen.
+
+    Args:
+        profile: A file that ``smidgen agent import`` reads.
+        windows: Of a scan.
+        resolution_s: Of a window.
+
+    Raises:
+        ConfigError: the profile cannot be read, or holds no stack.
+    """
+    of_analysis = (windows.analysis / windows.end, windows.extended / windows.end)
+    steps = {"kind": "step", "delta": (0.001, 0.02), "no_culprit": 0.0}
+    scenario = Scenario.model_validate(
+        {
+            "name": "bench-detect",
+            "duration": windows.end * resolution_s,
+            "window": resolution_s,
+            "stack_window": resolution_s,
+            "samples_per_minute": SAMPLES / 1000 / (resolution_s / 60),
+            "graph": {"subroutines": SUBROUTINES, "endpoints": 10, "profile": str(profile)},
+            "servers": {"count": 1000},
+            "load": {"mix_daily": 0.25},
+            "changes": {"count": 10},
+            "inject": [
+                {**steps, "count": 4, "between": (0.5, of_analysis[0])},
+                {**steps, "name": "now", "count": 4, "between": of_analysis},
+                {"kind": "transient", "count": 8, "between": (0.5, 0.99)},
+                {"kind": "cost_shift", "count": 8, "between": (0.5, 0.99)},
+            ],
+        },
+        by_alias=True,
+        by_name=False,
+    )
+    drawn = simulate(scenario, seed=1).dataset
+    return SeriesMatrix(drawn.start, resolution_s, drawn.kinds, drawn.names, drawn.samples, drawn.totals)
