@@ -180,7 +180,7 @@ def import_files(
     duration_s: float,
     format_: str,
 ) -> None:
-    """Publish files of collapsed stacks, lines of `root;caller;leaf count` (py-spy, FlameGraph)."""
+    """Publish profile files: collapsed stacks (py-spy, FlameGraph), perf script or pprof."""
     quiet_client(settings)
     topics = load_topics(settings.topics)
     source = Source(service, host or socket.gethostname(), release, labels)

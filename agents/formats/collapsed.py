@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 
 from agents.formats.base import Stack, StackSamples
+from agents.formats.text import decode_text
 
 MAX_LINE_COUNT = 2**40
 """Most samples on one line: what a profile message can hold for one stack."""
 
 _COUNT = re.compile(r"([0-9]{1,13})(?:\.0*)?")  # bounded: Python refuses to convert thousands of digits
-_BOMS = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
 
 
 class CollapsedFormat:
@@ -43,7 +38,7 @@ def parse_collapsed(data: bytes) -> StackSamples:
     stacks: dict[Stack, int] = {}
     frameless = invalid = 0
     first_invalid = ""
-    for number, raw in enumerate(_decode(data).split("\n"), start=1):
+    for number, raw in enumerate(decode_text(data).split("\n"), start=1):
         line = raw.strip()
         if not line or line.startswith(("#", "//")):
             continue
@@ -61,16 +56,3 @@ def parse_collapsed(data: bytes) -> StackSamples:
         elif count:
             stacks[stack] = stacks.get(stack, 0) + count
     return StackSamples(stacks, frameless, invalid, first_invalid)
-
-
-def _decode(data: bytes) -> str:
-    for bom, encoding in _BOMS:
-        if data.startswith(bom):
-            return data[len(bom) :].decode(encoding, errors="replace")
-    head = data[:256]
-    if len(head) >= 4:
-        if not any(head[1::2]):
-            return data.decode("utf-16-le", errors="replace")
-        if not any(head[0::2]):
-            return data.decode("utf-16-be", errors="replace")
-    return data.decode("utf-8", errors="replace")

@@ -38,12 +38,12 @@ def read(path: Path, content: bytes, format_: str = AUTO) -> tuple[str, ...]:
 
 
 def test_the_formats_there_are() -> None:
-    assert format_names() == ("auto", "collapsed")
+    assert format_names() == ("auto", "collapsed", "perf", "pprof")
 
 
 @pytest.mark.usefixtures("_dummy")
 def test_a_dummy_format_is_imported(tmp_path: Path) -> None:
-    assert format_names() == ("auto", "collapsed", "dummy")
+    assert format_names() == ("auto", "collapsed", "perf", "pprof", "dummy")
     assert read(tmp_path / "a", b"dummy!") == ("main", "dummy")
     assert read(tmp_path / "a", b"main;other 1\n") == ("main", "other")
     assert read(tmp_path / "a", b"dummy 1\n", "collapsed") == ("dummy",)
@@ -52,7 +52,7 @@ def test_a_dummy_format_is_imported(tmp_path: Path) -> None:
 
 
 def test_a_format_that_is_not_known(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="should be one of auto, collapsed, not 'other'"):
+    with pytest.raises(ConfigError, match="should be one of auto, collapsed, perf, pprof, not 'other'"):
         read(tmp_path / "a", b"main 1\n", "other")
 
 

@@ -1,0 +1,94 @@
+"""Output of ``perf script`` as stacks."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.formats import AUTO, find_format
+from agents.formats.perf_script import PerfScriptFormat
+from tests.support.paths import REAL_DATA
+
+SAMPLES = REAL_DATA / "profiles"
+HEADER = "my app  12/13    [001]  100.250000:     250000 cpu-clock:u: \n"
+
+
+def parse(text: str, *, header: str = HEADER) -> dict[tuple[str, ...], int]:
+    parsed = PerfScriptFormat().parse((header + text).encode())
+    assert parsed.invalid == 0, parsed.first_invalid
+    return dict(parsed.stacks)
+
+
+@pytest.mark.parametrize(
+    ("frames", "stack"),
+    [
+        pytest.param("\t 1f f (/bin/app)\n\t 2f main (/bin/app)", ("main", "f"), id="leaf first"),
+        pytest.param("\t 1f f+0x12 (/bin/app)", ("f",), id="an offset"),
+        pytest.param("\t 1f a::b(int, char (*)()) (/bin/app)", ("a::b(int, char (*)())",), id="a signature"),
+        pytest.param("\t 1f do_sys_open ([kernel.kallsyms])", ("do_sys_open_[k]",), id="the kernel"),
+        pytest.param("\t 1f nf_hook ([nf_tables])", ("nf_hook_[k]",), id="a module of the kernel"),
+        pytest.param("\t 1f LApp;::run (/tmp/perf-12.map)", ("LApp;::run_[j]",), id="compiled as it runs"),
+        pytest.param("\t 1f g (inlined)", ("g_[i]",), id="inlined"),
+        pytest.param("\t 1f [unknown] (/lib/libc.so.6)", ("[libc.so.6]",), id="a library without symbols"),
+        pytest.param("\t 1f [unknown] ([unknown])", ("[unknown]",), id="nothing is known"),
+        pytest.param(
+            "\t 1f py::work:/srv/shop/cart.py (/tmp/perf-1.map)", ("work (/srv/shop/cart.py)",), id="Python"
+        ),
+    ],
+)
+def test_frames(frames: str, stack: tuple[str, ...]) -> None:
+    assert parse(frames) == {("my app", *stack): 1}
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        pytest.param("app 12 100.5: cpu-clock: \n", id="a pid alone"),
+        pytest.param("app 12/12 100.5: 1 cycles:ppp: \r\n", id="with a period, CR LF"),
+        pytest.param("app    -1/-1 [003] d..2. 100.5: cycles: \n", id="flags, no process"),
+        pytest.param("# a comment\n\n\napp 1 1.0: cycles:\n", id="comments before it"),
+    ],
+)
+def test_headers(header: str) -> None:
+    assert parse("\t 1f f (/bin/app)\n", header=header) == {("app", "f"): 1}
+
+
+def test_events_add_up_and_those_without_frames_are_counted_apart() -> None:
+    event = HEADER + "\t 1f f (/bin/app)\n"
+    parsed = PerfScriptFormat().parse(f"{event}\n{event}{HEADER}\n{event}".encode())
+    assert parsed.stacks == {("my app", "f"): 3}
+    assert (parsed.frameless, parsed.invalid) == (1, 0)
+
+
+def test_an_event_on_one_line() -> None:
+    assert parse("", header="app 12 100.5: 1 cycles:  55d3 f+0x3 (/bin/app)\n") == {("app", "f"): 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        pytest.param(HEADER + "\t no frame\n", "line 1", id="a frame that is none"),
+        pytest.param("nothing of perf\n\n" + HEADER + "\t 1f f (/b)", "line 1", id="a header that is none"),
+        pytest.param("\t 1f f (/b)\n", "line 1", id="frames without a header"),
+    ],
+)
+def test_what_makes_no_sense_is_invalid(text: str, where: str) -> None:
+    parsed = PerfScriptFormat().parse(text.encode())
+    assert parsed.invalid == 1
+    assert parsed.first_invalid.startswith(where)
+
+
+@pytest.mark.skipif(not SAMPLES.is_dir(), reason="the shared profiles are not beside this checkout")
+@pytest.mark.parametrize(
+    ("name", "stacks", "samples"),
+    [("simple-with-pid", 7, 137), ("forks", 22, 561), ("rust-mangled", 22, 96)],
+)
+def test_real_files_are_recognised_and_whole(name: str, stacks: int, samples: int) -> None:
+    data = (SAMPLES / f"{name}.linux-perf.txt").read_bytes()
+    parsed = find_format(AUTO, data).parse(data)
+    assert (len(parsed.stacks), parsed.samples, parsed.invalid) == (stacks, samples, 0)
+    assert parsed.samples + parsed.frameless == sum(1 for line in data.splitlines() if line[:1].strip())
+
+
+@pytest.mark.parametrize("data", [b"", b"a;b 3\n", b"main 1 2.0: x\n", b"\xff\xfe", HEADER.encode()])
+def test_other_files_are_not_recognised(data: bytes) -> None:
+    assert not PerfScriptFormat().recognises(data)
