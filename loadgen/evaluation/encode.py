@@ -40,6 +40,10 @@ def score_to_json(score: Score, curves: Sequence[Curve] = ()) -> dict[str, Any]:
         "precision_by_size": _named(score.event_sizes, "size"),
         "delay_s": _spread(score.delay),
         "change_time_error_s": _spread(score.shift),
+        "change_time_interval": {
+            "coverage": rate_to_json(score.coverage),
+            "width_s": _spread(score.interval_width),
+        },
         "grouping": {
             "precision": rate_to_json(score.group_precision),
             "recall": rate_to_json(score.group_recall),

@@ -62,6 +62,7 @@ class Event:
     p_value: float
     group: tuple[str, ...] = ()  # member metrics, without ``metric``
     suspects: tuple[str, ...] = ()  # ids of changes, most likely first
+    interval: tuple[float, float] | None = None  # of the change time; None from versions without it
 
     @property
     def series(self) -> tuple[str, ...]:

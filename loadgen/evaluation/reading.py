@@ -171,7 +171,18 @@ def _event(raw: Mapping[str, Any]) -> Event:
         suspects=tuple(
             _suspect(suspect, f"root_causes[{i}]") for i, suspect in enumerate(_optional(data, "root_causes"))
         ),
+        interval=_interval(data),
     )
+
+
+def _interval(data: Mapping[str, Any]) -> tuple[float, float] | None:
+    edges = _optional(data, "change_time_interval")
+    if not edges:
+        return None
+    if len(edges) != 2:
+        raise InvalidMessage(f"change_time_interval: should have 2 items, not {len(edges)}")
+    begin, end = map(fields.to_moment, edges)
+    return begin, end
 
 
 def _suspect(raw: object, where: str) -> str:

@@ -78,6 +78,8 @@ class Score:
     event_sizes: tuple[tuple[str, Rate], ...]  # precision by the event's size
     delay: Spread | None  # from a row's start to its true positive's detection
     shift: Spread | None  # how far the true positive's change time is from the row's onset
+    coverage: Rate  # of true positives of steps, whose interval of the change time holds the onset
+    interval_width: Spread | None  # of those intervals
     group_precision: Rate
     group_recall: Rate
     root_cause: RootCause
@@ -104,6 +106,7 @@ def score(
     reported = {judged.truth.id for judged in matching.judged if judged.truth}
     group_precision, group_recall = _grouping(matching, truth, tolerances)
     expected = [row for row in truth if row.expected]
+    dated = _dated(true)
     return Score(
         matching=matching,
         precision=Rate(len(true), len(matching.judged)),
@@ -121,6 +124,8 @@ def score(
         event_sizes=_in_order(_precision_by(_on_gcpu(matching.judged), lambda e: size_of(e.delta))),
         delay=spread([j.event.detected_time - j.truth.start for j in true if j.truth]),
         shift=spread([_shift(j.event, j.truth) for j in true if j.truth]),
+        coverage=Rate(sum(interval[0] <= start <= interval[1] for interval, start in dated), len(dated)),
+        interval_width=spread([interval[1] - interval[0] for interval, _ in dated]),
         group_precision=group_precision,
         group_recall=group_recall,
         root_cause=_root_cause(true, false),
@@ -201,6 +206,18 @@ def _in_order(rates: tuple[tuple[str, Rate], ...]) -> tuple[tuple[str, Rate], ..
 
 def _shift(event: Event, row: TruthRow) -> float:
     return max(row.start - event.change_time, event.change_time - row.until, 0.0)
+
+
+def _dated(true: Sequence[Judged]) -> list[tuple[tuple[float, float], float]]:
+    """Return the interval of the change time and the onset of each step that was reported.
+
+    The onset of a slow rise is a span, and says little of an interval.
+    """
+    return [
+        (judged.event.interval, judged.truth.start)
+        for judged in true
+        if judged.truth and judged.event.interval and judged.truth.until == judged.truth.start
+    ]
 
 
 def _grouping(matching: Matching, truth: Sequence[TruthRow], tolerances: Tolerances) -> tuple[Rate, Rate]:

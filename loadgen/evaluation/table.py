@@ -10,7 +10,7 @@ from rich.text import Text
 
 from loadgen.evaluation.funnel import funnel_lines, ratio, short_count
 from loadgen.evaluation.model import Funnel, TruthRow
-from loadgen.evaluation.rates import Rate, Spread
+from loadgen.evaluation.rates import Rate
 from loadgen.evaluation.scoring import Score
 from loadgen.evaluation.words import cause_rates, counts, group_rates, hours, interval, share
 
@@ -61,7 +61,8 @@ def _parts(score: Score) -> Iterator[RenderableType]:
     yield _rates("Recall by size of the regression", score.sizes)
     yield _rates("Precision by size of the event", score.event_sizes)
     yield _rates("Precision by kind of event", score.event_kinds)
-    yield _times(score.delay, score.shift)
+    yield _times(score)
+    yield _rates("Change time", [("steps whose interval holds the onset", score.coverage)])
     yield _rates("Root cause and grouping", [*cause_rates(score), *group_rates(score)])
     if score.funnel:
         yield funnel_table(score.funnel)
@@ -76,9 +77,13 @@ def _missed(rows: Sequence[TruthRow]) -> RenderableType:
     return Group(Text("Missed, largest first", style="bold"), *map(Text, [*lines, *more]))
 
 
-def _times(delay: Spread | None, shift: Spread | None) -> Table:
+def _times(score: Score) -> Table:
     table = _table("Times of true positives", "", "median", "mean", "90 % below", "largest")
-    for name, found in (("delay from change to event", delay), ("error of the change time", shift)):
+    for name, found in (
+        ("delay from change to event", score.delay),
+        ("error of the change time", score.shift),
+        ("width of its interval", score.interval_width),
+    ):
         if found:
             cells = (found.median, found.mean, found.p90, found.largest)
             table.add_row(name, *(hours(cell) for cell in cells))

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar
 import orjson
 import xxhash
 
+from pipeline.clock import to_iso
 from pipeline.codec import fields
 from pipeline.codec.records import plain, to_json, written
 from pipeline.codec.scans import decision_to_json
@@ -82,6 +83,7 @@ def regression_event(regression: Regression, scan: Scan | None = None) -> dict[s
         stacks=_fitting([to_json(line) for line in regression.stacks], STACKS_BYTES),
         waste_servers=_waste_servers(regression),
         passed=_fitting([decision_to_json(decision) for decision in candidate.passed], PASSED_BYTES),
+        **_interval(candidate),
         **({"scan": windows_to_json(scan)} if scan else {}),
     )
     attributes = _attributes(regression.id, regression.service, candidate, regression.detected_time)
@@ -147,6 +149,12 @@ def _attributes(event_id: str, service: str, candidate: Candidate, time: float) 
         time=time,
         datacontenttype="application/json",
     )
+
+
+def _interval(candidate: Candidate) -> dict[str, Any]:
+    """Return the interval of the change time as a field, none where a former version found the candidate."""
+    found = candidate.change_time_interval
+    return {"change_time_interval": [to_iso(edge) for edge in found]} if found else {}
 
 
 def _member(candidate: Candidate) -> dict[str, Any]:

@@ -59,6 +59,7 @@ def ledger_columns(entries: Sequence[LedgerEntry]) -> dict[str, list[Any]]:
 def _row(entry: LedgerEntry) -> dict[str, Any]:
     candidate = plain(entry.candidate)
     del candidate["group"]
+    interval = list(candidate.pop("change_time_interval") or ())
     decision = entry.dropped or _REPORTED
     return {
         "id": entry.id,
@@ -69,6 +70,7 @@ def _row(entry: LedgerEntry) -> dict[str, Any]:
         "analysis_start": entry.scan.analysis_start,
         "analysis_end": entry.scan.analysis_end,
         **{name: _cell(value) for name, value in candidate.items()},
+        "change_time_interval": interval,
         "step": decision.step,
         "value": decision.statistic,
         "bound": decision.bound,
@@ -86,6 +88,7 @@ def entry_from_row(row: Mapping[str, Any]) -> LedgerEntry:
     """
     windows = (row["scan_start"], row["analysis_start"], row["analysis_end"], row["time"])
     lists = {column: _parsed(row, column) for column in ("passed", "domains")}
+    lists["change_time_interval"] = row.get("change_time_interval") or None  # older rows have none
     return LedgerEntry(
         id=row["id"],
         scan=Scan(row["service"], row["workload"], *windows, series=0),

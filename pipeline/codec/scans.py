@@ -141,9 +141,13 @@ def _dropped_to_json(dropped: Dropped) -> dict[str, Any]:
 
 
 def _candidate_to_json(candidate: Candidate) -> dict[str, Any]:
-    """Return its fields, without lists that are empty."""
+    """Return its fields, without lists that are empty and what is not known."""
     # In one pass: a scan of a large service holds hundreds of thousands.
-    return {name: value for name in field_names(Candidate) if (value := getattr(candidate, name)) != ()}
+    return {
+        name: value
+        for name in field_names(Candidate)
+        if (value := getattr(candidate, name)) != () and value is not None
+    }
 
 
 def _scan_to_json(scan: Scan) -> dict[str, Any]:

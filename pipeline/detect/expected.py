@@ -202,3 +202,15 @@ def one_row(series: Normalised, row: int, shown: FloatArray) -> Normalised:
         centre=series.centre[one],
         scale=series.scale[one],
     )
+
+
+def residuals(series: Normalised, row: int, low: int, split: int, high: int) -> tuple[FloatArray, FloatArray]:
+    """Return what two levels leave of a range of one series: observed and exposure, (1, windows) each."""
+    observed, exposure = series.observed[row, low:high].copy(), series.exposure[row, low:high].copy()
+    for side in (slice(0, split - low), slice(split - low, high - low)):
+        level = observed[side].sum() / max(float(exposure[side].sum()), 1e-300)
+        if series.family == "counts":
+            exposure[side] *= level
+        else:
+            observed[side] -= level * exposure[side]
+    return observed[None], exposure[None]

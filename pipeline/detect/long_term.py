@@ -30,7 +30,7 @@ from scipy import special
 from pipeline.detect.expected import values_and_weights
 from pipeline.detect.matrix import has_history, slice_rows
 from pipeline.detect.noise.batch_means import long_run_variance
-from pipeline.detect.ramp import best_split, locate_rise
+from pipeline.detect.ramp import Rise, best_split, find_rise
 from pipeline.detect.seasonal.stl import (
     SeasonConfig,
     decompose,
@@ -167,7 +167,8 @@ def _examine(
     days, sign, config = comparison.days, comparison.sign, comparison.config
     seasonal, trend = _season_and_trend(values, weights, matrix.resolution_s, days, config)
     left = values - seasonal
-    variance, degrees_of_freedom = _mean_variance(left, weights, days)
+    noise = long_run_variance(left, weights, longest=days.length)
+    variance, degrees_of_freedom = _of_days(*noise, weights, days)
     mean = _Levels(_means(trend, days.baseline), _means(trend, days.current))
     median = _Levels(
         _medians(left, weights, days.baseline, config), _medians(left, weights, days.current, config)
@@ -175,29 +176,35 @@ def _examine(
     statistic = np.minimum(_statistic(mean, variance), _statistic(median, np.pi / 2 * variance))
     p_value = special.stdtr(degrees_of_freedom, -statistic)
     chosen = np.flatnonzero((p_value < config.significance) & comparison.least.reached(mean, 1.0))
-    starts = [_locate(values[i], left[i], weights[i], days) for i in chosen.tolist()]
+    rises = [
+        _locate(values[i], left[i], weights[i], days, (float(noise[0][i]), float(noise[1][i])))
+        for i in chosen.tolist()
+    ]
     return [
         Candidate(
             metric_kind=matrix.kinds[rows[i]],
             metric=matrix.names[rows[i]],
             kind="long_term",
-            change_time=matrix.start + start * matrix.resolution_s,
+            change_time=matrix.start + rise.start * matrix.resolution_s,
             before=sign * float(mean.baseline[i]),
             after=sign * float(mean.current[i]),
             p_value=float(p_value[i]),
             statistic=float(statistic[i]),
+            change_time_interval=matrix.moments(rise.interval),
         )
-        for i, start in zip(chosen.tolist(), starts, strict=True)
+        for i, rise in zip(chosen.tolist(), rises, strict=True)
     ]
 
 
-def _locate(values: FloatArray, left: FloatArray, weights: FloatArray, days: _Days) -> int:
+def _locate(
+    values: FloatArray, left: FloatArray, weights: FloatArray, days: _Days, noise: tuple[float, float]
+) -> Rise:
     """Return where a series begins to rise, its season taken out only if that makes the rise clearer.
 
     The season of what is new is part of its rise, carried back to when there was nothing.
     """
     seen = min((values, left), key=lambda shown: _unexplained(shown, weights))
-    return locate_rise(seen, weights, shortest=days.length // 2)
+    return find_rise(seen, weights, shortest=days.length // 2, noise=noise)
 
 
 def _unexplained(values: FloatArray, weights: FloatArray) -> float:
@@ -307,7 +314,13 @@ def _statistic(levels: _Levels, variance: FloatArray) -> FloatArray:
 
 def _mean_variance(values: FloatArray, weights: FloatArray, days: _Days) -> tuple[FloatArray, FloatArray]:
     """Return the variance of a day's mean, and the degrees of freedom of that estimate."""
-    variance, degrees_of_freedom = long_run_variance(values, weights, longest=days.length)
+    return _of_days(*long_run_variance(values, weights, longest=days.length), weights, days)
+
+
+def _of_days(
+    variance: FloatArray, degrees_of_freedom: FloatArray, weights: FloatArray, days: _Days
+) -> tuple[FloatArray, FloatArray]:
+    """Return the same of means of a day, where the variance is that of a mean of weight 1."""
     known = np.maximum((weights > 0).sum(axis=1), 1)
     weight = days.length * np.maximum(weights.sum(axis=1) / known, np.finfo(np.float64).tiny)
     return variance / weight, degrees_of_freedom

@@ -8,9 +8,17 @@ anywhere, with level pieces before and after, and its error is small if it is le
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy import ndimage
 
+from pipeline.detect.change_interval import (
+    IntervalConfig,
+    likeliest,
+    posterior,
+    step_interval,
+)
 from pipeline.detect.seasonal.stl import bridge
 from pipeline.model import FloatArray, IntArray
 from pipeline.robust import block_means, typical_deviation
@@ -19,22 +27,42 @@ _POSITIONS = 100
 """Blocks in which beginning and end of a slope are looked for: all pairs of them are tried."""
 
 
-def locate_rise(values: FloatArray, weights: FloatArray, *, shortest: int) -> int:
-    """Return the window in which a series begins to rise.
+@dataclass(frozen=True, slots=True)
+class Rise:
+    """Where a rise begins, in windows."""
+
+    start: int
+    interval: tuple[float, float] | None = None  # of 95 %; None where no noise was given
+
+
+def find_rise(
+    values: FloatArray,
+    weights: FloatArray,
+    *,
+    shortest: int,
+    noise: tuple[float, float] | None = None,
+    interval: IntervalConfig | None = None,
+) -> Rise:
+    """Return the window in which a series begins to rise, and where it may as well.
+
+    The interval of a gradual rise is that of its beginning, over all ends that a slope from there may have.
 
     Args:
         values: (windows,) the series without its season; anything where the weight is 0.
         weights: (windows,).
         shortest: Windows that a slope must at least span to be gradual; what is shorter is a step.
+        noise: The variance of a mean of weight 1 and its degrees of freedom, for the interval.
+        interval: Its settings.
     """
     if not (weights > 0).any():
-        return 0
+        return Rise(0)
     clean = _without_transients(bridge(values, weights > 0), width=2 * (shortest // 4) + 1)
     width = -(-len(clean) // _POSITIONS)
     means, weight = block_means(clean[None, :], weights[None, :], width)
     begins, ends, errors = _slopes(means[0], weight[0])
     # A step within a block looks like a slope over two.
     gradual = ends - begins > max(2, shortest // width)
+    config = interval or IntervalConfig()
     if gradual.any() and not gradual.all():
         # A slope has one more point to place than a step (Akaike's price). A step taken for a slope begins
         # hours early, a slope for a step days late, when its cause is out of sight.
@@ -42,8 +70,18 @@ def locate_rise(values: FloatArray, weights: FloatArray, *, shortest: int) -> in
         if gain > 2:
             # Blocks fill up from the new end; a block stands for its middle.
             first = len(clean) - width * len(means[0]) + width // 2
-            return first + width * int(begins[gradual][errors[gradual].argmin()])
-    return best_split(clean, weights)
+            best = int(begins[gradual][errors[gradual].argmin()])
+            start = first + width * best
+            if noise is None:
+                return Rise(start)
+            mass = posterior(-errors[gradual] * float(weight.sum()), *noise)
+            likely = likeliest(np.bincount(begins[gradual], mass).astype(np.float64), config.confidence)
+            low, high = min(int(likely.min()), best) - 0.5, max(int(likely.max()), best) + 0.5
+            return Rise(start, (max(start + width * (low - best), 0.0), start + width * (high - best)))
+    split = best_split(clean, weights)
+    if noise is None or split < 1:
+        return Rise(split)
+    return Rise(split, step_interval(clean, weights, noise, split, config))
 
 
 def _without_transients(values: FloatArray, width: int) -> FloatArray:

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from pipeline.detect.best_split import BestSplit, no_split
+from pipeline.detect.change_interval import noise_at_scales, split_interval, split_profile
 from pipeline.detect.change_point import (
     Family,
     both_sides,
@@ -23,7 +25,7 @@ from pipeline.detect.change_point import (
     signed_roots,
     split_sums,
 )
-from pipeline.detect.expected import NormaliseConfig, Normalised, normalise, one_row
+from pipeline.detect.expected import NormaliseConfig, Normalised, normalise, one_row, residuals
 from pipeline.detect.matrix import first_windows, slice_rows
 from pipeline.detect.noise.scale import unit_variance
 from pipeline.detect.noise.shared_prior import SharedPriorConfig, moderated
@@ -33,7 +35,6 @@ from pipeline.model import (
     BoolArray,
     Candidate,
     Direction,
-    FloatArray,
     IntArray,
     SeriesMatrix,
     SharedVariancePrior,
@@ -72,19 +73,6 @@ class ScanConfig:
     count_likelihood: bool = True  # of counts; else they are tested as values are
     shared_prior: SharedPriorConfig = field(default_factory=SharedPriorConfig)
     normalise: NormaliseConfig = field(default_factory=NormaliseConfig)
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """The best split of each series in some range."""
-
-    split: IntArray  # (series,)
-    root: FloatArray  # (series,) standardised, positive for a rise
-    span: FloatArray  # of the search, see p_values
-    splits: IntArray  # that were searched
-    p_value: FloatArray
-    before: FloatArray  # (series,) levels
-    after: FloatArray
 
 
 def find_candidates(
@@ -169,6 +157,7 @@ def _find(matrix: SeriesMatrix, windows: Windows, sign: float, config: ScanConfi
                 after=float(own.after[0]),
                 p_value=float(own.p_value[0]),
                 statistic=float(own.root[0] ** 2),
+                change_time_interval=matrix.moments(own.interval),
             )
         )
     return candidates, unjudged
@@ -197,7 +186,7 @@ class _Search:
         )
         self.start = baseline_start(windows, resolution_s, config)
 
-    def is_disturbed(self, found: _Found) -> BoolArray:
+    def is_disturbed(self, found: BestSplit) -> BoolArray:
         """Return which series changed more outside the analysis window, which may hide a change inside.
 
         A spike in the baseline lifts the level that what follows is compared with.
@@ -208,7 +197,7 @@ class _Search:
         better = other.root**2 - found.root**2 > self._config.placement
         return np.asarray(outside & better & (other.p_value < self._config.significance))
 
-    def isolate(self, row: int) -> _Found | None:
+    def isolate(self, row: int) -> BestSplit | None:
         """Return the best split of the analysis window, other changes aside; None if it has none of its own.
 
         The range is cut at any split outside that is clearly better than the best one inside, until there is
@@ -288,22 +277,44 @@ class _Search:
             search._week_ago = one_row(self._series, row, shown)
         return search
 
-    def _judged(self, found: _Found, likely: _Found, row: int, low: int, high: int) -> _Found:
+    def _judged(self, found: BestSplit, likely: BestSplit, row: int, low: int, high: int) -> BestSplit:
         """Return a split with the p-value that it deserves, placed by the likeliest one of the whole range.
 
         An earlier scan may not have been sure of it; and last week says if it counts, not where it lies.
         """
         found = self._with_noise_around(found, row, low, high)
         first, split = int(likely.split[0]), int(found.split[0])
-        if split < 0 or first == split or not 0 <= first < self._windows.extended:
+        if split < 0:
             return found
-        likelier = likely.root[0] * found.root[0] > found.root[0] ** 2
-        # What lies between has to belong to the other side, else it is another change, before or after this.
-        beside = slice(split, high) if first < split else slice(low, split)
-        one = likelier and self._are_level(row, slice(*sorted((first, split))), beside)
-        return replace(found, split=likely.split, before=likely.before, after=likely.after) if one else found
+        if first != split and 0 <= first < self._windows.extended:
+            likelier = likely.root[0] * found.root[0] > found.root[0] ** 2
+            # What lies between has to belong to the other side, else it is another change, before or after.
+            beside = slice(split, high) if first < split else slice(low, split)
+            if likelier and self._are_level(row, slice(*sorted((first, split))), beside):
+                found = replace(found, split=likely.split, before=likely.before, after=likely.after)
+        whole = int(found.split[0]) == first
+        searched = (low + 1, high - 1) if whole else (self._windows.analysis, self._windows.extended - 1)
+        return replace(found, interval=self._interval(int(found.split[0]), row, low, high, searched))
 
-    def _with_noise_around(self, found: _Found, row: int, low: int, high: int) -> _Found:
+    def _interval(
+        self, split: int, row: int, low: int, high: int, searched: tuple[int, int]
+    ) -> tuple[float, float]:
+        """Return where the change lies by the plain likelihood of a range, in windows of the series."""
+        series, first, last = self._series, max(searched[0], low + 1), min(searched[1], high - 1)
+        observed, exposure = series.observed[row, low:high], series.exposure[row, low:high]
+        allowed = self._allowed(exposure[None] > 0, first - low, last - low)[0]
+        profile = split_profile(observed, exposure, allowed, self._family, first=first - low)
+        past = np.s_[row : row + 1, self._windows.history : self._windows.analysis]
+        noise = noise_at_scales(
+            [(series.observed[past], series.exposure[past]), residuals(series, row, low, split, high)],
+            apart=(self._windows.end - self.start) // 2,
+            counts=series.family == "counts",
+            config=self._config.normalise.noise,
+        )
+        begin, end = split_interval(profile, noise, split - first)
+        return begin + first, end + first
+
+    def _with_noise_around(self, found: BestSplit, row: int, low: int, high: int) -> BestSplit:
         """Judge a split by the noise of the windows around it too, if that is more than the history's.
 
         A subroutine that is new, or has risen, is noisier now than its history was.
@@ -311,21 +322,11 @@ class _Search:
         split, series = int(found.split[0]), self._series
         if split < 0:
             return found
-        observed, exposure = series.observed[row, low:high].copy(), series.exposure[row, low:high].copy()
-        for side in (slice(0, split - low), slice(split - low, high - low)):
-            level = observed[side].sum() / max(float(exposure[side].sum()), 1e-300)
-            if series.family == "counts":
-                exposure[side] *= level
-            else:
-                observed[side] -= level * exposure[side]
-        longest = max(1, (high - low) // self._config.normalise.noise.min_blocks)
+        observed, exposure = residuals(series, row, low, split, high)
+        config, counts = self._config.normalise.noise, series.family == "counts"
+        longest = max(1, (high - low) // config.min_blocks)
         around, degrees_of_freedom = unit_variance(
-            observed[None],
-            exposure[None],
-            longest=longest,
-            apart=longest,
-            counts=series.family == "counts",
-            config=self._config.normalise.noise,
+            observed, exposure, longest=longest, apart=longest, counts=counts, config=config
         )
         if self._noise is not None:
             level = np.maximum(found.before, found.after)  # the noisier one's
@@ -342,7 +343,7 @@ class _Search:
 
     def best(
         self, rows: IntArray | None, low: int, high: int, first: int, last: int, *, weekly: bool = True
-    ) -> _Found:
+    ) -> BestSplit:
         """Return the best split in [first, last] of each row's windows in [low, high); of all rows if None.
 
         ``weekly`` is for changes to be reported: where one lies is the plain likelihood's to say.
@@ -352,7 +353,7 @@ class _Search:
         asked = slice(None) if rows is None else rows  # a view is no copy
         observed, exposure = series.observed[asked], series.exposure[asked]
         if first > last:
-            return _nothing(len(observed))
+            return no_split(len(observed))
         deviation = np.sqrt(series.variance[asked])[:, None]
         plain = split_sums(observed[:, low:high], exposure[:, low:high], first=first - low, last=last - low)
         allowed = self._allowed(exposure[:, low:high] > 0, first - low, last - low)
@@ -377,7 +378,7 @@ class _Search:
         centre, scale = series.centre[asked], series.scale[asked]
         before = centre + scale * ratio(plain.left, plain.left_exposure)[best]
         change = (ratio(sums.right, sums.right_exposure) - ratio(sums.left, sums.left_exposure))[best]
-        return _Found(split + first, roots[best], span, splits, p_value, before, before + scale * change)
+        return BestSplit(split + first, roots[best], span, splits, p_value, before, before + scale * change)
 
     def _allowed(self, known: BoolArray, first: int, last: int) -> BoolArray:
         left, right = both_sides(known.astype(np.float64), first, last)
@@ -393,8 +394,3 @@ def baseline_start(windows: Windows, resolution_s: float, config: ScanConfig) ->
     start = max(0, windows.analysis - length)
     # Last week's change is taken from as long a baseline, so that both hold the same days of the week.
     return max(start, 7 * day) if 8 * day <= windows.analysis else start
-
-
-def _nothing(series: int) -> _Found:
-    nothing, zeros, none = np.full(series, np.nan), np.zeros(series), np.zeros(series, dtype=np.int64)
-    return _Found(none - 1, zeros, zeros, none, zeros + 1.0, nothing, nothing)

@@ -32,6 +32,7 @@ class Candidate:
     group: tuple[Candidate, ...] = ()  # merged members, the representative left out
     passed: tuple[Decision, ...] = ()  # what steps decided that let it through, in order
     domains: tuple[DomainDecision, ...] = ()  # what its cost domains said
+    change_time_interval: tuple[float, float] | None = None  # of 95 %; None from versions without it
 
     @property
     def series(self) -> SeriesKey:

@@ -55,6 +55,13 @@ class SeriesMatrix:
         """The keys of the rows: (series,)."""
         return tuple(map(SeriesKey, self.kinds, self.names))
 
+    def moments(self, interval: tuple[float, float] | None, first: int = 0) -> tuple[float, float] | None:
+        """Return the times of two edges of windows, counted from the first; None if there is no interval."""
+        if interval is None:
+            return None
+        begin, end = (self.start + (first + edge) * self.resolution_s for edge in interval)
+        return begin, end
+
 
 @dataclass(frozen=True, slots=True)
 class StackMatrix:

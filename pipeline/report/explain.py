@@ -124,6 +124,7 @@ def _facts(entry: LedgerEntry, frame: str, *, ratio: bool) -> tuple[tuple[str, s
             "change",
             f"{size} ({relative}) at {moment(candidate.change_time)}, {candidate.kind.replace('_', '-')}",
         ),
+        *([("between", between(found))] if (found := candidate.change_time_interval) else []),
         ("scan", f"{scan.workload}, up to {moment(scan.end)}: {', '.join(windows)}"),
     ]
     if candidate.group:
@@ -131,6 +132,12 @@ def _facts(entry: LedgerEntry, frame: str, *, ratio: bool) -> tuple[tuple[str, s
         more = f" and {len(candidate.group) - 8} more" if len(candidate.group) > 8 else ""
         facts.append(("with", names + more))
     return tuple(facts)
+
+
+def between(interval: tuple[float, float]) -> str:
+    """Return between which moments a change lies."""
+    begin, end = interval
+    return f"{moment(begin)} and {moment(end)}, with 95 % confidence"
 
 
 def _steps(entry: LedgerEntry) -> tuple[Step, ...]:

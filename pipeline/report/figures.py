@@ -24,6 +24,7 @@ HIGHLIGHT = "#f2b134"
 NEUTRAL = "#dfe5ec"
 ANALYSIS = "rgba(242, 177, 52, 0.20)"
 EXTENDED = "rgba(36, 87, 166, 0.10)"
+INTERVAL = "rgba(179, 38, 30, 0.18)"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 
 DELTA_SCALE = [[0.0, "#2f6fb5"], [0.5, "#eef1f4"], [1.0, "#c8372d"]]
@@ -37,9 +38,18 @@ _LONGEST_LABEL = 60
 
 
 def series_figure(
-    line: Line, windows: ScanWindows, change_time: float, before: float, after: float
+    line: Line,
+    windows: ScanWindows,
+    change_time: float,
+    before: float,
+    after: float,
+    *,
+    interval: tuple[float, float] | None = None,
 ) -> go.Figure:
-    """Draw a series with its scan's windows shaded, the change point, and the levels on both sides."""
+    """Draw a series with its scan's windows shaded, the change point, and the levels on both sides.
+
+    The interval of the change time is a band around it.
+    """
     scale = 100.0 if line.ratio else 1.0
     unit = " %" if line.ratio else ""
     figure = go.Figure()
@@ -62,6 +72,9 @@ def series_figure(
             y1=level * scale,
             line={"color": INK, "width": 1.5, "dash": "dash"},
         )
+    if interval:
+        edges = [moment(edge) for edge in interval]
+        figure.add_vrect(x0=edges[0], x1=edges[1], fillcolor=INTERVAL, line_width=0, layer="below")
     figure.add_vline(x=moment(change_time), line={"color": CHANGE, "width": 2})
     figure.add_annotation(
         x=moment(change_time),

@@ -94,7 +94,14 @@ def _figures(report: ReportData, data: Mapping[str, Any], tree: Icicle) -> dict[
     figures: dict[str, Markup] = {}
     line = _line(report.series, data)
     if line is not None:
-        plot = series_figure(line, report.windows, data["change_time"], data["before"], data["after"])
+        plot = series_figure(
+            line,
+            report.windows,
+            data["change_time"],
+            data["before"],
+            data["after"],
+            interval=data["change_time_interval"],
+        )
         figures["series"] = embedded(plot, "series")
     if len(tree.paths) > 1:
         service, metric = data["service"], data["metric"]

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict  # pydantic cannot read typing.TypedDict
 from pipeline.codec.inputs import change_from_json
 from pipeline.codec.records import check, read
 from pipeline.codec.schema import events, scans
-from pipeline.codec.schema.types import Count, Moment, Name, Several, message
+from pipeline.codec.schema.types import Count, Interval, Moment, Name, Several, message
 from pipeline.model import DomainDecision, StackChange, Suspect
 from pipeline.stacks import ELLIPSIS
 from pipeline.steps import STEPS
@@ -20,7 +20,7 @@ FACTORS = {step.factor: step.measures for step in STEPS if step.factor}
 """What each factor of a suspect says."""
 
 
-_UNKNOWN: Mapping[str, None] = dict.fromkeys(("relative", "servers", "waste_servers"))
+_UNKNOWN: Mapping[str, None] = dict.fromkeys(("relative", "servers", "waste_servers", "change_time_interval"))
 
 
 @message
@@ -62,6 +62,7 @@ class Shown(Levels):
     stacks: NotRequired[Several[events.StackChange] | None]
     servers: NotRequired[float | None]
     waste_servers: NotRequired[float | None]
+    change_time_interval: NotRequired[Interval | None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,14 @@ def render_why(
 
 def _figure(entry: LedgerEntry, windows: ScanWindows, line: Line, study: Study | None) -> go.Figure:
     candidate = entry.candidate
-    figure = series_figure(line, windows, candidate.change_time, candidate.before, candidate.after)
+    figure = series_figure(
+        line,
+        windows,
+        candidate.change_time,
+        candidate.before,
+        candidate.after,
+        interval=candidate.change_time_interval,
+    )
     # A change of a few per cent would be a flat line above 0.
     figure.update_yaxes(rangemode="normal")
     scale = 100.0 if line.ratio else 1.0

@@ -30,7 +30,8 @@ def _columns_of(record: type, without: tuple[str, ...] = ()) -> dict[str, str]:
 def _column_of(hint: Any) -> str:
     if get_origin(hint) is Literal:
         return _NAME
-    return {float: "Float64", tuple[str, ...]: _TEXTS}.get(hint, "String")
+    columns = {float: "Float64", tuple[str, ...]: _TEXTS, tuple[float, float] | None: "Array(Float64)"}
+    return columns.get(hint, "String")
 
 
 COLUMNS: Mapping[Table, Mapping[str, str]] = {

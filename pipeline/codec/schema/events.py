@@ -8,7 +8,7 @@ from pydantic import Field
 from typing_extensions import TypedDict  # pydantic cannot read typing.TypedDict before Python 3.12
 
 from pipeline.codec.schema.scans import Decision, DomainDecision
-from pipeline.codec.schema.types import Count, Name, UtcTime, message
+from pipeline.codec.schema.types import Count, Name, UtcInterval, UtcTime, message
 from pipeline.model import MetricKind, RegressionKind
 
 
@@ -116,6 +116,8 @@ class DetectedData(TypedDict):
     """How many of them the regression takes: delta times servers; null where either is unknown."""
     passed: list[Decision]
     """What each step decided, in order."""
+    change_time_interval: NotRequired[UtcInterval]
+    """Between which windows the change lies, with a confidence of 95 %; of a slow rise its beginning."""
     scan: NotRequired[ScanWindows]
 
 

@@ -7,7 +7,17 @@ from typing import Annotated, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict  # pydantic cannot read typing.TypedDict before Python 3.12
 
-from pipeline.codec.schema.types import Count, LongName, LongText, Moment, Name, Several, Text, message
+from pipeline.codec.schema.types import (
+    Count,
+    Interval,
+    LongName,
+    LongText,
+    Moment,
+    Name,
+    Several,
+    Text,
+    message,
+)
 from pipeline.model import DomainFinding, MetricKind, RegressionKind
 
 MAX_PARTS = 10_000
@@ -81,6 +91,10 @@ class Candidate(TypedDict):
     """What steps decided that let it through, in order."""
     domains: NotRequired[Several[DomainDecision] | None]
     """What its cost domains said."""
+    change_time_interval: NotRequired[Interval | None]
+    """Between which windows the change lies, with a confidence of 95 %; of a slow rise its beginning.
+
+    Former versions leave it out."""
 
 
 @message

@@ -64,6 +64,9 @@ Moment = Annotated[
 ]
 """A time as it may be sent: epoch seconds, or ISO 8601, which becomes them."""
 
+Interval = Annotated[list[Moment], Field(min_length=2, max_length=2)]
+"""From when until when."""
+
 UTC_TIME = WithJsonSchema(
     {
         "type": "string",
@@ -74,3 +77,6 @@ UTC_TIME = WithJsonSchema(
 )
 UtcTime = Annotated[str, UTC_TIME]
 """A time as it is reported; ``codec.records.written`` makes it of epoch seconds."""
+
+UtcInterval = Annotated[list[UtcTime], Field(min_length=2, max_length=2)]
+"""From when until when, as it is reported."""

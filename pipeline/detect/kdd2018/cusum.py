@@ -23,6 +23,7 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
+from pipeline.detect.change_interval import step_interval
 from pipeline.detect.expected import values_and_weights
 from pipeline.detect.kdd2018.butterworth import low_pass
 from pipeline.detect.kdd2018.fourier import FourierConfig, remove_cycles
@@ -245,6 +246,10 @@ def _examine(
             after=_level(plain[i, index[i] :], weights[i, index[i] :]),
             p_value=float(found.p_value[i]),
             statistic=float(found.statistic[i]),
+            change_time_interval=matrix.moments(
+                step_interval(series[i], weights[i], (variance[i], degrees_of_freedom[i]), int(index[i])),
+                values.shape[1] - series.shape[1],
+            ),
         )
         for i in np.flatnonzero(clears).tolist()
     ]

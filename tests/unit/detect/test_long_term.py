@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pipeline.detect.long_term import find_long_term
-from pipeline.detect.ramp import best_split, locate_rise
+from pipeline.detect.ramp import best_split, find_rise
 from pipeline.detect.short_term import Windows
 from pipeline.model import Candidate, Direction, FloatArray, MetricKind, SeriesMatrix
 
@@ -223,4 +223,4 @@ def test_odd_windows_do_not_draw_the_change_to_them() -> None:
     t = np.arange(600)
     values = np.where(t >= 400, 1.0, 0.0) + np.random.default_rng(15).normal(0.0, 0.3, 600)
     values[[100, 101]] += 50.0
-    assert locate_rise(values, np.ones(600), shortest=72) == pytest.approx(400, abs=10)
+    assert find_rise(values, np.ones(600), shortest=72).start == pytest.approx(400, abs=10)

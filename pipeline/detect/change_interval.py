@@ -1,0 +1,191 @@
+"""The confidence interval of a change time: where the likelihood of two levels puts the change.
+
+Under a flat prior the posterior of a moment is its likelihood, that of the best levels. Where neighbouring
+windows are similar, sums of windows stray as those of independent ones with the long-run variance do (Bai
+1997 has the limit, a two-sided random walk with drift). So the likelihood ratio is divided by the variance at
+the scale of the interval itself: a clear step is dated within a window or two, where wandering noise has
+hardly moved, a faint one within hours, where it has. In that limit the moment is a location parameter, and a
+set that holds 95 % of the posterior covers the truth as often (Pitman 1939). As the noise is estimated, the
+posterior is that of Student's t.
+
+Changes do not wait for windows: where one lies within a window, that is a mixture of both levels. The
+interval is given in whole windows, since who deploys does not do so at one moment either.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.detect.change_point import Family, Sums, ratio, signed_roots, split_sums
+from pipeline.detect.noise.scale import NoiseConfig, unit_variance
+from pipeline.model import BoolArray, FloatArray, IntArray
+
+Noise = Callable[[int], tuple[float, float]]
+"""Returns the variance at a scale of so many windows, and the degrees of freedom of that estimate."""
+
+_PARTS = 8
+"""Moments of a window that are compared."""
+
+_ROUNDS = 6
+"""Of interval and noise at its scale, which only grows; mostly two or three are needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalConfig:
+    """Settings of the interval."""
+
+    confidence: float = 0.95
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Profile:
+    """How well each split explains a series, in units of the noise's variance."""
+
+    deviance: FloatArray  # (splits,) twice the log-likelihood ratio of two levels against one, or -inf
+    information: FloatArray  # (splits,) what the deviance of the first window loses at the other level
+
+
+def split_profile(
+    observed: FloatArray, exposure: FloatArray, allowed: BoolArray, family: Family, *, first: int
+) -> Profile:
+    """Return the profile of the splits of one series.
+
+    Args:
+        observed: (windows,) counts, or values times their weights.
+        exposure: (windows,) counts expected, or weights; 0 where there is no data.
+        allowed: (splits,) of the splits from ``first`` on; a split is the first window of the new level.
+        family: What is observed.
+        first: At least 1.
+    """
+    last = first + len(allowed) - 1
+    sums = split_sums(observed[None], exposure[None], first=first, last=last)
+    deviance = np.where(allowed, signed_roots(sums, family)[0] ** 2, -np.inf)
+    return Profile(deviance, _information(sums, exposure[first : last + 1], family, int(deviance.argmax())))
+
+
+def _information(sums: Sums, exposure: FloatArray, family: Family, split: int) -> FloatArray:
+    """Return the squared distance of both levels in each window, by the variance of one sample."""
+    left, right = ratio(sums.left, sums.left_exposure), ratio(sums.right, sums.right_exposure)
+    squared = float((right - left)[0, split]) ** 2
+    if family == "values":
+        return np.asarray(exposure * squared)
+    total = (sums.left + sums.right)[0, split]
+    level = total / max(float((sums.left_exposure + sums.right_exposure)[0, split]), 1e-300)
+    return np.asarray(exposure * squared / max(level, 1e-300))
+
+
+def noise_at_scales(
+    spans: Sequence[tuple[FloatArray, FloatArray]], *, apart: int, counts: bool, config: NoiseConfig
+) -> Noise:
+    """Return the noise of a series at any scale: the largest that some spans of it show.
+
+    Args:
+        spans: Observed and exposure of each, (1, windows).
+        apart: Windows between blocks that are compared, at least: neighbours of one noise differ by less.
+        counts: Whether what is observed are counts.
+        config: Settings of the estimate.
+    """
+
+    def noise(width: int) -> tuple[float, float]:
+        found = []
+        for observed, exposure in spans:
+            longest = min(width, max(1, exposure.shape[1] // config.min_blocks))
+            variance, degrees_of_freedom = unit_variance(
+                observed, exposure, longest=longest, apart=max(width, apart), counts=counts, config=config
+            )
+            found.append((float(variance[0]), float(degrees_of_freedom[0])))
+        return max(found)
+
+    return noise
+
+
+def split_interval(
+    profile: Profile, noise: Noise, split: int, config: IntervalConfig | None = None
+) -> tuple[float, float]:
+    """Return between which windows a change lies: the likeliest moments, to whole windows.
+
+    Args:
+        profile: Of the splits.
+        noise: Of the series.
+        split: Which one is reported; the interval holds it.
+        config: Settings.
+
+    Returns:
+        Both in windows from the profile's first split.
+    """
+    config = config or IntervalConfig()
+    moments = _moments(profile)
+    width, first, last = 1, split, split
+    for _ in range(_ROUNDS):
+        chosen = likeliest(posterior(moments, *noise(width)), config.confidence)
+        first = min(math.floor(chosen.min() / _PARTS), split)
+        last = max(math.ceil(chosen.max() / _PARTS), split)
+        if last - first <= width:
+            break
+        width = last - first
+    return float(first), float(last)
+
+
+def step_interval(
+    values: FloatArray,
+    weights: FloatArray,
+    noise: tuple[float, float],
+    split: int,
+    config: IntervalConfig | None = None,
+) -> tuple[float, float]:
+    """Return between which windows a step of values lies, under noise of one variance at all scales.
+
+    Args:
+        values: (windows,) anything where the weight is 0.
+        weights: (windows,).
+        noise: The long-run variance of a mean of weight 1, and its degrees of freedom.
+        split: First window of the new level, from 1 on.
+        config: Settings.
+    """
+    observed = np.where(weights > 0, values, 0.0) * weights
+    allowed = np.ones(len(values) - 1, dtype=np.bool_)
+    profile = split_profile(observed, weights, allowed, "values", first=1)
+    begin, end = split_interval(profile, lambda _: noise, split - 1, config)
+    return begin + 1, end + 1
+
+
+def posterior(deviance: FloatArray, variance: float, degrees_of_freedom: float) -> FloatArray:
+    """Return how likely each moment is: (moments,), of sum 1.
+
+    Args:
+        deviance: (moments,) for noise of variance 1; -inf where a moment is not allowed.
+        variance: By which it is to be divided.
+        degrees_of_freedom: With which that was estimated.
+    """
+    short = (np.max(deviance) - deviance) / max(variance, 1e-300)
+    # A normal likelihood integrated over the noise's scale is Student's.
+    mass = np.exp(-degrees_of_freedom / 2 * np.log1p(short / degrees_of_freedom))
+    result: FloatArray = mass / mass.sum()
+    return result
+
+
+def likeliest(mass: FloatArray, confidence: float) -> IntArray:
+    """Return the likeliest moments that hold so much of a posterior together."""
+    order = np.argsort(-mass, kind="stable")
+    count = int(np.searchsorted(np.cumsum(mass[order]), confidence)) + 1
+    return np.asarray(order[:count])
+
+
+def _moments(profile: Profile) -> FloatArray:
+    """Return the deviance of changes at parts of windows: (_PARTS (splits - 1) + 1,).
+
+    The squared distance of a window from a mixture with a share f of the new level is a quadratic in f. It is
+    known at 0 and 1, and its curvature is the information.
+    """
+    known = np.isfinite(profile.deviance)
+    deviance, between = np.where(known, profile.deviance, 0.0), known[:-1] & known[1:]
+    share = np.arange(_PARTS) / _PARTS
+    inside = deviance[:-1, None] + share * np.diff(deviance)[:, None]
+    inside += share * (1 - share) * profile.information[:-1, None]
+    inside[~between] = -np.inf
+    inside[:, 0] = profile.deviance[:-1]
+    return np.append(inside.ravel(), profile.deviance[-1])
