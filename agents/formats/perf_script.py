@@ -12,7 +12,7 @@ from agents.formats.text import decode_text
 _HEADER = re.compile(
     r"(?P<command>\S.*?)\s+-?\d+(?:/-?\d+)?\s+"  # a command may hold spaces; its pid or pid/tid
     r"(?:\[\d+\]\s+)?(?:\S{4,6}\s+)?"  # CPU, flags
-    r"\d+\.\d+:\s*(?P<event>.*)"
+    r"(?:\d+\.\d+:\s*(?P<event>.*)|(?:\d+\s+)?[\w:/-]+:\s*)"  # time, left out by some
 )
 _FRAME = re.compile(r"\s+(?P<address>[0-9a-f]+)\s+(?P<symbol>.*?)\s*\((?P<object>[^()]*(?:\([^()]*\))?)\)\s*")
 _OFFSET = re.compile(r"\+0x[0-9a-f]+$")
@@ -44,7 +44,7 @@ class PerfScriptFormat:
         first_invalid = ""
         for number, lines in _events(decode_text(data)):
             header = _HEADER.fullmatch(lines[0])
-            frames = _frames(lines, header["event"]) if header else None
+            frames = _frames(lines, header["event"] or "") if header else None
             if header is None or frames is None:
                 invalid += 1
                 first_invalid = first_invalid or f"line {number}: {lines[0][:60]!r}"

@@ -45,6 +45,7 @@ def test_frames(frames: str, stack: tuple[str, ...]) -> None:
         pytest.param("app 12 100.5: cpu-clock: \n", id="a pid alone"),
         pytest.param("app 12/12 100.5: 1 cycles:ppp: \r\n", id="with a period, CR LF"),
         pytest.param("app    -1/-1 [003] d..2. 100.5: cycles: \n", id="flags, no process"),
+        pytest.param("app 12 cpu-clock: \n", id="no time"),
         pytest.param("# a comment\n\n\napp 1 1.0: cycles:\n", id="comments before it"),
     ],
 )
@@ -89,6 +90,8 @@ def test_real_files_are_recognised_and_whole(name: str, stacks: int, samples: in
     assert parsed.samples + parsed.frameless == sum(1 for line in data.splitlines() if line[:1].strip())
 
 
-@pytest.mark.parametrize("data", [b"", b"a;b 3\n", b"main 1 2.0: x\n", b"\xff\xfe", HEADER.encode()])
+@pytest.mark.parametrize(
+    "data", [b"", b"a;b 3\n", b"main 1 2.0: x\n", b"main 1 other:\n", b"\xff\xfe", HEADER.encode()]
+)
 def test_other_files_are_not_recognised(data: bytes) -> None:
     assert not PerfScriptFormat().recognises(data)
