@@ -16,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from loadgen.evaluation.suite.ablation import ablation_jobs, parse_steps, worth_of_steps
 from loadgen.evaluation.suite.against import Comparison, compare_suites
+from loadgen.evaluation.suite.goals import goals_json
 from loadgen.evaluation.suite.kept_runs import KeptRuns
 from loadgen.evaluation.suite.page import accuracy_page
 from loadgen.evaluation.suite.runs import Job, Run, mean_json, pooled, run_suite, scenario_means
@@ -38,6 +39,22 @@ LEFT_OUT = ("tiny",)
 SLOW = ("large", "figure-9")
 """Presets of the long variant only."""
 
+WORLD = (
+    "elsewhere",
+    "gaps",
+    "holiday",
+    "mass-rename",
+    "no-endpoints",
+    "own-cycles",
+    "part-time",
+    "restless",
+    "runtime-upgrade",
+    "sparse",
+    "templates",
+    "wrapper",
+)
+"""Presets of what services do besides regressing, apart from the others for their number."""
+
 SEEDS, LONG_SEEDS = 3, 10
 WORKLOAD = "frontfaas-small"
 
@@ -45,8 +62,15 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command()
-@click.option("--long", "long_run", is_flag=True, help="All presets with ten seeds, for the record.")
+@click.option(
+    "--long", "long_run", is_flag=True, help="Ten seeds, and the large presets too, for the record."
+)
 @click.option("--seeds", type=click.IntRange(min=1), help="Seeds for each scenario (3; 10 with --long).")
+@click.option(
+    "--world",
+    is_flag=True,
+    help="The presets of renames, wrappers, gaps, holidays and the like instead.",
+)
 @click.option("--scenarios", metavar="NAME,FILE,...", help="Only these presets or scenario files.")
 @click.option("--workload", "workloads", multiple=True, metavar="NAME|FILE", help="What to scan by.")
 @click.option("--processes", type=click.IntRange(min=1), help="Runs at a time (one for each core).")
@@ -64,6 +88,7 @@ def accuracy(
     *,
     long_run: bool,
     seeds: int | None,
+    world: bool,
     scenarios: str | None,
     workloads: tuple[str, ...],
     processes: int | None,
@@ -96,7 +121,7 @@ def accuracy(
         load_workloads(chosen)  # a mistake is found before the work
         count = seeds or (LONG_SEEDS if long_run else SEEDS)
         steps = parse_steps(without) if without is not None else ()
-        names = _scenarios(scenarios, long_run)
+        names = _scenarios(scenarios, long_run=long_run, world=world)
         left_out = () if ablate else steps
         jobs = [Job(name, seed, chosen, left_out) for seed in range(1, count + 1) for name in names]
         if resume and not out:
@@ -158,6 +183,7 @@ def suite_to_json(runs: Sequence[Run], workloads: Sequence[str]) -> dict[str, An
         "version": VERSION,
         "workloads": list(workloads),
         "scenarios": means,
+        "goals": goals_json(ordered),
         "all": pooled(runs),
         "runs": ordered,
     }
@@ -194,9 +220,13 @@ def read_suite(path: Path) -> dict[str, Any]:
     return raw
 
 
-def _scenarios(given: str | None, long_run: bool) -> tuple[str, ...]:
+def _scenarios(given: str | None, *, long_run: bool, world: bool) -> tuple[str, ...]:
+    if world and given is not None:
+        raise click.UsageError("--world and --scenarios both say which presets")
+    if world:
+        return WORLD
     if given is None:
-        left_out = LEFT_OUT if long_run else (*LEFT_OUT, *SLOW)
+        left_out = (*LEFT_OUT, *WORLD) if long_run else (*LEFT_OUT, *WORLD, *SLOW)
         return tuple(name for name in preset_names() if name not in left_out)
     names = tuple(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))
     if not names:

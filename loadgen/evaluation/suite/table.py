@@ -13,6 +13,7 @@ from loadgen.evaluation.model import Funnel, FunnelStep
 from loadgen.evaluation.rates import Rate
 from loadgen.evaluation.suite.ablation import SHOWN
 from loadgen.evaluation.suite.against import POOLED, Comparison
+from loadgen.evaluation.suite.goals import goals_table
 from loadgen.evaluation.suite.runs import FIGURES, Figure, Mean, Run, pooled, scenario_means
 from loadgen.evaluation.table import funnel_table, rate_cells, titled_table
 from loadgen.evaluation.words import NONE, hours, share
@@ -36,6 +37,7 @@ def suite_tables(runs: Sequence[Run]) -> Iterator[Table]:
     """Yield the tables of a suite, most important first."""
     for title, figures in _MEANS:
         yield _means(f"{title}: mean over seeds (95 % interval)", runs, figures)
+    yield goals_table(runs)
     found = pooled(runs)
     table = _table("All runs together", "", "cases", "share", "95 % interval")
     for name in (

@@ -12,8 +12,11 @@ import pytest
 
 from loadgen.evaluation.encode import score_to_json
 from loadgen.evaluation.model import Funnel, FunnelStep
+from loadgen.evaluation.rates import Rate
 from loadgen.evaluation.scoring import score
 from loadgen.evaluation.suite.against import compare_suites
+from loadgen.evaluation.suite.command import WORLD, _scenarios
+from loadgen.evaluation.suite.goals import ALL, Goal, goals_json, goals_table
 from loadgen.evaluation.suite.kept_runs import KeptRuns
 from loadgen.evaluation.suite.runs import (
     FIGURES,
@@ -25,6 +28,7 @@ from loadgen.evaluation.suite.runs import (
     run_fleet,
     scenario_means,
 )
+from loadgen.fleet.scenario import preset_names
 from pipeline.cli import run
 from tests.unit.evaluation.test_scoring import event, row
 
@@ -55,6 +59,46 @@ def test_pooled_counts_are_sums_over_runs() -> None:
         {"step": "threshold", "remaining": 5},
     ]
     assert found["recall_by_size"][0]["of"] == 12
+
+
+@pytest.mark.parametrize(
+    ("hits", "of", "at_least", "met"),
+    [
+        (99, 100, True, True),
+        (98, 100, True, False),
+        (1, 100, False, True),
+        (2, 100, False, False),
+        (0, 0, True, None),
+    ],
+)
+def test_a_goal_is_met_at_its_bound(hits: int, of: int, at_least: bool, met: bool | None) -> None:
+    goal = Goal("g", ("rates", "recall"), 0.99 if at_least else 0.01, at_least)
+    assert goal.met(Rate(hits, of)) is met
+
+
+def test_goals_add_up_the_seeds_of_a_scenario() -> None:
+    runs = [
+        suite_run("a", 1, reported=4),
+        suite_run("a", 2, reported=3, false=1),
+        suite_run("b", 1, reported=4),
+    ]
+    found = goals_json(runs)
+    assert list(found) == ["a", "b", ALL]
+    assert found["a"]["false"] == {"hits": 1, "of": 200, "bound": 1e-5, "met": False}
+    assert found["b"]["false"]["met"] is True
+    assert found[ALL]["false"]["of"] == 300
+    assert found["a"]["slow rises"] == {"hits": 0, "of": 0, "bound": 0.9, "met": None}
+    cells = [column.header for column in goals_table(runs).columns]
+    assert cells[:3] == ["scenario", "detectable\n≥ 99%", "slow rises\n≥ 90%"]
+    assert "1/200 ✗" in list(goals_table(runs).columns[4].cells)
+
+
+def test_the_presets_of_the_world_are_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    assert set(WORLD) < set(preset_names())
+    assert not set(WORLD) & set(_scenarios(None, long_run=True, world=False))
+    assert _scenarios(None, long_run=False, world=True) == WORLD
+    assert run(["bench", "accuracy", "--world", "--scenarios", "small"]) == 2
+    assert "--world and --scenarios" in capsys.readouterr().err
 
 
 def test_means_are_over_seeds_with_students_interval() -> None:

@@ -1,0 +1,105 @@
+"""The goals of each scenario: what its runs come to, against what Smidgen wants to reach on every fleet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.table import Table
+
+from loadgen.evaluation.rates import Rate
+from loadgen.evaluation.suite.runs import Run
+from loadgen.evaluation.table import titled_table
+from loadgen.evaluation.words import NONE
+
+ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A rate over all seeds of a scenario, and the bound that it is to reach."""
+
+    name: str
+    path: tuple[str, ...]  # where it stands in a score, or the kind of truth whose recall it is
+    bound: float
+    at_least: bool = True
+
+    def rate(self, runs: Iterable[Run]) -> Rate:
+        """Return hits and cases of all runs together; none where no run has it."""
+        total = Rate(0, 0)
+        for run in runs:
+            found = self._found(run["score"])
+            if found:
+                total += Rate(found["hits"], found["of"])
+        return total
+
+    def met(self, rate: Rate) -> bool | None:
+        """Return whether a rate reaches the bound; None without cases."""
+        if not rate.of:
+            return None
+        value = rate.hits / rate.of
+        return value >= self.bound if self.at_least else value <= self.bound
+
+    def _found(self, score: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        if self.path[0] == "kinds":
+            rows = (row["reported"] for row in score["kinds"] if row["kind"] == self.path[1])
+            return next(rows, None)
+        found: Any = score
+        for key in self.path:
+            found = None if found is None else found.get(key)
+        return found if isinstance(found, Mapping) else None
+
+
+GOALS = (
+    Goal("detectable", ("rates", "detectable"), 0.99),
+    Goal("slow rises", ("kinds", "gradual"), 0.90),
+    Goal("repeated", ("rates", "repeated"), 0.01, at_least=False),
+    Goal("false", ("rates", "false_positive_rate"), 1e-5, at_least=False),
+    Goal("cause first", ("root_cause", "top_1"), 0.90),
+    Goal("falsely named", ("root_cause", "false_suggestions"), 0.03, at_least=False),
+    Goal("group precision", ("grouping", "precision"), 0.98),
+    Goal("group recall", ("grouping", "recall"), 0.98),
+)
+
+
+def goals_json(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
+    """Return scenario → goal → hits, cases, bound, and whether it is met; all runs together last."""
+    scenarios = sorted({run["scenario"] for run in runs})
+    chosen = {name: [run for run in runs if run["scenario"] == name] for name in scenarios}
+    chosen[ALL] = list(runs)
+    found: dict[str, dict[str, Any]] = {}
+    for name, some in chosen.items():
+        found[name] = {}
+        for goal in GOALS:
+            rate = goal.rate(some)
+            found[name][goal.name] = {
+                "hits": rate.hits,
+                "of": rate.of,
+                "bound": goal.bound,
+                "met": goal.met(rate),
+            }
+    return found
+
+
+def goals_table(runs: Sequence[Run]) -> Table:
+    """Return one line a scenario: hits of cases, and a mark where the goal is not met."""
+    table = titled_table("Goals, all seeds together (✗: not met)")
+    table.add_column("scenario", no_wrap=True)
+    for goal in GOALS:
+        sign = "≥" if goal.at_least else "≤"
+        table.add_column(f"{goal.name}\n{sign} {_bound(goal.bound)}", justify="right", overflow="fold")
+    for scenario, goals in goals_json(runs).items():
+        table.add_row(scenario, *(_cell(goal) for goal in goals.values()))
+    return table
+
+
+def _bound(value: float) -> str:
+    return f"{value:.0%}" if value >= 0.01 else f"{round(1e5 * value)} in 100,000"
+
+
+def _cell(goal: Mapping[str, Any]) -> str:
+    if goal["met"] is None:
+        return NONE
+    text = f"{goal['hits']:,}/{goal['of']:,}"
+    return text if goal["met"] else f"{text} ✗"
