@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
-from pipeline.model import FloatArray, IntArray
+from pipeline.model import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
 class BestSplit:
     """The best split of each series in some range."""
 
-    split: IntArray  # (series,)
+    split: IntArray  # (series,) -1 where there is none to search
     root: FloatArray  # (series,) standardised, positive for a rise
     span: FloatArray  # of the search, see p_values
     splits: IntArray  # that were searched
     p_value: FloatArray
     before: FloatArray  # (series,) levels
     after: FloatArray
-    interval: tuple[float, float] | None = None  # in windows, of the first one's change time
+
+    def rows(self, rows: IntArray | BoolArray) -> BestSplit:
+        """Return those of some series."""
+        return BestSplit(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+    def put(self, rows: IntArray, others: BestSplit) -> BestSplit:
+        """Return all, with those of some series replaced."""
+        columns = [getattr(self, field.name).copy() for field in fields(self)]
+        for column, field in zip(columns, fields(self), strict=True):
+            column[rows] = getattr(others, field.name)
+        return BestSplit(*columns)
 
 
 def no_split(series: int) -> BestSplit:
     """Return what stands where no split may be."""
-    nothing, zeros, none = np.full(series, np.nan), np.zeros(series), np.zeros(series, dtype=np.int64)
-    return BestSplit(none - 1, zeros, zeros, none, zeros + 1.0, nothing, nothing)
+    nothing, zeros, none = np.full(series, np.nan), np.zeros(series), np.full(series, -1)
+    return BestSplit(none, zeros, zeros, none + 1, zeros + 1.0, nothing, nothing)

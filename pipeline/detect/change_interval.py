@@ -24,8 +24,8 @@ from pipeline.detect.change_point import Family, Sums, ratio, signed_roots, spli
 from pipeline.detect.noise.scale import NoiseConfig, unit_variance
 from pipeline.model import BoolArray, FloatArray, IntArray
 
-Noise = Callable[[int], tuple[float, float]]
-"""Returns the variance at a scale of so many windows, and the degrees of freedom of that estimate."""
+Noise = Callable[[IntArray, int], tuple[FloatArray, FloatArray]]
+"""Returns the variance of some series at a scale of so many windows, and its degrees of freedom: (rows,)."""
 
 _PARTS = 8
 """Moments of a window that are compared."""
@@ -78,56 +78,57 @@ def _information(sums: Sums, exposure: FloatArray, family: Family, split: int) -
     return np.asarray(exposure * squared / max(level, 1e-300))
 
 
-def noise_at_scales(
-    spans: Sequence[tuple[FloatArray, FloatArray]], *, apart: int, counts: bool, config: NoiseConfig
-) -> Noise:
-    """Return the noise of a series at any scale: the largest that some spans of it show.
+def noise_at_scale(
+    observed: FloatArray, exposure: FloatArray, *, width: int, apart: int, counts: bool, config: NoiseConfig
+) -> tuple[FloatArray, FloatArray]:
+    """Return the noise of series at a scale of so many windows: variance and degrees of freedom, (series,).
 
     Args:
-        spans: Observed and exposure of each, (1, windows).
+        observed: (series, windows).
+        exposure: (series, windows).
+        width: Windows of the scale.
         apart: Windows between blocks that are compared, at least: neighbours of one noise differ by less.
         counts: Whether what is observed are counts.
         config: Settings of the estimate.
     """
-
-    def noise(width: int) -> tuple[float, float]:
-        found = []
-        for observed, exposure in spans:
-            longest = min(width, max(1, exposure.shape[1] // config.min_blocks))
-            variance, degrees_of_freedom = unit_variance(
-                observed, exposure, longest=longest, apart=max(width, apart), counts=counts, config=config
-            )
-            found.append((float(variance[0]), float(degrees_of_freedom[0])))
-        return max(found)
-
-    return noise
+    longest = min(width, max(1, exposure.shape[1] // config.min_blocks))
+    return unit_variance(
+        observed, exposure, longest=longest, apart=max(width, apart), counts=counts, config=config
+    )
 
 
-def split_interval(
-    profile: Profile, noise: Noise, split: int, config: IntervalConfig | None = None
-) -> tuple[float, float]:
-    """Return between which windows a change lies: the likeliest moments, to whole windows.
+def split_intervals(
+    profiles: Sequence[Profile], noise: Noise, split: IntArray, config: IntervalConfig | None = None
+) -> FloatArray:
+    """Return between which windows changes lie: the likeliest moments, to whole windows: (series, 2).
 
     Args:
-        profile: Of the splits.
+        profiles: Of the splits of each series.
         noise: Of the series.
-        split: Which one is reported; the interval holds it.
+        split: (series,) which one is reported; the interval holds it.
         config: Settings.
 
     Returns:
         Both in windows from the profile's first split.
     """
     config = config or IntervalConfig()
-    moments = _moments(profile)
-    width, first, last = 1, split, split
+    moments = [_moments(profile) for profile in profiles]
+    width, interval = np.ones(len(split), dtype=np.int64), np.stack([split, split], axis=1).astype(np.float64)
+    active = np.arange(len(split))
     for _ in range(_ROUNDS):
-        chosen = likeliest(posterior(moments, *noise(width)), config.confidence)
-        first = min(math.floor(chosen.min() / _PARTS), split)
-        last = max(math.ceil(chosen.max() / _PARTS), split)
-        if last - first <= width:
-            break
-        width = last - first
-    return float(first), float(last)
+        for scale in np.unique(width[active]).tolist():
+            rows = active[width[active] == scale]
+            for row, variance, degrees in zip(
+                rows.tolist(), *(numbers.tolist() for numbers in noise(rows, scale)), strict=True
+            ):
+                chosen = likeliest(posterior(moments[row], variance, degrees), config.confidence)
+                interval[row, 0] = min(math.floor(chosen.min() / _PARTS), split[row])
+                interval[row, 1] = max(math.ceil(chosen.max() / _PARTS), split[row])
+        found = (interval[active, 1] - interval[active, 0]).astype(np.int64)
+        wider = found > width[active]
+        active, found = active[wider], found[wider]
+        width[active] = found
+    return interval
 
 
 def step_interval(
@@ -149,7 +150,8 @@ def step_interval(
     observed = np.where(weights > 0, values, 0.0) * weights
     allowed = np.ones(len(values) - 1, dtype=np.bool_)
     profile = split_profile(observed, weights, allowed, "values", first=1)
-    begin, end = split_interval(profile, lambda _: noise, split - 1, config)
+    same = np.array([noise[0]]), np.array([noise[1]])
+    begin, end = split_intervals([profile], lambda *_: same, np.array([split - 1]), config)[0].tolist()
     return begin + 1, end + 1
 
 

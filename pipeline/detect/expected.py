@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from pipeline.detect.change_point import Family
 from pipeline.detect.noise.scale import NoiseConfig, unit_variance
 from pipeline.detect.noise.shared_prior import moderated
 from pipeline.detect.seasonal.daily import CycleConfig, WindowGrid, fit_daily_cycle
-from pipeline.model import FloatArray, SeriesMatrix
+from pipeline.model import FloatArray, IntArray, SeriesMatrix
 from pipeline.model.metric_kind import is_gcpu
 
 _LEAST_SHARE = 0.1
@@ -190,27 +191,50 @@ def _normalise_values(
     )
 
 
-def one_row(series: Normalised, row: int, shown: FloatArray) -> Normalised:
-    """Return one series, with no data where ``shown``, (windows,), is 0."""
-    one = slice(row, row + 1)
+def some_rows(series: Normalised, rows: IntArray, shown: FloatArray | float = 1.0) -> Normalised:
+    """Return some series, with no data where ``shown``, (rows, windows), is 0."""
     return replace(
         series,
-        observed=series.observed[one] * shown,
-        exposure=series.exposure[one] * shown,
-        variance=series.variance[one],
-        degrees_of_freedom=series.degrees_of_freedom[one],
-        centre=series.centre[one],
-        scale=series.scale[one],
+        observed=series.observed[rows] * shown,
+        exposure=series.exposure[rows] * shown,
+        variance=series.variance[rows],
+        degrees_of_freedom=series.degrees_of_freedom[rows],
+        centre=series.centre[rows],
+        scale=series.scale[rows],
+        cycle=series.cycle[rows],
+        measured=series.measured[rows],
     )
 
 
-def residuals(series: Normalised, row: int, low: int, split: int, high: int) -> tuple[FloatArray, FloatArray]:
-    """Return what two levels leave of a range of one series: observed and exposure, (1, windows) each."""
-    observed, exposure = series.observed[row, low:high].copy(), series.exposure[row, low:high].copy()
-    for side in (slice(0, split - low), slice(split - low, high - low)):
-        level = observed[side].sum() / max(float(exposure[side].sum()), 1e-300)
-        if series.family == "counts":
-            exposure[side] *= level
-        else:
-            observed[side] -= level * exposure[side]
-    return observed[None], exposure[None]
+def join_rows(parts: Sequence[Normalised]) -> Normalised:
+    """Return the series of all parts, of one source, one part after another."""
+    if len(parts) == 1:
+        return parts[0]
+    arrays = {
+        field.name: np.concatenate([getattr(part, field.name) for part in parts])
+        for field in fields(Normalised)
+        if field.name != "family"
+    }
+    return Normalised(parts[0].family, **arrays)
+
+
+def residuals(
+    series: Normalised, rows: IntArray, columns: slice, split: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return what two levels leave of columns of some series: observed and exposure, (rows, columns) each.
+
+    Args:
+        series: All of them.
+        rows: (rows,) which of them.
+        columns: That are compared.
+        split: (rows,) first column of each one's new level.
+    """
+    observed, exposure = series.observed[rows, columns], series.exposure[rows, columns]
+    right = np.arange(columns.start, columns.stop) >= split[:, None]
+    level = np.zeros(observed.shape)
+    for side in (~right, right):
+        mean = (observed * side).sum(axis=1) / np.maximum((exposure * side).sum(axis=1), 1e-300)
+        level += mean[:, None] * side
+    if series.family == "counts":
+        return observed, exposure * level
+    return observed - level * exposure, exposure

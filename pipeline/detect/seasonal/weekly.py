@@ -8,15 +8,28 @@ the first weekend looks like a change of everything.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from pipeline.detect.change_point import Family, Sums, both_sides, ratio, signed_roots, split_sums
-from pipeline.model import BoolArray, FloatArray
+from pipeline.model import BoolArray, FloatArray, IntArray
 
 SAME_DAYS = 2.0
 """A baseline of more days than these may hold a weekend of which a part of it holds none."""
+
+
+@dataclass(frozen=True, slots=True)
+class WeekSpan:
+    """What is compared and searched, as indexes of columns, (series,) each but the splits."""
+
+    low: IntArray  # of the windows that are compared
+    high: IntArray
+    first: IntArray  # of each one's splits
+    last: IntArray
+    splits: IntArray  # (splits,) all that any of them asks for, none within the first week
+    day: float  # windows
 
 
 def beyond_last_week(
@@ -26,8 +39,7 @@ def beyond_last_week(
     deviation: FloatArray,
     family: Family,
     *,
-    columns: tuple[int, int, int, int],
-    day: float,
+    span: WeekSpan,
     doubt: float,
 ) -> tuple[FloatArray, Sums]:
     """Return the roots of splits beyond what the same splits show a week earlier, and whose change that is.
@@ -38,28 +50,33 @@ def beyond_last_week(
         earlier: The same, of which last week is read.
         deviation: (series, 1) of noise.
         family: What is observed.
-        columns: Of the windows that are compared the first and the end, of the splits the first and the last.
-        day: Windows of a day.
+        span: What is compared and searched.
         doubt: See roots_against_week.
     """
-    week = round(7 * day)
-    low, high, first, last = (max(column - week, 0) for column in columns)
-    past = slice(min(low, first), high)
-    at = {"first": first - past.start, "last": last - past.start}
-    week_ago = split_sums(earlier[0][:, past], earlier[1][:, past], **at)
-    known = (earlier[1][:, past] > 0).astype(np.float64)
-    now, (observed, exposure) = slice(past.start + week, high + week), series
-    complete = bool(known.all()) and low + week == columns[0]
+    week = round(7 * span.day)
+    begin, end = int(min(span.low.min(), span.splits[0])), int(span.high.max())
+    past = slice(max(begin - week, 0), end - week)
+    at = {"first": int(span.splits[0]) - week - past.start, "last": int(span.splits[-1]) - week - past.start}
+    index = np.arange(past.start, past.stop) + week
+    within = (index >= span.low[:, None]) & (index < span.high[:, None])
+    known = (earlier[1][:, past] > 0) & within
+    whole_week = np.asarray((span.low >= week) & (known == within).all(axis=1))
+    sums = [part[:, past] if within.all() else part[:, past] * within for part in earlier]
+    week_ago = split_sums(sums[0], sums[1], **at)
+    now, (observed, exposure) = slice(past.start + week, end), series
+    complete = bool(whole_week.all())
     again = plain if complete else split_sums(observed[:, now] * known, exposure[:, now] * known, **at)
-    left, right = both_sides(known, **at)
-    half, older = right >= (high - last) / 2, left >= round(day) / 2
+    left, right = both_sides(known.astype(np.float64), **at)
+    half = right >= (span.high - span.last)[:, None] / 2
+    older = left >= round(span.day) / 2
     whole = half & older
     against = partial(roots_against_week, week_ago=week_ago, again=again, deviation=deviation, family=family)
     roots, beyond = against(plain, whole=whole, half=half, older=older, doubt=doubt)
-    if not complete and columns[2] - columns[0] > SAME_DAYS * day:
+    partly = ~whole_week & (span.first - span.low > SAME_DAYS * span.day)
+    if partly.any():
         # Of a baseline that may hold a weekend, last week's may hold but a day: only the same hours count.
         same_hours, _ = against(again, whole=whole, half=half, older=older, doubt=doubt)
-        roots = np.where(whole, _smaller_root(same_hours, roots), roots)
+        roots = np.where(whole & partly[:, None], _smaller_root(same_hours, roots), roots)
     return roots, beyond
 
 

@@ -1,0 +1,269 @@
+"""The best split of each series in a range of its windows, for many series and ranges at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from pipeline.detect.best_split import BestSplit, no_split
+from pipeline.detect.change_interval import noise_at_scale, split_intervals, split_profile
+from pipeline.detect.change_point import (
+    Family,
+    Sums,
+    both_sides,
+    log_odds_span,
+    p_values,
+    ratio,
+    signed_roots,
+    split_sums,
+)
+from pipeline.detect.expected import Normalised, residuals, some_rows
+from pipeline.detect.noise.scale import unit_variance
+from pipeline.detect.noise.shared_prior import moderated
+from pipeline.detect.scan_config import ScanConfig, Windows, baseline_start
+from pipeline.detect.seasonal.weekly import SAME_DAYS, WeekSpan, beyond_last_week
+from pipeline.model import BoolArray, FloatArray, IntArray, SharedVariancePrior
+from pipeline.units import DAY_S
+
+Index = int | IntArray
+"""An index of a window: one for all series, or (series,) one each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The windows [low, high) that are compared, and the splits [first, last] that are searched."""
+
+    low: Index
+    high: Index
+    first: Index
+    last: Index
+
+    @classmethod
+    def whole(cls, low: Index, high: Index) -> Span:
+        """Return the span of windows with all splits in it."""
+        return cls(low, high, low + 1, high - 1)
+
+    def columns(self, series: int) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+        """Return low, high and those of the splits that lie between, (series,) each."""
+        low, high, first, last = (
+            np.broadcast_to(np.asarray(index, dtype=np.int64), (series,))
+            for index in (self.low, self.high, self.first, self.last)
+        )
+        return low, high, np.maximum(first, low + 1), np.minimum(last, high - 1)
+
+
+class SplitSearch:
+    """Looks for the best split of series in ranges of their windows."""
+
+    def __init__(
+        self,
+        series: Normalised,
+        noise: SharedVariancePrior | None,
+        resolution_s: float,
+        windows: Windows,
+        config: ScanConfig,
+    ) -> None:
+        self.series = self._week_ago = series
+        self.windows = windows
+        self.config = config
+        self.start = baseline_start(windows, resolution_s, config)
+        self._noise = noise
+        self.family: Family = series.family if config.count_likelihood else "values"
+        self._day = DAY_S / resolution_s
+        # A history of less than a week knows no weekends, and is not asked about them.
+        self._weekly = (
+            config.week_before and round(self._day) > 1 and round(7 * self._day) <= windows.analysis
+        )
+
+    def of_series(self, series: Normalised) -> SplitSearch:
+        """Return the same search in other series of the service."""
+        search = copy(self)
+        search.series = search._week_ago = series
+        return search
+
+    def hiding(self, rows: IntArray, hidden: BoolArray) -> SplitSearch:
+        """Return a search of some rows that takes windows for no data.
+
+        Args:
+            rows: (rows,) of this search.
+            hidden: (rows, windows) none of which lies in the analysis window or later.
+        """
+        shown = np.where(hidden, 0.0, 1.0)
+        search = self.of_series(some_rows(self.series, rows, shown))
+        start, end = self.start, self.windows.analysis
+        last_week = start - round(7 * self._day)
+        if end - start > SAME_DAYS * self._day and last_week >= 0:
+            # What such a baseline leaves out, last week's leaves out of the same hours.
+            earlier = np.ones(shown.shape)
+            earlier[:, last_week : last_week + end - start] = shown[:, start:end]
+            search._week_ago = some_rows(self.series, rows, earlier)
+        return search
+
+    def best(self, rows: IntArray | None, span: Span, *, weekly: bool = True) -> BestSplit:
+        """Return the best split of each row's span; of all rows if None.
+
+        ``weekly`` is for changes to be reported: where one lies is the plain likelihood's to say.
+        """
+        series = self.series
+        asked = slice(None) if rows is None else rows  # a view is no copy
+        observed, exposure = series.observed[asked], series.exposure[asked]
+        low, high, first, last = span.columns(len(observed))
+        some = first <= last
+        if not some.any():
+            return no_split(len(observed))
+        begin, end = int(low[some].min()), int(high[some].max())
+        splits = np.arange(first[some].min(), last[some].max() + 1)
+        observed, exposure = _within(observed, exposure, (begin, end), low, high)
+        deviation = np.sqrt(series.variance[asked])[:, None]
+        at = {"first": int(splits[0]) - begin, "last": int(splits[-1]) - begin}
+        plain = split_sums(observed, exposure, **at)
+        searched = (splits >= first[:, None]) & (splits <= last[:, None])
+        left, right = both_sides((exposure > 0).astype(np.float64), **at)
+        allowed = searched & (np.minimum(left, right) >= self.config.min_points)
+        sums = plain
+        if self._weekly and weekly:
+            roots, sums = beyond_last_week(
+                plain,
+                (series.observed[asked], series.exposure[asked]),
+                (self._week_ago.observed[asked], self._week_ago.exposure[asked]),
+                deviation,
+                self.family,
+                span=WeekSpan(low, high, first, last, splits, self._day),
+                doubt=self.config.week_doubt,
+            )
+        else:
+            roots = signed_roots(plain, self.family) / deviation
+        roots = np.where(allowed, roots, 0.0)
+        best = np.arange(len(roots)), np.where(searched, np.abs(roots), -1.0).argmax(axis=1)
+        width, count = log_odds_span(plain, allowed), allowed.sum(axis=1)
+        p_value = p_values(roots[best], series.degrees_of_freedom[asked], width, count)
+        centre, scale = series.centre[asked], series.scale[asked]
+        before = centre + scale * ratio(plain.left[best], plain.left_exposure[best])
+        after, until = (
+            ratio(sums.right[best], sums.right_exposure[best]),
+            ratio(sums.left[best], sums.left_exposure[best]),
+        )
+        found = BestSplit(
+            best[1] + splits[0], roots[best], width, count, p_value, before, before + scale * (after - until)
+        )
+        return found if some.all() else found.put(np.flatnonzero(~some), no_split(int((~some).sum())))
+
+    def are_level(self, rows: IntArray, ones: tuple[Index, Index], others: tuple[Index, Index]) -> BoolArray:
+        """Say whether two ranges [low, high) of each row are at one level, as far as the noise shows."""
+        series, columns = self.series, np.arange(self.series.observed.shape[1])
+        sides = []
+        for low, high in (ones, others):
+            within = (columns >= np.reshape(low, (-1, 1))) & (columns < np.reshape(high, (-1, 1)))
+            sides += [(part[rows] * within).sum(axis=1) for part in (series.observed, series.exposure)]
+        sums = Sums(*sides)
+        known = (sums.left_exposure > 0) & (sums.right_exposure > 0)
+        roots = signed_roots(sums, self.family)
+        return np.asarray(known & (roots**2 / series.variance[rows] <= self.config.placement))
+
+    def with_noise_around(self, found: BestSplit, low: IntArray, high: IntArray) -> BestSplit:
+        """Judge the splits of all rows by the noise of [low, high) too, if that is more than the history's.
+
+        A subroutine that is new, or has risen, is noisier now than its history was.
+        """
+        series = self.series
+        variance = series.variance.copy()
+        degrees_of_freedom = series.degrees_of_freedom.copy()
+        searched = np.flatnonzero(found.split >= 0)
+        for columns, group in _ranges(low[searched], high[searched]):
+            rows = searched[group]
+            around, freedom = self._noise_of(rows, found.rows(rows), columns)
+            noisier = around > variance[rows]
+            variance[rows[noisier]] = around[noisier]
+            degrees_of_freedom[rows[noisier]] = np.minimum(freedom, degrees_of_freedom[rows])[noisier]
+        changed = np.flatnonzero(variance > series.variance)
+        root = found.root.copy()
+        root[changed] *= np.sqrt(series.variance[changed] / variance[changed])
+        p_value = found.p_value.copy()
+        p_value[changed] = p_values(
+            root[changed], degrees_of_freedom[changed], found.span[changed], found.splits[changed]
+        )
+        return replace(found, root=root, p_value=p_value)
+
+    def _noise_of(self, rows: IntArray, found: BestSplit, columns: slice) -> tuple[FloatArray, FloatArray]:
+        counts, noise = self.series.family == "counts", self.config.normalise.noise
+        observed, exposure = residuals(self.series, rows, columns, found.split)
+        longest = max(1, observed.shape[1] // noise.min_blocks)
+        around, freedom = unit_variance(
+            observed, exposure, longest=longest, apart=longest, counts=counts, config=noise
+        )
+        if self._noise is None:
+            return around, freedom
+        noisier = np.maximum(found.before, found.after)
+        return moderated(self._noise, noisier, around, freedom, self.config.shared_prior)
+
+    def intervals(self, split: IntArray, low: IntArray, high: IntArray, span: Span) -> FloatArray:
+        """Return where the change of each row lies by the plain likelihood of a range: (series, 2).
+
+        Args:
+            split: (series,) that is reported.
+            low: (series,) first window that is compared.
+            high: (series,) end of those.
+            span: What was searched.
+
+        Returns:
+            Both in windows of the series.
+        """
+        series = self.series
+        _, _, first, last = span.columns(len(split))
+        profiles = []
+        for row, (begin, end, one, other) in enumerate(
+            zip(low.tolist(), high.tolist(), first.tolist(), last.tolist(), strict=True)
+        ):
+            observed, exposure = series.observed[row, begin:end], series.exposure[row, begin:end]
+            left, right = both_sides((exposure[None] > 0).astype(np.float64), one - begin, other - begin)
+            allowed = np.minimum(left, right)[0] >= self.config.min_points
+            profiles.append(split_profile(observed, exposure, allowed, self.family, first=one - begin))
+        noise = partial(self._noise_at_scale, split=split, low=low, high=high)
+        return split_intervals(profiles, noise, split - first) + first[:, None]
+
+    def _noise_at_scale(
+        self, rows: IntArray, width: int, *, split: IntArray, low: IntArray, high: IntArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the noise of some rows at one scale: the history's, or of what two levels leave."""
+        series, windows = self.series, self.windows
+        noise = partial(
+            noise_at_scale,
+            width=width,
+            apart=(windows.end - self.start) // 2,
+            counts=series.family == "counts",
+            config=self.config.normalise.noise,
+        )
+        history = slice(windows.history, windows.analysis)
+        variance, freedom = noise(series.observed[rows, history], series.exposure[rows, history])
+        for columns, group in _ranges(low[rows], high[rows]):
+            part = rows[group]
+            around, degrees = noise(*residuals(series, part, columns, split[part]))
+            larger = (around > variance[group]) | ((around == variance[group]) & (degrees > freedom[group]))
+            variance[group[larger]], freedom[group[larger]] = around[larger], degrees[larger]
+        return variance, freedom
+
+
+def _ranges(low: IntArray, high: IntArray) -> Iterator[tuple[slice, IntArray]]:
+    """Yield each range of columns [low, high), and which rows have it."""
+    if not len(low):
+        return
+    ranges, group = np.unique(np.stack([low, high], axis=1), axis=0, return_inverse=True)
+    for index, (begin, end) in enumerate(ranges.tolist()):
+        yield slice(begin, end), np.flatnonzero(group.reshape(-1) == index)
+
+
+def _within(
+    observed: FloatArray, exposure: FloatArray, columns: tuple[int, int], low: IntArray, high: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return columns of series, with no data outside of each one's [low, high)."""
+    begin, end = columns
+    observed, exposure = observed[:, begin:end], exposure[:, begin:end]
+    if (low == begin).all() and (high == end).all():
+        return observed, exposure
+    index = np.arange(begin, end)
+    inside = (index >= low[:, None]) & (index < high[:, None])
+    return observed * inside, exposure * inside
