@@ -115,6 +115,14 @@ STEPS: tuple[Step, ...] = (
     _part("common_noise", "What do the service's other series say of its noise?"),
     _part("count_likelihood", "How likely are such counts of samples?"),
     Step(
+        "renames",
+        "detect",
+        "Had it another name before?",
+        passes="its name is as old as its series",
+        codes={"renamed": Code(passed="has the history of its former name {0}")},
+        drops=False,
+    ),
+    Step(
         "exchanged_names",
         "detect",
         "Has the series a history, or were names made anew?",

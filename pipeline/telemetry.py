@@ -28,9 +28,10 @@ CUT = "cut_names"  # too long: the rest of them is a hash
 SHORTENED = "shortened_stacks"  # too deep: frames left out in the middle
 REPEATED = "repeated_messages"  # published again: their ids have come before
 UNSTABLE = "unstable_names"  # of scans: seen for one process's life only
+RENAMED = "renamed_names"  # of scans: with the history of a former name
 UNJUDGED = "unjudged_scans"  # whose data did not suffice for all series or some
 
-LIMITED = (REFUSED, REFUSED_SAMPLES, FOLDED, CUT, SHORTENED, REPEATED, UNSTABLE)
+LIMITED = (REFUSED, REFUSED_SAMPLES, FOLDED, CUT, SHORTENED, REPEATED, UNSTABLE, RENAMED)
 """What was not counted as it came; in a summary only if there is any."""
 
 PREFIX = "smidgen_"
@@ -55,6 +56,10 @@ METRICS: Mapping[str, tuple[Kind, str]] = {
     "unstable_names_total": (
         "counter",
         "Names that scans found to have lived for one process's life only.",
+    ),
+    "renamed_names_total": (
+        "counter",
+        "Former names that scans read as part of the series that they became.",
     ),
     "unjudged_scans_total": (
         "counter",

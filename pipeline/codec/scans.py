@@ -11,13 +11,13 @@ from pipeline.codec import fields
 from pipeline.codec.records import check, encode, field_names, own_form, plain, read
 from pipeline.codec.schema import scans as shapes
 from pipeline.errors import InvalidMessage
-from pipeline.model import Candidate, Decision, Dropped, Joined, Outgoing, Progress, Scan
+from pipeline.model import Candidate, Decision, Dropped, Joined, Outgoing, Progress, Rename, Scan
 from pipeline.steps import TEXT, sentence
 
 MAX_PART_ITEMS = 3000
 """Candidates and dropped ones in one message; with every step's decisions about 2.5 MB of JSON."""
 
-_LISTS = ("candidates", "dropped", "grown", "joined")
+_LISTS = ("candidates", "dropped", "grown", "joined", "renames")
 """What a scan holds that may be too much for one message."""
 
 MAX_GROUP_DEPTH = 16
@@ -59,8 +59,10 @@ def split_scan(scan: Scan, max_items: int = MAX_PART_ITEMS) -> list[Scan]:
     return parts
 
 
-def _weight(item: Candidate | Dropped | Joined) -> int:
+def _weight(item: Candidate | Dropped | Joined | Rename) -> int:
     """Return an item's length in candidates: members and cost domains are about as long as one."""
+    if isinstance(item, Rename):
+        return 1
     candidate = item if isinstance(item, Candidate) else item.candidate
     return 1 + len(candidate.group) + len(candidate.domains)
 
@@ -154,8 +156,9 @@ def _scan_to_json(scan: Scan) -> dict[str, Any]:
     raw = plain(scan)
     if scan.share_factor is None:
         del raw["share_factor"]
-    if not scan.unjudged:
-        del raw["unjudged"]
+    for name in ("unjudged", "renames"):
+        if not raw[name]:
+            del raw[name]
     return raw
 
 

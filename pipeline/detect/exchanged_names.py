@@ -44,6 +44,9 @@ class Exchanges:
     first: IntArray  # (series,) the first window with a sample
     began: BoolArray  # (series,)
     ended: BoolArray  # (series,)
+    last: IntArray  # (series,) the last window with a sample
+    rate: FloatArray  # (series,) gCPU between the two
+    windows: IntArray  # (exchanges,) about where names were exchanged, ascending
 
     @property
     def one_life(self) -> int:
@@ -84,7 +87,14 @@ def find_exchanges(matrix: SeriesMatrix, config: ExchangeConfig | None = None) -
         low, high = np.maximum(earliest - config.apart, 0), np.minimum(latest + config.apart, windows)
         return np.asarray(passed[high + 1] > passed[low], dtype=np.bool_)
 
-    found = Exchanges(first, began & holds(made, first), ended & holds(last + 1, gone))
+    found = Exchanges(
+        first,
+        began & holds(made, first),
+        ended & holds(last + 1, gone),
+        last,
+        rate,
+        _middles(exchanged[data]),
+    )
     if found.one_life < config.least:
         return found
     # Where names are known to live for one process only, those of the morning are seen hours after a restart.
@@ -133,6 +143,12 @@ def _share_within_life(
         return 0.0
     level = float(matrix.samples[row, life].sum()) / total
     return (candidate.after - level) / candidate.delta
+
+
+def _middles(chosen: BoolArray) -> IntArray:
+    """Return the middle of each run of chosen windows."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], chosen, [False]]).astype(np.int8)))
+    return np.asarray((edges[::2] + edges[1::2] - 1) // 2, dtype=np.int64)
 
 
 def _lives(matrix: SeriesMatrix) -> tuple[IntArray, IntArray, FloatArray]:

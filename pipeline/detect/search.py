@@ -6,16 +6,32 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from pipeline.detect import exchanged_names
+from pipeline.detect.exchanged_names import Exchanges, find_exchanges
 from pipeline.detect.kdd2018.cusum import TEAMS, Kdd2018Config, find_kdd2018
 from pipeline.detect.long_term import find_long_term
-from pipeline.detect.matrix import drop_windows
+from pipeline.detect.matrix import drop_windows, rows_by_series
 from pipeline.detect.noise.service import with_shared_prior
+from pipeline.detect.renames import find_renames
 from pipeline.detect.share_normalisation import share_factor, with_share_factor
 from pipeline.detect.short_term import ScanConfig, Windows, find_steps
 from pipeline.detect.unjudged import NO_DATA, Steps
-from pipeline.model import Candidate, Detector, Direction, Dropped, FloatArray, SeriesMatrix, Unjudged
+from pipeline.model import (
+    Candidate,
+    Decision,
+    Detector,
+    Direction,
+    Dropped,
+    FloatArray,
+    Rename,
+    SeriesMatrix,
+    Unjudged,
+)
 from pipeline.model.metric_kind import is_gcpu
+from pipeline.names import PresentNames
+from pipeline.names.merging import merged_series
 from pipeline.units import HOUR_S
 
 LONG_TERM_EVERY_S = 12 * HOUR_S
@@ -35,6 +51,7 @@ class SearchConfig:
     share_normalisation: bool = True  # whether to take out what moved all shares
     shared_prior: bool = True  # whether series learn from each other's noise
     exchanged_names: bool = True  # whether series need a history if names were made anew
+    renames: bool = True  # whether series have the history of their former names
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +64,7 @@ class Found:
     dropped: tuple[Dropped, ...] = ()
     one_life: int = 0  # series that were seen for one process's life only, as names were made anew
     unjudged: tuple[Unjudged, ...] = ()  # series whose data do not suffice
+    renames: tuple[Rename, ...] = ()
 
 
 def due_detectors(detectors: tuple[Detector, ...], end: float, *, interval_s: float) -> tuple[Detector, ...]:
@@ -69,6 +87,8 @@ def find_change_points(matrix: SeriesMatrix, windows: Windows, config: SearchCon
         windows: Where the windows of the scan lie.
         config: Of the workload.
     """
+    named = _with_former_names(matrix, config)
+    matrix = named.matrix
     if config.share_normalisation:
         matrix = with_share_factor(matrix, share_factor(matrix, history=windows.analysis))
     if config.shared_prior:
@@ -83,26 +103,65 @@ def find_change_points(matrix: SeriesMatrix, windows: Windows, config: SearchCon
     usable = tuple(_as_share(candidate) for candidate in found.values() if _is_finite(candidate))
     unusable = len(found) - len(usable)
     dropped: tuple[Dropped, ...] = ()
-    one_life = 0
-    if config.exchanged_names and matrix.kinds and is_gcpu(matrix.kinds[0]):
-        usable, dropped, one_life = _with_history(usable, matrix)
+    if config.exchanged_names and named.exchanges:
+        usable, dropped = _with_history(usable, matrix, named.exchanges)
+    usable = tuple(named.noted(candidate) for candidate in usable)
     factor = matrix.share_factor if usable else None
     if usable and config.share_normalisation and windows.history:
         scanned = drop_windows(matrix, windows.history)
         factor = share_factor(scanned, history=windows.analysis - windows.history)
-    return Found(usable, unusable, factor, dropped, one_life, unjudged)
+    renames = tuple(Rename(former, name) for former, name in named.names.became.items())
+    return Found(usable, unusable, factor, dropped, named.one_life, unjudged, renames)
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """Series by their present names, and what is known of how names were exchanged."""
+
+    matrix: SeriesMatrix
+    names: PresentNames = PresentNames({})
+    exchanges: Exchanges | None = None
+    one_life: int = 0  # of the series as they were counted
+
+    def noted(self, candidate: Candidate) -> Candidate:
+        """Return a candidate with the last of the former names of its series."""
+        former = self.names.former(candidate.metric) if candidate.metric_kind == "subroutine" else ()
+        if not former:
+            return candidate
+        decision = Decision("renames", True, code="renamed", subjects=former[-1:])
+        return replace(candidate, passed=(*candidate.passed, decision))
+
+
+def _with_former_names(matrix: SeriesMatrix, config: SearchConfig) -> _Named:
+    """Return gCPU series with the history of their former names, where names were exchanged."""
+    asked = config.exchanged_names or config.renames
+    if not asked or not matrix.kinds or not is_gcpu(matrix.kinds[0]):
+        return _Named(matrix)
+    exchanges = find_exchanges(matrix)
+    names = PresentNames(find_renames(matrix, exchanges) if config.renames else {})
+    one_life = exchanges.one_life if config.exchanged_names else 0
+    if not names.became:
+        return _Named(matrix, names, exchanges, one_life)
+    merged = merged_series(matrix, names)
+    # What has no former name began in the exchange still, though by itself it would be none.
+    rows = rows_by_series(matrix)
+    began = [
+        bool(key in rows and exchanges.began[rows[key]] and not names.former(key.name))
+        for key in merged.series
+    ]
+    known = replace(find_exchanges(merged), began=np.array(began, dtype=np.bool_))
+    return _Named(merged, names, known, one_life)
 
 
 def _with_history(
-    candidates: Sequence[Candidate], matrix: SeriesMatrix
-) -> tuple[tuple[Candidate, ...], tuple[Dropped, ...], int]:
-    """Return candidates with a history, those of names made anew, and how many series lived one life."""
-    exchanges = exchanged_names.find_exchanges(matrix)
+    candidates: Sequence[Candidate], matrix: SeriesMatrix, exchanges: Exchanges
+) -> tuple[tuple[Candidate, ...], tuple[Dropped, ...]]:
+    """Return candidates with a history, and those of names made anew."""
     decisions = exchanged_names.decide(candidates, matrix, exchanges)
     decided = list(zip(candidates, decisions, strict=True))
     passed = tuple(candidate for candidate, decision in decided if decision.passed)
     gone = tuple(Dropped(candidate, decision) for candidate, decision in decided if not decision.passed)
-    return passed, gone, exchanges.one_life
+    return passed, gone
 
 
 def _search(detector: Detector, matrix: SeriesMatrix, windows: Windows, config: SearchConfig) -> Steps:

@@ -17,7 +17,7 @@ from pipeline.model.messages import (
 )
 from pipeline.model.metric_kind import METRIC_KINDS, AnnotationKind, MetricKind, is_gcpu
 from pipeline.model.regression import Regression, StackChange, Suspect
-from pipeline.model.scan import Scan, Unjudged
+from pipeline.model.scan import Rename, Scan, Unjudged
 from pipeline.model.series import (
     Detector,
     Direction,
@@ -52,6 +52,7 @@ __all__ = [
     "Record",
     "Regression",
     "RegressionKind",
+    "Rename",
     "Scan",
     "SeriesKey",
     "SeriesMatrix",

@@ -18,6 +18,14 @@ class Unjudged:
 
 
 @dataclass(frozen=True, slots=True)
+class Rename:
+    """A subroutine's former name, and the one that it has when a scan ends."""
+
+    former: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Scan:
     """One look at one service by one workload: [start, end) with everything found and dropped so far."""
 
@@ -38,3 +46,5 @@ class Scan:
     """By which all shares moved in each window of the scan; empty where that is not known, None where the
     detector did not say. Part 0 holds it, up to the filters."""
     unjudged: tuple[Unjudged, ...] = ()  # what the detector could not judge; part 0 holds it
+    renames: tuple[Rename, ...] = ()
+    """Learnt by the detector from the scan's own data; the stages read what has a former name by these."""

@@ -9,6 +9,7 @@ from pipeline.names.brackets import outline
 from pipeline.names.generics import forms_of
 from pipeline.names.naming import NO_NAMING, Naming, Namings, Pattern, check_pattern, rules_without
 from pipeline.names.owners import method_of, owner_of
+from pipeline.names.present import PresentNames
 from pipeline.names.rule import Rule
 from pipeline.names.rules import RULES, VERSION
 
@@ -19,6 +20,7 @@ __all__ = [
     "Naming",
     "Namings",
     "Pattern",
+    "PresentNames",
     "Rule",
     "check_pattern",
     "forms_of",

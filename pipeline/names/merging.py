@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 
@@ -12,7 +13,17 @@ from pipeline.model import FloatArray, IntArray, SeriesKey, SeriesMatrix, StackM
 from pipeline.names.naming import Naming
 
 
-def merged_series(matrix: SeriesMatrix, naming: Naming) -> SeriesMatrix:
+class Symbols(Protocol):
+    """What names become: symbols by rules, or present names by renames."""
+
+    def symbol(self, name: str, /) -> str:
+        """Return what a name becomes."""
+
+    def changed(self, names: Collection[str], /) -> dict[str, str]:
+        """Return what each of the names becomes that does not stay."""
+
+
+def merged_series(matrix: SeriesMatrix, naming: Symbols) -> SeriesMatrix:
     """Return gCPU series by symbols, sorted by kind and name; the same object if all names are symbols.
 
     The series of names with one symbol are added up. A sample that holds two of them counts twice, as counts
@@ -29,7 +40,7 @@ def merged_series(matrix: SeriesMatrix, naming: Naming) -> SeriesMatrix:
     return replace(matrix, kinds=kinds, names=names, samples=samples)
 
 
-def merged_stacks(matrix: StackMatrix, naming: Naming) -> StackMatrix:
+def merged_stacks(matrix: StackMatrix, naming: Symbols) -> StackMatrix:
     """Return stacks by symbols; the same object if all elements are symbols."""
     stacks, row = symbol_stacks(matrix.stacks, naming)
     if stacks is matrix.stacks:
@@ -38,7 +49,7 @@ def merged_stacks(matrix: StackMatrix, naming: Naming) -> StackMatrix:
     return replace(matrix, stacks=stacks, before=before, after=after)
 
 
-def symbol_rows(series: list[SeriesKey], naming: Naming) -> tuple[list[SeriesKey], IntArray]:
+def symbol_rows(series: list[SeriesKey], naming: Symbols) -> tuple[list[SeriesKey], IntArray]:
     """Return the distinct series by symbols, sorted, and which of them each series is.
 
     The same list comes back if all names are symbols.
@@ -54,14 +65,14 @@ def symbol_rows(series: list[SeriesKey], naming: Naming) -> tuple[list[SeriesKey
     return named, np.array([index[key] for key in symbols], dtype=np.int64)
 
 
-def symbol_key(series: SeriesKey, naming: Naming) -> SeriesKey:
+def symbol_key(series: SeriesKey, naming: Symbols) -> SeriesKey:
     """Return the key of a series by its symbol; only subroutines have one."""
     kind, name = series
     return SeriesKey(kind, naming.symbol(name)) if kind == "subroutine" else series
 
 
 def symbol_stacks(
-    stacks: tuple[tuple[str, ...], ...], naming: Naming
+    stacks: tuple[tuple[str, ...], ...], naming: Symbols
 ) -> tuple[tuple[tuple[str, ...], ...], IntArray]:
     """Return the distinct stacks by symbols, in the order in which they come, and which each stack is.
 
@@ -78,10 +89,12 @@ def symbol_stacks(
 
 
 def added_rows(counts: FloatArray, row: IntArray, rows: int) -> FloatArray:
-    """Return the sums of the rows of ``counts`` that become one."""
-    added = np.zeros((rows, *counts.shape[1:]))
-    np.add.at(added, row, counts)
-    return added
+    """Return the sums of the rows of ``counts`` that become one; each of ``rows`` has one at least."""
+    if not rows:
+        return np.zeros((0, *counts.shape[1:]))
+    order = np.argsort(row, kind="stable")
+    first = np.searchsorted(row[order], np.arange(rows))
+    return np.asarray(np.add.reduceat(counts[order], first, axis=0), dtype=np.float64)
 
 
 def overcounts(

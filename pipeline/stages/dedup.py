@@ -12,6 +12,7 @@ from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.deduplication import dedup_config, gather_dedup
 from pipeline.stages.gather.history import MEMBERS, remember
+from pipeline.stages.gather.renamed import by_present_names
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 
@@ -37,7 +38,8 @@ class DedupStage(Stage):
         if workload is None or not scan.candidates:
             return scan
         config = dedup_config(workload, self._without)
-        evidence = gather_dedup(self._store, scan, workload, self._workloads, config)
+        store = by_present_names(self._store, scan)
+        evidence = gather_dedup(store, scan, workload, self._workloads, config)
         decision = decide(evidence, config)
         # Kept before it is published: a scan that comes again is decided as the first time.
         remember(self._store, self.name, scan, decision.reported)

@@ -144,13 +144,15 @@ class DetectStage(Stage):
         if found.unusable:
             log.error("dropped %d candidates with numbers that are not finite", found.unusable)
         log.info(
-            "scan service=%s workload=%s end=%s series=%d candidates=%d unstable_names=%d unjudged=%s",
+            "scan service=%s workload=%s end=%s series=%d candidates=%d unstable_names=%d renames=%d "
+            "unjudged=%s",
             service,
             workload.name,
             to_iso(due.end),
             len(matrix.names),
             len(found.candidates),
             found.one_life,
+            len(found.renames),
             ",".join(f"{one.code}:{one.series}" for one in found.unjudged) or "none",
         )
         start = due.end - workload.span_s
@@ -166,9 +168,11 @@ class DetectStage(Stage):
             share_factor=_shown(found),
             dropped=found.dropped,
             unjudged=found.unjudged,
+            renames=found.renames,
         )
         self._unstable[_key(scan)] = found.one_life
         self.limited["unstable_names"] += found.one_life
+        self.limited["renamed_names"] += len(found.renames)
         return scan
 
     def _gather(
@@ -224,5 +228,6 @@ def search_config(workload: Workload, end: float, without: Without = NOTHING) ->
         share_normalisation="composition" not in without,
         shared_prior="common_noise" not in without,
         exchanged_names="exchanged_names" not in without,
+        renames="renames" not in without,
         **workload.threshold.model_dump(),
     )

@@ -14,6 +14,7 @@ from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.candidate_series import filter_config, gather_filters
 from pipeline.stages.gather.history import remember
+from pipeline.stages.gather.renamed import by_present_names
 from pipeline.steps import sentence
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
@@ -44,7 +45,8 @@ class FilterStage(Stage):
             return _without_workload(scan)
         if not scan.candidates:
             return scan
-        evidence = gather_filters(self._store, self.name, scan, self._workloads, self._without)
+        store = by_present_names(self._store, scan)
+        evidence = gather_filters(store, self.name, scan, self._workloads, self._without)
         filtered = decide_filters(evidence, filter_config(workload, self._without), without=self._without)
         return self._record(scan, filtered)
 

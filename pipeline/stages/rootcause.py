@@ -19,6 +19,7 @@ from pipeline.rootcause import Cause, Gates, RankingConfig, find_causes
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.changes import recent_changes
 from pipeline.stages.gather.lifecycle import FallbackContext, gather_lifecycle, lifecycle_config, with_changes
+from pipeline.stages.gather.renamed import by_present_names
 from pipeline.stages.gather.suspects import CauseEvidence, cause_config
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
@@ -65,7 +66,7 @@ class RootcauseStage(Stage):
     def _judge(self, scan: Scan) -> list[bytes]:
         """Return a scan's events. They are kept at once: the next scan of the batch asks for them."""
         workload = self._workloads.get(scan.workload)
-        changes = cache(partial(recent_changes, self._store, scan))
+        changes = cache(partial(recent_changes, by_present_names(self._store, scan), scan))
         regressions = self._explain(scan, workload, changes) if scan.candidates else []
         updates = self._follow(scan, workload, changes) if workload else []
         return self._record(scan, regressions, updates)
@@ -101,7 +102,7 @@ class RootcauseStage(Stage):
     def _follow(self, scan: Scan, workload: Workload, changes: Changes) -> list[Update]:
         """Return what has become of the regressions that earlier scans reported."""
         config = lifecycle_config(workload)
-        evidence = gather_lifecycle(self._store, scan, workload, config)
+        evidence = gather_lifecycle(by_present_names(self._store, scan), scan, workload, config)
         found = find_fallbacks(evidence, config)
         # Gathered last, and for these alone: share factors read many series, changes carry diffs.
         found = self._fallbacks.with_share_factors(found, scan, workload, config)

@@ -126,6 +126,14 @@ class Unjudged(TypedDict):
 
 
 @message
+class Rename(TypedDict):
+    """A subroutine's former name, and the one that it has when a scan ends."""
+
+    former: Name
+    name: Name
+
+
+@message
 class Scan(TypedDict):
     """One look at one service by one workload, with everything found and dropped so far.
 
@@ -153,5 +161,7 @@ class Scan(TypedDict):
     """By which factor all gCPU shares of the service moved in each window; empty where that is not known.
 
     On change-points alone, in part 0, and only with candidates."""
+    renames: NotRequired[Several[Rename] | None]
+    """Names of the scan's span that others have taken the place of, learnt from its data."""
     unjudged: NotRequired[Several[Unjudged] | None]
     """What the scan could not judge, and why; in part 0."""

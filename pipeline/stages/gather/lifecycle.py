@@ -30,6 +30,7 @@ from pipeline.lifecycle import (
 )
 from pipeline.model import Change, Scan, SeriesKey
 from pipeline.rootcause import candidate_changes
+from pipeline.stages.gather.renamed import by_present_names
 from pipeline.storage.interface import Store
 from pipeline.units import DAY_S
 from pipeline.workloads import Workload
@@ -89,17 +90,18 @@ class FallbackContext:
         """
         if workload.series == "service":
             return 1.0
+        store = by_present_names(self._store, scan)
         one, span_s = fallback.regression, scan.end - since
         before = (one.candidate.change_time - span_s, one.candidate.change_time)
         if one.id in self._peers:
-            then = self._store.series("gcpu", scan.service, *before, span_s, self._peers[one.id])
+            then = store.series("gcpu", scan.service, *before, span_s, self._peers[one.id])
         else:
-            whole = self._store.series("gcpu", scan.service, *before, span_s)
+            whole = store.series("gcpu", scan.service, *before, span_s)
             if len(self._peers) >= _MOST_PEERS:
                 self._peers.clear()
             self._peers[one.id] = largest_subroutines(whole)
             then = select_series(whole, frozenset(self._peers[one.id]))
-        now = self._store.series("gcpu", scan.service, since, scan.end, span_s, self._peers[one.id])
+        now = store.series("gcpu", scan.service, since, scan.end, span_s, self._peers[one.id])
         return share_factor(then, now)
 
 

@@ -19,6 +19,7 @@ from pipeline.rootcause import (
 from pipeline.stages.gather.change_words import ChangeWords
 from pipeline.stages.gather.changes import HISTORY_S
 from pipeline.stages.gather.evidence import stacks_around, stacks_on_earlier_days
+from pipeline.stages.gather.renamed import by_present_names
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 
@@ -57,13 +58,14 @@ class CauseEvidence:
             workload: How it was scanned.
             changes: Those of ``recent_changes``.
         """
-        common = self._common(scan, workload, changes)
+        store = by_present_names(self._store, scan)
+        common = self._common(store, scan, workload, changes)
         for cluster in cluster_by_time(scan.candidates, TOLERANCE_WINDOWS * workload.resolution_s):
             if workload.series == "service":
                 yield ClusterEvidence(common, tuple(cluster), None)
                 continue
-            stacks = stacks_around(self._store, scan, cluster, workload)
-            days = stacks_on_earlier_days(self._store, scan, cluster, workload)
+            stacks = stacks_around(store, scan, cluster, workload)
+            days = stacks_on_earlier_days(store, scan, cluster, workload)
             yield ClusterEvidence(common, tuple(cluster), stacks, days)
 
     def servers(self, scan: Scan) -> float | None:
@@ -75,7 +77,9 @@ class CauseEvidence:
             )
         )
 
-    def _common(self, scan: Scan, workload: Workload, announced: Sequence[Change]) -> ScanEvidence:
+    def _common(
+        self, store: Store, scan: Scan, workload: Workload, announced: Sequence[Change]
+    ) -> ScanEvidence:
         history = first_announcements(announced)
         asked = sorted({c.series for c in scan.candidates})
         span = (scan.service, scan.start, scan.end, workload.resolution_s)
@@ -86,6 +90,6 @@ class CauseEvidence:
             # What many hosts announced is one text: as many copies would make its own words common.
             texts=self._words.texts(scan.service, history),
             gates=self._gates,
-            series=self._store.series(workload.series, *span, asked) if history else None,
-            setup=self._store.series("setup", *span) if history else None,
+            series=store.series(workload.series, *span, asked) if history else None,
+            setup=store.series("setup", *span) if history else None,
         )

@@ -79,7 +79,7 @@ class SymbolStore:
             matrix = self._store.series(source, *span, symbols)
         else:
             matrix = self._whole(*span, naming)
-        return matrix if names is None or symbols is None else _as_asked(matrix, names, symbols)
+        return matrix if names is None or symbols is None else as_asked(matrix, names, symbols)
 
     def stacks(self, service: str, before: tuple[float, float], after: tuple[float, float]) -> StackMatrix:
         """Return stacks by symbols; see Store.stacks."""
@@ -151,7 +151,7 @@ class SymbolStore:
         return merged
 
 
-def _as_asked(matrix: SeriesMatrix, names: Sequence[SeriesKey], symbols: Sequence[SeriesKey]) -> SeriesMatrix:
+def as_asked(matrix: SeriesMatrix, names: Sequence[SeriesKey], symbols: Sequence[SeriesKey]) -> SeriesMatrix:
     """Return the series that were asked for, under the names by which they were, sorted by these."""
     if list(names) == list(symbols):
         return select_series(matrix, frozenset(symbols))

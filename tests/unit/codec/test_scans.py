@@ -17,7 +17,7 @@ from pipeline.codec.scans import (
     split_scan,
 )
 from pipeline.errors import InvalidMessage
-from pipeline.model import Candidate, DomainDecision, Progress, Scan
+from pipeline.model import Candidate, DomainDecision, Progress, Rename, Scan
 from pipeline.topics import load_topics
 from tests.support.builders import build_decision, build_dropped
 
@@ -237,4 +237,19 @@ def test_a_scan_with_and_without_a_share_factor(factor: tuple[float, ...] | None
 def test_a_share_factor_that_is_none_is_refused(factor: object) -> None:
     raw = orjson.loads(encode_scan(SCAN)) | {"share_factor": factor}
     with pytest.raises(InvalidMessage, match="share_factor"):
+        decode_scan(orjson.dumps(raw))
+
+
+def test_renames_travel_in_as_many_parts_as_they_need() -> None:
+    renames = tuple(Rename(f"a{i}", f"org.a{i}") for i in range(9))
+    scan = replace(many(3, 0), renames=renames)
+    parts = [decode_scan(encode_scan(part)) for part in split_scan(scan, max_items=4)]
+    assert [len(part.renames) for part in parts] == [1, 4, 4]
+    assert join_scan(parts) == scan
+
+
+@pytest.mark.parametrize("rename", [{"former": "a"}, {"former": "", "name": "b"}, ["a", "b"]])
+def test_a_rename_that_is_none_is_refused(rename: object) -> None:
+    raw = orjson.loads(encode_scan(SCAN)) | {"renames": [rename]}
+    with pytest.raises(InvalidMessage, match="renames"):
         decode_scan(orjson.dumps(raw))

@@ -1,0 +1,106 @@
+"""The store by present names: what was renamed within a scan has the history of its former names.
+
+The detector learns the renames from the scan's own data and the scan carries them, so every stage that judges
+it, whenever it does, reads the same. Names stay in the store as they were counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pipeline.model import Scan, SeriesKey, SeriesMatrix, StackMatrix
+from pipeline.names import PresentNames
+from pipeline.names.merging import merged_series, merged_stacks, symbol_key
+from pipeline.quota.limits import Usage
+from pipeline.stages.gather.symbols import as_asked
+from pipeline.storage.interface import CountTable, Extent, RowTable, SeriesSource, Store, Table
+
+
+def by_present_names(store: Store, scan: Scan) -> Store:
+    """Return the store as a scan is to see it; the store itself if nothing was renamed."""
+    if not scan.renames:
+        return store
+    return RenamedStore(store, PresentNames({each.former: each.name for each in scan.renames}))
+
+
+class RenamedStore:
+    """A Store whose subroutines have their present names; it passes on what holds none."""
+
+    def __init__(self, store: Store, names: PresentNames) -> None:
+        self._store = store
+        self._names = names
+
+    def insert(self, table: Table, columns: Mapping[str, Sequence[Any]], *, token: str = "") -> None:
+        """Add rows as they are; see Store.insert."""
+        self._store.insert(table, columns, token=token)
+
+    def extents(
+        self, table: CountTable, stream: str, service: str | None = None
+    ) -> dict[tuple[str, int], Extent]:
+        """Return how far rows go in a table; see Store.extents."""
+        return self._store.extents(table, stream, service)
+
+    def usage(
+        self,
+        stream: str,
+        topic: str,
+        partition: int,
+        services: Iterable[str],
+        span: tuple[float, float],
+        period_s: float,
+    ) -> dict[tuple[str, float], Usage]:
+        """Return what was counted of services; see Store.usage."""
+        return self._store.usage(stream, topic, partition, services, span, period_s)
+
+    def series(
+        self,
+        source: SeriesSource,
+        service: str,
+        start: float,
+        end: float,
+        resolution_s: float,
+        names: Sequence[SeriesKey] | None = None,
+    ) -> SeriesMatrix:
+        """Return series by present names; see Store.series. Those asked for keep the names they have."""
+        span = (service, start, end, resolution_s)
+        if source != "gcpu" or names is None:
+            matrix = self._store.series(source, *span, names)
+            return merged_series(matrix, self._names) if source == "gcpu" else matrix
+        present = [symbol_key(name, self._names) for name in names]
+        counted = {
+            SeriesKey(key.kind, name)
+            for key in present
+            for name in (key.name, *(self._names.former(key.name) if key.kind == "subroutine" else ()))
+        }
+        matrix = self._store.series(source, *span, sorted(counted))
+        return as_asked(merged_series(matrix, self._names), names, present)
+
+    def stacks(self, service: str, before: tuple[float, float], after: tuple[float, float]) -> StackMatrix:
+        """Return stacks by present names; see Store.stacks."""
+        return merged_stacks(self._store.stacks(service, before, after), self._names)
+
+    def rows(
+        self,
+        table: RowTable,
+        service: str | None,
+        start: float,
+        end: float,
+        *,
+        id_prefix: str = "",
+        **equal: str,
+    ) -> list[dict[str, Any]]:
+        """Return rows by present names; see Store.rows.
+
+        A change may have modified what is called otherwise now; what was reported keeps its former name in
+        ``stored_metric``, by which its id is made.
+        """
+        rows = self._store.rows(table, service, start, end, id_prefix=id_prefix, **equal)
+        if table == "changes":
+            return [{**row, "subroutines": [*map(self._names.symbol, row["subroutines"])]} for row in rows]
+        if table == "memory":
+            return [{"stored_metric": row["metric"], **row, "metric": self._present(row)} for row in rows]
+        return rows
+
+    def _present(self, row: Mapping[str, Any]) -> str:
+        return symbol_key(SeriesKey(row["metric_kind"], row["metric"]), self._names).name
