@@ -10,7 +10,7 @@ import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 import numpy as np
 
@@ -18,7 +18,10 @@ from pipeline.backtest.tables import Columns, read_parquet
 from pipeline.clock import from_iso
 from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.errors import ConfigError, InvalidMessage, file_errors
-from pipeline.model import METRIC_KINDS, FloatArray, IntArray, MetricKind, is_gcpu
+from pipeline.model import METRIC_KINDS, BoolArray, FloatArray, IntArray, MetricKind, is_gcpu
+
+Duplicates = Literal["mean", "last", "refuse"]
+"""What becomes of several points of a series at one time."""
 
 SUFFIXES = (".csv", ".parquet")
 _MISSING = ("", "nan", "null", "none", "na", "n/a")
@@ -67,7 +70,7 @@ class _Table:
         raise ConfigError(f"{position}: {column}: {what}")
 
 
-def read_series(path: Path, *, plain: bool = False) -> tuple[Series, ...]:
+def read_series(path: Path, *, plain: bool = False, duplicates: Duplicates = "refuse") -> tuple[Series, ...]:
     """Read every series of a CSV or Parquet file, sorted by service, kind and name.
 
     Args:
@@ -77,6 +80,8 @@ def read_series(path: Path, *, plain: bool = False) -> tuple[Series, ...]:
             ``NaN``, ``null``, ``NA``; in a single column also a blank line, but not before its name), and
             ``timestamp`` may be any ISO 8601 date, a month or a year; whole numbers of four digits
             throughout are years.
+        duplicates: What becomes of several points of a series at one time: their mean (of counts their sums),
+            the last of them in the file, or none of the file.
 
     Raises:
         ConfigError: the file, line and column that is wrong.
@@ -89,7 +94,7 @@ def read_series(path: Path, *, plain: bool = False) -> tuple[Series, ...]:
     if not table.lines:
         raise ConfigError(f"{path}: holds no point")
     _check_columns(table, plain)
-    return _split(table)
+    return _split(table, duplicates)
 
 
 def _refuse_kind(path: Path) -> NoReturn:
@@ -175,7 +180,7 @@ def _check_columns(table: _Table, plain: bool) -> None:
         )
 
 
-def _split(table: _Table) -> tuple[Series, ...]:
+def _split(table: _Table, duplicates: Duplicates) -> tuple[Series, ...]:
     """Check every cell, and put the rows of each series together, in order of time."""
     rows = len(table.lines)
     counts = "samples" in table.cells
@@ -199,8 +204,11 @@ def _split(table: _Table) -> tuple[Series, ...]:
     if times is not None:
         same = (np.diff(row_of[order]) == 0) & (np.diff(times[order]) == 0)
         if same.any():
-            again = int(order[1:][same].min())
-            table.refuse(again, "timestamp", "the series has a point at this time already")
+            if duplicates == "refuse":
+                hint = "; --duplicates mean or last takes such files" if table.plain else ""
+                again = int(order[1:][same].min())
+                table.refuse(again, "timestamp", f"the series has a point at this time already{hint}")
+            values, totals, order = _one_a_time(values, totals, order, same, duplicates)
     bounds = np.searchsorted(row_of[order], np.arange(len(series) + 1)).tolist()
     return tuple(
         Series(
@@ -213,6 +221,35 @@ def _split(table: _Table) -> tuple[Series, ...]:
         )
         for (service, kind, metric), first, last in zip(series, bounds[:-1], bounds[1:], strict=True)
     )
+
+
+def _one_a_time(
+    values: FloatArray, totals: FloatArray | None, order: IntArray, same: BoolArray, duplicates: Duplicates
+) -> tuple[FloatArray, FloatArray | None, IntArray]:
+    """Return values and totals with one point a time, and the order of the rows that are left.
+
+    Args:
+        values: (rows,).
+        totals: (rows,) or None.
+        order: (rows,) by series, time and row.
+        same: (rows - 1,) whether a point of that order is of the time of the one before it.
+        duplicates: Which one is left.
+    """
+    first = np.concatenate([[True], ~same])
+    kept = order[np.concatenate([~same, [True]])]
+    if duplicates == "last":
+        return values, totals, kept
+    of = np.cumsum(first) - 1
+    sums = np.bincount(of, np.nan_to_num(values[order]))
+    if totals is not None:
+        values, totals = values.copy(), totals.copy()
+        values[kept], totals[kept] = sums, np.bincount(of, totals[order])
+        return values, totals, kept
+    known = np.bincount(of, ~np.isnan(values[order]))
+    means = np.divide(sums, known, out=np.full(len(sums), np.nan), where=known > 0)
+    values = values.copy()
+    values[kept] = means
+    return values, totals, kept
 
 
 def _texts(table: _Table, column: str, default: str, rows: int) -> list[str]:

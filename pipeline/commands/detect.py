@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 import orjson
 from rich.console import Console
 from rich.table import Table
 
-from pipeline.backtest.seriesfile import Series, read_series
+from pipeline.backtest.seriesfile import Duplicates, Series, read_series
 from pipeline.clock import to_iso
 from pipeline.detect.offline.segment import segment
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--duplicates",
+    type=click.Choice(get_args(Duplicates)),
+    default="refuse",
+    show_default=True,
+    help="What becomes of points of a series at one time: their mean (of counts their sums), the last in "
+    "FILE, or an error.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a series.")
-def detect(file: Path, as_json: bool) -> None:
+def detect(file: Path, duplicates: Duplicates, as_json: bool) -> None:
     """Find every change point of each series in FILE, up and down, looking back over all of it.
 
     FILE is CSV (.csv) or Parquet (.parquet), no JSON, with the columns service, metric, timestamp (ISO 8601,
@@ -30,7 +38,7 @@ def detect(file: Path, as_json: bool) -> None:
     index counts from 0 in the order of time, missing points included, and is the first point of the new
     regime; before and after are the levels on both sides up to the next change points.
     """
-    every = read_series(file, plain=True)
+    every = read_series(file, plain=True, duplicates=duplicates)
     several = len({one.service for one in every}) > 1
     found = [_look(one, several) for one in every]
     if as_json:

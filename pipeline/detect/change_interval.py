@@ -114,7 +114,10 @@ def split_intervals(
     config = config or IntervalConfig()
     moments = [_moments(profile) for profile in profiles]
     width, interval = np.ones(len(split), dtype=np.int64), np.stack([split, split], axis=1).astype(np.float64)
-    active = np.arange(len(split))
+    known = np.array([bool(np.isfinite(profile.deviance).any()) for profile in profiles], dtype=np.bool_)
+    for row in np.flatnonzero(~known).tolist():  # nothing to compare: it may lie anywhere
+        interval[row] = 0.0, len(profiles[row].deviance) - 1.0
+    active = np.flatnonzero(known)
     for _ in range(_ROUNDS):
         for scale in np.unique(width[active]).tolist():
             rows = active[width[active] == scale]

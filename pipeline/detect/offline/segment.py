@@ -26,7 +26,7 @@ from pipeline.detect.offline.lengths import describe, fit_segments, running_sums
 from pipeline.detect.offline.scales import Scale, scales
 from pipeline.detect.offline.search import Explanation, Rules, explain
 from pipeline.detect.offline.season import find_seasons
-from pipeline.detect.offline.transients import replace_transients
+from pipeline.detect.offline.transients import far_runs, replace_transients
 from pipeline.model import BoolArray, FloatArray, IntArray
 
 _PARAMETERS = 5
@@ -45,6 +45,10 @@ class SegmentConfig:
     price: float = 1.75
     first: float = 0.25  # that the first takes beyond it
     slopes: float = 2.0  # times log(points), once, of segments that are no levels: as rare as changes
+    far: float = (
+        10.0  # deviations: what is shorter but as large as the shortest level with so many may be one
+    )
+    short: float = 2.0  # times log(points), once, of such levels: as rare as changes
     logarithm: float = 0.5  # times log(points), of the logarithmic scale
     outlier: float = 3.0  # standard deviations around the running median
     correlations: tuple[float, ...] = (0.0, 0.15, 0.3, 0.45, 0.6, 0.72, 0.82, 0.9, 0.95, 0.98)  # of the noise
@@ -90,7 +94,7 @@ def segment(values: FloatArray, *, config: SegmentConfig | None = None) -> tuple
     best = min(described, key=lambda one: one.nats)
     bounds = best.found.bounds
     levels = [best.scale.level(best.clean[a:b]) for a, b in zip(bounds, bounds[1:], strict=False)]
-    p_values = _p_values(best.clean, time, best.found, shortest)
+    p_values = _p_values(best.clean, time, best.found, best.shortest)
     return tuple(
         LevelShift(int(known[_first_lasting(values, best.odd, index, before, after)]), before, after, p_value)
         for index, before, after, p_value in zip(bounds[1:-1], levels, levels[1:], p_values, strict=False)
@@ -117,6 +121,7 @@ class _Described:
     scale: Scale
     clean: FloatArray  # (points,)
     odd: BoolArray  # (points,) transients
+    shortest: int  # points of a segment
     found: Explanation
 
 
@@ -141,23 +146,39 @@ def _shortest(
     described = []
     for component, nats in [(np.zeros(points), 0.0), *seasons]:
         left = values - component
-        clean, odd = replace_transients(left, time, longest=shortest - 1, bound=config.outlier)
-        rules = Rules(
-            shortest=shortest,
-            price=config.price * np.log(points) * few,
-            first=config.first * np.log(points) * few,
-            slopes=config.slopes * np.log(points),
-            least_variance=_least_variance(values, clean, config),
-            correlations=config.correlations,
-            grid=config.grid,
-            peaks=config.grid // 2,
-        )
-        found = explain(clean, time, rules)
-        nats += found.nats + scale.nats(clean + component)
-        nats += 1.5 * odd * np.log(points)  # position and size of each odd point
-        nats += config.logarithm * np.log(points) * scale.logarithmic
-        described.append(_Described(nats, scale, clean, clean != left, found))
+        for length in _lengths(left, time, shortest, config):
+            clean, odd = replace_transients(left, time, longest=length - 1, bound=config.outlier)
+            rules = Rules(
+                shortest=length,
+                price=config.price * np.log(points) * few,
+                first=config.first * np.log(points) * few,
+                slopes=config.slopes * np.log(points),
+                least_variance=_least_variance(values, clean, config),
+                correlations=config.correlations,
+                grid=config.grid,
+                peaks=config.grid // 2,
+            )
+            found = explain(clean, time, rules)
+            if length < shortest and min(np.diff(found.bounds)) >= shortest:
+                continue  # it explains no such run
+            length_nats = nats + found.nats + scale.nats(clean + component)
+            length_nats += 1.5 * odd * np.log(points)  # position and size of each odd point
+            length_nats += config.short * np.log(points) * (length < shortest)
+            length_nats += config.logarithm * np.log(points) * scale.logarithmic
+            described.append(_Described(length_nats, scale, clean, clean != left, length, found))
     return min(described, key=lambda one: one.nats)
+
+
+def _lengths(values: FloatArray, time: FloatArray, shortest: int, config: SegmentConfig) -> list[int]:
+    """Return what the shortest segment may be: the usual, and a run of odd points that may be a level.
+
+    The farther it stands out, the shorter it may be. Whether it is one the description says: its points
+    have to agree with each other, and two changes must be shorter to describe than each of them.
+    """
+    least = shortest * config.far
+    runs = far_runs(values, time, longest=shortest - 1, bound=config.outlier, least=least)
+    short = [length for length in runs if config.min_points <= length < shortest]
+    return [shortest, min(short)] if short else [shortest]
 
 
 def _least_variance(values: FloatArray, clean: FloatArray, config: SegmentConfig) -> float:

@@ -34,6 +34,35 @@ def replace_transients(
         bound: Standard deviations from which a point is odd: of neighbours' differences, or of the distances
             from the median where those are larger, as on a smooth curve.
     """
+    middle, size = _middle(values, time, longest)
+    odd = np.abs(values - middle) > bound * size
+    return np.where(odd, middle, values), int(np.count_nonzero(odd))
+
+
+def far_runs(
+    values: FloatArray, time: FloatArray, *, longest: int, bound: float, least: float
+) -> tuple[int, ...]:
+    """Return the lengths of runs of odd points on one side that are too large for a transient.
+
+    Args:
+        values: (points,), at least eight.
+        time: (points,) ascending.
+        longest: Points of the longest transient.
+        bound: As ``replace_transients`` takes it.
+        least: Points times standard deviations of what is too large.
+    """
+    middle, size = _middle(values, time, longest)
+    away = (values - middle) / max(size, np.finfo(float).tiny)
+    side = np.where(np.abs(away) > bound, np.sign(away), 0.0)
+    edges = np.flatnonzero(np.diff(np.concatenate([[0.0], side, [0.0]])))
+    runs = [slice(*pair) for pair in zip(edges, edges[1:], strict=False) if side[pair[0]]]
+    return tuple(
+        run.stop - run.start for run in runs if np.abs(away[run]).min() * (run.stop - run.start) >= least
+    )
+
+
+def _middle(values: FloatArray, time: FloatArray, longest: int) -> tuple[FloatArray, float]:
+    """Return the running median, and the standard deviation of a point around it."""
     points = len(values)
     width = min(2 * longest + 1, points - 1 + points % 2)
     half = width // 2
@@ -45,5 +74,4 @@ def replace_transients(
         on_line = (values[last] > (line + flat) / 2) == (line > flat)  # nearer to it, for any size
         middle[last] = np.where(on_line, line, flat)
     size = max(quantile_deviation(np.diff(values)) / np.sqrt(2), quantile_deviation(values - middle))
-    odd = np.abs(values - middle) > bound * size
-    return np.where(odd, middle, values), int(np.count_nonzero(odd))
+    return middle, float(size)

@@ -179,7 +179,7 @@ REFUSED = {
     "a missing time": ("timestamp,value\n1871-01-01,1\n,1\n", "s.csv:3: timestamp: missing"),
     "twice": (
         "timestamp,value\n1871,1\n1871,2\n",
-        "s.csv:3: timestamp: the series has a point at this time already",
+        "s.csv:3: timestamp: the series has a point at this time already; --duplicates mean or last",
     ),
     "infinity": ("value\n1\ninf\n", "s.csv:3: value: should be finite, not inf"),
     "a missing total": ("timestamp,samples,total\n1871,1,\n", "s.csv:2: total: missing"),
@@ -195,3 +195,18 @@ def test_detect_refuses_in_one_line(
     output = capsys.readouterr().err
     assert message in output
     assert output.count("\n") == 1
+
+
+def test_detect_takes_the_mean_or_the_last_of_several_points(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    level = [1.0] * 20 + [9.0] * 20
+    rows = [f"{1900 + i},{value}" for i, value in enumerate(level)]
+    rows.insert(11, "1910,4001")  # after 1910's own
+    (folder / "s.csv").write_text("\n".join(["timestamp,value", *rows, "1930,"]))
+    for duplicates, wanted in (("mean", 9.0), ("last", 9.0)):
+        assert run(["detect", "s.csv", "--json", "--duplicates", duplicates]) == 0
+        (point,) = json.loads(capsys.readouterr().out)["change_points"]
+        assert (point["index"], point["after"]) == (20, pytest.approx(wanted))
+    assert run(["detect", "s.csv", "--duplicates", "refuse"]) == 2
+    assert run(["detect", "s.csv", "--duplicates", "first"]) == 2

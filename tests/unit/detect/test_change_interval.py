@@ -9,7 +9,7 @@ import pytest
 from numpy.random import Generator
 from scipy.signal import lfilter
 
-from pipeline.detect.change_interval import posterior, step_interval
+from pipeline.detect.change_interval import posterior, split_intervals, split_profile, step_interval
 from pipeline.detect.long_term import find_long_term
 from pipeline.detect.short_term import Windows, find_candidates
 from pipeline.model import FloatArray, MetricKind, SeriesMatrix
@@ -112,6 +112,12 @@ def test_no_noise_leaves_one_moment() -> None:
 def test_what_is_reported_is_within() -> None:
     values = np.repeat([0.0, 1.0], 20)
     assert step_interval(values, np.ones(40), (0.01, 100.0), 25) == (19.0, 25.0)
+
+
+def test_without_an_allowed_split_it_is_all_that_was_searched() -> None:
+    profile = split_profile(np.ones(9), np.ones(9), np.zeros(5, dtype=np.bool_), "values", first=2)
+    found = split_intervals([profile], lambda *_: (np.ones(1), np.ones(1)), np.array([3]))
+    assert found.tolist() == [[0.0, 4.0]]
 
 
 def test_the_posterior_is_students() -> None:
