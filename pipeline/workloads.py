@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Literal, get_args
@@ -15,7 +15,7 @@ from pipeline.cost_shift.domains import REGEX, compile_pattern
 from pipeline.dedup.rules import Between, Feature, MergeRule, PairwiseConfig
 from pipeline.detect.kdd2018.cusum import TEAMS, lacks_weeks
 from pipeline.errors import ConfigError
-from pipeline.model import Detector, Direction
+from pipeline.model import Detector, Direction, Scan
 from pipeline.units import DAY_S, WEEK_S, format_duration, parse_duration_s
 from pipeline.validation import StrictModel, read_yaml, validate
 
@@ -113,6 +113,8 @@ class Workload(StrictModel):
     rerun_interval_s: Seconds = Field(alias="rerun_interval", gt=0)
     historical_s: Seconds = Field(alias="historical", gt=0)
     analysis_s: Seconds = Field(alias="analysis", gt=0)
+    historical_most_s: OptionalSeconds = Field(alias="historical_most", default=None)
+    resolution_most_s: OptionalSeconds = Field(alias="resolution_most", default=None)
     extended_s: Annotated[float, BeforeValidator(lambda v: 0.0 if v is None else parse_duration_s(v))] = (
         Field(alias="extended", default=0.0)
     )
@@ -146,6 +148,14 @@ class Workload(StrictModel):
                     f"{key} of {format_duration(value)} is not a whole number of "
                     f"resolution {format_duration(self.resolution_s)}"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _bounds_fit(self) -> Workload:
+        for key in ("historical", "resolution"):
+            least, most = getattr(self, f"{key}_s"), getattr(self, f"{key}_most_s")
+            if most is not None and not least <= most < WEEK_S:
+                raise ValueError(f"{key}_most should be from {key} to less than a week")
         return self
 
     @field_validator("metrics")
@@ -183,6 +193,28 @@ class Workload(StrictModel):
         return self.historical_s + self.analysis_s + self.extended_s
 
     @property
+    def is_fitted(self) -> bool:
+        """Whether a scan's windows depend on when its service has data."""
+        return self.historical_most_s is not None or self.resolution_most_s is not None
+
+    def widened(self, times: int) -> Workload:
+        """Return the workload with windows that many times as wide, and as many of them."""
+        spans = ("resolution_s", "historical_s", "analysis_s", "extended_s", "change_lookback_s")
+        wider = {span: times * value for span in spans if (value := getattr(self, span)) is not None}
+        return self.model_copy(update=wider)
+
+    def with_history(self, historical_s: float) -> Workload:
+        """Return the workload with a history of another length."""
+        return self.model_copy(update={"historical_s": historical_s})
+
+    def as_scanned(self, scan: Scan) -> Workload:
+        """Return the workload with the windows that a scan had."""
+        if not self.is_fitted:
+            return self
+        times = round((scan.resolution_s or self.resolution_s) / self.resolution_s)
+        return self.widened(times).with_history(scan.analysis_start - scan.start)
+
+    @property
     def lead_s(self) -> float:
         """How much before its history a scan for steps reads: a week, if the history is no more than that.
 
@@ -208,6 +240,12 @@ class Workload(StrictModel):
     def lookback_s(self) -> float:
         """How long before a change point a change may have been deployed; the analysis window by default."""
         return self.analysis_s if self.change_lookback_s is None else self.change_lookback_s
+
+
+def workload_of(scan: Scan, workloads: Mapping[str, Workload]) -> Workload | None:
+    """Return the workload of a scan with the windows that it had; None if it is not known."""
+    workload = workloads.get(scan.workload)
+    return workload.as_scanned(scan) if workload else None
 
 
 def known_workloads(chosen: Sequence[str]) -> dict[str, Workload]:

@@ -154,10 +154,9 @@ def _candidate_to_json(candidate: Candidate) -> dict[str, Any]:
 
 def _scan_to_json(scan: Scan) -> dict[str, Any]:
     raw = plain(scan)
-    if scan.share_factor is None:
-        del raw["share_factor"]
-    for name in ("unjudged", "renames"):
-        if not raw[name]:
+    left_out = {"share_factor": None, "resolution_s": None, "unjudged": (), "renames": ()}
+    for name, absent in left_out.items():
+        if getattr(scan, name) == absent:
             del raw[name]
     return raw
 

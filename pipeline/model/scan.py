@@ -45,6 +45,7 @@ class Scan:
     share_factor: tuple[float, ...] | None = None
     """By which all shares moved in each window of the scan; empty where that is not known, None where the
     detector did not say. Part 0 holds it, up to the filters."""
+    resolution_s: float | None = None  # of its windows, where they are wider than the workload's
     unjudged: tuple[Unjudged, ...] = ()  # what the detector could not judge; part 0 holds it
     renames: tuple[Rename, ...] = ()
     """Learnt by the detector from the scan's own data; the stages read what has a former name by these."""

@@ -14,7 +14,7 @@ from pipeline.stages.gather.deduplication import dedup_config, gather_dedup
 from pipeline.stages.gather.history import MEMBERS, remember
 from pipeline.stages.gather.renamed import by_present_names
 from pipeline.storage.interface import Store
-from pipeline.workloads import Workload
+from pipeline.workloads import Workload, workload_of
 
 
 class DedupStage(Stage):
@@ -34,7 +34,7 @@ class DedupStage(Stage):
         return [message for scan in scans for message in scan_messages("unique", scan)]
 
     def _dedup(self, scan: Scan) -> Scan:
-        workload = self._workloads.get(scan.workload)
+        workload = workload_of(scan, self._workloads)
         if workload is None or not scan.candidates:
             return scan
         config = dedup_config(workload, self._without)

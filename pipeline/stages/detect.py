@@ -22,6 +22,7 @@ from pipeline.detect.short_term import Windows
 from pipeline.model import Outgoing, Progress, Record, Scan, SeriesMatrix
 from pipeline.stages.ablation import NOTHING, Without, scan_config
 from pipeline.stages.base import Decoder, Stage
+from pipeline.stages.gather.fitting import fit_workload
 from pipeline.storage.interface import CountTable, Store
 from pipeline.telemetry import UNJUDGED, Sample
 from pipeline.workloads import Workload
@@ -135,10 +136,12 @@ class DetectStage(Stage):
         return state
 
     def _scan(self, service: str, due: DueScan) -> Scan:
-        workload = self._workloads[due.workload]
+        workload = declared = self._workloads[due.workload]
         if due.skipped:
             log.warning("service=%s workload=%s: %d old scans skipped", service, workload.name, due.skipped)
         config = search_config(workload, due.end, self._without)
+        if workload.is_fitted:
+            workload = fit_workload(self._store, service, workload, due.end)
         matrix, windows = self._gather(service, workload, due.end, config)
         found = find_change_points(matrix, windows, config)
         if found.unusable:
@@ -167,6 +170,7 @@ class DetectStage(Stage):
             candidates=found.candidates,
             share_factor=_shown(found),
             dropped=found.dropped,
+            resolution_s=None if workload.resolution_s == declared.resolution_s else workload.resolution_s,
             unjudged=found.unjudged,
             renames=found.renames,
         )

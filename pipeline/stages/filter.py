@@ -17,7 +17,7 @@ from pipeline.stages.gather.history import remember
 from pipeline.stages.gather.renamed import by_present_names
 from pipeline.steps import sentence
 from pipeline.storage.interface import Store
-from pipeline.workloads import Workload
+from pipeline.workloads import Workload, workload_of
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class FilterStage(Stage):
         return [message for scan in scans for message in scan_messages("filtered", scan)]
 
     def _filter(self, scan: Scan) -> Scan:
-        workload = self._workloads.get(scan.workload)
+        workload = workload_of(scan, self._workloads)
         if workload is None:
             return _without_workload(scan)
         if not scan.candidates:

@@ -22,7 +22,7 @@ from pipeline.stages.gather.lifecycle import FallbackContext, gather_lifecycle, 
 from pipeline.stages.gather.renamed import by_present_names
 from pipeline.stages.gather.suspects import CauseEvidence, cause_config
 from pipeline.storage.interface import Store
-from pipeline.workloads import Workload
+from pipeline.workloads import Workload, workload_of
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ class RootcauseStage(Stage):
 
     def _judge(self, scan: Scan) -> list[bytes]:
         """Return a scan's events. They are kept at once: the next scan of the batch asks for them."""
-        workload = self._workloads.get(scan.workload)
+        workload = workload_of(scan, self._workloads)
         changes = cache(partial(recent_changes, by_present_names(self._store, scan), scan))
         regressions = self._explain(scan, workload, changes) if scan.candidates else []
         updates = self._follow(scan, workload, changes) if workload else []

@@ -11,12 +11,12 @@ from pipeline.model import Candidate, Record, Scan
 from pipeline.stages.dedup import DedupStage
 from pipeline.stages.rootcause import RootcauseStage
 from pipeline.storage.interface import Store
-from pipeline.workloads import Workload, load_workloads
+from pipeline.workloads import Workload
 from tests.contract.rows import gcpu, stacks, totals
 from tests.support.builders import build_candidate
+from tests.support.fleets import LIVE
 
 START = 1_700_000_000.0
-(LIVE,) = load_workloads(["live"])
 OTHER = LIVE.model_copy(update={"name": "other"})
 CHANGE = 50
 """The second from which on ``lib.parse`` costs more in all three callers."""

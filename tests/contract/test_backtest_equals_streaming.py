@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,12 @@ from pipeline.backtest.run import plan_scans, run_backtest
 from pipeline.config import Settings
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import Store
+from pipeline.workloads import load_workloads
 from tests.support.fleets import BASE, LIVE, SLOWER, START, THROUGHPUT, Recording, as_dataset, record
 
 SETTINGS = Settings.model_validate({"window": 1, "stack_window": 1})
 WORKLOADS = (LIVE, THROUGHPUT)
+PRESET = load_workloads(["live"])
 
 MIXES = {
     "steady": [(90, BASE)],
@@ -48,6 +51,23 @@ def test_events_and_scans_are_those_of_streaming(
         streamed.scans("unique"), key=lambda s: (s.end, s.workload)
     )
     assert len(found.scans) == plan_scans(as_dataset(recording), WORKLOADS, idle_s=0).scans
+
+
+def test_windows_that_widen_are_those_of_streaming(
+    shared_store: Store, service_name: str, tmp_path: Path
+) -> None:
+    recording = record(service_name, [(60, BASE), (60, SLOWER)], metrics=False)
+    flow = Flow(shared_store, PRESET, settings=SETTINGS, clock=lambda: START + 500, stream=service_name)
+    for topic, messages in replace(recording, profiles=recording.profiles[::2]).messages():
+        flow.send(topic, messages)
+    dataset = as_dataset(recording)
+    for counts in (dataset.samples, dataset.stack_samples, dataset.totals[None]):
+        counts[:, 1::2] = 0
+    write_dataset(replace(dataset, end=dataset.end - 1), tmp_path)  # where the last profile ends
+    found = run_backtest(read_dataset(tmp_path), PRESET)
+    assert {scan.resolution_s for scan in found.scans[10:]} == {2.0}
+    assert list(found.events) == flow.events()
+    assert [event["data"]["metric"] for event in found.events] == ["cart.tax"]
 
 
 def test_streaming_over_arrays_is_streaming_over_clickhouse(shared_store: Store, service_name: str) -> None:

@@ -15,12 +15,12 @@ from pipeline.codec.inputs import encode_change, encode_metric_points, encode_pr
 from pipeline.config import Settings
 from pipeline.model import MetricPoints, Record, Scan
 from pipeline.storage.interface import Store
-from pipeline.workloads import Workload, load_workloads
+from pipeline.workloads import Workload
 from tests.support.builders import build_change, build_profile
+from tests.support.fleets import LIVE
 
 START = 1_700_000_000.0
 SETTINGS = Settings.model_validate({"window": 1, "stack_window": 1})
-(LIVE,) = load_workloads(["live"])
 
 BASE = {
     "main;serve;pages.render": 0.25,

@@ -15,12 +15,12 @@ from pipeline.model import Candidate, FloatArray, Record, Scan
 from pipeline.stages.gather.lifecycle import FOLLOW_S
 from pipeline.stages.rootcause import RootcauseStage
 from pipeline.storage.interface import Store
-from pipeline.workloads import Workload, load_workloads
+from pipeline.workloads import Workload
 from tests.contract.rows import change, gcpu, metrics, totals
 from tests.support.builders import build_candidate, build_decision, build_dropped
+from tests.support.fleets import LIVE
 
 START = 1_700_000_000.0
-(LIVE,) = load_workloads(["live"])
 LATENCY = LIVE.model_copy(update={"name": "latency", "series": "service"})
 EVERY = (START - 1e6, START + 1e7)
 

@@ -11,12 +11,11 @@ from pipeline.codec.scans import decode_scan
 from pipeline.model import MetricKind, Record, Scan
 from pipeline.stages.dedup import DedupStage
 from pipeline.storage.interface import Store
-from pipeline.workloads import load_workloads
 from tests.contract.rows import gcpu, metrics, stacks, totals
 from tests.support.builders import build_candidate
+from tests.support.fleets import LIVE
 
 START = 1_700_000_000.0
-(LIVE,) = load_workloads(["live"])
 
 STACKS = {
     ("main", "cart.total", "lib.parse"): (40, 80),

@@ -17,12 +17,11 @@ from pipeline.model import Outgoing, Profile, Record, Scan
 from pipeline.stages.base import Stage
 from pipeline.stages.factory import STAGES, build_stage
 from pipeline.storage.interface import Store, Table
-from pipeline.workloads import load_workloads
 from tests.support.builders import build_candidate, build_profile
+from tests.support.fleets import LIVE
 
 START = 1_700_000_000.0
 SETTINGS = Settings.model_validate({"window": 1, "stack_window": 1, "partition_idle": 30})
-(LIVE,) = load_workloads(["live"])
 
 
 class FailingStore:

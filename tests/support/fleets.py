@@ -11,11 +11,17 @@ from pipeline.backtest.dataset import Dataset
 from pipeline.codec.inputs import encode_change, encode_metric_points, encode_profile
 from pipeline.gcpu.count import count_samples
 from pipeline.model import Change, MetricPoints, Profile
-from pipeline.workloads import Workload, load_workloads
+from pipeline.workloads import Workload
 from tests.support.builders import build_change, build_profile
 
 START = 1_700_000_000.0
-(LIVE,) = load_workloads(["live"])
+LIVE = Workload.model_validate(
+    {
+        **{"name": "live", "resolution": "1s", "rerun_interval": "5s", "historical": "30s"},
+        **{"analysis": "15s", "extended": "5s", "threshold": {"absolute": 0.03}},
+    }
+)
+"""Windows of seconds that are the same in every scan, as the preset's are not."""
 THROUGHPUT = Workload.model_validate(
     {
         **{"name": "throughput", "series": "service", "direction": "down", "resolution": "1s"},

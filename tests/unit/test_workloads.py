@@ -363,3 +363,16 @@ def test_two_of_one_name_are_refused(tmp_path: Path) -> None:
     path = write(tmp_path, {**GOOD, "name": "live"})
     with pytest.raises(ConfigError, match="workload 'live' is given twice"):
         load_workloads(["live", str(path)])
+
+
+@pytest.mark.parametrize(
+    "bound",
+    [
+        {"historical_most": "1d"},
+        {"historical_most": "8d"},
+        {"resolution_most": "1m"},
+    ],
+)
+def test_most_is_from_the_least_to_less_than_a_week(tmp_path: Path, bound: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match="_most should be from"):
+        load_workloads([str(write(tmp_path, {**GOOD, **bound}))])

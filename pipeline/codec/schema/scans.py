@@ -163,5 +163,7 @@ class Scan(TypedDict):
     On change-points alone, in part 0, and only with candidates."""
     renames: NotRequired[Several[Rename] | None]
     """Names of the scan's span that others have taken the place of, learnt from its data."""
+    resolution_s: NotRequired[Annotated[float, Field(gt=0)] | None]
+    """Width of its windows, where it is more than the workload's."""
     unjudged: NotRequired[Several[Unjudged] | None]
     """What the scan could not judge, and why; in part 0."""

@@ -38,11 +38,12 @@ def gather_filters(
         workloads: All that are known.
         without: Steps to leave out.
     """
+    workload = workloads[scan.workload].as_scanned(scan)
     # What grows for longer than a scan sees began before it, and was reported when it was in sight.
     memories = read_history(store, stage, scan, workloads, same_workload=True, back_s=scan.end - scan.start)
     return FilterEvidence(
         scan=scan,
-        series=_candidates_series(store, scan, workloads[scan.workload], "composition" not in without),
+        series=_candidates_series(store, scan, workload, "composition" not in without),
         known=tuple(Known(memory.candidate, memory.scan_end) for memory in memories),
     )
 

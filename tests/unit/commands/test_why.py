@@ -416,7 +416,7 @@ def test_an_event_outlives_its_line_of_the_ledger(
         assert run(["why", asked, "--store", store_dsn]) == 0
         out = capsys.readouterr().out
         assert "cart.tax rose from 10 % to 16 %" in out
-        assert "history 30s, analysis 15s, extended 5s" in out
+        assert "history 30s, analysis 30s, extended 5s" in out
         assert "resolved since" in out
 
 

@@ -17,11 +17,11 @@ from pipeline.stages.gather import domain_plugins
 from pipeline.stages.gather.deduplication import dedup_config
 from pipeline.stages.gather.domain_plugins import ENTRY_POINTS, DomainPlugin, load_plugins, plugged_in
 from pipeline.steps import divide
-from pipeline.workloads import Workload, load_workloads
+from pipeline.workloads import Workload
 from tests.support.builders import build_candidate, build_change, build_stacks
+from tests.support.fleets import LIVE
 
 T0 = 1_700_000_000.0
-(LIVE,) = load_workloads(["live"])
 NO_STACKS = StackMatrix((), np.zeros(0), np.zeros(0), 0.0, 0.0)
 
 # Work moves from y to x, which nothing in their stacks or names connects.

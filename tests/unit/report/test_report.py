@@ -28,8 +28,9 @@ from pipeline.model import (
 from pipeline.report.page import ReportData, render_report
 from pipeline.report.windows import ScanWindows, scan_windows
 from pipeline.storage.interface import Store
-from pipeline.workloads import Workload, load_workloads
+from pipeline.workloads import Workload
 from tests.support.builders import build_stacks
+from tests.support.fleets import LIVE
 
 START = 1_700_000_000.0
 CHANGE = START + 42.0
@@ -80,7 +81,7 @@ NO_STACKS = StackMatrix((), np.empty(0), np.empty(0), 0.0, 0.0)
 
 @pytest.fixture
 def live() -> Workload:
-    return load_workloads(["live"])[0]
+    return LIVE
 
 
 def page(

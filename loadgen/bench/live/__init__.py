@@ -1,0 +1,1 @@
+"""How well the workload live does: steps of one process, and false events."""

@@ -1,0 +1,67 @@
+"""Trials on simulated processes: which steps are reported in time, and what is reported of steady ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from loadgen.bench.live.simulation import Process, Slowdown, Step, simulate, standard_error
+from pipeline.backtest.run import run_backtest
+from pipeline.clock import from_iso
+from pipeline.codec.events import DETECTED
+from pipeline.workloads import Workload
+
+IN_TIME_S = 60.0
+"""A step is to be reported within a minute."""
+
+_LEAD_S = (60, 300)  # of history, before a step
+_APART_S = 20.0  # between a step and the change time of its event
+HOUR_S = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What became of one step."""
+
+    step: Step
+    lead_s: int  # history before it
+    delay_s: float | None  # from the step to the end of the scan that reported it; None if none did
+    others: int  # events besides
+
+
+def try_step(workload: Workload, process: Process, errors: float, seed: int) -> Trial:
+    """Simulate a process that gets slower by so many standard errors, and backtest it."""
+    rng = np.random.default_rng([seed, 17])
+    lead_s = int(rng.integers(*_LEAD_S))
+    seconds = lead_s + int(IN_TIME_S) + process.interval_s
+    slowdown = Slowdown(lead_s, lambda share: errors * standard_error(share, process.rate_hz, workload))
+    dataset, step = simulate(process, seconds, rng, slowdown)
+    assert step is not None
+    events = _detected(run_backtest(dataset, [workload]).events)
+    delays = []
+    for event in events:
+        if _is_of(event["data"], step):
+            delays.append(from_iso(event["data"]["detected_time"]) + workload.wait_s - step.time)
+    timely = [delay for delay in delays if delay <= IN_TIME_S]
+    return Trial(step, lead_s, min(timely, default=None), len(events) - len(delays))
+
+
+def steady_events(workload: Workload, process: Process, hours: float, seed: int) -> list[dict[str, Any]]:
+    """Return the events of a process that did not change for so long: all of them false."""
+    dataset, _ = simulate(process, round(hours * HOUR_S), np.random.default_rng([seed, 18]))
+    return _detected(run_backtest(dataset, [workload]).events)
+
+
+def _detected(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [event for event in events if event["type"] == DETECTED]
+
+
+def _is_of(data: dict[str, Any], step: Step) -> bool:
+    """Say whether an event is of a step: of its function or of what calls it, at its time."""
+    named = {data["metric"], *(member["metric"] for member in data["group"])}
+    caller = step.subroutine.rpartition(".")[0]
+    near = abs(from_iso(data["change_time"]) - step.time) <= _APART_S
+    return near and bool(named & {step.subroutine, caller})
