@@ -48,6 +48,7 @@ OF_THEIR_OWN = {
     "injected": "loadgen.evaluation.injected",
     "faults": "loadgen.bench.faults.command",
     "soak": "loadgen.bench.soak_report",
+    "live": "loadgen.bench.live.command",
 }
 """Benchmarks with options of their own → the module that defines each under its name."""
 
@@ -93,6 +94,7 @@ def bench(names: tuple[str, ...], series: int, profile: Path | None, as_json: bo
 
     How accurate the pipeline is measures `smidgen bench accuracy`, and how well it groups regressions by
     cause `smidgen bench grouping`; from what size on steps in real series are found `smidgen bench injected`.
+    Which steps of one process the preset live reports within a minute measures `smidgen bench live`.
     What it loses or doubles under faults measures `smidgen bench faults`, whether its memory stays flat
     `smidgen bench soak`. These have options of their own.
     """

@@ -9,12 +9,13 @@ import numpy as np
 
 from pipeline.backtest.dataset import Dataset
 from pipeline.model import FloatArray, MetricKind
-from pipeline.workloads import Workload
 
 START = 1_700_000_000.0
 SERVICE = "simulated"
+AFTER_S, BEFORE_S = 20.0, 30.0
+"""Spans by whose sampling the size of a step is measured, whatever windows a workload has."""
 
-_TOP, _BELOW = 6, 4  # functions that main calls, and functions that each of them calls
+_TOP, _LEAVES = 6, 4  # functions that main calls, and functions that each of them calls
 _EVEN = 2.0  # of a Dirichlet distribution: shares from a few per mille to some tenths
 _CAPABLE = (0.05, 0.5)  # shares of a function that gets slower: six standard errors are above the threshold
 
@@ -47,13 +48,9 @@ class Step:
     after: float
 
 
-def standard_error(share: float, rate_hz: float, workload: Workload) -> float:
-    """Return the sampling error of a difference of gCPU between the windows that a workload compares.
-
-    Those are its analysis and extended windows against its least history.
-    """
-    after_s, before_s = workload.analysis_s + workload.extended_s, workload.historical_s
-    return float(np.sqrt(share * (1 - share) / rate_hz * (1 / after_s + 1 / before_s)))
+def standard_error(share: float, rate_hz: float) -> float:
+    """Return the sampling error of a difference of gCPU: the 20 s after a moment less the 30 s before."""
+    return float(np.sqrt(share * (1 - share) / rate_hz * (1 / AFTER_S + 1 / BEFORE_S)))
 
 
 def simulate(
@@ -67,7 +64,9 @@ def simulate(
         rng: Draws the program, its samples and which function gets slower.
         slowdown: Of that function; None for never.
     """
-    stacks = [("main", f"app.f{top}", f"app.f{top}.g{leaf}") for top in range(_TOP) for leaf in range(_BELOW)]
+    stacks = [
+        ("main", f"app.f{top}", f"app.f{top}.g{leaf}") for top in range(_TOP) for leaf in range(_LEAVES)
+    ]
     shares = rng.dirichlet(np.full(len(stacks), _EVEN))
     costs = np.repeat(shares[:, None], -(-seconds // process.interval_s), axis=1)
     step = None

@@ -37,7 +37,7 @@ def try_step(workload: Workload, process: Process, errors: float, seed: int) -> 
     rng = np.random.default_rng([seed, 17])
     lead_s = int(rng.integers(*_LEAD_S))
     seconds = lead_s + int(IN_TIME_S) + process.interval_s
-    slowdown = Slowdown(lead_s, lambda share: errors * standard_error(share, process.rate_hz, workload))
+    slowdown = Slowdown(lead_s, lambda share: errors * standard_error(share, process.rate_hz))
     dataset, step = simulate(process, seconds, rng, slowdown)
     assert step is not None
     events = _detected(run_backtest(dataset, [workload]).events)
