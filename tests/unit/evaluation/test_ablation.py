@@ -27,6 +27,7 @@ from pipeline.detect.short_term import ScanConfig, Windows, find_candidates
 from pipeline.errors import ConfigError
 from pipeline.model import Candidate, Progress, SeriesMatrix
 from pipeline.stages.ablation import NOTHING, Without, scan_config
+from pipeline.stages.detect import search_config
 from pipeline.steps import ABLATABLE as STEPS
 from pipeline.steps import DETECTOR_PARTS
 from pipeline.steps import FUNNEL as FUNNEL_STEPS
@@ -63,8 +64,11 @@ def test_steps_are_those_of_the_funnel() -> None:
 OF_THE_SERVICE = ("composition", "common_noise")
 """Parts that look at all series of a service; the stage adds them to the matrix."""
 
+OF_NAMES = ("renames",)
+"""Parts for which names have to be exchanged; what they are worth is in test_renames."""
 
-@pytest.mark.parametrize("part", [part for part in DETECTOR_PARTS if part not in OF_THE_SERVICE])
+
+@pytest.mark.parametrize("part", [p for p in DETECTOR_PARTS if p not in (*OF_THE_SERVICE, *OF_NAMES)])
 def test_a_part_of_the_detector_has_a_switch(part: str) -> None:
     matrix, windows = seasonal_matrix(), Windows(1440, 1464, 1500)
     whole, lacks = (
@@ -72,6 +76,12 @@ def test_a_part_of_the_detector_has_a_switch(part: str) -> None:
     )
     assert whole
     assert whole != lacks
+
+
+@pytest.mark.parametrize("part", OF_NAMES)
+def test_a_part_about_names_has_a_switch(part: str) -> None:
+    whole, lacks = (search_config(SCAN_WORKLOAD, 0.0, without) for without in (NOTHING, frozenset({part})))
+    assert (getattr(whole, part), getattr(lacks, part)) == (True, False)
 
 
 def candidates_of_the_stage(dataset: Dataset, without: Without) -> tuple[Candidate, ...]:
