@@ -11,6 +11,7 @@ from contextlib import ExitStack, closing
 import click
 
 from pipeline.clock import system_clock
+from pipeline.codec.names import read_namings
 from pipeline.commands.options import settings_options
 from pipeline.config import Settings
 from pipeline.errors import ConfigError
@@ -48,6 +49,7 @@ class StageName(click.ParamType):
     "store",
     "topics",
     "workloads",
+    "names",
     "window",
     "stack_window",
     "batch_size",
@@ -69,6 +71,7 @@ def worker(stages: tuple[str, ...], settings: Settings) -> int:
     names = STAGES if "all" in stages else tuple(name for name in STAGES if name in stages)
     topics = load_topics(settings.topics)
     workloads = load_workloads(settings.workloads)
+    read_namings(settings.names)
     if "detect" in names:
         _check_windows(settings, workloads)
     broker = Broker.of(settings)

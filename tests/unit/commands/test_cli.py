@@ -82,6 +82,7 @@ ERRORS = {
         ["worker", "detect", "--workloads", "live", "--window", "1s"],
         "stack_window: 5m is longer than what workload live may see after a change, 7s",
     ),
+    "names that are no file": (["worker", "aggregate", "--names", "nowhere.yaml"], "nowhere.yaml"),
     "count of nothing": (["events", "tail", "--count", "0"], "Invalid value for '--count'"),
     "timeout in words": (["events", "tail", "--timeout", "soon"], "should be a duration"),
 }
