@@ -26,6 +26,10 @@ COMMANDS = {
     "why": ("pipeline.commands.why", "Explain a reported or dropped candidate, step by step."),
     "dlq": ("pipeline.commands.dlq", "List dead letters, or send them once more after a fix."),
     "doctor": ("pipeline.commands.doctor", "Check broker, store, clocks and lag, and say what to do."),
+    "detectable": (
+        "pipeline.commands.detectable",
+        "Say which regressions a service's traffic lets workloads see.",
+    ),
     "report": ("pipeline.commands.report", "Draw one regression as a page."),
     "gates": (
         "agents.commands.gates",

@@ -30,6 +30,9 @@ Noise = Callable[[IntArray, int], tuple[FloatArray, FloatArray]]
 _PARTS = 8
 """Moments of a window that are compared."""
 
+_SMEAR = 1
+"""Parts by which edges of windows are not sharp: a profile counts in the window of its middle."""
+
 _ROUNDS = 6
 """Of interval and noise at its scale, which only grows; mostly two or three are needed."""
 
@@ -125,8 +128,8 @@ def split_intervals(
                 rows.tolist(), *(numbers.tolist() for numbers in noise(rows, scale)), strict=True
             ):
                 chosen = likeliest(posterior(moments[row], variance, degrees), config.confidence)
-                interval[row, 0] = min(math.floor(chosen.min() / _PARTS), split[row])
-                interval[row, 1] = max(math.ceil(chosen.max() / _PARTS), split[row])
+                interval[row, 0] = min(math.floor((chosen.min() - _SMEAR) / _PARTS), split[row])
+                interval[row, 1] = max(math.ceil((chosen.max() + _SMEAR) / _PARTS), split[row])
         found = (interval[active, 1] - interval[active, 0]).astype(np.int64)
         wider = found > width[active]
         active, found = active[wider], found[wider]

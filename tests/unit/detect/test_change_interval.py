@@ -104,9 +104,9 @@ def test_a_window_of_both_levels_holds_the_change() -> None:
     assert step_interval(values, np.ones(40), (0.01, 100.0), 20) == (20.0, 21.0)
 
 
-def test_no_noise_leaves_one_moment() -> None:
+def test_no_noise_leaves_the_windows_on_both_sides() -> None:
     values = np.repeat([0.0, 1.0], 20)
-    assert step_interval(values, np.ones(40), (1e-12, 100.0), 20) == (20.0, 20.0)
+    assert step_interval(values, np.ones(40), (1e-12, 100.0), 20) == (19.0, 21.0)
 
 
 def test_what_is_reported_is_within() -> None:

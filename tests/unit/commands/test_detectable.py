@@ -1,0 +1,90 @@
+"""``smidgen detectable`` over an embedded store: a table a workload, JSON, and every mistake in one line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import closing
+
+import numpy as np
+import pytest
+
+from pipeline.cli import run
+from pipeline.clock import to_iso
+from pipeline.storage.connect import open_store
+
+T0 = 1_760_000_400.0
+DAYS = 11
+STEP_S = 600.0
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Eleven days of a service of three subroutines, 20,000 samples a window."""
+    url = f"chdb://{tmp_path_factory.mktemp('store') / 'chdb'}"
+    windows = [T0 + STEP_S * i for i in range(round(DAYS * 86400 / STEP_S))]
+    rng = np.random.default_rng(2)
+    shares = {"main": 1.0, "render": 0.2, "parse": 0.01}
+    where = {"stream": "s", "topic": "profiles", "partition": 0}
+    with closing(open_store(url)) as opened:
+        opened.migrate()
+        columns: dict[str, Sequence[object]] = {name: [value] * len(windows) for name, value in where.items()}
+        columns |= {
+            "last_offset": list(range(len(windows))),
+            "service": ["shop"] * len(windows),
+            "window": windows,
+        }
+        counts = {"samples": 20_000, "messages": 1, "stacks": 3, "refused_messages": 0, "refused_samples": 0}
+        opened.insert("totals", columns | {name: [count] * len(windows) for name, count in counts.items()})
+        for name, share in shares.items():
+            drawn = rng.binomial(20_000, share, len(windows)).tolist()
+            more = {
+                "kind": ["subroutine"] * len(windows),
+                "subroutine": [name] * len(windows),
+                "samples": drawn,
+            }
+            opened.insert("gcpu", columns | more)
+    return url
+
+
+UNTIL = to_iso(T0 + DAYS * 86400)
+
+
+def test_it_says_sizes_and_times_for_each_workload(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["detectable", "--service", "shop", "--store", store, "--until", UNTIL]
+    assert run([*arguments, "--json"]) == 0
+    large, small = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert (large["workload"], small["workload"]) == ("frontfaas-large", "frontfaas-small")
+    assert small["samples_per_window"] == pytest.approx(20_000)
+    assert small["threshold"] == {"absolute": 0.00005, "relative": None}
+    assert (small["series"], small["power"]) == (3, 0.9)
+    typical = small["subroutines"][1]
+    assert (typical["subroutine"], typical["gcpu"]) == ("typical", pytest.approx(0.2, rel=0.02))
+    # 5.8 standard errors of a mean of ten hours against that of nearly two days.
+    assert 0.001 < typical["after_extended"] < typical["after_analysis"] < 0.01
+    assert typical["after_s"]["5e-05"] is None
+    assert typical["after_s"]["0.05"] == 6 * 3600
+    assert run(arguments) == 0
+    shown = capsys.readouterr().out
+    assert "frontfaas-small" in shown
+    assert "20,000 samples" in shown
+    assert "never" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--service", "other", "--until", UNTIL], "--service other: no samples in the store between"),
+        (["--service", "shop", "--until", "2020-01-01"], "--service shop: no samples in the store between"),
+        (["--service", "shop", "--until", "soon"], "--until: "),
+        (["--service", "shop", "--workloads", "ct-demand"], "--workloads: none of them looks at gCPU"),
+        (["--until", UNTIL], "Missing option '--service'"),
+    ],
+)
+def test_mistakes_take_one_line(
+    store: str, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert run(["detectable", "--store", store, *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert "Traceback" not in error
