@@ -8,6 +8,11 @@ that a jump lies between are left out, as far as enough others remain: where jum
 where they are many they are noise. It is estimated at several scales, and the largest counts: with positive
 autocorrelation the variance per sample only grows with the scale, and the estimates of long blocks, of which
 there are few, may fall short by chance.
+
+Where data come in a pattern (five windows of twelve), few blocks may have a partner at that distance. Then
+the windows without data are left out first. What is compared has the same pattern, so that so many windows
+with data are what one level holds, and they lie as far apart in time: neighbours across a gap are less
+similar than others, in the estimate and in what it is for.
 """
 
 from __future__ import annotations
@@ -41,6 +46,7 @@ class NoiseConfig:
     jump: float = 1e-4  # significance, in a history, of a difference that is a change of level
     restless: float = 1.5  # by how much the noise of scales differs where jumps are looked for
     side: int = 8  # blocks on either side of a jump that it is looked for with: more may hold another
+    paired: float = 0.5  # of blocks with data that have a partner: if fewer, what is empty is left out
     between_jumps: float = 1 / 3  # of all pairs: if fewer have no jump between them, jumps are the noise
 
 
@@ -69,11 +75,34 @@ def unit_variance(
         (series,) each; a series without any data has a variance of 0.
     """
     config = config or NoiseConfig()
+    variance, degrees, paired = _by_scales(observed, exposure, longest, apart, counts, config)
+    rows = np.flatnonzero(paired < config.paired)
+    if not len(rows):
+        return variance, degrees
+    known = np.broadcast_to(exposure > 0, observed.shape)
+    rows = rows[known[rows].any(axis=1) & ~known[rows].all(axis=1)]
+    # What is compared has its data in the same pattern: so many windows with data, over as long a time.
+    patterns, group = np.unique(known[rows], axis=0, return_inverse=True)
+    for index, pattern in enumerate(patterns):
+        part, share = rows[group.reshape(-1) == index], float(pattern.mean())
+        own = observed[part][:, pattern], np.broadcast_to(exposure, observed.shape)[part][:, pattern]
+        shorter = max(1, round(longest * share)), max(1, round(apart * share))
+        measured, degrees_of_those, _ = _by_scales(*own, *shorter, counts, config)
+        better = degrees_of_those > degrees[part]
+        variance[part[better]] = measured[better]
+        degrees[part[better]] = degrees_of_those[better]
+    return variance, degrees
+
+
+def _by_scales(
+    observed: FloatArray, exposure: FloatArray, longest: int, apart: int, counts: bool, config: NoiseConfig
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the largest variance of all scales, its degrees of freedom, and the least share of pairs."""
     history = observed.shape[1]
     scales = _scales(history, longest, apart, config)
     at_scale = partial(_at_scale, counts=counts, config=config)
     found = [at_scale(observed, exposure, scale) for scale in scales]
-    variances, degrees = (np.stack(column) for column in zip(*found, strict=True))
+    variances, degrees, paired = (np.stack(column) for column in zip(*found, strict=True))
     # Where levels change longer means differ by more.
     rows = np.flatnonzero(variances.max(axis=0) > config.restless * variances.min(axis=0))
     own = observed[rows], np.broadcast_to(exposure, observed.shape)[rows]
@@ -81,12 +110,12 @@ def unit_variance(
     if jumping.any():
         rows, own = rows[jumping], (own[0][jumping], own[1][jumping])
         found = [at_scale(*own, scale, jumps=True) for scale in scales]
-        variances[:, rows], degrees[:, rows] = (np.stack(column) for column in zip(*found, strict=True))
+        variances[:, rows], degrees[:, rows], _ = (np.stack(column) for column in zip(*found, strict=True))
     best = variances.argmax(axis=0)
     # An estimate that is the largest cannot fall shorter of the truth than the next finer one does.
     rows = np.arange(len(observed))
     growth = _growth(variances, scales[-1].width, longest)
-    return variances[best, rows] * growth, degrees[np.maximum(best - 1, 0), rows]
+    return variances[best, rows] * growth, degrees[np.maximum(best - 1, 0), rows], paired.min(axis=0)
 
 
 class _Scale(NamedTuple):
@@ -128,8 +157,8 @@ def _at_scale(
     counts: bool,
     config: NoiseConfig,
     jumps: bool = False,
-) -> tuple[FloatArray, FloatArray]:
-    """Return the variance and its degrees of freedom at one scale.
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the variance at one scale, its degrees of freedom, and which share of the blocks makes pairs.
 
     With ``jumps``, they are estimated by pairs without any.
     """
@@ -142,6 +171,7 @@ def _at_scale(
     squares *= squares
     squares /= spread
     pairs = np.broadcast_to(both.sum(axis=1), len(squares))
+    paired = pairs / np.maximum(known.sum(axis=1), 1)
     # Transients of the past say nothing about noise; but a rare thing's few samples are no outliers.
     few = np.zeros(len(means), dtype=np.bool_)
     if counts:
@@ -160,7 +190,7 @@ def _at_scale(
         robust = robust[_stand_out(squares[robust], variance[robust])]
     if len(robust):
         variance[robust] = _cut_mean(squares[robust], pairs[robust], variance[robust], config.cut)
-    return variance, np.maximum(pairs * config.efficiency, 1.0)
+    return variance, np.maximum(pairs * config.efficiency, 1.0), paired
 
 
 def _stand_out(squares: FloatArray, variance: FloatArray) -> BoolArray:

@@ -146,6 +146,36 @@ def test_no_data_is_neither_noise_nor_quiet(missing: FloatArray) -> None:
     assert degrees_of_freedom < estimate(white(np.random.default_rng(7)))[1]
 
 
+HOURS = np.arange(HISTORY) / 6
+PATTERNS = [
+    pytest.param(np.arange(HISTORY) % 3 == 0, id="every third window"),
+    pytest.param(np.arange(HISTORY) % 12 < 5, id="five of twelve"),
+    pytest.param(np.arange(HISTORY) % 29 < 3, id="three of 29"),
+    pytest.param((HOURS % 24 >= 8) & (HOURS % 24 < 18), id="ten hours a day"),
+    pytest.param((HOURS % 24 >= 8) & (HOURS % 24 < 10), id="two hours a day"),
+    pytest.param((HOURS < 100) | (HOURS >= 107), id="one gap of seven hours"),
+]
+
+
+@pytest.mark.parametrize("apart", [170, 174, 180])
+@pytest.mark.parametrize("known", PATTERNS)
+def test_a_pattern_of_data_hides_no_noise(known: FloatArray, apart: int) -> None:
+    values = np.where(known, white(np.random.default_rng(14)), 0.0)
+    exposure = np.where(known, ONES, 0.0)
+    variance, degrees_of_freedom = unit_variance(values, exposure, longest=60, apart=apart, counts=False)
+    assert variance.mean() == pytest.approx(1.2, abs=0.3)
+    assert degrees_of_freedom.min() >= 4
+
+
+@pytest.mark.parametrize("known", PATTERNS)
+def test_noise_that_wanders_is_that_of_means_with_the_same_pattern(known: FloatArray) -> None:
+    values = np.where(known, autocorrelated(0.95), 0.0)
+    variance, _ = estimate(values, np.where(known, ONES, 0.0), longest=144, apart=174)
+    days, windows = values.reshape(SERIES, -1, 144).sum(axis=2), known.reshape(-1, 144).sum(axis=1)
+    of_a_day = windows.mean() * (days / np.maximum(windows, 1))[:, windows > 0].var()
+    assert 0.6 * of_a_day <= variance <= 3 * of_a_day
+
+
 @pytest.mark.parametrize("counts", [False, True])
 def test_without_data_nothing_varies(counts: bool) -> None:
     nothing = np.zeros((2, 50))
