@@ -123,7 +123,9 @@ class SplitSearch:
         plain = split_sums(observed, exposure, **at)
         searched = (splits >= first[:, None]) & (splits <= last[:, None])
         left, right = both_sides((exposure > 0).astype(np.float64), **at)
-        allowed = searched & (np.minimum(left, right) >= self.config.min_points)
+        # A level begins with data: what came in a gap, or over night, is dated to the first window after it.
+        begins = exposure[:, at["first"] : at["last"] + 1] > 0
+        allowed = searched & begins & (np.minimum(left, right) >= self.config.min_points)
         sums = plain
         if self._weekly and weekly:
             roots, sums = beyond_last_week(

@@ -31,7 +31,7 @@ class Grounds:
 
     share: FloatArray  # of the history's windows with data
     least_share: FloatArray  # that is needed
-    windows: IntArray  # with data since the analysis window began
+    windows: IntArray  # with data since the analysis window began; none if it has none itself
     splits: IntArray  # of the analysis window that have data enough on either side
     degrees_of_freedom: FloatArray  # of the noise
     least_p: FloatArray  # p-value of the largest change possible; 0 for values, which have no largest
@@ -93,7 +93,7 @@ def grounds_of(
     return Grounds(
         share=past.mean(axis=1) if past.shape[1] else np.zeros(len(past)),
         least_share=least_history(past, least),
-        windows=(series.exposure[:, since] > 0).sum(axis=1),
+        windows=np.where(splits > 0, (series.exposure[:, since] > 0).sum(axis=1), 0),
         splits=splits,
         degrees_of_freedom=series.degrees_of_freedom,
         least_p=_least_p(series, float(totals[since].sum()), before, since),

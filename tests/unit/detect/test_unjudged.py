@@ -37,7 +37,7 @@ def every(step: int, first: int = 0, last: int = WINDOWS.end) -> BoolArray:
         pytest.param(gcpu(every(3)), "", 0.0, 0.0, id="in one of three"),
         pytest.param(gcpu(every(1, first=200)), "no_history", 40 / 240, 0.5 * 40 / 60, id="a young service"),
         pytest.param(gcpu(every(1, last=240)), "windows_empty", 0.0, 3.0, id="silent since"),
-        pytest.param(gcpu(every(30)), "windows_empty", 2.0, 3.0, id="in one of thirty"),
+        pytest.param(gcpu(every(30)), "windows_empty", 0.0, 3.0, id="in one of thirty"),
         pytest.param(gcpu(every(1), total=0.0), "no_history", 0.0, 0.5, id="no samples"),
     ],
 )
