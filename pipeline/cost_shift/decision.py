@@ -30,7 +30,7 @@ class CostShiftConfig:
 
 _STEP = "cost_shift"
 
-NEARER = 0.5
+_NEARER = 0.5
 """Share of the candidate's rise below which the domain's rise is nearer to none than to all of it."""
 
 
@@ -135,7 +135,7 @@ def _judge(compared: _Compared, mistaken: float, config: CostShiftConfig) -> Dom
     large = _is_too_large(compared, mistaken, config)
     if large and not gone:
         return decide("too large", rose, kept)
-    bound = min(NEARER, hardly) if gone else min(NEARER, hardly, kept)
+    bound = min(_NEARER, hardly) if gone else min(_NEARER, hardly, kept)
     if rose >= bound:
         return decide("too large" if large else "rose", rose, bound)
     if rose < -hardly and not gone:  # it lost much more, for reasons of its own
@@ -143,7 +143,7 @@ def _judge(compared: _Compared, mistaken: float, config: CostShiftConfig) -> Dom
     if compared.nearer is not None:
         # What the rest lost it must have lost just then, and not some hours before or after.
         rose_near, error = compared.nearer
-        if rose_near >= (bound_near := NEARER + _LIKELY * error):
+        if rose_near >= (bound_near := _NEARER + _LIKELY * error):
             return decide("rose", rose_near, bound_near)
     return decide("shifted", rose, bound)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pipeline.cost_shift.daily_noise import DailyNoise, fit_daily_noise
-from pipeline.cost_shift.decision import NEARER, CostShiftConfig
+from pipeline.cost_shift.decision import CostShiftConfig
 from pipeline.cost_shift.expectation import ShareChange, on_earlier_days
 from pipeline.cost_shift.stack_history import StackHistory
 from pipeline.frames import element
@@ -28,6 +28,9 @@ _ENOUGH = 30.0
 
 _MANY = 30
 """Callees from which on together they say what traffic did."""
+
+_OWN = 1 / 3
+"""Share of a rise that may be its own, beside traffic that is twice as much."""
 
 _STEPS = 100
 """Steps of fitting: twice as many change nothing that is printed."""
@@ -80,16 +83,17 @@ def judge_traffic_shifts(
     shares = np.stack([history.before, history.after])
     traffic = _learn(history, callees_beside(nodes, shares, _ENOUGH / _samples(history)[:, 0]))
     labels = [element(*candidate.series) for candidate in candidates]
-    decisions = [Decision(_STEP, True, 1.0, NEARER)] * len(labels)
+    decisions = [Decision(_STEP, True, 1.0, _OWN)] * len(labels)
     if traffic is None:
         return list(zip(candidates, decisions, strict=True))
     asked = list(range(len(labels)))
+    samples = _samples(history)[:, 0] / traffic.dispersion
     rising: set[str] = set()
     # What rises by itself says nothing of its callers' traffic. Each round finds one more at least.
     while asked:
         deepest = deepest_of(history.index, rising)
         for row in asked:
-            beside = beside_callers(history.index, nodes, labels[row], shares, deepest)
+            beside = beside_callers(history.index, nodes, labels[row], shares, samples, deepest)
             if beside is not None:
                 decisions[row] = _judge(history, beside, traffic, config)
         alone = {labels[row] for row in asked if decisions[row].passed}
@@ -107,9 +111,9 @@ def _judge(history: StackHistory, beside: Beside, traffic: _Traffic, config: Cos
     # What rises makes all else shrink.
     won = change.after - change.before * (1 - change.after) / max(1 - change.before, 1e-9)
     if won <= 0:
-        return Decision(_STEP, True, 1.0, NEARER)
+        return Decision(_STEP, True, 1.0, _OWN)
     part = (change.after - change.expected) / won
-    bound = min(NEARER, config.negligible + change.margin(config.mistaken) / won)
+    bound = min(_OWN, config.negligible + change.margin(config.mistaken) / won)
     if part >= bound:
         return Decision(_STEP, True, part, bound)
     return Decision(_STEP, False, part, bound, "callers")
@@ -123,12 +127,12 @@ def _change(history: StackHistory, beside: Beside, traffic: _Traffic) -> ShareCh
     expected = (beside.own[0, 0] * factors).sum()
     by_caller, after = _expected(beside), beside.own[1].sum(axis=1)
     of_days = by_caller[1:].sum(axis=1)
-    usual, observed, days = on_earlier_days(of_days, after[1:])
+    _, observed, days = on_earlier_days(of_days, after[1:])
     variance = traffic.dispersion * _variances(history, beside, by_caller)[0].sum()
     return ShareChange(
         before=own,
         after=float(after[0]),
-        expected=float(expected) * (1 + usual),
+        expected=float(expected),
         day_before=None,
         sampled=float(variance**0.5),
         observed=float(expected) * observed,

@@ -75,13 +75,13 @@ def detectable_size(
     after = traffic.samples_per_s * after_s / traffic.dispersion
     if before <= 0 or after <= 0:
         return math.inf
-    root, freedom = significant_root(traffic, look, config), traffic.degrees_of_freedom
+    root, degrees = significant_root(traffic, look, config), traffic.degrees_of_freedom
     # The root strays with the estimate of the noise, too; and of two estimates, of the history's noise and of
     # that around the step, the larger counts: its mean is the expectation of the larger of two normals.
     quantile = float(special.ndtri(config.power / (1 - config.hidden))) * math.sqrt(
-        1 + root**2 / (2 * freedom)
+        1 + root**2 / (2 * degrees)
     )
-    root *= math.sqrt(1 + math.sqrt(2 / (math.pi * freedom)))
+    root *= math.sqrt(1 + math.sqrt(2 / (math.pi * degrees)))
 
     def missing(size: float) -> float:
         level = gcpu + size

@@ -177,10 +177,10 @@ class SplitSearch:
         searched = np.flatnonzero(found.split >= 0)
         for columns, group in _ranges(low[searched], high[searched]):
             rows = searched[group]
-            around, freedom = self._noise_of(rows, found.rows(rows), columns)
+            around, own_degrees = self._noise_of(rows, found.rows(rows), columns)
             noisier = around > variance[rows]
             variance[rows[noisier]] = around[noisier]
-            degrees_of_freedom[rows[noisier]] = np.minimum(freedom, degrees_of_freedom[rows])[noisier]
+            degrees_of_freedom[rows[noisier]] = np.minimum(own_degrees, degrees_of_freedom[rows])[noisier]
         changed = np.flatnonzero(variance > series.variance)
         root = found.root.copy()
         root[changed] *= np.sqrt(series.variance[changed] / variance[changed])
@@ -194,13 +194,13 @@ class SplitSearch:
         counts, noise = self.series.family == "counts", self.config.normalise.noise
         observed, exposure = residuals(self.series, rows, columns, found.split)
         longest = max(1, observed.shape[1] // noise.min_blocks)
-        around, freedom = unit_variance(
+        around, own_degrees = unit_variance(
             observed, exposure, longest=longest, apart=longest, counts=counts, config=noise
         )
         if self._noise is None:
-            return around, freedom
+            return around, own_degrees
         noisier = np.maximum(found.before, found.after)
-        return moderated(self._noise, noisier, around, freedom, self.config.shared_prior)
+        return moderated(self._noise, noisier, around, own_degrees, self.config.shared_prior)
 
     def intervals(self, split: IntArray, low: IntArray, high: IntArray, span: Span) -> FloatArray:
         """Return where the change of each row lies by the plain likelihood of a range: (series, 2).
@@ -240,13 +240,15 @@ class SplitSearch:
             config=self.config.normalise.noise,
         )
         history = slice(windows.history, windows.analysis)
-        variance, freedom = noise(series.observed[rows, history], series.exposure[rows, history])
+        variance, own_degrees = noise(series.observed[rows, history], series.exposure[rows, history])
         for columns, group in _ranges(low[rows], high[rows]):
             part = rows[group]
             around, degrees = noise(*residuals(series, part, columns, split[part]))
-            larger = (around > variance[group]) | ((around == variance[group]) & (degrees > freedom[group]))
-            variance[group[larger]], freedom[group[larger]] = around[larger], degrees[larger]
-        return variance, freedom
+            larger = (around > variance[group]) | (
+                (around == variance[group]) & (degrees > own_degrees[group])
+            )
+            variance[group[larger]], own_degrees[group[larger]] = around[larger], degrees[larger]
+        return variance, own_degrees
 
 
 def _ranges(low: IntArray, high: IntArray) -> Iterator[tuple[slice, IntArray]]:

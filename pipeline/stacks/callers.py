@@ -10,6 +10,9 @@ import numpy as np
 from pipeline.model import BoolArray, FloatArray, IntArray
 from pipeline.stacks.index import StackIndex
 
+_ERRORS = 3.0
+"""Standard errors by which a callee must have risen beyond the others of its caller to be no witness."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Beside:
@@ -48,11 +51,17 @@ def deepest_of(index: StackIndex, labels: Iterable[str]) -> IntArray:
 
 
 def beside_callers(
-    index: StackIndex, nodes: Sequence[IntArray], label: str, counts: FloatArray, rising: IntArray
+    index: StackIndex,
+    nodes: Sequence[IntArray],
+    label: str,
+    counts: FloatArray,
+    samples: FloatArray,
+    rising: IntArray,
 ) -> Beside | None:
     """Return what the callers of a subroutine do besides it: of each path the nearest that does as much.
 
-    What no caller does as much besides is held against the whole service.
+    Of what a caller does besides, the callee that won most is left out if it rose beyond the others: it
+    changed by itself. What no caller does as much besides is held against the whole service.
 
     Args:
         index: Of the stacks.
@@ -60,6 +69,7 @@ def beside_callers(
         label: The subroutine.
         counts: (before and after, rows, stacks) samples, both sides of a row of one total. Callers are chosen
             by row 0.
+        samples: (before and after,) independent samples in row 0 for each unit of its counts.
         rising: (stacks,) from ``deepest_of``, of what rises by itself: below a caller it does not count.
 
     Returns:
@@ -79,13 +89,14 @@ def beside_callers(
             continue
         caller = _numbers(nodes[depth], callers)
         beside = (caller >= 0) & ~own & (rising <= depth)
-        enough = _enough(counts[:, 0], caller, own, beside, len(callers))
+        witnesses = _witnesses(counts[:, 0], caller, beside, nodes[depth + 1], samples)
+        enough = _enough(counts[:, 0], caller, own, witnesses, len(callers))
         chosen = (caller >= 0) & enough[caller]
         rank = np.cumsum(enough) - 1
         caller = rank[caller]
         size = int(enough.sum())
         found.append(
-            (_sums(counts, chosen & left, caller, size), _sums(counts, chosen & beside, caller, size))
+            (_sums(counts, chosen & left, caller, size), _sums(counts, chosen & witnesses, caller, size))
         )
         left &= ~chosen
     if left.any():
@@ -124,15 +135,42 @@ def _numbers(node: IntArray, chosen: IntArray) -> IntArray:
     return position[node]
 
 
+def _witnesses(
+    counts: FloatArray, caller: IntArray, beside: BoolArray, callee: IntArray, samples: FloatArray
+) -> BoolArray:
+    """Return which stacks say what became of their caller's traffic: (stacks,)."""
+    stacks = np.flatnonzero(beside)
+    _, one, at = np.unique(callee[stacks], return_index=True, return_inverse=True)
+    at = at.reshape(-1)
+    won = np.bincount(at, counts[1, stacks] - counts[0, stacks], minlength=len(one))
+    of = caller[stacks[one]]
+    # The last of each caller in this order won most of all that it calls.
+    order = np.lexsort((won, of))
+    most = np.zeros(len(one), dtype=np.bool_)
+    most[order[np.append(np.diff(of[order]) != 0, True)[: len(order)]]] = True
+    largest = np.zeros(len(beside), dtype=np.bool_)
+    largest[stacks[most[at]]] = True
+    it, rest = (
+        _by_caller(counts, caller, rows) * samples[:, None] + 0.5 for rows in (largest, beside & ~largest)
+    )
+    apart = np.log(it[1] * rest[0] / (it[0] * rest[1]))
+    variance = (1 / it + 1 / rest).sum(axis=0)
+    risen = apart > _ERRORS * np.sqrt(variance)
+    return np.asarray(beside & ~(largest & risen[caller]))
+
+
 def _enough(
     counts: FloatArray, caller: IntArray, own: BoolArray, beside: BoolArray, callers: int
 ) -> BoolArray:
     """Return which callers do as much besides a subroutine as with it, before and after."""
-    mine, rest = (
-        np.array([np.bincount(caller[rows], side[rows], minlength=callers) for side in counts])
-        for rows in (own & (caller >= 0), beside)
-    )
-    return np.asarray((rest >= mine).all(axis=0) & (rest > 0).all(axis=0))
+    mine, rest = (_by_caller(counts, caller, rows)[:, :callers] for rows in (own & (caller >= 0), beside))
+    return np.asarray(((rest >= mine) & (rest > 0)).all(axis=0))
+
+
+def _by_caller(counts: FloatArray, caller: IntArray, rows: BoolArray) -> FloatArray:
+    """Return sums of both sides by caller: (before and after, callers)."""
+    callers = int(caller.max(initial=0)) + 1
+    return np.array([np.bincount(caller[rows], side[rows], minlength=callers) for side in counts])
 
 
 def _sums(counts: FloatArray, chosen: BoolArray, caller: IntArray, callers: int) -> FloatArray:

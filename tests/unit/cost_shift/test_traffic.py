@@ -93,7 +93,7 @@ def test_what_rose_with_its_callers_is_dropped(
 def test_the_statistic_is_its_own_part() -> None:
     (moved,) = judge(fleet(MOVED, {}), ["f0.1"])
     (slower,) = judge(fleet({}, {"f0.1": 1.5}), ["f0.1"])
-    assert abs(moved.statistic) < moved.bound <= 0.5
+    assert abs(moved.statistic) < moved.bound <= 1 / 3
     assert slower.statistic == pytest.approx(1.0, abs=0.1)
 
 
@@ -116,3 +116,9 @@ def test_without_a_shift_what_got_slower_is_hardly_ever_dropped() -> None:
         matrix = fleet({}, {"f0.1": 1.12}, seed=seed, samples=SAMPLES // 4)
         dropped += not judge(matrix, ["f0.1"])[0].passed
     assert dropped <= 2
+
+
+def test_another_callee_that_got_slower_is_no_traffic() -> None:
+    # It is no candidate of this scan: an earlier one reported it.
+    (decided,) = judge(fleet(MOVED, {"f8.0": 4.0, "f8.1": 1.5}), ["f8.1"])
+    assert decided.passed

@@ -30,7 +30,9 @@ ROWS = {
 def beside(label: str, rising: tuple[str, ...] = ()) -> list[tuple[float, ...]] | None:
     """(own before, own after, rest before, rest after) of each caller, sorted."""
     index = index_stacks(build_stacks(ROWS))
-    found = beside_callers(index, caller_nodes(index), label, counts(index), deepest_of(index, rising))
+    found = beside_callers(
+        index, caller_nodes(index), label, counts(index), np.ones(2), deepest_of(index, rising)
+    )
     return None if found is None else rows(found)
 
 
@@ -46,7 +48,7 @@ def rows(found: Beside) -> list[tuple[float, ...]]:
     ("label", "rising", "expected"),
     [
         pytest.param(
-            "f", (), [(10, 10, 80, 70), (10, 20, 16, 32)], id="the next caller that does as much besides"
+            "f", (), [(10, 10, 64, 38), (10, 20, 16, 32)], id="the next caller that does as much besides"
         ),
         pytest.param("i", (), [(4, 4, 5, 5)], id="what the caller does by itself"),
         pytest.param("c", (), [(55, 29, 45, 71)], id="nobody does as much: the whole service"),
@@ -70,7 +72,7 @@ def test_a_recursion_counts_from_its_first_frame() -> None:
     matrix = build_stacks({"main->a->f->a->f": (10.0, 20.0), "main->a->g": (12.0, 24.0), "main->c": (78, 56)})
     index = index_stacks(matrix)
     assert deepest_of(index, ["a"]).tolist() == [3, 1, -1]
-    found = beside_callers(index, caller_nodes(index), "f", counts(index), deepest_of(index, ()))
+    found = beside_callers(index, caller_nodes(index), "f", counts(index), np.ones(2), deepest_of(index, ()))
     assert found is not None
     assert rows(found) == [(10, 20, 12, 24)]
 
