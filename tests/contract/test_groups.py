@@ -14,9 +14,10 @@ from pipeline.stages.rootcause import RootcauseStage
 from pipeline.storage.interface import Store
 from pipeline.units import DAY_S
 from pipeline.workloads import Rule, load_workloads
-from tests.contract.group_pipeline import CHANGE, LIVE, OTHER, START, Pipeline, caller, reported
+from tests.contract.group_pipeline import CHANGE, OTHER, START, Pipeline, caller, reported
 from tests.contract.rows import change, gcpu, stacks, totals
 from tests.support.builders import build_candidate
+from tests.support.fleets import LIVE
 
 
 @pytest.fixture

@@ -14,9 +14,10 @@ from pipeline.stages.dedup import DedupStage
 from pipeline.stages.rootcause import RootcauseStage
 from pipeline.steps import sentence
 from pipeline.storage.interface import Store
-from tests.contract.group_pipeline import CHANGE, LIVE, OTHER, START, Pipeline, caller, reported
+from tests.contract.group_pipeline import CHANGE, OTHER, START, Pipeline, caller, reported
 from tests.contract.rows import change, gcpu, metrics
 from tests.support.builders import build_candidate
+from tests.support.fleets import LIVE
 
 
 class Nested(Pipeline):

@@ -19,9 +19,10 @@ from pipeline.stages.dedup import DedupStage
 from pipeline.steps import code_of, sentence
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
-from tests.contract.group_pipeline import CHANGE, LIVE, START, Pipeline, caller
+from tests.contract.group_pipeline import CHANGE, START, Pipeline, caller
 from tests.contract.rows import metrics
 from tests.support.builders import build_candidate
+from tests.support.fleets import LIVE
 
 SCENARIO = """
 name: crowded

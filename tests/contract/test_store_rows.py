@@ -104,7 +104,7 @@ LINE: dict[str, Any] = {
     **{"before": 0.01, "after": 0.015, "p_value": 1e-300, "statistic": 40.5},
     **{"step": "went_away", "value": 0.25, "bound": 0.5, "reason": "it's gone", "passed": "[]"},
     **{"code": "returned", "subjects": ["cart", "c0ffee"]},
-    **{"domains": "[]"},
+    **{"domains": "[]", "change_time_interval": [T0 - 14.0, T0 - 11.5]},
 }
 
 
