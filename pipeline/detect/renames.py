@@ -37,6 +37,7 @@ class RenameConfig:
     margin: float = 0.05  # by which the second best is worse
     ratio: float = 1.5  # by which the cost of both differs at most, where it has a say
     errors: float = 3.0  # or standard errors
+    apart: int = 1  # windows on either side that are the same time, as for exchanges
     slack: float = 5.0  # samples that a name would have had since the exchange, or until it: e-5 by chance
     mistaken: float = 0.05  # share of the pairs that are wrong at most, as names that live on show
 
@@ -65,12 +66,14 @@ def find_renames(
     former, taken = np.zeros((2, len(names)), dtype=np.bool_)
     running = np.concatenate([[0.0], np.cumsum(matrix.totals)])
     for window in exchanges.windows.tolist():
+        # Names are exchanged within a window, and those beside it are the same time.
+        early, late = max(window - config.apart, 0), min(window + config.apart, len(running) - 2)
         # A rare name is last seen some time before it ends, and first seen some time after it begins.
-        silent = rate * np.maximum(running[window] - running[last + 1], 0.0)
-        unseen = rate * np.maximum(running[first] - running[window], 0.0)
-        ended = ~former & (last <= window) & (silent <= config.slack)
-        began = ~taken & (first >= window - 1) & (unseen <= config.slack)
-        lives = (first < window - 1) & (last > window)
+        silent = rate * np.maximum(running[early] - running[last + 1], 0.0)
+        unseen = rate * np.maximum(running[first] - running[late + 1], 0.0)
+        ended = ~former & (last <= late) & (silent <= config.slack)
+        began = ~taken & (first >= early) & (unseen <= config.slack)
+        lives = (first < early) & (last > late)
         for old, new, similarity in _pairs(names, ended, began, lives, config):
             chance = config.errors * np.hypot(1 / np.sqrt(samples[old]), 1 / np.sqrt(samples[new]))
             equal = abs(np.log(rate[new] / rate[old])) <= max(np.log(config.ratio), chance)

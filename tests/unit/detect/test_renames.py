@@ -62,6 +62,14 @@ CROSSED = {f"shop.a{i}.Cart.add": f"shop.b{(i + 1) % 20}.Cart.add" for i in rang
             {f"f{i}": f"shop.Module{i}.f{i}" for i in range(20)},
             id="names that become qualified",
         ),
+        pytest.param(
+            {
+                name: (start + (start > 0 and row % 2), end + (end < HOURS and row % 3 == 0), 0.02)
+                for row, (name, (start, end, _)) in enumerate(renamed(MOVED).items())
+            },
+            MOVED,
+            id="exchanged within a window: some begin a window later, and some end so",
+        ),
         pytest.param(renamed(CROSSED), {}, id="any could be any"),
         pytest.param(
             renamed({f"shop.a{i}.Cart.get": f"shop.b{i}.Cart.put" for i in range(20)}), {}, id="other methods"
