@@ -13,6 +13,7 @@ error that does not grow with the number of labels (a false discovery rate). Whe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,8 +23,9 @@ from scipy import special
 from pipeline.cost_shift.domains import Domain, named
 from pipeline.cost_shift.stack_history import StackHistory
 from pipeline.frames import series_of
-from pipeline.model import BoolArray, FloatArray, IntArray
+from pipeline.model import BoolArray, FloatArray, Int32Array, IntArray
 from pipeline.names import method_of
+from pipeline.stacks import StackIndex
 
 Keys = NDArray[np.uint64]
 
@@ -40,18 +42,51 @@ class RefactoringConfig:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class _LabelKeys:
+    """The random numbers that keys are sums of."""
+
+    labels: Keys  # (labels,)
+    sign: Keys  # (1,) in the place of a label
+    of_position: Keys  # (deepest + 1,) odd
+
+    def at(self, label: Int32Array, depth: int) -> Keys:
+        """Return what each of some labels adds to its stack's key at one depth."""
+        return self.labels[label] * self.of_position[depth]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ElementNumbers:
+    """Numbers of some elements, those that anything is said of."""
+
+    position: IntArray  # (entries,) of the element, ascending
+    number: IntArray  # (entries,)
+
+    def of(self, positions: IntArray | Int32Array) -> IntArray:
+        """Return the numbers of those elements that have one."""
+        return self.number[np.isin(self.position, positions)]
+
+    def having(self, numbers: IntArray) -> IntArray:
+        """Return the positions of all elements with one of some numbers."""
+        return self.position[np.isin(self.number, numbers)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class StackSimilarity:
     """Which stacks are similar, as numbers: equal ones are equal stacks, but for what is left out."""
 
     same_positions: IntArray  # (stacks,) with every new or vanished label replaced by one sign
     same_rest: IntArray  # (stacks,) with every new or vanished label left out
-    standing: IntArray  # (elements,) as same_positions, together with the element's position
-    beside: IntArray  # (elements,) with the element replaced by a sign
+    standing: ElementNumbers  # of vanished labels: as same_positions, together with the element's position
+    beside: ElementNumbers  # with the element replaced by a sign, where other stacks are the same then
     whole: IntArray  # (stacks,) with nothing left out
-    without: IntArray  # (elements,) with the element left out: numbers of ``whole``, or others
+    without: ElementNumbers  # with the element left out, where that is a stack: its number in ``whole``
     vanished: BoolArray  # (labels,) beyond what chance makes of all labels
     lost: BoolArray  # (labels,) beyond what chance makes of one of them
     fresh: BoolArray  # (stacks,) that hold a new label
+
+    def standing_at(self, index: StackIndex, positions: IntArray | Int32Array) -> IntArray:
+        """Return what ``standing`` would be of some elements."""
+        return _standing(index, self.same_positions, positions)
 
     def with_refactored(self, rows: BoolArray) -> BoolArray:
         """Return stacks and what became of them: what was renamed, extracted or inlined was not saved."""
@@ -72,42 +107,28 @@ class Refactorings:
 
 
 def compare_stacks(history: StackHistory, config: RefactoringConfig | None = None) -> StackSimilarity:
-    """Return which stacks are similar, in time proportional to their elements.
+    """Return which stacks are similar, in time proportional to their elements, and room to their stacks.
 
     A stack's key is a sum of random numbers over its labels, each times one of its place, modulo 2^64: so
     leaving a label out is a subtraction.
     """
     index = history.index
     new, vanished, lost = _new_and_vanished(history, config or RefactoringConfig())
-    changed = (new | vanished)[index.label]
-    lengths = np.diff(index.starts)
-    begin = np.repeat(index.starts[:-1], lengths)
-    position = np.arange(len(index.label)) - begin
-
     rng = np.random.default_rng(_SEED)
-    deepest = int(lengths.max(initial=0))
-    sign, *numbers = rng.integers(2**64, size=len(index.names) + 1, dtype=np.uint64)
-    of_position, mark = rng.integers(2**64, size=(2, deepest + 1), dtype=np.uint64) | np.uint64(1)
-    label = np.array(numbers, dtype=np.uint64)[index.label]
-
-    whole = _sums(label * of_position[position], index.starts)
-    same_positions = _sums(np.where(changed, sign, label) * of_position[position], index.starts)
-    kept = np.concatenate([[0], np.cumsum(~changed)])
-    new_position = kept[:-1] - kept[begin]  # among the labels that stay
-    same_rest = _sums(np.where(changed, np.uint64(0), label * of_position[new_position]), index.starts)
-    # Left out, an element lets those below it move up by one place.
-    above = _running(label * of_position[position])
-    under = _running(label * of_position[np.maximum(position - 1, 0)])
-    end = np.repeat(index.starts[1:], lengths)
-    without = above[:-1] - above[begin] + under[end] - under[1:]
-    both = _numbered(np.concatenate([whole, without]))
+    numbers = rng.integers(2**64, size=len(index.names) + 1, dtype=np.uint64)
+    of_position = rng.integers(2**64, size=index.deepest + 1, dtype=np.uint64) | np.uint64(1)
+    keys = _LabelKeys(numbers[1:], numbers[:1], of_position)
+    whole, positions, rest = _stack_keys(index, keys, new | vanished)
+    same_positions = _numbered(positions)
+    gone = np.flatnonzero(vanished[index.label])
+    without, beside = _element_numbers(index, keys, whole)
     return StackSimilarity(
-        same_positions=_numbered(same_positions),
-        same_rest=_numbered(same_rest),
-        standing=_numbered(same_positions[index.stack] + mark[position]),
-        beside=_numbered(whole[index.stack] + (sign - label) * of_position[position]),
-        whole=both[: len(whole)],
-        without=both[len(whole) :],
+        same_positions=same_positions,
+        same_rest=_numbered(rest),
+        standing=ElementNumbers(gone, _standing(index, same_positions, gone)),
+        beside=beside,
+        whole=_numbered(whole),
+        without=without,
         vanished=vanished,
         lost=lost,
         fresh=index.holding(index.names[number] for number in np.flatnonzero(new).tolist()),
@@ -128,18 +149,15 @@ def find_refactorings(
     index = history.index
     positions = index.positions(label)
     own = index.holding([label])
-    stood = _elements_like(similar.standing, positions)
-    stood = stood[similar.vanished[index.label[stood]] & ~own[index.stack[stood]]]
+    stood = similar.standing.having(similar.standing_at(index, positions))
+    stood = stood[~own[index.stack[stood]]]
     renamed = None
     if len(stood):
         renamed = Domain(
             _named("renamed from", history, stood), _matching(similar.same_positions, own), gone=True
         )
-    left = np.zeros(
-        int(max(similar.whole.max(initial=0), similar.without.max(initial=0))) + 1, dtype=np.bool_
-    )
-    left[similar.without[positions]] = True
-    inner = _matching(similar.same_rest, own) | left[similar.whole]
+    left = np.isin(similar.whole, similar.without.of(positions))
+    inner = _matching(similar.same_rest, own) | left
     extracted = None
     if len(others := np.flatnonzero(inner & ~own)):
         extracted = Domain(
@@ -147,7 +165,7 @@ def find_refactorings(
             similar.with_refactored(inner),
             gone=inserted,
         )
-    siblings = _elements_like(similar.beside, positions)
+    siblings = similar.beside.having(similar.beside.of(positions))
     moved, choices = _most_lost(history, similar, siblings[~own[index.stack[siblings]]], own)
     return Refactorings(
         renamed=renamed,
@@ -238,13 +256,6 @@ def _new_and_vanished(
     return new, lost & certain, lost
 
 
-def _elements_like(numbers: IntArray, positions: IntArray) -> IntArray:
-    """Return all elements with the numbers of those at some places."""
-    wanted = np.zeros(int(numbers.max(initial=0)) + 1, dtype=np.bool_)
-    wanted[numbers[positions]] = True
-    return np.flatnonzero(wanted[numbers])
-
-
 def _matching(numbers: IntArray, rows: BoolArray) -> BoolArray:
     """Return the stacks with the numbers of some stacks, these included."""
     wanted = np.zeros(int(numbers.max(initial=0)) + 1, dtype=np.bool_)
@@ -260,14 +271,62 @@ def _named(kind: str, history: StackHistory, positions: IntArray) -> str:
     return named(kind, [index.names[number] for number in in_order.tolist()])
 
 
+def _stack_keys(index: StackIndex, keys: _LabelKeys, changed: BoolArray) -> tuple[Keys, Keys, Keys]:
+    """Return keys of stacks whole, with one sign for changed labels, and without these: (stacks,) each.
+
+    Args:
+        index: Of the stacks.
+        keys: Of the labels.
+        changed: (labels,) which are new or vanished.
+    """
+    whole, same_positions, same_rest = np.zeros((3, index.stacks), dtype=np.uint64)
+    staying = np.zeros(index.stacks, dtype=np.int64)  # labels so far that stay
+    for depth, positions in index.levels():
+        stack, label = index.stack[positions], index.label[positions]
+        number, gone = keys.labels[label], changed[label]
+        whole[stack] += number * keys.of_position[depth]
+        same_positions[stack] += np.where(gone, keys.sign, number) * keys.of_position[depth]
+        same_rest[stack] += np.where(gone, np.uint64(0), number * keys.of_position[staying[stack]])
+        staying[stack] += ~gone
+    return whole, same_positions, same_rest
+
+
+def _element_numbers(
+    index: StackIndex, keys: _LabelKeys, whole: Keys
+) -> tuple[ElementNumbers, ElementNumbers]:
+    """Return the numbers of stacks without an element where that is a stack, and with a sign in its place."""
+    stacks = np.unique(whole)
+    above, under = np.zeros(index.stacks, dtype=np.uint64), np.zeros(index.stacks, dtype=np.uint64)
+    # Left out, an element lets those below it move up by one place.
+    for depth, positions in index.levels():
+        under[index.stack[positions]] += keys.at(index.label[positions], max(depth - 1, 0))
+    without, beside, numbers = [], [], 0
+    for depth, positions in index.levels():
+        stack, label = index.stack[positions], index.label[positions]
+        under[stack] -= keys.at(label, max(depth - 1, 0))
+        left = above[stack] + under[stack]
+        above[stack] += (own := keys.at(label, depth))
+        row = np.minimum(np.searchsorted(stacks, left), len(stacks) - 1)
+        known = stacks[row] == left
+        without.append(np.stack([positions[known], row[known]]))
+        replaced = whole[stack] + (keys.sign * keys.of_position[depth] - own)
+        _, number, size = np.unique(replaced, return_inverse=True, return_counts=True)
+        several = size[number] > 1
+        beside.append(np.stack([positions[several], number[several] + numbers]))
+        numbers += len(size)
+    return _element_numbered(without), _element_numbered(beside)
+
+
+def _element_numbered(found: Sequence[IntArray]) -> ElementNumbers:
+    entries = np.concatenate([np.zeros((2, 0), dtype=np.int64), *found], axis=1)
+    position, number = entries[:, np.argsort(entries[0])]
+    return ElementNumbers(position, number)
+
+
+def _standing(index: StackIndex, same_positions: IntArray, positions: IntArray | Int32Array) -> IntArray:
+    stack = index.stack[positions]
+    return same_positions[stack] * max(index.deepest, 1) + positions - index.starts[stack]
+
+
 def _numbered(keys: Keys) -> IntArray:
     return np.unique(keys, return_inverse=True)[1].astype(np.int64)
-
-
-def _running(values: Keys) -> Keys:
-    return np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(values, dtype=np.uint64)])
-
-
-def _sums(values: Keys, starts: IntArray) -> Keys:
-    running = _running(values)
-    return running[starts[1:]] - running[starts[:-1]]

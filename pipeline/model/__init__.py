@@ -3,7 +3,7 @@
 Times are seconds since the epoch (UTC); gCPU is a ratio between 0 and 1.
 """
 
-from pipeline.model.arrays import BoolArray, FloatArray, IntArray
+from pipeline.model.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from pipeline.model.candidate import Candidate, Dropped, Joined, RegressionKind
 from pipeline.model.decision import Decision, DomainDecision, DomainFinding
 from pipeline.model.messages import (
@@ -42,6 +42,7 @@ __all__ = [
     "DomainFinding",
     "Dropped",
     "FloatArray",
+    "Int32Array",
     "IntArray",
     "Joined",
     "MetricKind",

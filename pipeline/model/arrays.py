@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 IntArray = NDArray[np.int64]
 
 
+Int32Array = NDArray[np.int32]
+
+
 FloatArray = NDArray[np.float64]
 
 
