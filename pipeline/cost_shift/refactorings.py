@@ -29,6 +29,10 @@ from pipeline.stacks import StackIndex
 
 Keys = NDArray[np.uint64]
 
+_BITS = 20
+_SHIFT = np.uint64(64 - _BITS)
+"""First bits of a key by which most that are unknown are passed over, in a table that stays in the cache."""
+
 _SEED = 0x5F0D
 """Any: keys are only compared with each other."""
 
@@ -51,7 +55,7 @@ class _LabelKeys:
 
     def at(self, label: Int32Array, depth: int) -> Keys:
         """Return what each of some labels adds to its stack's key at one depth."""
-        return self.labels[label] * self.of_position[depth]
+        return np.asarray(self.labels[label] * self.of_position[depth], dtype=np.uint64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -296,6 +300,8 @@ def _element_numbers(
 ) -> tuple[ElementNumbers, ElementNumbers]:
     """Return the numbers of stacks without an element where that is a stack, and with a sign in its place."""
     stacks = np.unique(whole)
+    is_likely = np.zeros(2**_BITS, dtype=np.bool_)
+    is_likely[stacks >> _SHIFT] = True
     above, under = np.zeros(index.stacks, dtype=np.uint64), np.zeros(index.stacks, dtype=np.uint64)
     # Left out, an element lets those below it move up by one place.
     for depth, positions in index.levels():
@@ -306,9 +312,10 @@ def _element_numbers(
         under[stack] -= keys.at(label, max(depth - 1, 0))
         left = above[stack] + under[stack]
         above[stack] += (own := keys.at(label, depth))
-        row = np.minimum(np.searchsorted(stacks, left), len(stacks) - 1)
-        known = stacks[row] == left
-        without.append(np.stack([positions[known], row[known]]))
+        likely = np.flatnonzero(is_likely[left >> _SHIFT])
+        row = np.minimum(np.searchsorted(stacks, left[likely]), len(stacks) - 1)
+        known = stacks[row] == left[likely]
+        without.append(np.stack([positions[likely[known]], row[known]]))
         replaced = whole[stack] + (keys.sign * keys.of_position[depth] - own)
         _, number, size = np.unique(replaced, return_inverse=True, return_counts=True)
         several = size[number] > 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 
 import numpy as np
 
@@ -121,10 +122,15 @@ def stack_history(
     )
 
 
-def _joined(matrices: Sequence[StackMatrix]) -> tuple[dict[Stack, int], list[list[int]]]:
+def _joined(matrices: Sequence[StackMatrix]) -> tuple[dict[Stack, int], list[IntArray]]:
     """Return all stacks of matrices, those of the first one first, and where each one's stand among them."""
     rows: dict[Stack, int] = {}
-    positions = [[rows.setdefault(stack, len(rows)) for stack in matrix.stacks] for matrix in matrices]
+    positions = [
+        np.fromiter(
+            (rows.setdefault(stack, len(rows)) for stack in matrix.stacks), np.int64, len(matrix.stacks)
+        )
+        for matrix in matrices
+    ]
     return rows, positions
 
 
@@ -157,9 +163,9 @@ def _nearer_shares(rows: Mapping[Stack, int], nearer: StackMatrix | None) -> Flo
     if nearer is None:
         return None
     shares = np.zeros((2, len(rows)))
-    positions = [rows.get(stack, -1) for stack in nearer.stacks]
-    known = np.array(positions, dtype=np.int64) >= 0
-    at = np.array(positions, dtype=np.int64)[known]
+    positions = np.fromiter(map(rows.get, nearer.stacks, repeat(-1)), np.int64, len(nearer.stacks))
+    known = positions >= 0
+    at = positions[known]
     shares[0, at], shares[1, at] = (
         nearer.before[known] / nearer.total_before,
         nearer.after[known] / nearer.total_after,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.frames import MODULE
-from pipeline.model import BoolArray, FloatArray, IntArray, StackMatrix
+from pipeline.model import BoolArray, FloatArray, Int32Array, StackMatrix
 from pipeline.names import forms_of
 from pipeline.robust import overdispersion
 from pipeline.stacks import StackIndex
@@ -58,8 +58,8 @@ class CallDistances:
     """
 
     index: StackIndex
-    label: IntArray  # (entries,)
-    stack: IntArray  # (entries,)
+    label: Int32Array  # (entries,)
+    stack: Int32Array  # (entries,)
     nearness: FloatArray  # (entries,) 1 / (1 + subroutines below it in the stack)
     owners: frozenset[str]  # modules and classes of the subroutines
 
@@ -68,7 +68,9 @@ class CallDistances:
         nearest = np.zeros(self.index.stacks)
         for name in self._known(subroutines):
             number = self.index.labels[name]
-            entries = slice(*np.searchsorted(self.label, [number, number + 1]).tolist())
+            # Of the labels' own type, or numpy converts them all for each question.
+            span = np.array([number, number + 1], dtype=self.label.dtype)
+            entries = slice(*np.searchsorted(self.label, span).tolist())
             np.maximum.at(nearest, self.stack[entries], self.nearness[entries])
         return nearest
 
@@ -100,7 +102,7 @@ class CallDistances:
 def call_distances(index: StackIndex) -> CallDistances:
     """Measure how near each stack's end its subroutines stand; annotations are no calls."""
     is_subroutine = index.subroutine[index.label]
-    passed = np.concatenate([[0], np.cumsum(is_subroutine)])
+    passed = np.concatenate([[0], np.cumsum(is_subroutine, dtype=np.int32)], dtype=np.int32)
     last = index.by_label[(index.last & is_subroutine)[index.by_label]]
     stack = index.stack[last]
     callees = passed[index.starts[stack + 1]] - passed[last + 1]
@@ -109,7 +111,7 @@ def call_distances(index: StackIndex) -> CallDistances:
         index=index,
         label=index.label[last],
         stack=stack,
-        nearness=1.0 / (1.0 + callees),
+        nearness=np.asarray(1.0 / (1.0 + callees), dtype=np.float64),
         owners=frozenset(name.rpartition(".")[0] for name in names),
     )
 

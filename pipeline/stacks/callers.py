@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.model import BoolArray, FloatArray, IntArray
+from pipeline.model import BoolArray, FloatArray, Int32Array, IntArray
 from pipeline.stacks.index import StackIndex
 
 _ERRORS = 3.0
@@ -22,22 +22,43 @@ class Beside:
     rest: FloatArray  # (before and after, rows, callers)
 
 
-def caller_nodes(index: StackIndex) -> list[IntArray]:
+def caller_nodes(index: StackIndex) -> list[Int32Array]:
     """Return which stacks have the same frames from the root down to each depth, as numbers.
+
+    Numbers follow the order of the alphabet. A stack that is alone at its node is looked at no further.
 
     Returns:
         (depths,) of (stacks,), the last of no more than single stacks.
     """
-    lengths = np.diff(index.starts)
-    node, nodes = np.zeros(index.stacks, dtype=np.int64), []
-    width = len(index.names) + index.stacks
+    place = np.zeros(index.stacks, dtype=np.int64)  # of each stack's node among all stacks in order
+    node, nodes = np.zeros(index.stacks, dtype=np.int32), []
+    left = np.arange(index.stacks)
     for depth in range(index.deepest + 1):
-        label = index.label[np.minimum(index.starts[:-1] + depth, len(index.label) - 1)]
-        # One that ends is a callee of its own: what its last frame does by itself.
-        child = np.where(lengths > depth, label, len(index.names) + np.arange(index.stacks))
-        node = np.unique(node * width + child, return_inverse=True)[1].reshape(-1).astype(np.int64)
+        if len(left):
+            left = _divided(index, place, left, depth)
+            begins = np.zeros(index.stacks, dtype=np.bool_)
+            begins[place] = True
+            node = (np.cumsum(begins, dtype=np.int32) - 1)[place]
         nodes.append(node)
     return nodes
+
+
+def _divided(index: StackIndex, place: IntArray, stacks: IntArray, depth: int) -> IntArray:
+    """Set the places of stacks with the frame at one depth, and return those that share their node then."""
+    ends = index.starts[stacks + 1] - index.starts[stacks] <= depth
+    label = index.label[np.minimum(index.starts[stacks] + depth, len(index.label) - 1)]
+    # One that ends is a callee of its own: what its last frame does by itself.
+    child = np.where(ends, len(index.names) + stacks, label)
+    caller = place[stacks]
+    key = caller * (len(index.names) + index.stacks) + child
+    order = np.argsort(key)
+    stacks, caller, key = stacks[order], caller[order], key[order]
+    rank = np.arange(len(stacks))
+    of_caller, first = np.diff(caller, prepend=-1) != 0, np.diff(key, prepend=-1) != 0
+    begin = np.maximum.accumulate(np.where(first, rank, 0))
+    place[stacks] = caller + begin - np.maximum.accumulate(np.where(of_caller, rank, 0))
+    alone = first & np.append(first[1:], True)
+    return np.asarray(stacks[~alone], dtype=np.int64)
 
 
 def deepest_of(index: StackIndex, labels: Iterable[str]) -> IntArray:
@@ -52,7 +73,7 @@ def deepest_of(index: StackIndex, labels: Iterable[str]) -> IntArray:
 
 def beside_callers(
     index: StackIndex,
-    nodes: Sequence[IntArray],
+    nodes: Sequence[Int32Array],
     label: str,
     counts: FloatArray,
     samples: FloatArray,
@@ -104,7 +125,7 @@ def beside_callers(
     return Beside(*(np.concatenate(side, axis=2) for side in zip(*found, strict=True)))
 
 
-def callees_beside(nodes: Sequence[IntArray], counts: FloatArray, least: FloatArray) -> Beside:
+def callees_beside(nodes: Sequence[Int32Array], counts: FloatArray, least: FloatArray) -> Beside:
     """Return each callee of each caller, with what the caller does besides it where that is as much.
 
     Args:
@@ -115,20 +136,24 @@ def callees_beside(nodes: Sequence[IntArray], counts: FloatArray, least: FloatAr
     Returns:
         One in place of the callers for each callee.
     """
-    caller = np.zeros(counts.shape[2], dtype=np.int64)
+    caller = np.zeros(counts.shape[2], dtype=np.int32)
+    sums = _sums(counts, None, caller, 1)
     found = [np.zeros((2, *counts.shape[:2], 0))]
     for callee in nodes:
-        one, first = np.unique(callee, return_index=True)
-        own = _sums(counts, np.ones(len(callee), dtype=np.bool_), callee, len(one))
-        rest = _sums(counts, np.ones(len(callee), dtype=np.bool_), caller, int(caller.max()) + 1)
-        rest = rest[:, :, caller[first]] - own
+        if sums.shape[2] == counts.shape[2]:
+            break  # single stacks have nothing besides
+        callees = int(callee.max()) + 1
+        own = _sums(counts, None, callee, callees)
+        above = np.zeros(callees, dtype=np.int32)
+        above[callee] = caller
+        rest = sums[:, :, above] - own
         enough = (own[:, 0] >= least[:, None]).all(axis=0) & (rest[:, 0] >= own[:, 0]).all(axis=0)
         found.append(np.stack([own[:, :, enough], rest[:, :, enough]]))
-        caller = callee
+        caller, sums = callee, own
     return Beside(*np.concatenate(found, axis=3))
 
 
-def _numbers(node: IntArray, chosen: IntArray) -> IntArray:
+def _numbers(node: Int32Array, chosen: Int32Array) -> IntArray:
     """Return each stack's position among the chosen nodes, -1 where it is at none of them."""
     position = np.full(int(node.max()) + 1, -1)
     position[chosen] = np.arange(len(chosen))
@@ -136,7 +161,7 @@ def _numbers(node: IntArray, chosen: IntArray) -> IntArray:
 
 
 def _witnesses(
-    counts: FloatArray, caller: IntArray, beside: BoolArray, callee: IntArray, samples: FloatArray
+    counts: FloatArray, caller: IntArray, beside: BoolArray, callee: Int32Array, samples: FloatArray
 ) -> BoolArray:
     """Return which stacks say what became of their caller's traffic: (stacks,)."""
     stacks = np.flatnonzero(beside)
@@ -173,9 +198,13 @@ def _by_caller(counts: FloatArray, caller: IntArray, rows: BoolArray) -> FloatAr
     return np.array([np.bincount(caller[rows], side[rows], minlength=callers) for side in counts])
 
 
-def _sums(counts: FloatArray, chosen: BoolArray, caller: IntArray, callers: int) -> FloatArray:
-    stacks = np.flatnonzero(chosen)
-    sums = [np.bincount(caller[stacks], row[stacks], minlength=callers) for side in counts for row in side]
+def _sums(
+    counts: FloatArray, chosen: BoolArray | None, caller: IntArray | Int32Array, callers: int
+) -> FloatArray:
+    """Return the sums of each caller's stacks, of some or all: (before and after, rows, callers)."""
+    stacks = slice(None) if chosen is None else np.flatnonzero(chosen)
+    places = caller[stacks].astype(np.int64)
+    sums = [np.bincount(places, row[stacks], minlength=callers) for side in counts for row in side]
     return np.array(sums, dtype=np.float64).reshape(*counts.shape[:2], callers)
 
 

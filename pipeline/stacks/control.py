@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 
 import numpy as np
 
@@ -51,7 +52,7 @@ def against_control(
     # Of so many samples on each side, so that days and sides count the same.
     samples = float(np.mean([(day.total_before + day.total_after) / 2 for day in days]))
     for number, day in enumerate(days):
-        rows = np.array([row_of.get(stack, -1) for stack in day.stacks], dtype=np.int64)
+        rows = np.fromiter(map(row_of.get, day.stacks, repeat(-1)), np.int64, len(day.stacks))
         known = rows >= 0
         before[number, rows[known]] = day.before[known] * samples / day.total_before
         after[number, rows[known]] = day.after[known] * samples / day.total_after

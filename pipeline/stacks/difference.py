@@ -68,7 +68,9 @@ def stack_difference(
     least = abs(evidence.change(positions)) / most
 
     def significant(branch: Sequence[int]) -> bool:
-        return abs(evidence.change(branch)) >= least and evidence.beyond_noise(branch)
+        before, after = evidence.counts(branch)
+        change = after / matrix.total_after - before / matrix.total_before
+        return abs(change) >= least and evidence.beyond_noise(before, after)
 
     shown: dict[Key, FloatArray] = {}
     for branch in _merged(keys, significant):
@@ -103,7 +105,7 @@ class _Evidence:
 
     def shares(self, stacks: Sequence[int] | IntArray) -> FloatArray:
         """Return a set's shares of all samples before and after: (2,)."""
-        before, after = self._counts(stacks)
+        before, after = self.counts(stacks)
         return np.array([before / self._matrix.total_before, after / self._matrix.total_after])
 
     def change(self, stacks: Sequence[int]) -> float:
@@ -111,9 +113,8 @@ class _Evidence:
         before, after = self.shares(stacks)
         return float(after - before)
 
-    def beyond_noise(self, stacks: Sequence[int]) -> bool:
+    def beyond_noise(self, before: float, after: float) -> bool:
         """Return whether a set's share neither stayed nor moved as all others did, but for chance."""
-        before, after = self._counts(stacks)
         samples = before + after
         scores = [
             (after - samples * part) / (samples * part * (1 - part) * self._dispersion) ** 0.5
@@ -122,7 +123,10 @@ class _Evidence:
         ]
         return len(scores) == len(self._parts) and (min(scores) > self._bound or max(scores) < -self._bound)
 
-    def _counts(self, stacks: Sequence[int] | IntArray) -> tuple[float, float]:
+    def counts(self, stacks: Sequence[int] | IntArray) -> tuple[float, float]:
+        """Return a set's samples before and after."""
+        if len(stacks) == 1:  # as most are
+            return self._matrix.before.item(stacks[0]), self._matrix.after.item(stacks[0])
         chosen = np.asarray(stacks, dtype=np.int64)
         return float(self._matrix.before[chosen].sum()), float(self._matrix.after[chosen].sum())
 

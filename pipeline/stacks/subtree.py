@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
-from pipeline.model import FloatArray, IntArray, SeriesKey
+from pipeline.model import FloatArray, Int32Array, IntArray, SeriesKey
 from pipeline.stacks.index import StackIndex, rows_of
 
 
@@ -38,8 +38,9 @@ def sum_descendants(index: StackIndex, rows: IntArray) -> csr_array:
     """
     series, back = np.unique(rows, return_inverse=True)
     start, there = _pairs(index, series)
-    above = np.searchsorted(series, index.label[start])
-    entries = (above, index.label[there])
+    row_of = np.zeros(len(index.names), dtype=np.int32)
+    row_of[series[series >= 0]] = np.flatnonzero(series >= 0)
+    entries = (row_of[index.label[start]], index.label[there])
     found = coo_array((index.rise[index.stack[start]], entries), shape=(len(series), len(index.names)))
     return _with_rows(found.tocsr(), back)
 
@@ -91,7 +92,9 @@ def measure_rises(index: StackIndex, series: Sequence[SeriesKey]) -> Rises:
     return Rises(own, rows, descendants)
 
 
-def _pairs(index: StackIndex, series: IntArray, wanted: IntArray | None = None) -> tuple[IntArray, IntArray]:
+def _pairs(
+    index: StackIndex, series: IntArray, wanted: IntArray | None = None
+) -> tuple[Int32Array, Int32Array]:
     """Return the places of series, the first in each stack, with each place at or below in the same stack.
 
     Args:
@@ -105,7 +108,7 @@ def _pairs(index: StackIndex, series: IntArray, wanted: IntArray | None = None) 
         kept = np.zeros(len(index.names), dtype=np.bool_)
         kept[wanted] = True
         of_interest = index.last & kept[index.label]
-    start = np.flatnonzero(index.first & asked[index.label])
+    start = np.flatnonzero(index.first & asked[index.label]).astype(np.int32)
     above, descendants = [start[:0]], [start[:0]]
     for step in range(index.deepest):
         there = start + step
