@@ -100,7 +100,10 @@ WITH
     first + toInt64(round(width_s * 1000)) AS last,
     first >= {before_start:Int64} AND last <= {before_end:Int64} AS in_before,
     first >= {after_start:Int64} AND last <= {after_end:Int64} AS in_after
-SELECT any(frames), toFloat64(sumIf(samples, in_before)), toFloat64(sumIf(samples, in_after))
+SELECT
+    CAST(any(frames), 'Array(LowCardinality(String))') AS labels, -- each is sent once, and is one object
+    toFloat64(sumIf(samples, in_before)),
+    toFloat64(sumIf(samples, in_after))
 FROM stacks
 WHERE service = {service:String}
     AND window >= fromUnixTimestamp64Milli(least({before_start:Int64}, {after_start:Int64}), 'UTC')

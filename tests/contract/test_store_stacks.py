@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipeline.storage.clickhouse import ClickHouseStore
 from pipeline.storage.interface import Store
 from tests.contract.rows import T0, stacks
 
@@ -31,3 +32,12 @@ def test_an_unknown_service_has_no_stacks(store: Store, service_name: str) -> No
     found = store.stacks(service_name, (T0, T0 + 600), (T0 + 600, T0 + 1200))
     assert (found.stacks, found.before.shape, found.after.shape) == ((), (0,), (0,))
     assert (found.total_before, found.total_after) == (0, 0)
+
+
+def test_a_label_of_many_stacks_is_one_object(sql_store: ClickHouseStore, service_name: str) -> None:
+    """Millions of elements have some thousands of labels, which take most of the room otherwise."""
+    known = [("main", f"shop.page{number % 7}", f"shop.page{number}") for number in range(50)]
+    sql_store.insert("stacks", stacks(service_name, [(stack, T0, 1) for stack in known]))
+    found = sql_store.stacks(service_name, (T0, T0 + 600), (T0 + 600, T0 + 1200)).stacks
+    assert set(found) == set(known)
+    assert len({id(label) for stack in found for label in stack}) == 51

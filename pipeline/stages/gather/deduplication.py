@@ -103,7 +103,7 @@ def _stacks(
     matrix = stacks_around(store, scan, candidates, workload)
     if not matrix.stacks:
         return StackEvidence(index_stacks(matrix))
-    days = stacks_on_earlier_days(store, scan, candidates, workload)
+    days = stacks_on_earlier_days(store, scan, candidates, workload, known=matrix.stacks)
     if not config.runs("cost_shift"):
         return StackEvidence(index_stacks(matrix), days)
     nearer = stacks_near(store, scan, candidates, workload)

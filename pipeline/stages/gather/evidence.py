@@ -11,6 +11,8 @@ from pipeline.storage.interface import Store
 from pipeline.units import DAY_S
 from pipeline.workloads import Workload
 
+Stack = tuple[str, ...]
+
 _EARLIER_DAYS = 7
 
 
@@ -33,13 +35,26 @@ def stacks_near(store: Store, scan: Scan, candidates: Sequence[Candidate], workl
 
 
 def stacks_on_earlier_days(
-    store: Store, scan: Scan, candidates: Sequence[Candidate], workload: Workload
+    store: Store,
+    scan: Scan,
+    candidates: Sequence[Candidate],
+    workload: Workload,
+    *,
+    known: Sequence[Stack] = (),
 ) -> list[StackMatrix]:
     """Return the same as ``stacks_around`` at the same hours of each day of the week before.
 
     Of a workload whose history is shorter than that, none: there the hour of the day plays no part.
+
+    Args:
+        store: Of the stacks.
+        scan: Whose history is asked.
+        candidates: Whose change points.
+        workload: How long its spans are.
+        known: Stacks held already: for equal ones, a day holds the same object.
     """
-    found = []
+    found: list[StackMatrix] = []
+    held = {stack: stack for stack in known}
     (_, first), (_, end) = _spans(scan, candidates, workload)
     # A day on which the same hours reach beyond the change would take it for usual.
     for day in range(max(1, math.ceil((end - first) / DAY_S)), _EARLIER_DAYS + 1):
@@ -50,7 +65,8 @@ def stacks_on_earlier_days(
             break
         matrix = _stacks_of(store, scan, *spans)
         if matrix.total_before and matrix.total_after:
-            found.append(matrix)
+            stacks = tuple(held.setdefault(stack, stack) for stack in matrix.stacks)
+            found.append(replace(matrix, stacks=stacks))
     return found
 
 

@@ -65,7 +65,7 @@ class CauseEvidence:
                 yield ClusterEvidence(common, tuple(cluster), None)
                 continue
             stacks = stacks_around(store, scan, cluster, workload)
-            days = stacks_on_earlier_days(store, scan, cluster, workload)
+            days = stacks_on_earlier_days(store, scan, cluster, workload, known=stacks.stacks)
             yield ClusterEvidence(common, tuple(cluster), stacks, days)
 
     def servers(self, scan: Scan) -> float | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from pipeline.backtest.dataset import Dataset
-from pipeline.model import Candidate, FloatArray, Scan
+from pipeline.model import Candidate, FloatArray, Scan, StackMatrix
 from pipeline.stages.gather.evidence import stacks_around, stacks_on_earlier_days
 from pipeline.storage.arrays import ArrayStore
 from pipeline.workloads import Workload
@@ -23,8 +25,12 @@ WORKLOAD = Workload.model_validate(
 
 def held(samples: FloatArray) -> ArrayStore:
     """A store with one stack's samples: (hours,)."""
+    return ArrayStore(of_one_stack(samples))
+
+
+def of_one_stack(samples: FloatArray) -> Dataset:
     kept = np.asarray(samples, dtype=np.float64)
-    dataset = Dataset(
+    return Dataset(
         service="shop",
         start=T0,
         end=T0 + len(kept) * HOUR,
@@ -39,13 +45,20 @@ def held(samples: FloatArray) -> ArrayStore:
         metrics=(),
         changes=(),
     )
-    return ArrayStore(dataset)
 
 
 def office_hours(*, first: int = 0) -> ArrayStore:
     """A service that runs from 8 to 18 h, with 100 samples an hour, from a day on."""
     hours = np.arange(DAYS * DAY)
     return held(np.where((hours % DAY >= 8) & (hours % DAY < 18) & (hours >= first * DAY), 100.0, 0.0))
+
+
+class ReadingStore(ArrayStore):
+    """One that makes new objects of what it reads, as a database's client does."""
+
+    def stacks(self, service: str, before: tuple[float, float], after: tuple[float, float]) -> StackMatrix:
+        found = super().stacks(service, before, after)
+        return replace(found, stacks=tuple(map(tuple, map(list, found.stacks))))
 
 
 def around(store: ArrayStore, at_h: float) -> tuple[tuple[float, float], list[tuple[float, float]]]:
@@ -72,3 +85,16 @@ def test_before_reaches_back_to_the_last_hours_with_samples() -> None:
 
 def test_before_is_empty_where_a_service_was_not_yet() -> None:
     assert around(office_hours(first=DAYS - 1), 8) == ((0, 400), [])
+
+
+def test_days_hold_known_stacks_as_the_same_objects() -> None:
+    store = ReadingStore(of_one_stack(np.full(DAYS * DAY, 100.0)))
+    moment = T0 + ((DAYS - 1) * DAY + 13) * HOUR
+    scan = Scan("shop", "daily", T0, moment - HOUR, moment + 5 * HOUR, moment + 5 * HOUR, 1)
+    found = [Candidate("subroutine", "f", "short_term", moment, 0.1, 0.2, 0.0, 0.0)]
+    known = stacks_around(store, scan, found, WORKLOAD).stacks
+    days = stacks_on_earlier_days(store, scan, found, WORKLOAD, known=known)
+    assert len(days) == 4
+    assert {id(stack) for day in days for stack in day.stacks} == {id(known[0])}
+    apart = stacks_on_earlier_days(store, scan, found, WORKLOAD)
+    assert len({id(stack) for day in apart for stack in day.stacks}) == 1
