@@ -82,9 +82,12 @@ def unit_variance(
     known = np.broadcast_to(exposure > 0, observed.shape)
     rows = rows[known[rows].any(axis=1) & ~known[rows].all(axis=1)]
     # What is compared has its data in the same pattern: so many windows with data, over as long a time.
-    patterns, group = np.unique(known[rows], axis=0, return_inverse=True)
-    for index, pattern in enumerate(patterns):
-        part, share = rows[group.reshape(-1) == index], float(pattern.mean())
+    patterns: dict[bytes, list[int]] = {}
+    for row, packed in zip(rows.tolist(), np.packbits(known[rows], axis=1), strict=True):
+        patterns.setdefault(packed.tobytes(), []).append(row)
+    for some in patterns.values():
+        part, pattern = np.array(some), known[some[0]]
+        share = float(pattern.mean())
         own = observed[part][:, pattern], np.broadcast_to(exposure, observed.shape)[part][:, pattern]
         shorter = max(1, round(longest * share)), max(1, round(apart * share))
         measured, degrees_of_those, _ = _by_scales(*own, *shorter, counts, config)
