@@ -8,8 +8,9 @@ import pytest
 from pipeline.backtest.run import plan_scans, run_backtest
 from pipeline.codec.inputs import encode_change, encode_profile
 from pipeline.storage.interface import Store
+from pipeline.workloads import load_workloads
 from tests.e2e.worker_process import WorkerProcess, publish, read_all, wait_done, wait_until
-from tests.support.fleets import BASE, LIVE, SLOWER, START, as_dataset, record
+from tests.support.fleets import BASE, SLOWER, START, as_dataset, record
 
 pytestmark = [pytest.mark.e2e, pytest.mark.kafka]
 
@@ -21,12 +22,13 @@ def test_workers_publish_the_events_of_a_backtest(
     service_name: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for name, value in {"WORKLOADS": LIVE.name, "WINDOW": "1s", "STACK_WINDOW": "1s"}.items():
+    live = load_workloads(["live"])
+    for name, value in {"WORKLOADS": "live", "WINDOW": "1s", "STACK_WINDOW": "1s"}.items():
         monkeypatch.setenv(f"SMIDGEN_{name}", value)
     recording = record(service_name, [(60, BASE), (60, SLOWER)], metrics=False)
     dataset = as_dataset(recording)
-    wanted = run_backtest(dataset, [LIVE]).events
-    scans = plan_scans(dataset, [LIVE], idle_s=0).scans
+    wanted = run_backtest(dataset, live).events
+    scans = plan_scans(dataset, live, idle_s=0).scans
     broker = own_broker
     with WorkerProcess(broker, store_dsn, "all") as worker:
         key = f"{service_name}/h1".encode()
