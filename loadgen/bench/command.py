@@ -20,26 +20,28 @@ from loadgen.terminal import print_json, progress
 Measure = Callable[[Callable[[], None]], list[Result]]
 
 
-def _benchmarks(series: int, profile: Path | None) -> dict[str, tuple[Measure, int]]:
+def _benchmarks(series: int, stacks: int, profile: Path | None) -> dict[str, tuple[Measure, int]]:
     """Return name → (what measures it, in how many parts)."""
     from loadgen.bench.aggregate import measure_aggregate
     from loadgen.bench.detect import measure_detect, parts_of
     from loadgen.bench.peers import measure_peers
     from loadgen.bench.scan import measure_scan, services_of
+    from loadgen.bench.stacks import STEPS, measure_stacks
 
     scan = partial(measure_scan, series=series, processes=os.cpu_count() or 1)
     return {
         "aggregate": (measure_aggregate, 3),
         "detect": (partial(measure_detect, profile=profile), parts_of(profile)),
         "scan": (scan, services_of(series)),
+        "stacks": (partial(measure_stacks, stacks=stacks), STEPS),
         "peers": (measure_peers, 5),
     }
 
 
-NAMES = ("aggregate", "detect", "scan", "peers")
+NAMES = ("aggregate", "detect", "scan", "stacks", "peers")
 
 OF_THE_PRODUCT = ("aggregate", "detect", "scan")
-"""What is measured unless names are given: not the peers, which take minutes."""
+"""What is measured unless names are given: not stacks, which take a gigabyte, nor peers, which take long."""
 
 
 OF_THEIR_OWN = {
@@ -77,19 +79,27 @@ class _Bench(click.Command):
     help="Of the fleet in scan; FBDetect's largest has 800,000.",
 )
 @click.option(
+    "--stacks",
+    type=click.IntRange(min=1),
+    default=100_000,
+    show_default=True,
+    help="Of the service in stacks, each of 40 frames.",
+)
+@click.option(
     "--profile",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A profile file: detect is measured on a fleet of its call tree, too.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a result.")
-def bench(names: tuple[str, ...], series: int, profile: Path | None, as_json: bool) -> None:
-    """Measure speed on this machine: aggregate, detect, scan, or, when named, peers.
+def bench(names: tuple[str, ...], series: int, stacks: int, profile: Path | None, as_json: bool) -> None:
+    """Measure speed on this machine: aggregate, detect, scan, or, when named, stacks or peers.
 
     aggregate: messages and samples a second, for the stage alone and for a worker process from Kafka to
     the store, on an embedded broker and store. detect: series of 500 and 1,500 windows a second, by the
     screen alone, by the whole detector, and by a naive CUSUM of numpy, on steady noise and, given --profile,
     on a fleet of a real call tree in which much moves. scan: a whole fleet, by detector and filters, on all
-    cores. peers: `smidgen detect` beside other detectors that are installed, accuracy and
+    cores. stacks: time and memory of comparing all stacks of a service around one change with those of a
+    week. peers: `smidgen detect` beside other detectors that are installed, accuracy and
     speed.
 
     How accurate the pipeline is measures `smidgen bench accuracy`, and how well it groups regressions by
@@ -98,7 +108,7 @@ def bench(names: tuple[str, ...], series: int, profile: Path | None, as_json: bo
     What it loses or doubles under faults measures `smidgen bench faults`, whether its memory stays flat
     `smidgen bench soak`. These have options of their own.
     """
-    benchmarks = _benchmarks(series, profile)
+    benchmarks = _benchmarks(series, stacks, profile)
     results: list[Result] = []
     for name in names or OF_THE_PRODUCT:
         measure, parts = benchmarks[name]

@@ -11,6 +11,7 @@ import pytest
 from loadgen.bench.detect import GEOMETRIES, KINDS, draw_counts, naive_cusum, screen
 from loadgen.bench.profile_fleet import draw_profile_fleet
 from loadgen.bench.scan import SERVICE_SERIES, scan_service, services_of
+from loadgen.bench.stacks import STEPS
 from pipeline.cli import run
 from pipeline.detect.expected import normalise
 from pipeline.model import SeriesMatrix
@@ -66,3 +67,12 @@ def test_the_command_scans_a_fleet_in_processes_of_their_own(capfd: pytest.Captu
     assert found["setup"]["series"] == 600
     assert found["setup"]["steps"] == 2
     assert found["figures"]["series/s"] > 0
+
+
+def test_the_command_measures_each_step_of_comparing_stacks(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["bench", "stacks", "--stacks", "300", "--json"]) == 0
+    *steps, whole = [orjson.loads(line) for line in capfd.readouterr().out.splitlines()]
+    assert [step["name"] for step in steps][:2] == ["stacks, index", "stacks, control and inserted frames"]
+    assert len(steps) == STEPS - 1
+    assert whole["setup"]["stacks"] == 300
+    assert whole["figures"]["MB at most"] >= max(step["figures"]["MB at most"] for step in steps)
