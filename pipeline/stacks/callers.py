@@ -30,33 +30,33 @@ def caller_nodes(index: StackIndex) -> list[Int32Array]:
     Returns:
         (depths,) of (stacks,), the last of no more than single stacks.
     """
-    place = np.zeros(index.stacks, dtype=np.int64)  # of each stack's node among all stacks in order
+    position = np.zeros(index.stacks, dtype=np.int64)  # of each stack's node among all stacks in order
     node, nodes = np.zeros(index.stacks, dtype=np.int32), []
     left = np.arange(index.stacks)
     for depth in range(index.deepest + 1):
         if len(left):
-            left = _divided(index, place, left, depth)
+            left = _divided(index, position, left, depth)
             begins = np.zeros(index.stacks, dtype=np.bool_)
-            begins[place] = True
-            node = (np.cumsum(begins, dtype=np.int32) - 1)[place]
+            begins[position] = True
+            node = (np.cumsum(begins, dtype=np.int32) - 1)[position]
         nodes.append(node)
     return nodes
 
 
-def _divided(index: StackIndex, place: IntArray, stacks: IntArray, depth: int) -> IntArray:
-    """Set the places of stacks with the frame at one depth, and return those that share their node then."""
+def _divided(index: StackIndex, position: IntArray, stacks: IntArray, depth: int) -> IntArray:
+    """Set the positions of stacks with the frame at one depth, and return those not alone then."""
     ends = index.starts[stacks + 1] - index.starts[stacks] <= depth
     label = index.label[np.minimum(index.starts[stacks] + depth, len(index.label) - 1)]
     # One that ends is a callee of its own: what its last frame does by itself.
     child = np.where(ends, len(index.names) + stacks, label)
-    caller = place[stacks]
+    caller = position[stacks]
     key = caller * (len(index.names) + index.stacks) + child
     order = np.argsort(key)
     stacks, caller, key = stacks[order], caller[order], key[order]
     rank = np.arange(len(stacks))
     of_caller, first = np.diff(caller, prepend=-1) != 0, np.diff(key, prepend=-1) != 0
     begin = np.maximum.accumulate(np.where(first, rank, 0))
-    place[stacks] = caller + begin - np.maximum.accumulate(np.where(of_caller, rank, 0))
+    position[stacks] = caller + begin - np.maximum.accumulate(np.where(of_caller, rank, 0))
     alone = first & np.append(first[1:], True)
     return np.asarray(stacks[~alone], dtype=np.int64)
 
@@ -203,8 +203,8 @@ def _sums(
 ) -> FloatArray:
     """Return the sums of each caller's stacks, of some or all: (before and after, rows, callers)."""
     stacks = slice(None) if chosen is None else np.flatnonzero(chosen)
-    places = caller[stacks].astype(np.int64)
-    sums = [np.bincount(places, row[stacks], minlength=callers) for side in counts for row in side]
+    numbers = caller[stacks].astype(np.int64)
+    sums = [np.bincount(numbers, row[stacks], minlength=callers) for side in counts for row in side]
     return np.array(sums, dtype=np.float64).reshape(*counts.shape[:2], callers)
 
 

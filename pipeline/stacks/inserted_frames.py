@@ -141,7 +141,7 @@ def _inserted(
     """
     if not labels.any():
         return labels
-    elements = np.bincount(index.stack, weights=labels[index.label], minlength=index.stacks)
+    elements = np.bincount(index.stack[labels[index.label]], minlength=index.stacks)
     plain = elements == 0
     key = _keys(index, labels)
     keys = int(key.max(initial=0)) + 1
@@ -212,13 +212,13 @@ def _keys(index: StackIndex, left_out: BoolArray) -> IntArray:
 
     A sum of random numbers over the labels, each times one of its position among those that stay.
     """
-    kept = ~left_out[index.label]
-    passed = np.concatenate([[0], np.cumsum(kept)])
-    position = passed[:-1] - passed[index.starts[index.stack]]
     rng = np.random.default_rng(_SEED)
-    label = rng.integers(2**64, size=len(index.names), dtype=np.uint64)
-    mark = rng.integers(2**64, size=index.deepest + 1, dtype=np.uint64) | np.uint64(1)
-    values = np.where(kept, label[index.label] * mark[position], np.uint64(0))
-    running = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(values, dtype=np.uint64)])
-    sums = running[index.starts[1:]] - running[index.starts[:-1]]
+    numbers = rng.integers(2**64, size=len(index.names), dtype=np.uint64)
+    of_position = rng.integers(2**64, size=index.deepest + 1, dtype=np.uint64) | np.uint64(1)
+    sums, staying = np.zeros(index.stacks, dtype=np.uint64), np.zeros(index.stacks, dtype=np.int64)
+    for _, positions in index.levels():
+        stack, label = index.stack[positions], index.label[positions]
+        kept = ~left_out[label]
+        sums[stack] += np.where(kept, numbers[label] * of_position[staying[stack]], np.uint64(0))
+        staying[stack] += kept
     return np.unique(sums, return_inverse=True)[1].reshape(-1).astype(np.int64)
