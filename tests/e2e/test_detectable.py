@@ -16,22 +16,24 @@ from pipeline.storage.connect import open_store
 T0 = 1_760_000_400.0
 DAYS = 11
 STEP_S = 600.0
+SERVICE = "detectable-shop"
+
+pytestmark = pytest.mark.e2e
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> str:
+def store(store_dsn: str) -> str:
     """Eleven days of a service of three subroutines, 20,000 samples a window."""
-    url = f"chdb://{tmp_path_factory.mktemp('store') / 'chdb'}"
     windows = [T0 + STEP_S * i for i in range(round(DAYS * 86400 / STEP_S))]
     rng = np.random.default_rng(2)
     shares = {"main": 1.0, "render": 0.2, "parse": 0.01}
     where = {"stream": "s", "topic": "profiles", "partition": 0}
-    with closing(open_store(url)) as opened:
+    with closing(open_store(store_dsn)) as opened:
         opened.migrate()
         columns: dict[str, Sequence[object]] = {name: [value] * len(windows) for name, value in where.items()}
         columns |= {
             "last_offset": list(range(len(windows))),
-            "service": ["shop"] * len(windows),
+            "service": [SERVICE] * len(windows),
             "window": windows,
         }
         counts = {"samples": 20_000, "messages": 1, "stacks": 3, "refused_messages": 0, "refused_samples": 0}
@@ -44,14 +46,14 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> str:
                 "samples": drawn,
             }
             opened.insert("gcpu", columns | more)
-    return url
+    return store_dsn
 
 
 UNTIL = to_iso(T0 + DAYS * 86400)
 
 
 def test_it_says_sizes_and_times_for_each_workload(store: str, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["detectable", "--service", "shop", "--store", store, "--until", UNTIL]
+    arguments = ["detectable", "--service", SERVICE, "--store", store, "--until", UNTIL]
     assert run([*arguments, "--json"]) == 0
     large, small = (json.loads(line) for line in capsys.readouterr().out.splitlines())
     assert (large["workload"], small["workload"]) == ("frontfaas-large", "frontfaas-small")
@@ -75,9 +77,12 @@ def test_it_says_sizes_and_times_for_each_workload(store: str, capsys: pytest.Ca
     ("arguments", "message"),
     [
         (["--service", "other", "--until", UNTIL], "--service other: no samples in the store between"),
-        (["--service", "shop", "--until", "2020-01-01"], "--service shop: no samples in the store between"),
-        (["--service", "shop", "--until", "soon"], "--until: "),
-        (["--service", "shop", "--workloads", "ct-demand"], "--workloads: none of them looks at gCPU"),
+        (
+            ["--service", SERVICE, "--until", "2020-01-01"],
+            f"--service {SERVICE}: no samples in the store between",
+        ),
+        (["--service", SERVICE, "--until", "soon"], "--until: "),
+        (["--service", SERVICE, "--workloads", "ct-demand"], "--workloads: none of them looks at gCPU"),
         (["--until", UNTIL], "Missing option '--service'"),
     ],
 )
