@@ -27,7 +27,7 @@ _MOST_CHANGES = 8
 """Domains made of changes, for one candidate: the last ones deployed. Each makes the check stricter."""
 
 
-@dataclass(frozen=True, eq=False)  # without slots: what is made of it is kept
+@dataclass(frozen=True, slots=True, eq=False)
 class StackEvidence:
     """Stacks around the change points of a cluster, and what they are compared with."""
 
