@@ -6,15 +6,15 @@ it, whenever it does, reads the same. Names stay in the store as they were count
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeline.model import Scan, SeriesKey, SeriesMatrix, StackMatrix
 from pipeline.names import PresentNames
 from pipeline.names.merging import merged_series, merged_stacks, symbol_key
-from pipeline.quota.limits import Usage
+from pipeline.stages.gather.store_view import StoreView
 from pipeline.stages.gather.symbols import as_asked
-from pipeline.storage.interface import CountTable, Extent, RowTable, SeriesSource, Store, Table
+from pipeline.storage.interface import RowTable, SeriesSource, Store
 
 
 def by_present_names(store: Store, scan: Scan) -> Store:
@@ -24,34 +24,12 @@ def by_present_names(store: Store, scan: Scan) -> Store:
     return RenamedStore(store, PresentNames({each.former: each.name for each in scan.renames}))
 
 
-class RenamedStore:
+class RenamedStore(StoreView):
     """A Store whose subroutines have their present names; it passes on what holds none."""
 
     def __init__(self, store: Store, names: PresentNames) -> None:
-        self._store = store
+        super().__init__(store)
         self._names = names
-
-    def insert(self, table: Table, columns: Mapping[str, Sequence[Any]], *, token: str = "") -> None:
-        """Add rows as they are; see Store.insert."""
-        self._store.insert(table, columns, token=token)
-
-    def extents(
-        self, table: CountTable, stream: str, service: str | None = None
-    ) -> dict[tuple[str, int], Extent]:
-        """Return how far rows go in a table; see Store.extents."""
-        return self._store.extents(table, stream, service)
-
-    def usage(
-        self,
-        stream: str,
-        topic: str,
-        partition: int,
-        services: Iterable[str],
-        span: tuple[float, float],
-        period_s: float,
-    ) -> dict[tuple[str, float], Usage]:
-        """Return what was counted of services; see Store.usage."""
-        return self._store.usage(stream, topic, partition, services, span, period_s)
 
     def series(
         self,

@@ -10,7 +10,7 @@ these alone, and looks only at what came since under other names.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,8 +19,8 @@ from pipeline.detect.matrix import rows_by_series, select_rows, select_series
 from pipeline.model import SeriesKey, SeriesMatrix, StackMatrix
 from pipeline.names import Naming, Namings
 from pipeline.names.merging import merged_series, merged_stacks, symbol_key
-from pipeline.quota.limits import Usage
-from pipeline.storage.interface import CountTable, Extent, RowTable, SeriesSource, Store, Table
+from pipeline.stages.gather.store_view import StoreView
+from pipeline.storage.interface import RowTable, SeriesSource, Store
 from pipeline.units import DAY_S
 
 MARGIN_S = DAY_S
@@ -30,36 +30,14 @@ So long may counts under former names come late, too.
 """
 
 
-class SymbolStore:
+class SymbolStore(StoreView):
     """A Store whose names are symbols; it passes on what holds none."""
 
     def __init__(self, store: Store, namings: Namings) -> None:
-        self._store = store
+        super().__init__(store)
         self._namings = namings
         self._since: dict[str, float] = {}
         self._plain: dict[str, tuple[float, float]] = {}  # spans of services in which no name changes
-
-    def insert(self, table: Table, columns: Mapping[str, Sequence[Any]], *, token: str = "") -> None:
-        """Add rows as they are; see Store.insert."""
-        self._store.insert(table, columns, token=token)
-
-    def extents(
-        self, table: CountTable, stream: str, service: str | None = None
-    ) -> dict[tuple[str, int], Extent]:
-        """Return how far rows go in a table; see Store.extents."""
-        return self._store.extents(table, stream, service)
-
-    def usage(
-        self,
-        stream: str,
-        topic: str,
-        partition: int,
-        services: Iterable[str],
-        span: tuple[float, float],
-        period_s: float,
-    ) -> dict[tuple[str, float], Usage]:
-        """Return what was counted of services; see Store.usage."""
-        return self._store.usage(stream, topic, partition, services, span, period_s)
 
     def series(
         self,
