@@ -19,6 +19,7 @@ from loadgen.evaluation.suite.against import Comparison, compare_suites
 from loadgen.evaluation.suite.goals import goals_json
 from loadgen.evaluation.suite.kept_runs import KeptRuns
 from loadgen.evaluation.suite.page import accuracy_page
+from loadgen.evaluation.suite.presets import LEFT_OUT, SLOW, WORLD
 from loadgen.evaluation.suite.runs import Job, Run, mean_json, pooled, run_suite, scenario_means
 from loadgen.evaluation.suite.table import print_against, print_suite, worth_table
 from loadgen.fleet.scenario import load_scenario, preset_names
@@ -32,28 +33,6 @@ VERSION = 1
 
 PACKED = ".gz"
 """The ending of a result that is compressed: a record of 120 runs is 900 kB otherwise, and 60 kB so."""
-
-LEFT_OUT = ("tiny",)
-"""Its three days are shorter than half of any history in Table 3, which is the least that is judged."""
-
-SLOW = ("large", "figure-9")
-"""Presets of the long variant only."""
-
-WORLD = (
-    "elsewhere",
-    "gaps",
-    "holiday",
-    "mass-rename",
-    "no-endpoints",
-    "own-cycles",
-    "part-time",
-    "restless",
-    "runtime-upgrade",
-    "sparse",
-    "templates",
-    "wrapper",
-)
-"""Presets of what services do besides regressing, apart from the others for their number."""
 
 SEEDS, LONG_SEEDS = 3, 10
 WORKLOAD = "frontfaas-small"

@@ -1,20 +1,48 @@
-"""The accuracy suite's record as a page in Markdown, docs/accuracy.md: the terminal's tables, in words."""
+"""The accuracy suite's records as pages in Markdown: the terminal's tables, in words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rich.table import Table
 
+from loadgen.evaluation.suite.presets import WORLD
 from loadgen.evaluation.suite.table import suite_tables, worth_table
 
-_INTRODUCTION = """\
-# Accuracy on simulated fleets
 
-{runs} runs of `smidgen bench accuracy`, of {scenarios} scenarios with {seeds} seeds each: simulated,
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A recorded result: its page's title, the command that measures it, its file, and the other page."""
+
+    title: str
+    command: str
+    file: str
+    beside: str
+
+
+STANDARD_RECORD = Record(
+    "Accuracy on simulated fleets",
+    "smidgen bench accuracy",
+    "accuracy.json.gz",
+    "[accuracy-world.md](accuracy-world.md) is the same under renames, wrappers, gaps, holidays and so on.",
+)
+
+WORLD_RECORD = Record(
+    "Accuracy on simulated fleets: a world that moves",
+    "smidgen bench accuracy --world",
+    "world.json.gz",
+    "[accuracy.md](accuracy.md) is the same of the other presets.",
+)
+
+_INTRODUCTION = """\
+# {title}
+
+{runs} runs of `{command}`, of {scenarios} scenarios with {seeds} seeds each: simulated,
 backtested and scored at the defaults. They stand one by one in `loadgen/evaluation/records/`: all runs in
-`accuracy.json.gz`{ablated}.
+`{file}`{ablated}.
+{beside}
 
 [scoring.md](scoring.md) says what each figure is, [simulator.md](simulator.md) what happens in a scenario.
 `make record` writes this page again from these files; `smidgen bench accuracy --from FILE` shows one of them,
@@ -36,7 +64,12 @@ def accuracy_page(result: Mapping[str, Any], ablated: Mapping[str, Any] | None =
         ablated: the same of another run, or this one, that has an ``ablation``.
     """
     runs = result["runs"]
+    record = record_of(runs)
     introduction = _INTRODUCTION.format(
+        title=record.title,
+        command=record.command,
+        file=record.file,
+        beside=record.beside,
         ablated=", those without each step in `ablation.json.gz`" if ablated else "",
         runs=len(runs),
         scenarios=len({run["scenario"] for run in runs}),
@@ -48,6 +81,11 @@ def accuracy_page(result: Mapping[str, Any], ablated: Mapping[str, Any] | None =
         heading, _, rows = to_markdown(table).partition("\n\n")
         parts += [heading, _ABLATION.format(seeds=_seeds(ablated["runs"])), rows]
     return "\n\n".join(parts) + "\n"
+
+
+def record_of(runs: Sequence[Mapping[str, Any]]) -> Record:
+    """Return which record runs belong to: that of ``--world`` if all scenarios are its presets."""
+    return WORLD_RECORD if {run["scenario"] for run in runs} <= set(WORLD) else STANDARD_RECORD
 
 
 def to_markdown(table: Table) -> str:

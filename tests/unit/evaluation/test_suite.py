@@ -15,9 +15,10 @@ from loadgen.evaluation.model import Funnel, FunnelStep
 from loadgen.evaluation.rates import Rate
 from loadgen.evaluation.scoring import score
 from loadgen.evaluation.suite.against import compare_suites
-from loadgen.evaluation.suite.command import WORLD, _scenarios
+from loadgen.evaluation.suite.command import _scenarios
 from loadgen.evaluation.suite.goals import ALL, Goal, goals_json, goals_table
 from loadgen.evaluation.suite.kept_runs import KeptRuns
+from loadgen.evaluation.suite.presets import WORLD
 from loadgen.evaluation.suite.runs import (
     FIGURES,
     Job,

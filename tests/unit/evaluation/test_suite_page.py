@@ -11,7 +11,13 @@ from rich.table import Table
 
 from loadgen.evaluation.suite.ablation import worth_of_steps
 from loadgen.evaluation.suite.command import read_suite, suite_to_json
-from loadgen.evaluation.suite.page import accuracy_page, to_markdown
+from loadgen.evaluation.suite.page import (
+    STANDARD_RECORD,
+    WORLD_RECORD,
+    Record,
+    accuracy_page,
+    to_markdown,
+)
 from pipeline.cli import run
 from tests.support.paths import ROOT
 from tests.unit.evaluation.test_suite import suite_run
@@ -104,6 +110,29 @@ def test_a_page_of_a_record_without_an_ablation_does_not_mention_one(folder: Pat
     assert "Without a step" not in page
 
 
-def test_the_page_in_docs_is_that_of_the_files() -> None:
-    page = accuracy_page(read_suite(RECORDS / "accuracy.json.gz"), read_suite(RECORDS / "ablation.json.gz"))
-    assert (DOCS / "accuracy.md").read_text() == page, "run `make record`"
+@pytest.mark.parametrize(
+    ("scenarios", "record"),
+    [
+        pytest.param(["steps"], STANDARD_RECORD, id="a standard preset"),
+        pytest.param(["holiday", "wrapper"], WORLD_RECORD, id="presets of --world"),
+        pytest.param(["holiday", "steps"], STANDARD_RECORD, id="both"),
+        pytest.param(["own/holiday.yaml"], STANDARD_RECORD, id="a scenario file"),
+    ],
+)
+def test_a_page_says_which_record_it_is_of(scenarios: list[str], record: Record) -> None:
+    runs = [{**suite_run(name, 1, reported=1, false=0), "without": []} for name in scenarios]
+    page = accuracy_page(suite_to_json(runs, ["small"]))
+    assert page.startswith(f"# {record.title}\n\n{len(runs)} runs of `{record.command}`, of ")
+    assert f"`{record.file}`.\n{record.beside}\n" in page
+
+
+@pytest.mark.parametrize(
+    ("page", "files"),
+    [
+        pytest.param("accuracy.md", ["accuracy.json.gz", "ablation.json.gz"], id="standard"),
+        pytest.param("accuracy-world.md", ["world.json.gz"], id="world"),
+    ],
+)
+def test_the_page_in_docs_is_that_of_the_files(page: str, files: list[str]) -> None:
+    results = [read_suite(RECORDS / file) for file in files]
+    assert (DOCS / page).read_text() == accuracy_page(*results), "run `make record`"

@@ -1,0 +1,25 @@
+"""The simulator's presets as the accuracy suite divides them."""
+
+from __future__ import annotations
+
+LEFT_OUT = ("tiny",)
+"""Its three days are shorter than half of any history in Table 3, which is the least that is judged."""
+
+SLOW = ("large", "figure-9")
+"""Presets of the long variant only."""
+
+WORLD = (
+    "elsewhere",
+    "gaps",
+    "holiday",
+    "mass-rename",
+    "no-endpoints",
+    "own-cycles",
+    "part-time",
+    "restless",
+    "runtime-upgrade",
+    "sparse",
+    "templates",
+    "wrapper",
+)
+"""Presets of what services do besides regressing, apart from the others for their number."""
