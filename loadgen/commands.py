@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
@@ -12,6 +13,9 @@ from loadgen.terminal import progress
 from pipeline.commands.options import settings_options
 from pipeline.config import Settings
 from pipeline.errors import ConfigError
+
+if TYPE_CHECKING:
+    from loadgen.fleet.scenario import Scenario
 
 
 @click.group()
@@ -26,28 +30,39 @@ def loadgen() -> None:
 @click.option("--publish", is_flag=True, help="Send the same data through Kafka as agents would.")
 @settings_options("broker", "topics", "idempotent_producer", "log_level")
 def fleet(settings: Settings, scenario: str, seed: int, out: Path | None, publish: bool) -> None:
-    """Simulate a service and write its data set, or publish it.
+    """Simulate services and write their data sets, or publish them.
 
     Presets: tiny, small, medium, large; steps, gradual, cost-shift, transients, cascade, seasonal, quiet,
     low-sampling, figure-9; own-cycles, no-endpoints, mass-rename, wrapper, runtime-upgrade, restless,
-    templates, elsewhere, gaps, holiday, part-time, sparse. Published profiles are one per host and window:
-    set the worker's --window and --stack-window to those of the scenario.
+    templates, elsewhere, gaps, clock-change, sale-days, holiday, part-time, sparse, weekly-cron;
+    shared-library, whose services have a folder each. Published profiles are one per host and window: set
+    the worker's --window and --stack-window to those of the scenario.
     """
     from loadgen.fleet.scenario import load_scenario
-    from loadgen.fleet.simulate import simulate
-    from pipeline.backtest.dataset import write_dataset
 
     if out is None and not publish:
         raise ConfigError("nothing to do: give --out, --publish or both")
-    chosen = load_scenario(scenario)
+    services = load_scenario(scenario).of_each_service()
+    for chosen in services:
+        folder = out / chosen.service if out and len(services) > 1 else out
+        _simulate_service(settings, chosen, seed, folder, publish=publish)
+
+
+def _simulate_service(
+    settings: Settings, scenario: Scenario, seed: int, out: Path | None, *, publish: bool
+) -> None:
+    from loadgen.fleet.simulate import simulate
+    from pipeline.backtest.dataset import write_dataset
+
     began = time.perf_counter()
-    simulated = simulate(chosen, seed)
+    simulated = simulate(scenario, seed)
     data = simulated.dataset
     if out is not None:
         write_dataset(data, out)
+    name = f"{scenario.name}, {scenario.service}" if scenario.siblings else scenario.name
     console = Console(stderr=True)
     console.print(
-        f"{chosen.name}: {len(data.names):,} series and {len(data.stacks):,} stacks in {len(data.totals):,} "
+        f"{name}: {len(data.names):,} series and {len(data.stacks):,} stacks in {len(data.totals):,} "
         f"windows, {data.totals.sum():,.0f} samples, {len(data.changes):,} changes, {len(data.truth):,} rows "
         f"of truth, {time.perf_counter() - began:.1f} s" + (f": {out}" if out else ""),
         markup=False,
@@ -61,7 +76,7 @@ def fleet(settings: Settings, scenario: str, seed: int, out: Path | None, publis
 
         topics = load_topics(settings.topics)
         with progress("publishing", len(data.totals)) as advance:
-            sent = send(messages(simulated, chosen, seed), settings, topics, advance)
+            sent = send(messages(simulated, scenario, seed), settings, topics, advance)
         console.print(f"{sent:,} messages published", markup=False, highlight=False)
 
 

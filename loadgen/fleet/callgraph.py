@@ -70,11 +70,12 @@ def build_graph(spec: GraphSpec, streams: Streams) -> CallGraph:
     """Draw a service's call graph and the cost of every stack.
 
     Costs are log-normal, heavy-tailed as in FBDetect §5.1; with ``median_gcpu`` their spread is set so that
-    the median subroutine has that gCPU. Every stack has at least ``floor_gcpu``.
+    the median subroutine has that gCPU. Every stack has at least ``floor_gcpu``. Services with common
+    streams have libraries with the same subroutines.
     """
     draft = _Draft(spec, streams.of("graph"))
     draft.add_endpoints()
-    draft.add_libraries()
+    draft.add_libraries(streams.common.of("libraries") if streams.common else None)
     stacks = tuple(draft.logs)
     logs = np.array(list(draft.logs.values()))
     spread = spec.spread if spec.median_gcpu is None else _spread_for(spec, stacks, logs)
@@ -107,10 +108,10 @@ class _Draft:
             self._add(handler, [(*ROOT, f"endpoint=/{area}/{verb}", handler)], lighter=0.3)
             self._grow(handler, f"{area}_{verb}", int(sizes[index]), bool(tiered[index]), popularity[index])
 
-    def add_libraries(self) -> None:
-        """Add subroutines that many others call, some through each other."""
+    def add_libraries(self, naming: np.random.Generator | None) -> None:
+        """Add subroutines that many others call, some through each other; ``naming`` draws their names."""
         callers = [name for name in self._contexts if name not in ROOT]
-        namers = [methods(self._rng, f"lib.{package}") for package in vocabulary().libraries]
+        namers = [methods(naming or self._rng, f"lib.{package}") for package in vocabulary().libraries]
         for index in range(self._libraries()):
             name = next(namers[(index // 4) % len(namers)])
             count = min(2 + int(self._rng.geometric(0.25)), len(callers))

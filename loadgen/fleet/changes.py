@@ -84,6 +84,22 @@ def refactor(rng: np.random.Generator, service: str, at: float, subroutines: Seq
     return _caused_by(_code(rng, service, at, subroutines, vocabulary().moved))
 
 
+def upgrade(rng: np.random.Generator, service: str, at: float, package: str) -> Cause:
+    """Deploy another version of a library, which names no subroutine: its code is in another repository."""
+    major, minor = (int(number) for number in rng.integers(1, 20, size=2))
+    old, new = f"{major}.{minor}.0", f"{major}.{minor + 1}.0"
+    change = Change(
+        id=change_id(rng),
+        service=service,
+        time=at,
+        title=f"Upgrade {package} from {old} to {new}",
+        author=_author(rng),
+        files=("requirements.lock",),
+        content=f"-{package}=={old}\n+{package}=={new}",
+    )
+    return _caused_by(change)
+
+
 def speed_up(rng: np.random.Generator, service: str, at: float, subroutines: Sequence[str]) -> Cause:
     """Deploy a change that makes subroutines cost less."""
     return _caused_by(_code(rng, service, at, subroutines, vocabulary().faster))

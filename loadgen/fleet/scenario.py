@@ -20,6 +20,8 @@ PRESETS = Path(__file__).with_name("presets")
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
+ServiceName = Annotated[str, Field(min_length=1, max_length=200)]
+
 MOST_WINDOWS = 100_000
 MOST_SAMPLES = 5e8
 """Counts of a window are kept in 32 bits, with room for spikes."""
@@ -37,6 +39,8 @@ InjectionKind = Literal[
     "new_feature",
     "service_metric",
     "refactoring",
+    "cron",
+    "library",
 ]
 
 Language = Literal["python", "go", "java", "cpp", "rust", "javascript", "php"]
@@ -55,6 +59,8 @@ TYPES: Mapping[str, tuple[str, ...]] = {
     "cost_shift": ("move", "rename", "inline", "split", "extract", "class_refactor"),
     "service_metric": ("throughput", "latency", "errors"),
     "refactoring": ("modules", "package", "wrapper", "middleware", "runtime", "restless"),
+    "cron": ("daily", "weekly"),
+    "library": ("modified", "upgraded"),
 }
 """Types that the injections of a group may take in turn; all of them unless it says so."""
 
@@ -71,16 +77,19 @@ DELTAS: Mapping[str, tuple[float, float]] = {
     "new_feature": (0.002, 0.03),
     "service_metric": (0.05, 0.3),
     "refactoring": (0.1, 1.0),
+    "cron": (0.01, 0.1),
+    "library": (0.3, 0.9),
 }
-"""The sizes of each kind, as gCPU ratio; for service_metric relative to the metric, for refactoring the
-share of the names, or of the endpoints, that it touches."""
+"""The sizes of each kind, as gCPU ratio; for service_metric relative to the metric, for library to what it
+costs, for refactoring the share of the names, or of the endpoints, that it touches."""
 
 DURATIONS: Mapping[str, tuple[float, float]] = {
     "gradual": (2 * 86_400.0, 6 * 86_400.0),
     "transient": (30.0, 12 * 3600.0),  # FBDetect §1: seconds to hours
     "spike_then_step": (3600.0, 4 * 3600.0),
+    "cron": (1800.0, 5400.0),
 }
-"""How long a rise, a transient or a spike lasts, in seconds."""
+"""How long a rise, a transient, a spike or a run of a job lasts, in seconds."""
 
 CAUSED = ("step", "gradual", "scoped", "cascade", "spike_then_step", "service_metric")
 """Kinds that may lack a root cause, or have one of configuration."""
@@ -264,7 +273,8 @@ class Scenario(StrictModel):
     """Everything about one simulation but its seed."""
 
     name: str = Field(min_length=1, max_length=100)
-    service: str = Field(default="shop", min_length=1, max_length=200)
+    service: ServiceName = "shop"
+    siblings: tuple[ServiceName, ...] = ()  # further services, which have the same libraries
     start: Annotated[float, BeforeValidator(_moment)] = 1_767_571_200.0  # Monday, 5 January 2026
     duration_s: Seconds = Field(default=14 * 86_400.0, alias="duration", gt=0)
     window_s: Seconds = Field(default=600.0, alias="window", gt=0)
@@ -282,6 +292,8 @@ class Scenario(StrictModel):
     def _consistent(self) -> Self:
         if self.duration_s % self.stack_window_s or self.stack_window_s % self.window_s:
             raise ValueError("duration: should be whole stack windows, and a stack window whole windows")
+        if len({self.service, *self.siblings}) <= len(self.siblings):
+            raise ValueError("siblings: each service should be named once")
         if self.start % self.stack_window_s:
             raise ValueError("start: should be a multiple of the stack window")
         if not EARLIEST_S <= self.start < self.start + self.duration_s < LATEST_S:
@@ -301,6 +313,14 @@ class Scenario(StrictModel):
     def windows(self) -> int:
         """How many windows there are."""
         return round(self.duration_s / self.window_s)
+
+    def of_each_service(self) -> tuple[Scenario, ...]:
+        """Return the scenario of every service: this one, and the same of its siblings."""
+        services = (self.service, *self.siblings)
+        return tuple(
+            self.model_copy(update={"service": one, "siblings": tuple(s for s in services if s != one)})
+            for one in services
+        )
 
 
 def preset_names() -> tuple[str, ...]:

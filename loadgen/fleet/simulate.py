@@ -31,8 +31,12 @@ class Fleet:
 
 
 def simulate(scenario: Scenario, seed: int) -> Fleet:
-    """Draw everything about one service. The same scenario and seed give the same fleet."""
-    streams = Streams(seed)
+    """Draw everything about one service. The same scenario and seed give the same fleet.
+
+    Its siblings have other draws, but for their libraries' names and what befalls all of them;
+    ``Scenario.of_each_service`` returns the scenario of each.
+    """
+    streams = Streams(seed, scenario.service if scenario.siblings else "")
     timeline = Timeline(scenario.start, scenario.window_s, scenario.windows)
     graph = (read_profile_graph if scenario.graph.profile else build_graph)(scenario.graph, streams)
     site = Site(scenario.service, graph, timeline)
@@ -63,6 +67,8 @@ def simulate(scenario: Scenario, seed: int) -> Fleet:
         if rows := [row_of[form] for form in forms if form in row_of]:
             whole = samples[rows].sum(axis=0)
             row = with_standard_error(row, whole, totals, load.dispersion, timeline)
+        if scenario.siblings:  # ids are unique over all services
+            row = {**row, "id": f"{scenario.service}-{row['id']}"}
         truth.append(written.truth(row))
     ratio = round(scenario.stack_window_s / scenario.window_s)
     dataset = Dataset(

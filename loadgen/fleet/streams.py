@@ -12,15 +12,22 @@ class Streams:
     """Child generators of one seed, found by name instead of by order.
 
     Since a stream depends on nothing but the seed and its name, one more injection, stack or metric leaves
-    every other draw as it was.
+    every other draw as it was. With a ``scope``, such as one of several services, the same names give other
+    generators.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, scope: str = "") -> None:
         self._seed = seed
+        self._scope = (scope,) if scope else ()
+
+    @property
+    def common(self) -> Streams | None:
+        """The streams that all scopes share; None without a scope."""
+        return Streams(self._seed) if self._scope else None
 
     def of(self, *names: str) -> np.random.Generator:
         """Return the generator of a purpose, at its beginning."""
-        digest = xxhash.xxh64_intdigest("\x1f".join(names).encode())
+        digest = xxhash.xxh64_intdigest("\x1f".join((*self._scope, *names)).encode())
         key = (digest >> 32, digest & 0xFFFF_FFFF)
         return np.random.default_rng(np.random.SeedSequence(self._seed, spawn_key=key))
 

@@ -9,6 +9,7 @@ SLOW = ("large", "figure-9")
 """Presets of the long variant only."""
 
 WORLD = (
+    "clock-change",
     "elsewhere",
     "gaps",
     "holiday",
@@ -18,8 +19,11 @@ WORLD = (
     "part-time",
     "restless",
     "runtime-upgrade",
+    "sale-days",
+    "shared-library",
     "sparse",
     "templates",
+    "weekly-cron",
     "wrapper",
 )
 """Presets of what services do besides regressing, apart from the others for their number."""

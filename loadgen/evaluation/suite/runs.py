@@ -20,7 +20,7 @@ from loadgen.evaluation.runs import score_backtest
 from loadgen.evaluation.scoring import SIZES
 from loadgen.fleet.scenario import load_scenario
 from loadgen.fleet.simulate import simulate
-from pipeline.backtest.run import detect_scans, judge_scans
+from pipeline.backtest.run import Backtest, detect_scans, judge_scans
 from pipeline.config import Settings
 from pipeline.stages.ablation import Without
 from pipeline.steps import DETECTION
@@ -117,21 +117,28 @@ def run_fleet(jobs: Sequence[Job]) -> list[Run]:
     began = time.perf_counter()
     first = jobs[0]
     workloads = load_workloads(first.workloads)
-    dataset = simulate(load_scenario(first.scenario), first.seed).dataset
-    truth = truth_from_json(dataset.truth)
+    services = load_scenario(first.scenario).of_each_service()
+    datasets = [simulate(scenario, first.seed).dataset for scenario in services]
+    truth = truth_from_json([row for dataset in datasets for row in dataset.truth])
     seconds = {"simulate": time.perf_counter() - began}
     done: dict[Job, Run] = {}
     for lacking in dict.fromkeys(_lacking_parts(job) for job in jobs):
         began = time.perf_counter()
-        detected = list(detect_scans(dataset, workloads, settings=Settings(), without=lacking))
+        detected = [
+            list(detect_scans(dataset, workloads, settings=Settings(), without=lacking))
+            for dataset in datasets
+        ]
         seconds["detect"] = time.perf_counter() - began
         for job in jobs:
             if _lacking_parts(job) != lacking:
                 continue
             began = time.perf_counter()
             without = frozenset(job.without)
-            backtest = judge_scans(dataset, workloads, detected, settings=Settings(), without=without)
-            scored = score_to_json(score_backtest(truth, backtest, workloads))
+            backtests = [
+                judge_scans(dataset, workloads, found, settings=Settings(), without=without)
+                for dataset, found in zip(datasets, detected, strict=True)
+            ]
+            scored = score_to_json(score_backtest(truth, _together(backtests), workloads))
             for detail in ("judged", "missed", "curves"):
                 del scored[detail]
             seconds["judge"] = time.perf_counter() - began
@@ -143,6 +150,14 @@ def run_fleet(jobs: Sequence[Job]) -> list[Run]:
                 "score": scored,
             }
     return [done[job] for job in jobs]
+
+
+def _together(backtests: Sequence[Backtest]) -> Backtest:
+    """Return the backtests of several services as one."""
+    return Backtest(
+        tuple(scan for backtest in backtests for scan in backtest.scans),
+        tuple(event for backtest in backtests for event in backtest.events),
+    )
 
 
 def _lacking_parts(job: Job) -> Without:

@@ -7,7 +7,9 @@ import logging
 from collections.abc import Callable, Mapping
 
 from loadgen.fleet.inject.cost_shift import inject_cost_shift
+from loadgen.fleet.inject.cron import inject_cron
 from loadgen.fleet.inject.effects import Injected
+from loadgen.fleet.inject.library import inject_library
 from loadgen.fleet.inject.new_feature import inject_new_feature
 from loadgen.fleet.inject.order import Order
 from loadgen.fleet.inject.refactoring import inject_refactoring
@@ -41,7 +43,12 @@ INJECTORS: Mapping[InjectionKind, Callable[[Order, Site], Injected]] = {
     "new_feature": inject_new_feature,
     "service_metric": inject_service_metric,
     "refactoring": inject_refactoring,
+    "cron": inject_cron,
+    "library": inject_library,
 }
+
+COMMON = ("library",)
+"""Kinds that befall all services of a scenario together, so their draws are the same in each."""
 
 
 def inject_all(scenario: Scenario, site: Site, streams: Streams) -> list[Injected]:
@@ -53,7 +60,8 @@ def inject_all(scenario: Scenario, site: Site, streams: Streams) -> list[Injecte
     done: list[Injected] = []
     ordered = [(group, ordinal) for group in scenario.inject for ordinal in range(group.count)]
     for group, ordinal in ordered:
-        rng = streams.of("inject", group.key, str(ordinal))
+        source = streams.common or streams if group.kind in COMMON else streams
+        rng = source.of("inject", group.key, str(ordinal))
         with contextlib.suppress(NothingFits):
             done.append(INJECTORS[group.kind](Order(group, ordinal, rng, scenario.changes), site))
     if len(done) < len(ordered):

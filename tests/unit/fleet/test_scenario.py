@@ -141,6 +141,19 @@ def test_the_command_writes_a_data_set_that_backtest_and_score_read(
     assert sum(row.expected for row in rows) == 3
 
 
+def test_the_command_writes_a_folder_for_each_of_several_services(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (PRESETS / "tiny.yaml").read_text(encoding="utf-8")
+    (tmp_path / "two.yaml").write_text(f"{text}siblings: [search]\n")
+    arguments = ["loadgen", "fleet", "--scenario", str(tmp_path / "two.yaml"), "--out", str(tmp_path / "o")]
+    assert run(arguments) == 0
+    assert "tiny, search:" in capsys.readouterr().err
+    read = [read_dataset(tmp_path / "o" / service) for service in ("shop", "search")]
+    assert [data.service for data in read] == ["shop", "search"]
+    assert read[0].names != read[1].names
+
+
 def small_enough_to_publish() -> Scenario:
     servers = ServersSpec(count=40, missing_windows=1)
     return load_scenario("tiny").model_copy(update={"servers": servers, "duration_s": 43_200.0})

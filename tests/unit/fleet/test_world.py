@@ -186,7 +186,83 @@ def test_a_profile_that_is_not_there_is_one_clear_line(tmp_path: Path) -> None:
         drawn(graph={"profile": str(tmp_path / "nothing.txt"), "subroutines": 50, "endpoints": 3})
 
 
-@pytest.mark.parametrize("name", ["mass-rename", "restless", "templates", "gaps"])
+def test_a_clock_change_moves_the_day_by_an_hour() -> None:
+    quiet: dict[str, Any] = {"noise": {"drift": 0, "mix_drift": 0}}
+    load = {"daily": 0.5, "weekly": 0, "mix_daily": 0, "mix_weekly": 0}
+    data, plain = drawn(load={**load, "clock_change": 0.5}, **quiet), drawn(load=load, **quiet)
+    hour = round(3600 / data.window_s)
+    np.testing.assert_allclose(data.totals[: 2 * 144], plain.totals[: 2 * 144], rtol=0.01)
+    moved, before = data.totals[2 * 144 : 3 * 144], plain.totals[2 * 144 + hour : 3 * 144 + hour]
+    np.testing.assert_allclose(moved, before, rtol=0.05)
+    assert np.abs(moved / plain.totals[2 * 144 : 3 * 144] - 1).max() > 0.1
+
+
+@pytest.mark.parametrize(("chosen", "runs"), [("daily", 4), ("weekly", 1)])
+def test_jobs_have_samples_only_while_they_run(chosen: str, runs: int) -> None:
+    length = ["1h", "1h"]
+    job = {
+        "kind": "cron",
+        "types": [chosen],
+        "between": [0.1, 0.1],
+        "duration": length,
+        "delta": [0.05, 0.05],
+    }
+    data = drawn(inject=[job])
+    (row,) = data.truth
+    assert (row["kind"], row["subkind"], row["change"]) == ("seasonal", f"{chosen}_job", None)
+    since = data.start + np.arange(len(data.totals)) * data.window_s - row["start"]
+    begun = since > -data.window_s
+    late = since % row["period_s"]
+    running = begun & ((late < row["length_s"]) | (late > row["period_s"] - data.window_s))
+    inside = begun & (late < row["length_s"] - data.window_s)
+    own = [name for name in row["subroutines"] if name.startswith("jobs.")]
+    assert len(own) >= 6
+    for name in own:
+        samples = data.samples[data.names.index(name)]
+        assert samples[~running].sum() == 0 < samples[inside].sum()
+    assert np.count_nonzero(np.diff(running.astype(int)) == 1) == runs
+    scheduler = data.samples[data.names.index("jobs.main.run")]
+    assert scheduler[inside].sum() / data.totals[inside].sum() == pytest.approx(0.05, rel=0.02)
+
+
+def test_a_slower_library_is_one_change_in_every_service() -> None:
+    library = {"kind": "library", "count": 2, "between": [0.3, 0.5], "delta": [0.5, 0.5]}
+    keys = {**SMALL, "siblings": ["search", "checkout"], "inject": [library], "changes": {"count": 0}}
+    scenario = Scenario.model_validate(keys, by_alias=True)
+    services = [simulate(one, 3).dataset for one in scenario.of_each_service()]
+    assert [data.service for data in services] == ["shop", "search", "checkout"]
+    assert len({row["id"] for data in services for row in data.truth}) == 6
+    for kind, named in (("library_modified", 1), ("library_upgraded", 0)):
+        rows = [next(row for row in data.truth if row["subkind"] == kind) for data in services]
+        assert len({row["change"] for row in rows}) == len({row["library"] for row in rows}) == 1
+        assert len({tuple(row["parts"]) for row in rows}) == 1
+        assert len({row["start"] for row in rows}) > 1, "services deploy it with releases of their own"
+        for data, row in zip(services, rows, strict=True):
+            change = next(change for change in data.changes if change.id == row["change"])
+            assert (change.service, change.time) == (data.service, row["start"])
+            assert len(change.subroutines) == named
+            assert set(change.subroutines) <= set(row["parts"])
+            assert set(row["parts"]) <= shown(data, 0)
+            assert row["subroutines"][0] in row["parts"]
+
+
+def test_services_with_the_same_libraries_have_code_of_their_own() -> None:
+    scenario = Scenario.model_validate({**SMALL, "siblings": ["search"]}, by_alias=True)
+    one, other = (shown(simulate(each, 3).dataset, 0) for each in scenario.of_each_service())
+    libraries = {name for name in one if name.startswith("lib.")}
+    assert libraries == {name for name in other if name.startswith("lib.")} != set()
+    assert not {name for name in one & other if name.startswith("shop.")}
+
+
+def test_services_of_one_name_are_refused() -> None:
+    with pytest.raises(ValueError, match="each service should be named once"):
+        Scenario.model_validate({**SMALL, "siblings": ["shop"]}, by_alias=True)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["mass-rename", "restless", "templates", "gaps", "clock-change", "sale-days", "weekly-cron"],
+)
 def test_presets_have_their_eight_steps(name: str) -> None:
     truth = simulate(load_scenario(name), 5).dataset.truth
     assert sum(row["kind"] == "regression" for row in truth) == 8
