@@ -15,12 +15,13 @@ that are stored have only that.
 from __future__ import annotations
 
 from pipeline.names.managed import MANAGED
+from pipeline.names.mangled import MANGLED
 from pipeline.names.native import NATIVE
 from pipeline.names.rule import Rule
 from pipeline.names.system import SYSTEM
 
-VERSION = 1
+VERSION = 2
 """Version of the rules."""
 
-RULES: tuple[Rule, ...] = (*SYSTEM, *MANAGED, *NATIVE)
+RULES: tuple[Rule, ...] = (*SYSTEM, *MANGLED, *MANAGED, *NATIVE)
 """All rules, in the order in which they are tried: arguments last, as others know them by their signs."""
