@@ -8,7 +8,7 @@ import numpy as np
 from numpy.testing import assert_allclose
 
 from pipeline.model import Profile, Record, SeriesKey, SeriesMatrix
-from pipeline.names import NO_NAMING, Naming, Namings, Pattern
+from pipeline.names import NO_NAMING, VERSION, Naming, Namings, Pattern
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.stages.gather.symbols import MARGIN_S, SymbolStore
 from pipeline.storage.arrays import ArrayStore
@@ -56,9 +56,21 @@ def test_the_version_in_force_is_noted_once_and_again_when_it_changes() -> None:
     rows = store.rows("naming", "shop", 0, T0 * 2)
     assert [(row["version"], row["before"], row["time"] - T0) for row in rows] == [
         ("0", 0, 0.0),
-        ("1", 1, 120.0),
+        (str(VERSION), 1, 120.0),
         ("0", 1, 240.0),
     ]
+
+
+def test_what_was_counted_under_mangled_names_goes_on_under_symbols() -> None:
+    store, frames = ArrayStore(), ("main", "_ZN4shop4Cart3addEi", "_ZN4shop4Cart3addEl", "_RNvC4shop5total")
+    send(store, NONE, 0, T0, frames)
+    send(store, EVERY, 1, T0 + 60, frames)
+    matrix = SymbolStore(store, EVERY).series("gcpu", "shop", T0, T0 + 120, 60.0)
+    rows = dict(zip(matrix.names, matrix.samples, strict=True))
+    assert set(rows) == {"main", "shop::Cart::add", "shop::total"}
+    assert_allclose(rows["shop::Cart::add"], [2, 2])
+    examples = {row["symbol"]: row["name"] for row in store.rows("symbols", "shop", 0, T0 * 2)}
+    assert examples["shop::total"] == "_RNvC4shop5total"
 
 
 def test_an_upgrade_makes_no_series_new() -> None:
