@@ -1,10 +1,12 @@
-"""How large an injected change is against what sampling makes of its series."""
+"""When an injected change can be seen, and how large it is against what sampling makes of its series."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
 
 from loadgen.fleet.timeline import Timeline
 from pipeline.model import FloatArray
@@ -15,6 +17,26 @@ AFTER_S = 10 * 3600.0
 
 BEFORE_S = 2 * DAY_S
 """... with two days before."""
+
+
+def since_seen(row: Mapping[str, Any], totals: FloatArray, timeline: Timeline) -> Mapping[str, Any]:
+    """Return a truth row that starts with the first data after its change.
+
+    What is deployed while a service is closed, or while nothing arrives, shows with its first samples; when
+    it came no data can say. What ends or grows in that time stays as it is.
+
+    Args:
+        row: The truth.
+        totals: (windows,) of the service.
+        timeline: The windows.
+    """
+    change = int((row["start"] - timeline.start) // timeline.window_s)
+    silent = np.flatnonzero(totals[change:])[:1]
+    if not len(silent) or not silent[0]:
+        return row
+    seen = timeline.start + (change + int(silent[0])) * timeline.window_s
+    ends = [row[key] for key in ("end", "ramp_end") if row.get(key) is not None]
+    return row if any(end <= seen for end in ends) else {**row, "start": seen}
 
 
 def with_standard_error(

@@ -8,7 +8,7 @@ import numpy as np
 
 from loadgen.fleet.callgraph import build_graph, incidence
 from loadgen.fleet.changes import background
-from loadgen.fleet.detectability import with_standard_error
+from loadgen.fleet.detectability import since_seen, with_standard_error
 from loadgen.fleet.draw import CountArray, build_costs, count_series, draw_counts, without_late
 from loadgen.fleet.inject.registry import inject_all
 from loadgen.fleet.inject.site import Site
@@ -62,7 +62,7 @@ def simulate(scenario: Scenario, seed: int) -> Fleet:
     truth = []
     rows_of_truth = (row for one in injected for row in one.truth)
     for row in sorted(rows_of_truth, key=lambda row: (row["start"], row["id"])):
-        kind = row["metric_kind"]
+        row, kind = since_seen(row, totals, timeline), row["metric_kind"]
         forms = [(kind, name) for name in written.forms(kind, row["subroutines"][0])]
         if rows := [row_of[form] for form in forms if form in row_of]:
             whole = samples[rows].sum(axis=0)

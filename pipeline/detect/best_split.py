@@ -20,6 +20,12 @@ class BestSplit:
     p_value: FloatArray
     before: FloatArray  # (series,) levels
     after: FloatArray
+    prior: FloatArray  # what the time that the split stands for adds to its likelihood ratio
+
+    @property
+    def likelihood(self) -> FloatArray:
+        """(series,) by which places are compared: the likelihood ratio, times how long the place lasts."""
+        return np.asarray(self.root**2 + self.prior)
 
     def rows(self, rows: IntArray | BoolArray) -> BestSplit:
         """Return those of some series."""
@@ -36,4 +42,4 @@ class BestSplit:
 def no_split(series: int) -> BestSplit:
     """Return what stands where no split may be."""
     nothing, zeros, none = np.full(series, np.nan), np.zeros(series), np.full(series, -1)
-    return BestSplit(none, zeros, zeros, none + 1, zeros + 1.0, nothing, nothing)
+    return BestSplit(none, zeros, zeros, none + 1, zeros + 1.0, nothing, nothing, zeros)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
+from pipeline.detect.scan_config import Windows
 from pipeline.model import BoolArray, SeriesMatrix
 
 _LEAST_GAPS = 8
@@ -39,3 +41,32 @@ def widening(known: BoolArray, most: int) -> int:
 def history_start(known: BoolArray, latest: int) -> int:
     """Return the window in which a history begins: the first with data, but ``latest`` at the latest."""
     return min(int(known.argmax()), latest) if known.any() else latest
+
+
+def over_gaps(windows: Windows, known: BoolArray) -> Windows:
+    """Return windows of a scan that hold as much time with data as they are long, gaps left out.
+
+    No change comes or goes away while a service is closed: what began at the end of a day is judged by the
+    next day's data. A gap is what lasts for longer than data usually are apart. Where gaps would take half of
+    the history, the windows stay as they are: then most of what a change is compared with would be gone.
+
+    Args:
+        windows: By the clock.
+        known: (windows,) where there is data.
+    """
+    apart = widening(known, len(known))
+    columns = np.arange(len(known))
+    latest = np.maximum.accumulate(np.where(known, columns, -apart))
+    # From each window on, how much time passes in which there could be data.
+    passes = np.cumsum((columns - latest < apart)[::-1].astype(np.int64))[::-1]
+
+    def begins(index: int) -> int:
+        if index == windows.end:
+            return index
+        long_enough = int(np.searchsorted(-passes, index - windows.end, side="right"))
+        return min(long_enough - 1, index)
+
+    analysis = begins(windows.analysis)
+    if analysis - windows.history < (windows.analysis - windows.history) / 2:
+        return windows
+    return replace(windows, analysis=analysis, extended=begins(windows.extended))

@@ -87,7 +87,7 @@ def _cut(search: SplitSearch) -> tuple[IntArray, BestSplit, BestSplit, IntArray,
         here = search.best(active, Span(low[active], high[active], first, last))
         there = search.best(active, Span.whole(low[active], high[active]), weekly=False)
         own, anywhere = own.put(active, here), anywhere.put(active, there)
-        gain = there.root**2 - here.root**2
+        gain = there.likelihood - here.likelihood
         clear = (gain > config.placement) & (there.p_value < config.significance)
         later = (there.split > last) & (gain > 0) & (there.root * here.root > 0)
         before, after = there.split < first, there.split > last
@@ -142,7 +142,8 @@ def _judged(
     found = search.with_noise_around(found, low, high)
     first, split = likely.split, found.split
     elsewhere = (first != split) & (first >= 0) & (first < search.windows.extended)
-    rows = np.flatnonzero(elsewhere & (likely.root * found.root > found.root**2))
+    gain = likely.root * found.root + likely.prior - found.likelihood
+    rows = np.flatnonzero(elsewhere & (likely.root * found.root > 0) & (gain > 0))
     # What lies between has to belong to the other side, else it is another change, before or after this.
     sooner = first[rows] < split[rows]
     between = np.minimum(first, split)[rows], np.maximum(first, split)[rows]

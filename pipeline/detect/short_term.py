@@ -146,7 +146,7 @@ def _is_disturbed(search: SplitSearch, found: BestSplit) -> BoolArray:
     windows, config = search.windows, search.config
     other = search.best(None, Span.whole(search.start, windows.end), weekly=False)
     outside = (other.split < windows.analysis) | (other.split >= windows.extended)
-    better = other.root**2 - found.root**2 > config.placement
+    better = other.likelihood - found.likelihood > config.placement
     return np.asarray(outside & better & (other.p_value < config.significance))
 
 

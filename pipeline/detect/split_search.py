@@ -124,6 +124,7 @@ class SplitSearch:
         searched = (splits >= first[:, None]) & (splits <= last[:, None])
         left, right = both_sides((exposure > 0).astype(np.float64), **at)
         # A level begins with data: what came in a gap, or over night, is dated to the first window after it.
+        # A change is as likely at any moment, so that this window stands for all of the gap.
         begins = exposure[:, at["first"] : at["last"] + 1] > 0
         allowed = searched & begins & (np.minimum(left, right) >= self.config.min_points)
         sums = plain
@@ -140,7 +141,11 @@ class SplitSearch:
         else:
             roots = signed_roots(plain, self.family) / deviation
         roots = np.where(allowed, roots, 0.0)
-        best = np.arange(len(roots)), np.where(searched, np.abs(roots), -1.0).argmax(axis=1)
+        prior = np.zeros_like(roots)
+        if not begins.all():
+            prior = 2 * np.log(_since_data(exposure)[:, at["first"] : at["last"] + 1])
+        likelihood = np.where(allowed, roots**2 + prior, np.where(searched, 0.0, -1.0))
+        best = np.arange(len(roots)), likelihood.argmax(axis=1)
         width, count = log_odds_span(plain, allowed), allowed.sum(axis=1)
         p_value = p_values(roots[best], series.degrees_of_freedom[asked], width, count)
         centre, scale = series.centre[asked], series.scale[asked]
@@ -150,7 +155,14 @@ class SplitSearch:
             ratio(sums.left[best], sums.left_exposure[best]),
         )
         found = BestSplit(
-            best[1] + splits[0], roots[best], width, count, p_value, before, before + scale * (after - until)
+            best[1] + splits[0],
+            roots[best],
+            width,
+            count,
+            p_value,
+            before,
+            before + scale * (after - until),
+            np.where(allowed, prior, 0.0)[best],
         )
         return found if some.all() else found.put(np.flatnonzero(~some), no_split(int((~some).sum())))
 
@@ -258,6 +270,13 @@ def _ranges(low: IntArray, high: IntArray) -> Iterator[tuple[slice, IntArray]]:
     ranges, group = np.unique(np.stack([low, high], axis=1), axis=0, return_inverse=True)
     for index, (begin, end) in enumerate(ranges.tolist()):
         yield slice(begin, end), np.flatnonzero(group.reshape(-1) == index)
+
+
+def _since_data(exposure: FloatArray) -> IntArray:
+    """Return by how many windows each follows the last with data before it: (series, windows)."""
+    columns = np.arange(exposure.shape[1])
+    last = np.maximum.accumulate(np.where(exposure > 0, columns, -1), axis=1)
+    return np.asarray(columns - np.concatenate([np.full((len(last), 1), -1), last[:, :-1]], axis=1))
 
 
 def _within(

@@ -17,7 +17,6 @@ class FilterConfig:
     """What a workload says of filters; exactly one threshold is given."""
 
     resolution_s: float
-    historical_s: float
     analysis_s: float
     rising: bool = True  # whether a rise is a regression
     absolute: float | None = None  # detection threshold, in the series' unit
@@ -89,19 +88,19 @@ RowJudge = Callable[[FloatArray, FloatArray, ChangeSpans], Sequence[Decision]]
 
 def open_case(evidence: FilterEvidence, config: FilterConfig) -> FilterCase:
     """Return what the filters decide on, every series brought to its levels once."""
-    history = round(config.historical_s / config.resolution_s)
-    matrix = evidence.series
+    matrix, scan = evidence.series, evidence.scan
+    history = round((scan.analysis_start - scan.start) / config.resolution_s)
     after = max(1, matrix.samples.shape[1] - history)
     series = normalise(matrix, history=history, longest=after, apart=after, config=config.normalise)
     levels = Levels(
-        start=evidence.scan.start,
+        start=scan.start,
         resolution_s=config.resolution_s,
         rows=rows_by_series(matrix),
         levels=series.levels(),
         cycles=series.cycle,
         weights=series.exposure,
     )
-    return FilterCase(evidence.scan, levels, evidence.known, config)
+    return FilterCase(scan, levels, evidence.known, config)
 
 
 def decide_by_rows(

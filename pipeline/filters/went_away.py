@@ -33,6 +33,10 @@ What else was open, and how it is settled:
   Under a lasting change its exponential is a martingale, so it exceeds log(1 / α) at any length with
   probability α at most (Ville's inequality).
 
+Windows in which no series has data are no windows: a night in which a service is closed is no time in which
+a change may go away, and where data come in one window of three neighbours are those with data. They are left
+out, and what is counted in windows counts those with data.
+
 By the paper's percentiles a change must reach above what the history often reached anyway: a season as large
 as the change has to be taken off the values before.
 """
@@ -56,7 +60,7 @@ from pipeline.filters.went_away_terms import (
     judge_significant,
     spread_letters,
 )
-from pipeline.model import Candidate, Decision, FloatArray
+from pipeline.model import Candidate, Decision, FloatArray, IntArray
 from pipeline.units import DAY_S
 
 _CHUNK_ROWS = 256
@@ -66,9 +70,10 @@ _CHUNK_ROWS = 256
 class Pattern:
     """A series in letters, one a block; for a fall, ``a`` is the highest bucket and the width is negative."""
 
-    block: int  # windows per letter
+    block: int  # windows with data per letter
     start: int  # first window of the first letter of ``before``
     change: int  # first window of the first letter of ``after``
+    begins: tuple[int, ...]  # first windows of the letters of ``before``, and of ``after``
     before: str
     after: str
     valid: str  # letters that are valid in the history
@@ -137,20 +142,45 @@ def judge_went_away(
     judged: list[WentAway] = []
     for row in range(0, len(values), _CHUNK_ROWS):
         rows = slice(row, row + _CHUNK_ROWS)
-        upward = values[rows] if spans.rising else -values[rows]
-        frame = Frame(
-            values=np.where(weights[rows] > 0, upward, np.nan),
-            weights=weights[rows],
-            change=change_index[rows],
-            history=np.minimum(change_index[rows], spans.analysis_index),
-            extended=spans.extended_index,
-            day=max(round(DAY_S / spans.resolution_s), 1),
-        )
-        judged += _judge(frame, config, 1.0 if spans.rising else -1.0)
+        judged += _judge_some(values[rows], weights[rows], change_index[rows], spans, config)
     return judged
 
 
-def _judge(frame: Frame, config: WentAwayConfig, sign: float) -> list[WentAway]:
+def _judge_some(
+    values: FloatArray,
+    weights: FloatArray,
+    change_index: IntArray,
+    spans: ChangeSpans,
+    config: WentAwayConfig,
+) -> list[WentAway]:
+    """Judge rows by the windows with data; those without any on one side of the change, by all."""
+    windows = values.shape[1]
+    known = np.flatnonzero((weights > 0).any(axis=0))
+    change = np.searchsorted(known, change_index)
+    between = (change >= 1) & (change < len(known))
+    columns = known if between.all() else np.arange(windows)
+    if not between.all() and between.any():
+        parts = [
+            iter(_judge_some(values[part], weights[part], change_index[part], spans, config))
+            for part in (~between, between)
+        ]
+        return [next(parts[int(one)]) for one in between]
+    upward = values[:, columns] if spans.rising else -values[:, columns]
+    change = np.searchsorted(columns, change_index)
+    frame = Frame(
+        values=np.where(weights[:, columns] > 0, upward, np.nan),
+        weights=weights[:, columns],
+        change=change,
+        history=np.minimum(change, np.searchsorted(columns, spans.analysis_index)),
+        extended=int(np.searchsorted(columns, spans.extended_index)),
+        is_extended=spans.extended_index < windows,
+        day=max(round(DAY_S / spans.resolution_s * len(columns) / (windows - columns[0])), 1),
+    )
+    return _judge(frame, columns, config, 1.0 if spans.rising else -1.0)
+
+
+def _judge(frame: Frame, columns: IntArray, config: WentAwayConfig, sign: float) -> list[WentAway]:
+    """Judge a frame of the given windows of the scan: (windows of the frame,)."""
     sums = running_sums(frame.values, frame.weights)
     level = measure(frame, sums, config)
     history = block_means(
@@ -167,12 +197,15 @@ def _judge(frame: Frame, config: WentAwayConfig, sign: float) -> list[WentAway]:
     old_starts = adjacent_starts(np.zeros_like(frame.change), frame.change, level.block)
     old = alphabet.read(block_means(sums, old_starts, level.block))
     judged = []
+    moments = np.append(columns, columns[-1] + 1)  # the end of the last is no window
     for row in range(len(frame.values)):
         first, second = old_starts[row] >= 0, starts[row] >= 0
+        begins = moments[old_starts[row][first]], moments[starts[row][second]]
         pattern = Pattern(
             block=int(level.block[row]),
-            start=int(old_starts[row][first].min(initial=frame.change[row])),
-            change=int(starts[row][second].min(initial=frame.values.shape[1])),
+            start=int(begins[0].min(initial=moments[frame.change[row]])),
+            change=int(begins[1].min(initial=moments[-1])),
+            begins=tuple(np.concatenate(begins).tolist()),
             before=spell(old[row][first]),
             after=spell(alphabet.after[row][second]),
             valid=spell(np.flatnonzero(alphabet.valid[row])),
@@ -188,7 +221,7 @@ def _judge(frame: Frame, config: WentAwayConfig, sign: float) -> list[WentAway]:
                 significant.row(row, sign=sign),
                 lasting.row(row),
                 gone.row(row, against=True),
-                int(turn[row]) if turn[row] < frame.end[row] else None,
+                int(columns[turn[row]]) if turn[row] < frame.end[row] else None,
             )
         )
     return judged

@@ -44,8 +44,9 @@ class Frame:
     weights: FloatArray  # (rows, windows)
     change: IntArray  # (rows,)
     history: IntArray  # (rows,) where the historical window ends
-    extended: int
-    day: int  # windows of a day
+    extended: int  # the extended window begins
+    is_extended: bool  # whether there is one, with data or without
+    day: int  # windows of a day, since there is data
 
     @property
     def end(self) -> IntArray:

@@ -79,7 +79,7 @@ def judge_gone_away(frame: Frame, level: Level, config: WentAwayConfig) -> tuple
     evidence = after.evidence(after.height())
     most, turn = after.returned_last(evidence)
     # Without an extended window the last third has to have data, or nothing could be confirmed.
-    begin = frame.extended if frame.extended < frame.values.shape[1] else frame.end - -(-frame.after // 3)
+    begin = frame.extended if frame.is_extended else frame.end - -(-frame.after // 3)
     untold = np.asarray(~(known & (column >= np.reshape(begin, (-1, 1)))).any(axis=1))
     late = known & (column >= (frame.end - -(-frame.after // 3))[:, None])
     between = after.returned_between(evidence, late)

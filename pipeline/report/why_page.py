@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import plotly.graph_objects as go
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
@@ -109,11 +108,7 @@ def _figure(entry: LedgerEntry, windows: ScanWindows, line: Line, study: Study |
 
 def _draw_sax_letters(figure: go.Figure, pattern: Pattern, windows: ScanWindows, scale: float) -> None:
     """Write each block's SAX letter in the middle of its bucket."""
-    first = np.array([pattern.start, pattern.change])
-    texts, starts = [], []
-    for text, begins in zip((pattern.before, pattern.after), first, strict=True):
-        texts += list(text)
-        starts += [int(begins) + position * pattern.block for position in range(len(text))]
+    texts, starts = pattern.before + pattern.after, pattern.begins
     shown = [position for position, character in enumerate(texts) if character.isalpha()][-_MOST_SAX_LETTERS:]
     levels = [pattern.lowest + (_BUCKETS.index(texts[position]) + 0.5) * pattern.width for position in shown]
     middles = [

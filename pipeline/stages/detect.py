@@ -14,6 +14,7 @@ from pipeline.clock import Clock, to_iso
 from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.codec.records import columns_of, plain
 from pipeline.codec.scans import decode_progress, scan_messages
+from pipeline.detect.fitting import known_windows, over_gaps
 from pipeline.detect.kdd2018.cusum import TEAMS
 from pipeline.detect.matrix import select_rows
 from pipeline.detect.schedule import Cadence, DueScan, ServiceProgress, due_scans, first_boundary
@@ -142,8 +143,13 @@ class DetectStage(Stage):
         config = search_config(workload, due.end, self._without)
         if workload.is_fitted:
             workload = fit_workload(self._store, service, workload, due.end)
+        start = due.end - workload.span_s
         matrix, windows = self._gather(service, workload, due.end, config)
         found = find_change_points(matrix, windows, config)
+        analysis_start, analysis_end = (
+            start + (index - windows.history) * workload.resolution_s
+            for index in (windows.analysis, windows.extended)
+        )
         if found.unusable:
             log.error("dropped %d candidates with numbers that are not finite", found.unusable)
         log.info(
@@ -158,13 +164,12 @@ class DetectStage(Stage):
             len(found.renames),
             ",".join(f"{one.code}:{one.series}" for one in found.unjudged) or "none",
         )
-        start = due.end - workload.span_s
         scan = Scan(
             service=service,
             workload=workload.name,
             start=start,
-            analysis_start=start + workload.historical_s,
-            analysis_end=start + (workload.historical_s + workload.analysis_s),
+            analysis_start=analysis_start,
+            analysis_end=analysis_end,
             end=due.end,
             series=len(matrix.names),
             candidates=found.candidates,
@@ -192,7 +197,7 @@ class DetectStage(Stage):
         columns = (workload.historical_s, workload.historical_s + workload.analysis_s, workload.span_s)
         analysis, extended, last = (round((lead_s + c) / workload.resolution_s) for c in columns)
         lead = round(lead_s / workload.resolution_s)
-        return matrix, Windows(analysis, extended, last, history=lead)
+        return matrix, over_gaps(Windows(analysis, extended, last, history=lead), known_windows(matrix))
 
 
 def _row(scan: Scan, unstable_names: int) -> dict[str, Any]:

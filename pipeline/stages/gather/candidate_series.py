@@ -18,7 +18,6 @@ def filter_config(workload: Workload, without: Without = NOTHING) -> FilterConfi
     """Return what a workload says of filters."""
     return FilterConfig(
         resolution_s=workload.resolution_s,
-        historical_s=workload.historical_s,
         analysis_s=workload.analysis_s,
         rising=workload.direction == "up",
         normalise=normalise_config(without),
@@ -61,5 +60,5 @@ def _candidates_series(store: Store, scan: Scan, workload: Workload, normalise_s
     if scan.share_factor is not None and len(scan.share_factor) == windows:
         return with_share_factor(store.series(*span, wanted), scan.share_factor)
     matrix = store.series(*span)
-    factor = share_factor(matrix, history=round(workload.historical_s / workload.resolution_s))
+    factor = share_factor(matrix, history=round((scan.analysis_start - scan.start) / workload.resolution_s))
     return with_share_factor(select_series(matrix, set(wanted)), factor)

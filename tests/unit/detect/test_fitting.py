@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from pipeline.detect.fitting import history_start, known_windows, widening
+from pipeline.detect.fitting import history_start, known_windows, over_gaps, widening
+from pipeline.detect.scan_config import Windows
 from pipeline.model import BoolArray, SeriesMatrix
 
 WINDOW = np.arange(120)
@@ -53,3 +56,42 @@ def test_where_there_is_data() -> None:
     values = np.array([[1.0, np.nan, np.nan], [np.nan, np.nan, 2.0]])
     metrics = SeriesMatrix(0.0, 1.0, ("service",) * 2, ("a", "b"), values, np.ones(3))
     assert known_windows(metrics).tolist() == [True, False, True]
+
+
+def without(start: int, end: int) -> BoolArray:
+    return (start > WINDOW) | (end <= WINDOW)
+
+
+@pytest.mark.parametrize(
+    ("known", "analysis", "extended"),
+    [
+        pytest.param(WINDOW >= 0, 80, 100, id="data throughout"),
+        pytest.param(without(84, 99), 65, 100, id="a gap in the analysis window"),
+        pytest.param(without(99, 111), 68, 88, id="a gap in the extended window"),
+        pytest.param(without(114, 120), 74, 94, id="silent at the end"),
+        pytest.param(without(100, 108) & without(84, 90), 66, 92, id="two gaps"),
+        pytest.param(WINDOW % 3 == 0, 80, 100, id="one window of three"),
+        pytest.param((WINDOW % 3 == 0) & without(90, 110), 59, 79, id="one of three, and a gap"),
+        pytest.param(WINDOW >= 60, 80, 100, id="a young service"),
+        pytest.param(WINDOW < 50, 80, 100, id="a gap that would take half of the history"),
+        pytest.param(WINDOW < 0, 80, 100, id="no data"),
+    ],
+)
+def test_windows_are_long_by_the_time_with_data(known: BoolArray, analysis: int, extended: int) -> None:
+    found = over_gaps(Windows(80, 100, 120), known)
+    assert (found.analysis, found.extended, found.end, found.history) == (analysis, extended, 120, 0)
+
+
+def test_without_an_extended_window_there_is_none_after_a_gap() -> None:
+    assert over_gaps(Windows(80, 120, 120), without(90, 110)) == Windows(60, 120, 120)
+
+
+@settings(deadline=None)
+@given(st.lists(st.booleans(), min_size=120, max_size=120), st.integers(1, 118), st.integers(0, 60))
+def test_windows_only_grow_and_keep_their_order(data: list[bool], analysis: int, length: int) -> None:
+    windows = Windows(analysis, min(analysis + length, 120), 120)
+    found = over_gaps(windows, np.array(data))
+    assert 0 <= found.analysis <= found.extended <= found.end == 120
+    assert found.analysis <= windows.analysis
+    assert found.extended <= windows.extended
+    assert found.analysis >= analysis / 2

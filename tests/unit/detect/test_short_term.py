@@ -225,6 +225,25 @@ def test_a_gap_at_the_change_leaves_its_position_open() -> None:
     assert candidate.after == pytest.approx(0.15, abs=0.005)
 
 
+def test_what_may_have_come_in_a_long_gap_is_dated_to_its_end() -> None:
+    # Ten noisy windows before the gap are as many moments, the gap is fifty.
+    windows, totals = Windows(analysis=180, extended=260, end=270), np.full(WINDOWS.end, 2000.0)
+    totals[200:250] = 0.0
+    found = [
+        window_of(candidate)
+        for seed in range(60)
+        for candidate in find_candidates(gcpu(shares(0.10, 0.13), totals, seed), windows)
+    ]
+    assert len(found) == 60
+    assert found.count(250) >= 57
+    early = [
+        window_of(candidate)
+        for seed in range(60)
+        for candidate in find_candidates(gcpu(shares(0.10, 0.13, at=190), totals, seed), windows)
+    ]
+    assert early.count(250) == 0
+
+
 def test_a_new_subroutine_rises_from_nothing() -> None:
     (candidate,) = find_candidates(gcpu(shares(0.0, 0.05)), WINDOWS)
     assert candidate.before == 0.0

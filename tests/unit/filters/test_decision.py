@@ -14,7 +14,7 @@ from pipeline.steps import FILTERS, Step
 from tests.support.builders import build_candidate
 
 WINDOWS, CHANGE = 300, 260
-CONFIG = FilterConfig(1800.0, 240 * 1800.0, 48 * 1800.0, absolute=0.01)
+CONFIG = FilterConfig(1800.0, 48 * 1800.0, absolute=0.01)
 
 
 def at(window: int) -> float:

@@ -23,7 +23,7 @@ POSITION = np.arange(END)
 TOTAL = 50_000.0
 
 
-CONFIG = FilterConfig(RESOLUTION_S, 10 * 86_400.0, 86_400.0, relative=0.05)
+CONFIG = FilterConfig(RESOLUTION_S, 86_400.0, relative=0.05)
 
 
 def counted(levels: dict[str, FloatArray], totals: FloatArray | None = None) -> SeriesMatrix:

@@ -54,7 +54,7 @@ def test_same_regression(candidate: Candidate, known: list[Candidate], passed: b
 
 
 def configured(absolute: float | None, relative: float | None = None) -> FilterConfig:
-    return FilterConfig(10.0, 1000.0, 100.0, absolute=absolute, relative=relative)
+    return FilterConfig(10.0, 100.0, absolute=absolute, relative=relative)
 
 
 def same(

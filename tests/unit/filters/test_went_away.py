@@ -243,3 +243,38 @@ def test_indexes_outside_the_series_are_refused(change: int, analysis: int, exte
 
 def test_no_candidates() -> None:
     assert judge(np.zeros((0, END)), change=6) == []
+
+
+OFFICE = np.where((POSITION % 144 >= 48) & (POSITION % 144 < 108), 1.0, 0.0)
+OF_THREE = np.where(POSITION % 3 == 0, 1.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("data", "shape", "change", "lasting"),
+    [
+        pytest.param(OF_THREE, between(6, FOREVER, 5.0), 6, True, id="one of three: a step"),
+        pytest.param(OF_THREE, between(6, 30, 5.0), 6, False, id="one of three: four hours"),
+        # The history ends in the night before its fourth day at work.
+        pytest.param(OFFICE, between(6, FOREVER, 2.5), 6, True, id="ten hours a day: a step"),
+        pytest.param(OFFICE, between(6, 32, 4.0), 6, False, id="ten hours a day: gone in the afternoon"),
+    ],
+)
+def test_windows_without_data_are_no_windows(
+    data: FloatArray, shape: FloatArray, change: int, lasting: bool
+) -> None:
+    values = np.where(data > 0, noise(40) + shape, np.nan)
+    judged = judge(values, change=change, weights=data)
+    assert passed(judged) == pytest.approx(1.0 if lasting else 0.0, abs=0.1)
+    shown = [one.pattern.begins for one in judged]
+    assert all(data[list(begins)].all() for begins in shown)  # SAX letters begin where there is data
+    assert all(one.returned_index is None or data[one.returned_index] for one in judged)
+
+
+def test_rows_without_data_after_the_change_do_not_stop_others() -> None:
+    data = np.ones((2, END))
+    data[0, HISTORY + 6 :] = 0.0
+    data[:, HISTORY - 20 : HISTORY - 10] = 0.0
+    values = np.where(data > 0, noise(2) + between(6, FOREVER, 8.0), np.nan)
+    gone, stays = judge(values, change=6, weights=data)
+    assert gone.decision.code == "unconfirmed"
+    assert stays.decision.passed

@@ -139,6 +139,26 @@ def test_gaps_hours_and_sparse_windows_have_no_data() -> None:
     np.testing.assert_array_equal(data.totals > 0, running)
 
 
+def test_what_is_deployed_while_a_service_is_closed_shows_in_the_morning() -> None:
+    step = {"kind": "step", "count": 30, "delta": [0.002, 0.01], "between": [0.1, 0.9], "no_culprit": 0}
+    closed, open_ = (drawn(load=load, inject=[step]) for load in ({"hours": [8, 18]}, {}))
+    deployed = {row["id"]: row["start"] for row in open_.truth}
+    times = {change.id: change.time for change in closed.changes}
+    moved = 0
+    for row in closed.truth:
+        window = int((row["start"] - closed.start) // closed.window_s)
+        assert closed.totals[window] > 0
+        before = deployed[row["id"]]
+        assert times[row["change"]] <= before + 600
+        if not 8 <= before % 86_400 / 3600 < 18:
+            assert row["start"] % 86_400 == 8 * 3600
+            assert row["standard_error"] is not None
+            moved += 1
+        else:
+            assert row["start"] == before
+    assert moved > 5
+
+
 def test_a_sale_has_more_load_and_a_holiday_another_mix() -> None:
     period = [{"at": 0.5, "length": "1d", "level": 3, "mix": 0.5}]
     data, plain = drawn(load={"periods": period}), drawn()

@@ -72,7 +72,8 @@ def test_a_constant_series_has_a_chart() -> None:
 
 
 def seen(before: str, after: str, *, block: int = 1, width: float = 0.01) -> Study:
-    pattern = Pattern(block, 0, len(before) * block, before, after, "bc", 0.1, width)
+    begins = tuple(range(0, (len(before) + len(after)) * block, block))
+    pattern = Pattern(block, 0, len(before) * block, begins, before, after, "bc", 0.1, width)
     term = Term(True, 1.0, 0.5)
     return Study(WentAway(0.1, 0.1, pattern, term, term, term, term, None), None, None, (), 0.0123)
 
