@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.detect.change_point import Family, Sums, ratio, signed_roots, split_sums
-from pipeline.detect.noise.scale import NoiseConfig, unit_variance
+from pipeline.detect.noise.scale import NoiseConfig, SeriesNoise
 from pipeline.model import BoolArray, FloatArray, IntArray
 
 Noise = Callable[[IntArray, int], tuple[FloatArray, FloatArray]]
@@ -81,23 +81,29 @@ def _information(sums: Sums, exposure: FloatArray, family: Family, split: int) -
     return np.asarray(exposure * squared / max(level, 1e-300))
 
 
-def noise_at_scale(
-    observed: FloatArray, exposure: FloatArray, *, width: int, apart: int, counts: bool, config: NoiseConfig
-) -> tuple[FloatArray, FloatArray]:
-    """Return the noise of series at a scale of so many windows: variance and degrees of freedom, (series,).
+class NoiseAtScale:
+    """The noise of some series at scales of so many windows."""
 
-    Args:
-        observed: (series, windows).
-        exposure: (series, windows).
-        width: Windows of the scale.
-        apart: Windows between blocks that are compared, at least: neighbours of one noise differ by less.
-        counts: Whether what is observed are counts.
-        config: Settings of the estimate.
-    """
-    longest = min(width, max(1, exposure.shape[1] // config.min_blocks))
-    return unit_variance(
-        observed, exposure, longest=longest, apart=max(width, apart), counts=counts, config=config
-    )
+    def __init__(
+        self, observed: FloatArray, exposure: FloatArray, *, apart: int, counts: bool, config: NoiseConfig
+    ) -> None:
+        """Take series.
+
+        Args:
+            observed: (series, windows).
+            exposure: (series, windows).
+            apart: Windows between blocks that are compared, at least: neighbours of one noise differ by less.
+            counts: Whether what is observed are counts.
+            config: Settings of the estimate.
+        """
+        self._noise = SeriesNoise(observed, exposure, counts=counts, config=config)
+        self._apart = apart
+        self._longest = max(1, exposure.shape[1] // config.min_blocks)
+
+    def __call__(self, rows: IntArray, width: int) -> tuple[FloatArray, FloatArray]:
+        """Return the variance of some series at a scale, and its degrees of freedom: (rows,)."""
+        longest, apart = min(width, self._longest), max(width, self._apart)
+        return self._noise.unit_variance(rows, longest=longest, apart=apart)
 
 
 def split_intervals(
@@ -178,7 +184,9 @@ def posterior(deviance: FloatArray, variance: float, degrees_of_freedom: float) 
 
 def likeliest(mass: FloatArray, confidence: float) -> IntArray:
     """Return the likeliest moments that hold so much of a posterior together."""
-    order = np.argsort(-mass, kind="stable")
+    # Most are so unlikely that all of them together are not needed: they need not be put in order.
+    likely = np.flatnonzero(mass > (1 - confidence) / (2 * len(mass)))
+    order = likely[np.argsort(-mass[likely], kind="stable")]
     count = int(np.searchsorted(np.cumsum(mass[order]), confidence)) + 1
     return np.asarray(order[:count])
 

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from pipeline.detect.best_split import BestSplit, no_split
-from pipeline.detect.change_interval import noise_at_scale, split_intervals, split_profile
+from pipeline.detect.change_interval import Noise, NoiseAtScale, split_intervals, split_profile
 from pipeline.detect.change_point import (
     Family,
     Sums,
@@ -236,31 +236,38 @@ class SplitSearch:
             left, right = both_sides((exposure[None] > 0).astype(np.float64), one - begin, other - begin)
             allowed = np.minimum(left, right)[0] >= self.config.min_points
             profiles.append(split_profile(observed, exposure, allowed, self.family, first=one - begin))
-        noise = partial(self._noise_at_scale, split=split, low=low, high=high)
+        noise = self._noise_at_scales(split, low, high)
         return split_intervals(profiles, noise, split - first) + first[:, None]
 
-    def _noise_at_scale(
-        self, rows: IntArray, width: int, *, split: IntArray, low: IntArray, high: IntArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the noise of some rows at one scale: the history's, or of what two levels leave."""
+    def _noise_at_scales(self, split: IntArray, low: IntArray, high: IntArray) -> Noise:
+        """Return what tells the noise of rows at a scale: the history's, or of what two levels leave."""
         series, windows = self.series, self.windows
-        noise = partial(
-            noise_at_scale,
-            width=width,
+        noise_of = partial(
+            NoiseAtScale,
             apart=(windows.end - self.start) // 2,
             counts=series.family == "counts",
             config=self.config.normalise.noise,
         )
         history = slice(windows.history, windows.analysis)
-        variance, own_degrees = noise(series.observed[rows, history], series.exposure[rows, history])
-        for columns, group in _ranges(low[rows], high[rows]):
-            part = rows[group]
-            around, degrees = noise(*residuals(series, part, columns, split[part]))
-            larger = (around > variance[group]) | (
-                (around == variance[group]) & (degrees > own_degrees[group])
-            )
-            variance[group[larger]], own_degrees[group[larger]] = around[larger], degrees[larger]
-        return variance, own_degrees
+        past = noise_of(series.observed[:, history], series.exposure[:, history])
+        around = [
+            (group, noise_of(*residuals(series, group, columns, split[group])))
+            for columns, group in _ranges(low, high)
+        ]
+
+        def at_scale(rows: IntArray, width: int) -> tuple[FloatArray, FloatArray]:
+            variance, own_degrees = past(rows, width)
+            for group, noise in around:
+                part, of_group = np.intersect1d(rows, group, assume_unique=True, return_indices=True)[1:]
+                if len(part):
+                    nearer, degrees = noise(of_group, width)
+                    larger = nearer > variance[part]
+                    larger |= (nearer == variance[part]) & (degrees > own_degrees[part])
+                    variance[part[larger]] = nearer[larger]
+                    own_degrees[part[larger]] = degrees[larger]
+            return variance, own_degrees
+
+        return at_scale
 
 
 def _ranges(low: IntArray, high: IntArray) -> Iterator[tuple[slice, IntArray]]:

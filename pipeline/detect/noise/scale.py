@@ -18,19 +18,26 @@ similar than others, in the estimate and in what it is for.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy import ndimage, special
+from scipy import special
 
-from pipeline.detect.change_point import ratio
-from pipeline.model import BoolArray, FloatArray
-from pipeline.robust import MEDIAN_SQUARE, may_exceed_median
+from pipeline.detect.noise.jumps import find_jumps
+from pipeline.model import BoolArray, FloatArray, IntArray
+from pipeline.robust import MEDIAN_SQUARE, may_exceed_median, medians_of_rows
 
 _RANDOM_WALK = 1.0
 """Power of their length by which the variance of a random walk's means exceeds that of white noise."""
+
+
+_STEPS = 20
+"""Of the cut mean; each halves what is left of its error."""
+
+_STEPS_ALONE = 7
+"""Of those that are made one by one; after so many hardly a square lies between the mean and its limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,66 +66,123 @@ def unit_variance(
     counts: bool,
     config: NoiseConfig | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the variance of a mean of exposure 1, and the degrees of freedom it was estimated with.
+    """Return the noise of all series at one scale: see ``SeriesNoise``, which tells it at several."""
+    noise = SeriesNoise(observed, exposure, counts=counts, config=config)
+    return noise.unit_variance(np.arange(len(observed)), longest=longest, apart=apart)
 
-    Args:
-        observed: (series, history) counts, or values times their weights.
-        exposure: (series, history) or (1, history) counts expected, or weights; 0 where there is no data. The
-            mean of a block is what was observed by its exposure, and its variance the result by the exposure:
-            for counts the dispersion, 1 if only sampling makes noise.
-        longest: How many windows are compared as one level.
-        apart: How many windows lie between the middles of the two levels.
-        counts: Whether ``observed`` are counts, whose noise is skewed where they are few.
-        config: Settings.
 
-    Returns:
-        (series,) each; a series without any data has a variance of 0.
-    """
-    config = config or NoiseConfig()
-    variance, degrees, paired = _by_scales(observed, exposure, longest, apart, counts, config)
-    rows = np.flatnonzero(paired < config.paired)
-    if not len(rows):
+class SeriesNoise:
+    """The noise of series at any scale; what several scales have in common is measured once."""
+
+    def __init__(
+        self, observed: FloatArray, exposure: FloatArray, *, counts: bool, config: NoiseConfig | None = None
+    ) -> None:
+        """Take series.
+
+        Args:
+            observed: (series, history) counts, or values times their weights.
+            exposure: (series, history) or (1, history) counts expected, or weights; 0 where there is no data.
+                The mean of a block is what was observed by its exposure, and its variance the result by the
+                exposure: for counts the dispersion, 1 if only sampling makes noise.
+            counts: Whether ``observed`` are counts, whose noise is skewed where they are few.
+            config: Settings.
+        """
+        self._config = config or NoiseConfig()
+        self._counts = counts
+        self._sums = {1: (observed, exposure)}  # by the width of blocks
+        self._whole = observed.sum(axis=1)
+        self._measured: dict[tuple[_Scale, bool], FloatArray] = {}
+
+    def unit_variance(self, rows: IntArray, *, longest: int, apart: int) -> tuple[FloatArray, FloatArray]:
+        """Return the variance of a mean of exposure 1, and the degrees of freedom it was estimated with.
+
+        Args:
+            rows: (rows,) of the series, ascending.
+            longest: How many windows are compared as one level.
+            apart: How many windows lie between the middles of the two levels.
+
+        Returns:
+            (rows,) each; a series without any data has a variance of 0.
+        """
+        variance, degrees, paired = self._by_scales(rows, longest, apart)
+        unpaired = np.flatnonzero(paired < self._config.paired)
+        if not len(unpaired):
+            return variance, degrees
+        observed, exposure = self._blocks(rows[unpaired], 1)
+        exposure = np.broadcast_to(exposure, observed.shape)
+        # What is compared has its data in the same pattern: so many windows with data, over as long a time.
+        for pattern, some in _patterns(exposure > 0):
+            share = float(pattern.mean())
+            shorter = max(1, round(longest * share)), max(1, round(apart * share))
+            shown = observed[some][:, pattern], exposure[some][:, pattern]
+            known = SeriesNoise(*shown, counts=self._counts, config=self._config)
+            measured, own_degrees, _ = known._by_scales(np.arange(len(some)), *shorter)
+            part, better = unpaired[some], own_degrees > degrees[unpaired[some]]
+            variance[part[better]], degrees[part[better]] = measured[better], own_degrees[better]
         return variance, degrees
-    known = np.broadcast_to(exposure > 0, observed.shape)
-    rows = rows[known[rows].any(axis=1) & ~known[rows].all(axis=1)]
-    # What is compared has its data in the same pattern: so many windows with data, over as long a time.
+
+    def _by_scales(
+        self, rows: IntArray, longest: int, apart: int
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the largest variance of all scales, its degrees of freedom, and the least share of pairs."""
+        config = self._config
+        scales = _scales(self._sums[1][0].shape[1], longest, apart, config)
+        found = np.stack([self._at(scale, rows) for scale in scales], axis=1)
+        # Where levels change longer means differ by more.
+        restless = np.flatnonzero(found[0].max(axis=0) > config.restless * found[0].min(axis=0))
+        if len(restless):
+            jumping = restless[self._jumps(rows[restless], scales[-1].width).any(axis=1)]
+            if len(jumping):
+                between = [self._at(scale, rows[jumping], jumps=True) for scale in scales]
+                found[:2, :, jumping] = np.stack(between, axis=1)[:2]
+        variances, degrees, paired = found
+        best = variances.argmax(axis=0)
+        # An estimate that is the largest cannot fall shorter of the truth than the next finer one does.
+        every = np.arange(len(rows))
+        growth = _growth(variances, scales[-1].width, longest)
+        return variances[best, every] * growth, degrees[np.maximum(best - 1, 0), every], paired.min(axis=0)
+
+    def _at(self, scale: _Scale, rows: IntArray, *, jumps: bool = False) -> FloatArray:
+        """Return variance, degrees of freedom and share of pairs at a scale, measured or known: (3, rows)."""
+        series = len(self._whole)
+        known = self._measured.setdefault((scale, jumps), np.full((3, series), np.nan))
+        missing = rows[np.isnan(known[0, rows])]
+        if len(missing):
+            observed, exposure = self._blocks(missing, scale.width)
+            jumping = self._jumps(missing, scale.width) if jumps else None
+            whole = self._whole[missing] if self._counts else None
+            known[:, missing] = _at_scale(observed, exposure, whole, scale.lag, jumping, self._config)
+        return known if len(rows) == series else known[:, rows]
+
+    def _jumps(self, rows: IntArray, width: int) -> BoolArray:
+        """Return before which blocks of a width the level of series jumps: (rows, blocks)."""
+        observed, exposure = self._blocks(rows, width)
+        side = max(1, min(self._config.side, observed.shape[1] // self._config.min_blocks))
+        return find_jumps(observed, exposure, side=side, significance=self._config.jump)
+
+    def _blocks(self, rows: IntArray, width: int) -> tuple[FloatArray, FloatArray]:
+        """Return sums of blocks of so many windows, of what was observed and of its exposure."""
+        if width not in self._sums:
+            finer = max(known for known in self._sums if width % known == 0)
+            observed, exposure = self._sums[finer]
+            self._sums[width] = (
+                _block_sums(observed, width // finer),
+                _block_sums(exposure, width // finer),
+            )
+        observed, exposure = self._sums[width]
+        if len(rows) == len(observed):
+            return observed, exposure
+        return observed[rows], exposure[rows] if len(exposure) > 1 else exposure
+
+
+def _patterns(known: BoolArray) -> Iterator[tuple[BoolArray, IntArray]]:
+    """Yield each pattern of windows with data, and which rows have it; not where there is all or none."""
+    partly = np.flatnonzero(known.any(axis=1) & ~known.all(axis=1))
     patterns: dict[bytes, list[int]] = {}
-    for row, packed in zip(rows.tolist(), np.packbits(known[rows], axis=1), strict=True):
+    for row, packed in zip(partly.tolist(), np.packbits(known[partly], axis=1), strict=True):
         patterns.setdefault(packed.tobytes(), []).append(row)
-    for some in patterns.values():
-        part, pattern = np.array(some), known[some[0]]
-        share = float(pattern.mean())
-        own = observed[part][:, pattern], np.broadcast_to(exposure, observed.shape)[part][:, pattern]
-        shorter = max(1, round(longest * share)), max(1, round(apart * share))
-        measured, degrees_of_those, _ = _by_scales(*own, *shorter, counts, config)
-        better = degrees_of_those > degrees[part]
-        variance[part[better]] = measured[better]
-        degrees[part[better]] = degrees_of_those[better]
-    return variance, degrees
-
-
-def _by_scales(
-    observed: FloatArray, exposure: FloatArray, longest: int, apart: int, counts: bool, config: NoiseConfig
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the largest variance of all scales, its degrees of freedom, and the least share of pairs."""
-    history = observed.shape[1]
-    scales = _scales(history, longest, apart, config)
-    at_scale = partial(_at_scale, counts=counts, config=config)
-    found = [at_scale(observed, exposure, scale) for scale in scales]
-    variances, degrees, paired = (np.stack(column) for column in zip(*found, strict=True))
-    # Where levels change longer means differ by more.
-    rows = np.flatnonzero(variances.max(axis=0) > config.restless * variances.min(axis=0))
-    own = observed[rows], np.broadcast_to(exposure, observed.shape)[rows]
-    jumping = _find_jumps(*_block_ratios(*own, scales[-1].width), config).any(axis=1)
-    if jumping.any():
-        rows, own = rows[jumping], (own[0][jumping], own[1][jumping])
-        found = [at_scale(*own, scale, jumps=True) for scale in scales]
-        variances[:, rows], degrees[:, rows], _ = (np.stack(column) for column in zip(*found, strict=True))
-    best = variances.argmax(axis=0)
-    # An estimate that is the largest cannot fall shorter of the truth than the next finer one does.
-    rows = np.arange(len(observed))
-    growth = _growth(variances, scales[-1].width, longest)
-    return variances[best, rows] * growth, degrees[np.maximum(best - 1, 0), rows], paired.min(axis=0)
+    for rows in patterns.values():
+        yield known[rows[0]], np.array(rows)
 
 
 class _Scale(NamedTuple):
@@ -155,45 +219,58 @@ def _growth(variances: FloatArray, width: int, longest: int) -> FloatArray:
 def _at_scale(
     observed: FloatArray,
     exposure: FloatArray,
-    scale: _Scale,
-    *,
-    counts: bool,
+    whole: FloatArray | None,
+    lag: int,
+    jumps: BoolArray | None,
     config: NoiseConfig,
-    jumps: bool = False,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the variance at one scale, its degrees of freedom, and which share of the blocks makes pairs.
 
-    With ``jumps``, they are estimated by pairs without any.
+    Args:
+        observed: (series, blocks) sums.
+        exposure: (series, blocks) or (1, blocks) sums.
+        whole: (series,) all that was observed, if those are counts.
+        lag: How many blocks those are apart that are compared.
+        jumps: (series, blocks) before which the level jumps: it is estimated by pairs without any between.
+        config: Settings.
     """
-    width, lag = scale
-    means, inverse = _block_ratios(observed, exposure, width)
-    known = inverse > 0
+    known = exposure > 0
+    complete = bool(known.all())
+    known = known[:1] if complete else known  # all are alike
+    inverse = 1.0 / (exposure if complete else np.where(known, exposure, np.inf))
+    means = observed * inverse
     both = known[:, lag:] & known[:, :-lag]
-    spread = np.where(both, inverse[:, lag:] + inverse[:, :-lag], np.inf)
+    # In place: new memory costs as much as what is computed in it.
     squares = means[:, lag:] - means[:, :-lag]
     squares *= squares
-    squares /= spread
+    spread = inverse[:, lag:] + inverse[:, :-lag]
+    squares /= spread if complete else np.where(both, spread, np.inf)
+    blocks = known.sum(axis=1)
     pairs = np.broadcast_to(both.sum(axis=1), len(squares))
-    paired = pairs / np.maximum(known.sum(axis=1), 1)
-    # Transients of the past say nothing about noise; but a rare thing's few samples are no outliers.
-    few = np.zeros(len(means), dtype=np.bool_)
-    if counts:
-        few = observed.sum(axis=1) < config.typical * known.sum(axis=1)
+    paired = pairs / np.maximum(blocks, 1)
     # Where most neighbours are equal, what differs is the noise, and nothing would be left of it.
-    few = few | (2 * (squares > 0).sum(axis=1) < pairs)
-    if jumps:
-        passed = np.cumsum(_find_jumps(means, inverse, config), axis=1)
-        whole = (passed[:, lag:] == passed[:, :-lag]) & both
-        enough = (whole.sum(axis=1) >= config.between_jumps * pairs) & ~few
-        squares *= whole | ~enough[:, None]
-        pairs = np.where(enough, whole.sum(axis=1), pairs)
+    few = 2 * (squares > 0).sum(axis=1) < pairs
+    if whole is not None:
+        # Transients of the past say nothing about noise; but a rare thing's few samples are no outliers.
+        few |= whole < config.typical * blocks
+    if jumps is not None:
+        passed = np.cumsum(jumps, axis=1)
+        between = (passed[:, lag:] == passed[:, :-lag]) & both
+        enough = (between.sum(axis=1) >= config.between_jumps * pairs) & ~few
+        squares *= between | ~enough[:, None]
+        pairs = np.where(enough, between.sum(axis=1), pairs)
     variance = squares.sum(axis=1) / np.maximum(pairs, 1)
     robust = np.flatnonzero(~few)
     if squares.shape[1] > config.many:  # then the plain mean does, but where something stands out
-        robust = robust[_stand_out(squares[robust], variance[robust])]
+        robust = robust[_stand_out(_taken(squares, robust), variance[robust])]
     if len(robust):
-        variance[robust] = _cut_mean(squares[robust], pairs[robust], variance[robust], config.cut)
+        variance[robust] = _cut_mean(_taken(squares, robust), pairs[robust], variance[robust], config.cut)
     return variance, np.maximum(pairs * config.efficiency, 1.0), paired
+
+
+def _taken(values: FloatArray, rows: IntArray) -> FloatArray:
+    """Return some rows, without a copy where those are all."""
+    return values if len(rows) == len(values) else values[rows]
 
 
 def _stand_out(squares: FloatArray, variance: FloatArray) -> BoolArray:
@@ -203,50 +280,9 @@ def _stand_out(squares: FloatArray, variance: FloatArray) -> BoolArray:
     result: BoolArray = largest > bound * variance
     # By the median too, for what stands out far enough raises the mean that it is held against.
     rows = np.flatnonzero(~result & may_exceed_median(squares, bound / MEDIAN_SQUARE))
-    result[rows] = largest[rows] > bound * (np.median(squares[rows], axis=1) / MEDIAN_SQUARE)
+    if len(rows):
+        result[rows] = largest[rows] > bound * (medians_of_rows(squares[rows]) / MEDIAN_SQUARE)
     return result
-
-
-def _block_ratios(observed: FloatArray, exposure: FloatArray, width: int) -> tuple[FloatArray, FloatArray]:
-    """Return (series, blocks) what was observed by its exposure, and the inverse of that; 0 without."""
-    exposure = _block_sums(exposure, width)
-    inverse = 1.0 / np.where(exposure > 0, exposure, np.inf)
-    return _block_sums(observed, width) * inverse, inverse
-
-
-def _find_jumps(means: FloatArray, inverse: FloatArray, config: NoiseConfig) -> BoolArray:
-    """Return before which blocks the level jumps: (series, blocks).
-
-    A jump is where the means of some blocks before and after differ by more than such means usually do, and
-    by more than at the places around it.
-    """
-    side = max(1, min(config.side, means.shape[1] // config.min_blocks))
-    weight = ratio(np.ones_like(inverse), inverse)
-    block_weights = _moving_sums(weight, side)
-    levels, spread = (
-        ratio(_moving_sums(means * weight, side), block_weights),
-        ratio(np.ones_like(block_weights), block_weights),
-    )
-    both = (block_weights[:, side:] > 0) & (block_weights[:, :-side] > 0)
-    apart = np.where(both, levels[:, side:] - levels[:, :-side], 0.0)
-    squares = ratio(apart**2, spread[:, side:] + spread[:, :-side])
-    jumps = np.zeros(means.shape, dtype=np.bool_)
-    if not squares.size:
-        return jumps
-    bound = special.chdtri(1, config.jump / squares.shape[1])
-    rows = np.flatnonzero(may_exceed_median(squares, bound / MEDIAN_SQUARE))
-    squares = squares[rows]
-    usual = np.median(squares, axis=1, keepdims=True) / MEDIAN_SQUARE
-    outlying = squares > bound * usual
-    highest = squares == ndimage.maximum_filter1d(squares, 2 * side + 1, axis=1)
-    # A block that a jump lies in differs from both its neighbours.
-    jumps[rows, side : side + squares.shape[1]] = outlying & ndimage.maximum_filter1d(highest, 3, axis=1)
-    return jumps
-
-
-def _moving_sums(values: FloatArray, length: int) -> FloatArray:
-    sums = np.concatenate([np.zeros((len(values), 1)), np.cumsum(values, axis=1)], axis=1)
-    return np.asarray(sums[:, length:] - sums[:, :-length])
 
 
 def _block_sums(values: FloatArray, width: int) -> FloatArray:
@@ -260,10 +296,27 @@ def _block_sums(values: FloatArray, width: int) -> FloatArray:
 
 
 def _cut_mean(squares: FloatArray, pairs: FloatArray, variance: FloatArray, cut: float) -> FloatArray:
-    """Return the mean of squares that are cut at a quantile of what the mean implies (Huber's proposal 2)."""
+    """Return the mean of squares that are cut at a quantile of what the mean implies (Huber's proposal 2).
+
+    It is repeated so often that the mean hardly moves. Once it moves past no square any more, each step is
+    the same linear one, and the steps that are left are made at once.
+    """
     kept = special.chdtr(3, cut) + cut * special.chdtrc(1, cut)
     divisor, limited = kept * np.maximum(pairs, 1), np.empty_like(squares)
-    for _ in range(20):
+    for _ in range(_STEPS_ALONE):
         np.minimum(squares, (cut * variance)[:, None], out=limited)
         variance = limited.sum(axis=1) / divisor
-    return variance
+    bound = (cut * variance)[:, None]
+    above = (squares > bound).sum(axis=1)
+    below = np.minimum(squares, bound, out=limited).sum(axis=1) - above * bound[:, 0]
+    slope = cut * above / divisor
+    limit = below / divisor / np.where(slope < 1, 1 - slope, np.nan)
+    settled = above == (squares > (cut * limit)[:, None]).sum(axis=1)
+    result = limit + slope ** (_STEPS - _STEPS_ALONE) * (variance - limit)
+    rest = np.flatnonzero(~settled)
+    if len(rest):
+        part, variance = squares[rest], variance[rest]
+        for _ in range(_STEPS - _STEPS_ALONE):
+            variance = np.minimum(part, (cut * variance)[:, None]).sum(axis=1) / divisor[rest]
+        result[rest] = variance
+    return result
