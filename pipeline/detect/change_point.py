@@ -40,6 +40,11 @@ class Sums:
     right: FloatArray
     right_exposure: FloatArray
 
+    def of_splits(self, splits: slice) -> Sums:
+        """Return those of some splits."""
+        sides = (self.left, self.left_exposure, self.right, self.right_exposure)
+        return Sums(*(side[:, splits] for side in sides))
+
 
 def split_sums(observed: FloatArray, exposure: FloatArray, *, first: int, last: int) -> Sums:
     """Return the sums on both sides of each split in [first, last]; a split is the first index of the right.
@@ -91,6 +96,24 @@ def signed_roots(sums: Sums, family: Family) -> FloatArray:
     return np.where(both, sign * np.sqrt(np.maximum(deviance, 0.0)), 0.0)
 
 
+def root_bounds(sums: Sums, family: Family) -> FloatArray:
+    """Return roots like ``signed_roots``, or further from 0, without the logarithms that those cost.
+
+    The likelihood ratio of counts is 2 Σ Ê (1 + x) log(1 + x), x being (O - Ê) / Ê, which sums to 0 over both
+    sides. And (1 + x) log(1 + x) is at most x + x² / 2, or x + (1 + |x|) x² / 2 where x is negative.
+    """
+    if family == "values":
+        return signed_roots(sums, family)
+    total = sums.left + sums.right
+    right = total * (sums.right_exposure / np.maximum(sums.left_exposure + sums.right_exposure, 1e-300))
+    left, away = np.maximum(total - right, 1e-300), sums.right - right
+    right = np.maximum(right, 1e-300)
+    fewer = np.where(away > 0, left, right)
+    squares = away * away
+    deviance = squares / left + squares / right + squares / fewer * np.minimum(np.abs(away) / fewer, 1.0)
+    return np.copysign(np.sqrt(deviance), away)
+
+
 def _times_log(observed: FloatArray, expected: FloatArray) -> FloatArray:
     ratio = np.divide(observed, expected, out=np.ones(observed.shape), where=expected > 0)
     result: FloatArray = special.xlogy(observed, ratio)
@@ -122,11 +145,20 @@ def p_values(
 
 
 def log_odds_span(sums: Sums, allowed: BoolArray) -> FloatArray:
-    """Return the range of log(left / right exposure) over the allowed splits: (series,)."""
-    odds = np.log(ratio(sums.left_exposure, sums.right_exposure), where=allowed, out=np.zeros(allowed.shape))
-    highest = np.max(odds, axis=1, initial=-np.inf, where=allowed)
-    lowest = np.min(odds, axis=1, initial=np.inf, where=allowed)
-    return np.where(allowed.any(axis=1), highest - lowest, 0.0)
+    """Return the range of log(left / right exposure) over the allowed splits: (series,).
+
+    Args:
+        sums: (series, splits).
+        allowed: (series, splits), or (1, splits) if they are the same for all.
+    """
+    some, every = allowed.any(axis=1), np.arange(len(sums.left_exposure))
+    first, last = allowed.argmax(axis=1), allowed.shape[1] - 1 - allowed[:, ::-1].argmax(axis=1)
+    # More lies left of a later split.
+    lowest, highest = (
+        np.log(np.where(some, ratio(sums.left_exposure[every, at], sums.right_exposure[every, at]), 1.0))
+        for at in (first, last)
+    )
+    return np.where(some, highest - lowest, 0.0)
 
 
 def ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from pipeline.detect import exchanged_names
+from pipeline.detect.count_histories import CountHistories
 from pipeline.detect.exchanged_names import Exchanges, find_exchanges
 from pipeline.detect.kdd2018.cusum import TEAMS, Kdd2018Config, find_kdd2018
 from pipeline.detect.long_term import find_long_term
@@ -16,7 +17,7 @@ from pipeline.detect.matrix import drop_windows, rows_by_series
 from pipeline.detect.noise.service import with_shared_prior
 from pipeline.detect.renames import find_renames
 from pipeline.detect.share_normalisation import share_factor, with_share_factor
-from pipeline.detect.short_term import ScanConfig, Windows, find_steps
+from pipeline.detect.short_term import ScanConfig, Windows, count_histories, find_steps
 from pipeline.detect.unjudged import NO_DATA, Steps
 from pipeline.model import (
     Candidate,
@@ -91,12 +92,13 @@ def find_change_points(matrix: SeriesMatrix, windows: Windows, config: SearchCon
     matrix = named.matrix
     if config.share_normalisation:
         matrix = with_share_factor(matrix, share_factor(matrix, history=windows.analysis))
+    histories = count_histories(matrix, windows, config.short_term)
     if config.shared_prior:
-        matrix = with_shared_prior(matrix, windows, config=config.short_term)
+        matrix = with_shared_prior(matrix, windows, config=config.short_term, histories=histories)
     found: dict[tuple[str, str, str], Candidate] = {}
     unjudged: tuple[Unjudged, ...] = () if matrix.names else (NO_DATA,)
     for detector in config.detectors:
-        steps, lacking = _search(detector, matrix, windows, config)
+        steps, lacking = _search(detector, matrix, windows, config, histories)
         unjudged = unjudged or tuple(lacking)
         for candidate in steps:
             found.setdefault((candidate.metric_kind, candidate.metric, candidate.kind), candidate)
@@ -164,9 +166,17 @@ def _with_history(
     return passed, gone
 
 
-def _search(detector: Detector, matrix: SeriesMatrix, windows: Windows, config: SearchConfig) -> Steps:
+def _search(
+    detector: Detector,
+    matrix: SeriesMatrix,
+    windows: Windows,
+    config: SearchConfig,
+    histories: CountHistories | None,
+) -> Steps:
     if detector == "short_term":
-        return find_steps(matrix, windows, direction=config.direction, config=config.short_term)
+        return find_steps(
+            matrix, windows, direction=config.direction, config=config.short_term, histories=histories
+        )
     return _candidates(detector, matrix, windows, config), ()
 
 

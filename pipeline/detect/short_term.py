@@ -8,25 +8,29 @@ a later one will see; then only what is left between those counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from pipeline.detect.best_split import BestSplit
-from pipeline.detect.expected import Normalised, join_rows, normalise, some_rows
+from pipeline.detect.count_histories import CountHistories, UnmeasuredCounts
+from pipeline.detect.expected import normalise, normalise_values
 from pipeline.detect.isolation import Isolated, isolate
 from pipeline.detect.matrix import first_windows, slice_rows
+from pipeline.detect.normalised import Compared, Normalised, join_rows, some_rows
 from pipeline.detect.scan_config import ScanConfig, Windows, baseline_start
 from pipeline.detect.split_search import Span, SplitSearch
-from pipeline.detect.unjudged import Steps, find_unjudged, grounds_of, merge_unjudged
+from pipeline.detect.unjudged import Steps, are_judged, find_unjudged, grounds_of, merge_unjudged
 from pipeline.model import BoolArray, Candidate, Direction, FloatArray, IntArray, SeriesMatrix, Unjudged
+from pipeline.model.metric_kind import is_gcpu
 
 __all__ = [
     "CHUNK_ROWS",
     "ScanConfig",
     "Windows",
     "baseline_start",
+    "count_histories",
     "find_candidates",
     "find_steps",
     "normalised",
@@ -56,6 +60,7 @@ def find_steps(
     *,
     direction: Direction = "up",
     config: ScanConfig | None = None,
+    histories: CountHistories | None = None,
 ) -> Steps:
     """Find the series whose level changed for the worse in the analysis window.
 
@@ -68,6 +73,7 @@ def find_steps(
         windows: Where the analysis and the extended window begin.
         direction: Which way is worse.
         config: Settings.
+        histories: What is known of gCPU series already.
 
     Returns:
         One candidate for each series that rejects "one level throughout", in the matrix's order. Its
@@ -77,7 +83,8 @@ def find_steps(
     sign = 1.0 if direction == "up" else -1.0
     found: list[Candidate] = []
     unjudged: list[Unjudged] = []
-    for screened in _screened(first_windows(matrix, windows.end), windows, sign, config):
+    known = histories or count_histories(matrix, windows, config)
+    for screened in _screened(first_windows(matrix, windows.end), windows, sign, config, known):
         unjudged += screened.unjudged
         if len(screened.rows):
             found += _candidates(matrix, screened.rows, isolate(screened.search, sign))
@@ -86,14 +93,30 @@ def find_steps(
 
 def normalised(matrix: SeriesMatrix, windows: Windows, config: ScanConfig) -> Normalised:
     """Return a matrix's series in the form in which a scan compares them."""
-    start = baseline_start(windows, matrix.resolution_s, config)
+    compared = _compared(matrix, windows, config)
     return normalise(
         matrix,
-        history=windows.analysis,
-        longest=windows.end - windows.analysis,
-        apart=(windows.end - start) // 2,
+        history=compared.history,
+        longest=compared.longest,
+        apart=compared.apart,
         config=config.normalise,
     )
+
+
+def count_histories(
+    matrix: SeriesMatrix, windows: Windows, config: ScanConfig | None = None
+) -> CountHistories | None:
+    """Return what a scan learns of gCPU series, each once; None for service-level metrics."""
+    if matrix.kinds and not is_gcpu(matrix.kinds[0]):
+        return None
+    config = config or ScanConfig()
+    compared = _compared(matrix, windows, config)
+    return CountHistories(first_windows(matrix, windows.end), compared, config.normalise)
+
+
+def _compared(matrix: SeriesMatrix, windows: Windows, config: ScanConfig) -> Compared:
+    start = baseline_start(windows, matrix.resolution_s, config)
+    return Compared(windows.analysis, windows.end - windows.analysis, (windows.end - start) // 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +128,13 @@ class _Screened:
     unjudged: list[Unjudged]
 
 
-def _screened(matrix: SeriesMatrix, windows: Windows, sign: float, config: ScanConfig) -> Iterator[_Screened]:
+def _screened(
+    matrix: SeriesMatrix,
+    windows: Windows,
+    sign: float,
+    config: ScanConfig,
+    histories: CountHistories | None,
+) -> Iterator[_Screened]:
     """Yield what the screen leaves, a number of series at a time."""
     rows: list[IntArray] = []
     parts: list[Normalised] = []
@@ -115,14 +144,56 @@ def _screened(matrix: SeriesMatrix, windows: Windows, sign: float, config: ScanC
         return SplitSearch(series, matrix.noise, matrix.resolution_s, windows, config)
 
     for first in range(0, len(matrix.names), CHUNK_ROWS):
-        series = normalised(slice_rows(matrix, first, first + CHUNK_ROWS), windows, config)
+        end = min(first + CHUNK_ROWS, len(matrix.names))
+        if histories is None:
+            part = slice_rows(matrix, first, end)
+            series = normalise_values(part, _compared(matrix, windows, config), config.normalise)
+            asked = np.arange(first, end)
+        else:
+            counts = histories.part(first, end, matrix.noise)
+            suspects = _suspects(counts, search_of, matrix.totals, sign)
+            series, asked = counts.measured(suspects), first + suspects
         chosen, lacking = _screen(search_of(series), matrix.totals, sign)
-        rows.append(chosen + first)
+        rows.append(asked[chosen])
         parts.append(some_rows(series, chosen))
         unjudged += lacking
-        if sum(map(len, rows)) >= ISOLATED_ROWS or first + CHUNK_ROWS >= len(matrix.names):
+        if sum(map(len, rows)) >= ISOLATED_ROWS or end == len(matrix.names):
             yield _Screened(np.concatenate(rows), search_of(join_rows(parts)), unjudged)
             rows, parts, unjudged = [], [], []
+
+
+def _suspects(
+    counts: UnmeasuredCounts,
+    search_of: Callable[[Normalised], SplitSearch],
+    totals: FloatArray,
+    sign: float,
+) -> IntArray:
+    """Return the series that have to be looked at: that may be a candidate, or none for a lack of data.
+
+    The others change by too little for the least noise that they may have; and there are grounds to judge
+    them even with the most.
+
+    Args:
+        counts: Of the series.
+        search_of: Searches in series.
+        totals: (windows,) of the service.
+        sign: 1 for rises, -1 for falls.
+    """
+    bounds = counts.bounds()
+    if bounds is None:
+        return np.arange(len(counts))
+    least, most = bounds
+    search = search_of(least)
+    windows, config = search.windows, search.config
+    changed, splits = search.may_have_changed(sign)
+    grounds = grounds_of(most, totals, splits, *_spans(windows), config.min_history)
+    judged = are_judged(grounds, min_points=config.min_points, significance=config.significance)
+    return np.flatnonzero(changed | ~judged)
+
+
+def _spans(windows: Windows) -> tuple[slice, slice]:
+    """Return the windows of the history, and those after it."""
+    return slice(windows.history, windows.analysis), slice(windows.analysis, windows.end)
 
 
 def _screen(search: SplitSearch, totals: FloatArray, sign: float) -> tuple[IntArray, tuple[Unjudged, ...]]:
@@ -130,8 +201,7 @@ def _screen(search: SplitSearch, totals: FloatArray, sign: float) -> tuple[IntAr
     windows, config = search.windows, search.config
     analysis = Span(search.start, windows.end, windows.analysis, windows.extended - 1)
     screened = search.best(None, analysis)
-    spans = slice(windows.history, windows.analysis), slice(windows.analysis, windows.end)
-    grounds = grounds_of(search.series, totals, screened.splits, *spans, config.min_history)
+    grounds = grounds_of(search.series, totals, screened.splits, *_spans(windows), config.min_history)
     unjudged = find_unjudged(grounds, min_points=config.min_points, significance=config.significance)
     promising = (screened.p_value < config.significance) & (sign * screened.root > 0)
     promising = grounds.has_history & (promising | _is_disturbed(search, screened))

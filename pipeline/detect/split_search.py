@@ -18,16 +18,20 @@ from pipeline.detect.change_point import (
     log_odds_span,
     p_values,
     ratio,
+    root_bounds,
     signed_roots,
     split_sums,
 )
-from pipeline.detect.expected import Normalised, residuals, some_rows
 from pipeline.detect.noise.scale import unit_variance
 from pipeline.detect.noise.shared_prior import moderated
+from pipeline.detect.normalised import Normalised, residuals, some_rows
 from pipeline.detect.scan_config import ScanConfig, Windows, baseline_start
 from pipeline.detect.seasonal.weekly import SAME_DAYS, WeekSpan, beyond_last_week
 from pipeline.model import BoolArray, FloatArray, IntArray, SharedVariancePrior
 from pipeline.units import DAY_S
+
+_ROUNDING = 1e-6
+"""Of sums that are made in another order."""
 
 Index = int | IntArray
 """An index of a window: one for all series, or (series,) one each."""
@@ -122,11 +126,7 @@ class SplitSearch:
         at = {"first": int(splits[0]) - begin, "last": int(splits[-1]) - begin}
         plain = split_sums(observed, exposure, **at)
         searched = (splits >= first[:, None]) & (splits <= last[:, None])
-        left, right = both_sides((exposure > 0).astype(np.float64), **at)
-        # A level begins with data: what came in a gap, or over night, is dated to the first window after it.
-        # A change is as likely at any moment, so that this window stands for all of the gap.
-        begins = exposure[:, at["first"] : at["last"] + 1] > 0
-        allowed = searched & begins & (np.minimum(left, right) >= self.config.min_points)
+        allowed = searched & _with_data(exposure, self.config.min_points, **at)
         sums = plain
         if self._weekly and weekly:
             roots, sums = beyond_last_week(
@@ -141,9 +141,7 @@ class SplitSearch:
         else:
             roots = signed_roots(plain, self.family) / deviation
         roots = np.where(allowed, roots, 0.0)
-        prior = np.zeros_like(roots)
-        if not begins.all():
-            prior = 2 * np.log(_since_data(exposure)[:, at["first"] : at["last"] + 1])
+        prior = _gap_prior(exposure, **at)
         likelihood = np.where(allowed, roots**2 + prior, np.where(searched, 0.0, -1.0))
         best = np.arange(len(roots)), likelihood.argmax(axis=1)
         width, count = log_odds_span(plain, allowed), allowed.sum(axis=1)
@@ -165,6 +163,35 @@ class SplitSearch:
             np.where(allowed, prior, 0.0)[best],
         )
         return found if some.all() else found.put(np.flatnonzero(~some), no_split(int((~some).sum())))
+
+    def may_have_changed(self, sign: float) -> tuple[BoolArray, IntArray]:
+        """Return which series may have changed, that way in the analysis window or else around it.
+
+        They are those in which ``best`` finds that, and some more; the others cost a fraction of it. What
+        last week did takes away from a change, and adds nothing.
+
+        Returns:
+            (series,) each, with how many splits the analysis window has.
+        """
+        series, begin, config = self.series, self.start, self.config
+        observed, exposure = (
+            part[:, begin : self.windows.end] for part in (series.observed, series.exposure)
+        )
+        at = {"first": 1, "last": observed.shape[1] - 1}
+        sums, allowed = split_sums(observed, exposure, **at), _with_data(exposure, config.min_points, **at)
+        bounds = root_bounds(sums, self.family) * allowed
+        inside = slice(self.windows.analysis - begin - 1, self.windows.extended - begin - 1)
+        within = (sign * bounds[:, inside]).max(axis=1)
+        bounds[:, inside] = 0.0
+        around = np.maximum(bounds.max(axis=1), -bounds.min(axis=1))
+        changed = np.zeros(len(observed), dtype=np.bool_)
+        for largest, part in ((around, slice(None)), (within, inside)):
+            some = allowed[:, part]
+            root = np.maximum(largest, 0.0) * ((1 + _ROUNDING) / np.sqrt(series.variance))
+            splits = np.broadcast_to(some.sum(axis=1), changed.shape)
+            width = log_odds_span(sums.of_splits(part), some)
+            changed |= p_values(root, series.degrees_of_freedom, width, splits) < config.significance
+        return changed, splits
 
     def are_level(self, rows: IntArray, ones: tuple[Index, Index], others: tuple[Index, Index]) -> BoolArray:
         """Say whether two ranges [low, high) of each row are at one level, as far as the noise shows."""
@@ -270,6 +297,14 @@ class SplitSearch:
         return at_scale
 
 
+def _with_data(exposure: FloatArray, least: int, *, first: int, last: int) -> BoolArray:
+    """Return which splits in [first, last] have data enough on either side: (series or 1, splits)."""
+    known = exposure > 0
+    known = known[:1] if (known == known[:1]).all() else known
+    left, right = both_sides(known.astype(np.float64), first, last)
+    return np.asarray(known[:, first : last + 1] & (np.minimum(left, right) >= least))
+
+
 def _ranges(low: IntArray, high: IntArray) -> Iterator[tuple[slice, IntArray]]:
     """Yield each range of columns [low, high), and which rows have it."""
     if not len(low):
@@ -279,11 +314,21 @@ def _ranges(low: IntArray, high: IntArray) -> Iterator[tuple[slice, IntArray]]:
         yield slice(begin, end), np.flatnonzero(group.reshape(-1) == index)
 
 
-def _since_data(exposure: FloatArray) -> IntArray:
-    """Return by how many windows each follows the last with data before it: (series, windows)."""
+def _gap_prior(exposure: FloatArray, *, first: int, last: int) -> FloatArray:
+    """Return what the time that splits in [first, last] stand for adds to their likelihood ratios.
+
+    A level begins with data: what came in a gap, or over night, is dated to the first window after it. A
+    change is as likely at any moment, so that this window stands for all of the gap.
+
+    Returns:
+        (series, splits), or (1, splits) if there is data everywhere.
+    """
+    if (exposure[:, first : last + 1] > 0).all():
+        return np.zeros((1, last - first + 1))
     columns = np.arange(exposure.shape[1])
-    last = np.maximum.accumulate(np.where(exposure > 0, columns, -1), axis=1)
-    return np.asarray(columns - np.concatenate([np.full((len(last), 1), -1), last[:, :-1]], axis=1))
+    latest = np.maximum.accumulate(np.where(exposure > 0, columns, -1), axis=1)
+    since = columns - np.concatenate([np.full((len(latest), 1), -1), latest[:, :-1]], axis=1)
+    return np.asarray(2 * np.log(since[:, first : last + 1]))
 
 
 def _within(

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.detect.change_point import Sums, p_values, signed_roots
-from pipeline.detect.expected import Normalised
 from pipeline.detect.matrix import least_history
+from pipeline.detect.normalised import Normalised
 from pipeline.model import BoolArray, Candidate, FloatArray, IntArray, Unjudged
 
 CODES = ("no_data", "no_history", "windows_empty", "noise_unknown", "few_samples")
@@ -20,6 +20,8 @@ Steps = tuple[Sequence[Candidate], Sequence[Unjudged]]
 
 NO_DATA = Unjudged("no_data", 0, 0.0, 1.0)
 """Of a scan without any series."""
+
+_Lack = tuple[str, BoolArray, FloatArray | IntArray, FloatArray | float]
 
 _LEAST_DEGREES = 1.0
 """Degrees of freedom of an estimate from two pairs of blocks or fewer."""
@@ -54,7 +56,26 @@ def find_unjudged(grounds: Grounds, *, min_points: int, significance: float) -> 
         One record a reason, with the median of the series' numbers.
     """
     rest = np.ones(len(grounds.share), dtype=np.bool_)
-    lacking: tuple[tuple[str, BoolArray, FloatArray | IntArray, FloatArray | float], ...] = (
+    found = []
+    for code, lacks, value, bound in _lacking(grounds, min_points, significance):
+        rows = rest & lacks
+        if rows.any():
+            numbers = (value, np.broadcast_to(bound, rows.shape))
+            middle = [float(np.median(number[rows])) for number in numbers]
+            found.append(Unjudged(code, int(rows.sum()), *middle))
+        rest &= ~lacks
+    return tuple(found)
+
+
+def are_judged(grounds: Grounds, *, min_points: int, significance: float) -> BoolArray:
+    """Say which series can be judged: (series,)."""
+    lacks = [lacks for _, lacks, _, _ in _lacking(grounds, min_points, significance)]
+    return ~np.logical_or.reduce(lacks)
+
+
+def _lacking(grounds: Grounds, min_points: int, significance: float) -> tuple[_Lack, ...]:
+    """Return what series may lack: code, which of them do, and the numbers that say so."""
+    return (
         ("no_history", ~grounds.has_history, grounds.share, grounds.least_share),
         ("windows_empty", grounds.splits == 0, grounds.windows, float(min_points)),
         (
@@ -65,15 +86,6 @@ def find_unjudged(grounds: Grounds, *, min_points: int, significance: float) -> 
         ),
         ("few_samples", grounds.least_p >= significance, grounds.least_p, significance),
     )
-    found = []
-    for code, lacks, value, bound in lacking:
-        rows = rest & lacks
-        if rows.any():
-            numbers = (value, np.broadcast_to(bound, rows.shape))
-            middle = [float(np.median(number[rows])) for number in numbers]
-            found.append(Unjudged(code, int(rows.sum()), *middle))
-        rest &= ~lacks
-    return tuple(found)
 
 
 def grounds_of(

@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
+from pipeline.detect.noise.block_sums import BlockSums
 from pipeline.detect.noise.jumps import find_jumps
 from pipeline.model import BoolArray, FloatArray, IntArray
 from pipeline.robust import MEDIAN_SQUARE, may_exceed_median, medians_of_rows
@@ -89,9 +90,9 @@ class SeriesNoise:
         """
         self._config = config or NoiseConfig()
         self._counts = counts
-        self._sums = {1: (observed, exposure)}  # by the width of blocks
+        self._blocks = BlockSums(observed, exposure)
         self._whole = observed.sum(axis=1)
-        self._measured: dict[tuple[_Scale, bool], FloatArray] = {}
+        self._measured: dict[tuple[Scale, bool], FloatArray] = {}
 
     def unit_variance(self, rows: IntArray, *, longest: int, apart: int) -> tuple[FloatArray, FloatArray]:
         """Return the variance of a mean of exposure 1, and the degrees of freedom it was estimated with.
@@ -108,7 +109,7 @@ class SeriesNoise:
         unpaired = np.flatnonzero(paired < self._config.paired)
         if not len(unpaired):
             return variance, degrees
-        observed, exposure = self._blocks(rows[unpaired], 1)
+        observed, exposure = self._blocks.of_rows(rows[unpaired], 1)
         exposure = np.broadcast_to(exposure, observed.shape)
         # What is compared has its data in the same pattern: so many windows with data, over as long a time.
         for pattern, some in _patterns(exposure > 0):
@@ -121,12 +122,21 @@ class SeriesNoise:
             variance[part[better]], degrees[part[better]] = measured[better], own_degrees[better]
         return variance, degrees
 
+    def floor(self, rows: IntArray, *, longest: int, apart: int) -> FloatArray:
+        """Return a variance below which ``unit_variance`` is not, where most blocks make pairs: (rows,).
+
+        It is that of the longest blocks, of which there are few; the largest of all scales counts.
+        """
+        scale = noise_scales(self._blocks.windows, longest, apart, self._config)[-1]
+        steady, between = (self._at(scale, rows, jumps=jumps)[0] for jumps in (False, True))
+        return np.minimum(steady, between)
+
     def _by_scales(
         self, rows: IntArray, longest: int, apart: int
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the largest variance of all scales, its degrees of freedom, and the least share of pairs."""
         config = self._config
-        scales = _scales(self._sums[1][0].shape[1], longest, apart, config)
+        scales = noise_scales(self._blocks.windows, longest, apart, config)
         found = np.stack([self._at(scale, rows) for scale in scales], axis=1)
         # Where levels change longer means differ by more.
         restless = np.flatnonzero(found[0].max(axis=0) > config.restless * found[0].min(axis=0))
@@ -142,13 +152,13 @@ class SeriesNoise:
         growth = _growth(variances, scales[-1].width, longest)
         return variances[best, every] * growth, degrees[np.maximum(best - 1, 0), every], paired.min(axis=0)
 
-    def _at(self, scale: _Scale, rows: IntArray, *, jumps: bool = False) -> FloatArray:
+    def _at(self, scale: Scale, rows: IntArray, *, jumps: bool = False) -> FloatArray:
         """Return variance, degrees of freedom and share of pairs at a scale, measured or known: (3, rows)."""
         series = len(self._whole)
         known = self._measured.setdefault((scale, jumps), np.full((3, series), np.nan))
         missing = rows[np.isnan(known[0, rows])]
         if len(missing):
-            observed, exposure = self._blocks(missing, scale.width)
+            observed, exposure = self._blocks.of_rows(missing, scale.width)
             jumping = self._jumps(missing, scale.width) if jumps else None
             whole = self._whole[missing] if self._counts else None
             known[:, missing] = _at_scale(observed, exposure, whole, scale.lag, jumping, self._config)
@@ -156,23 +166,9 @@ class SeriesNoise:
 
     def _jumps(self, rows: IntArray, width: int) -> BoolArray:
         """Return before which blocks of a width the level of series jumps: (rows, blocks)."""
-        observed, exposure = self._blocks(rows, width)
+        observed, exposure = self._blocks.of_rows(rows, width)
         side = max(1, min(self._config.side, observed.shape[1] // self._config.min_blocks))
         return find_jumps(observed, exposure, side=side, significance=self._config.jump)
-
-    def _blocks(self, rows: IntArray, width: int) -> tuple[FloatArray, FloatArray]:
-        """Return sums of blocks of so many windows, of what was observed and of its exposure."""
-        if width not in self._sums:
-            finer = max(known for known in self._sums if width % known == 0)
-            observed, exposure = self._sums[finer]
-            self._sums[width] = (
-                _block_sums(observed, width // finer),
-                _block_sums(exposure, width // finer),
-            )
-        observed, exposure = self._sums[width]
-        if len(rows) == len(observed):
-            return observed, exposure
-        return observed[rows], exposure[rows] if len(exposure) > 1 else exposure
 
 
 def _patterns(known: BoolArray) -> Iterator[tuple[BoolArray, IntArray]]:
@@ -185,21 +181,21 @@ def _patterns(known: BoolArray) -> Iterator[tuple[BoolArray, IntArray]]:
         yield known[rows[0]], np.array(rows)
 
 
-class _Scale(NamedTuple):
+class Scale(NamedTuple):
     """Blocks of one width, and how many of them apart those are that are compared."""
 
     width: int
     lag: int
 
 
-def _scales(history: int, longest: int, apart: int, config: NoiseConfig) -> list[_Scale]:
+def noise_scales(history: int, longest: int, apart: int, config: NoiseConfig) -> list[Scale]:
     """Return the scales at which the noise of a history is measured, the finest first."""
     widths = [max(1, min(longest, history // config.min_blocks))]
     while widths[-1] > 1:
         widths.append(widths[-1] // config.ratio or 1)
     # In a short history a change of level would touch too many pairs that lie far apart.
     return [
-        _Scale(width, max(1, min(round(apart / width), history // width // 8))) for width in reversed(widths)
+        Scale(width, max(1, min(round(apart / width), history // width // 8))) for width in reversed(widths)
     ]
 
 
@@ -285,24 +281,13 @@ def _stand_out(squares: FloatArray, variance: FloatArray) -> BoolArray:
     return result
 
 
-def _block_sums(values: FloatArray, width: int) -> FloatArray:
-    """Return sums of blocks; what fills none is left out at the old end, as new windows matter most."""
-    first = values.shape[1] % width
-    sums = values[:, first::width]
-    # By the index in the block: sums over an axis as short as most blocks are cost several times as much.
-    for index in range(first + 1, first + width):
-        sums = sums + values[:, index::width]
-    return sums
-
-
 def _cut_mean(squares: FloatArray, pairs: FloatArray, variance: FloatArray, cut: float) -> FloatArray:
     """Return the mean of squares that are cut at a quantile of what the mean implies (Huber's proposal 2).
 
     It is repeated so often that the mean hardly moves. Once it moves past no square any more, each step is
     the same linear one, and the steps that are left are made at once.
     """
-    kept = special.chdtr(3, cut) + cut * special.chdtrc(1, cut)
-    divisor, limited = kept * np.maximum(pairs, 1), np.empty_like(squares)
+    divisor, limited = kept_share(cut) * np.maximum(pairs, 1), np.empty_like(squares)
     for _ in range(_STEPS_ALONE):
         np.minimum(squares, (cut * variance)[:, None], out=limited)
         variance = limited.sum(axis=1) / divisor
@@ -320,3 +305,8 @@ def _cut_mean(squares: FloatArray, pairs: FloatArray, variance: FloatArray, cut:
             variance = np.minimum(part, (cut * variance)[:, None]).sum(axis=1) / divisor[rest]
         result[rest] = variance
     return result
+
+
+def kept_share(cut: float) -> float:
+    """Return which share of the mean of normal squares such a cut leaves."""
+    return float(special.chdtr(3, cut) + cut * special.chdtrc(1, cut))

@@ -6,15 +6,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from pipeline.detect.matrix import first_windows, select_rows
+from pipeline.detect.count_histories import CountHistories
 from pipeline.detect.noise.shared_prior import fit_shared_prior
-from pipeline.detect.short_term import ScanConfig, Windows, normalised
+from pipeline.detect.short_term import ScanConfig, Windows, count_histories
 from pipeline.model import SeriesMatrix
 from pipeline.model.metric_kind import is_gcpu
 
 
 def with_shared_prior(
-    matrix: SeriesMatrix, windows: Windows, *, config: ScanConfig | None = None
+    matrix: SeriesMatrix,
+    windows: Windows,
+    *,
+    config: ScanConfig | None = None,
+    histories: CountHistories | None = None,
 ) -> SeriesMatrix:
     """Return gCPU series together with what they know of each other's noise.
 
@@ -34,9 +38,11 @@ def with_shared_prior(
         return matrix
     ranked = sorted(usable.tolist(), key=lambda row: (past[row], matrix.names[row]))
     ranks = np.linspace(0, len(ranked) - 1, min(len(ranked), config.shared_prior.most_series)).round()
-    sample = select_rows(matrix, [ranked[int(rank)] for rank in ranks])
-    series = normalised(replace(first_windows(sample, windows.end), noise=None), windows, config)
+    rows = np.sort([ranked[int(rank)] for rank in ranks])
+    histories = histories or count_histories(matrix, windows, config)
+    if histories is None:
+        return matrix
+    variance, degrees = histories.noise(rows)
     return replace(
-        matrix,
-        noise=fit_shared_prior(series.scale, series.measured, series.degrees_of_freedom, config.shared_prior),
+        matrix, noise=fit_shared_prior(histories.scale[rows], variance, degrees, config.shared_prior)
     )

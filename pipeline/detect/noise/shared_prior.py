@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import optimize, special
 
-from pipeline.model import FloatArray, SharedVariancePrior
+from pipeline.model import BoolArray, FloatArray, SharedVariancePrior
 
 _NORMAL_QUARTILES = 1.349
 """Distance of a normal distribution's quartiles, in standard deviations."""
@@ -94,17 +94,46 @@ def moderated(
         config: Settings.
     """
     config = config or SharedPriorConfig()
-    usable = level > 0
-    at = np.log(np.where(usable, level, 1.0))
-    expected = np.exp(np.interp(at, common.log_levels, common.log_variances))
+    usable, expected = _expected(common, level)
     total = degrees_of_freedom + common.degrees_of_freedom
     likely = variance <= expected * _f_quantile(
         degrees_of_freedom, common.degrees_of_freedom, 1 - config.outlying
     )
-    # Below the levels that were looked at, nothing is known of the others.
-    usable &= likely & (at >= common.log_levels[0])
+    usable &= likely
     shared = (degrees_of_freedom * variance + common.degrees_of_freedom * expected) / total
     return np.where(usable, shared, variance), np.where(usable, total, degrees_of_freedom)
+
+
+def least_moderated(
+    common: SharedVariancePrior,
+    level: FloatArray,
+    variance: FloatArray,
+    degrees_of_freedom: tuple[float, float],
+) -> FloatArray:
+    """Return what ``moderated`` variances are at least: (series,).
+
+    Args:
+        common: Of the service.
+        level: (series,).
+        variance: (series,) what each one's own estimate is at least.
+        degrees_of_freedom: Between which it has them.
+    """
+    usable, expected = _expected(common, level)
+    # One that is no longer likely is larger than expected, and a shared one lies between the two.
+    shared = [
+        (degrees * variance + common.degrees_of_freedom * expected) / (degrees + common.degrees_of_freedom)
+        for degrees in degrees_of_freedom
+    ]
+    return np.where(usable, np.minimum(*shared), variance)
+
+
+def _expected(common: SharedVariancePrior, level: FloatArray) -> tuple[BoolArray, FloatArray]:
+    """Return at which levels something is known of the others, and their variance there: (series,) each."""
+    known = level > 0
+    at = np.log(np.where(known, level, 1.0))
+    expected: FloatArray = np.exp(np.interp(at, common.log_levels, common.log_variances))
+    # Below the levels that were looked at, nothing is.
+    return known & (at >= common.log_levels[0]), expected
 
 
 def _spread(values: FloatArray) -> float:

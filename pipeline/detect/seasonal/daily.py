@@ -9,11 +9,12 @@ cycle, and a slow drift is none.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from scipy import special
 
-from pipeline.model import FloatArray
+from pipeline.model import FloatArray, IntArray
 from pipeline.robust import MAD_TO_DEVIATION
 from pipeline.units import DAY_S
 
@@ -43,72 +44,109 @@ class WindowGrid:
         return np.asarray(self.start + self.resolution_s * np.arange(self.windows))
 
 
-def fit_daily_cycle(
+class PointNoise(Protocol):
+    """The variance of points, between what it lies and what it is: (rows,) of series that are asked for."""
+
+    least: FloatArray | float  # (series,)
+
+    def most(self, rows: IntArray) -> FloatArray:
+        """Return what it does not exceed."""
+
+    def exact(self, rows: IntArray) -> FloatArray:
+        """Return what it is."""
+
+
+def fit_daily_waves(
     values: FloatArray,
     weights: FloatArray,
-    variance: FloatArray,
+    noise: PointNoise,
     grid: WindowGrid,
     config: CycleConfig | None = None,
 ) -> FloatArray:
-    """Return each series' daily cycle around its level, carried on beyond the history: (series, windows).
+    """Return the coefficients of each series' daily waves around its level: (series, waves).
 
     Args:
         values: (series, history); what has weight 0 is not looked at.
-        weights: (history,) or (series, history): a point's variance is ``variance`` / weight.
-        variance: (series,) of a point of weight 1.
+        weights: (history,) or (series, history): a point's variance is the series' / weight.
+        noise: Of a point of weight 1.
         grid: Of the values, and how far to carry the cycle on, the history included.
         config: Settings.
 
     Returns:
-        What to subtract from a value; 0 for series without a significant cycle, and for all where the
-        history is too short or too coarse, or a day is no whole number of points.
+        0 for series without a significant cycle, and for all where the history is too short or too coarse, or
+        a day is no whole number of points.
     """
     config = config or CycleConfig()
-    cycle = np.zeros((len(values), grid.windows))
     day = round(DAY_S / grid.resolution_s)
     days = values.shape[1] // max(day, 1)
     uneven = abs(day * grid.resolution_s - DAY_S) > 1e-6
     if uneven or day < config.min_points or days < config.min_days or not len(values):
-        return cycle
+        return np.zeros((len(values), 2 * config.harmonics))
     newest = slice(values.shape[1] - days * day, values.shape[1])
     known = np.atleast_2d(weights > 0)[:, newest].reshape(-1, days, day)  # one row if all have the same
-    by_day = np.where(known, values[:, newest].reshape(len(values), days, day), 0.0)
+    by_day = values[:, newest].reshape(len(values), days, day)
+    complete = bool(known.all())
     points = known.sum(axis=2)
+    by_day = by_day if complete else np.where(known, by_day, 0.0)
     means = by_day.sum(axis=2) / np.maximum(points, 1)
-    by_day = np.where(known, by_day - means[:, :, None], 0.0)
-    angles = 2 * np.pi * (grid.times() % DAY_S) / DAY_S
-    waves = np.stack(
-        [wave(k * angles) for k in range(1, config.harmonics + 1) for wave in (np.sin, np.cos)], axis=1
-    )
+    by_day = by_day - means[:, :, None]
+    by_day = by_day if complete else np.where(known, by_day, 0.0)
     # Waves of a whole day are orthogonal: projections are the least squares fit.
     # Those of a day with gaps fall short by the share that is missing.
-    daily = by_day @ (waves[newest][:day] * 2.0) / np.maximum(points, 1)[:, :, None]
-    waves_of_rows = _common(daily, points >= day / 2, variance, weights, config, day)
-    cyclic = np.flatnonzero(waves_of_rows.any(axis=1))
-    cycle[cyclic] = waves_of_rows[cyclic] @ waves.T
+    waves = _waves(grid, config.harmonics)[newest][:day]
+    daily = (by_day.reshape(-1, day) @ (waves * 2.0)).reshape(len(values), days, -1)
+    daily /= np.maximum(points, 1)[:, :, None]
+    return _common(daily, points >= day / 2, noise, weights, config, day)
+
+
+def draw_cycle(coefficients: FloatArray, grid: WindowGrid) -> FloatArray:
+    """Return waves as windows: (series, waves) coefficients → (series, windows)."""
+    cycle = np.zeros((len(coefficients), grid.windows))
+    cyclic = np.flatnonzero(coefficients.any(axis=1))
+    if len(cyclic):
+        cycle[cyclic] = coefficients[cyclic] @ _waves(grid, coefficients.shape[1] // 2).T
     return cycle
+
+
+def _waves(grid: WindowGrid, harmonics: int) -> FloatArray:
+    """Return sines and cosines of the day: (windows, waves)."""
+    angles = 2 * np.pi * (grid.times() % DAY_S) / DAY_S
+    return np.stack([wave(k * angles) for k in range(1, harmonics + 1) for wave in (np.sin, np.cos)], axis=1)
 
 
 def _common(
     daily: FloatArray,
     enough: np.ndarray,
-    variance: FloatArray,
+    noise: PointNoise,
     weights: FloatArray,
     config: CycleConfig,
     day: int,
 ) -> FloatArray:
     """Return the coefficients that most days share, 0 where they are not significant: (series, waves)."""
     days, terms = daily.shape[1:]
-    # A day with gaps has a distorted wave; it stands in with the middle of the others.
-    daily = np.where(enough[:, :, None], daily, np.median(daily, axis=1, keepdims=True))
+    if not enough.all():
+        # A day with gaps has a distorted wave; it stands in with the middle of the others.
+        daily = np.where(enough[:, :, None], daily, np.median(daily, axis=1, keepdims=True))
     cut = int(config.trimmed * days)
     ordered = np.sort(daily, axis=1)[:, cut : days - cut]
     common: FloatArray = ordered.mean(axis=1)
-    spread = np.median(np.abs(daily - np.median(daily, axis=1, keepdims=True)), axis=1) * MAD_TO_DEVIATION
     weight = np.where(weights > 0, weights, 0.0).sum(axis=-1) / np.maximum((weights > 0).sum(axis=-1), 1)
-    sampling = variance / np.maximum(weight, 1e-300) * 2 / (day * days)
+    # Of a mean wave, by the variance of one point.
+    sampling = 1.0 / np.maximum(weight, 1e-300) * 2 / (day * days)
     power = (common**2).sum(axis=1)
-    significant = power > special.chdtri(terms, config.significance) * sampling
-    differing = (spread**2).mean(axis=1) / days
-    consistent = power > terms * special.fdtri(terms, days - 1, 1 - config.consistency) * differing
-    return np.where((significant & consistent)[:, None], common, 0.0)
+    bound = special.chdtri(terms, config.significance)
+    # How noisy a point is costs far more than to say between what its noise lies.
+    cyclic = np.flatnonzero(power > bound * (noise.least * sampling))
+    spread = np.median(np.abs(daily[cyclic] - np.median(daily[cyclic], axis=1, keepdims=True)), axis=1)
+    differing = ((spread * MAD_TO_DEVIATION) ** 2).mean(axis=1) / days
+    cyclic = cyclic[
+        power[cyclic] > terms * special.fdtri(terms, days - 1, 1 - config.consistency) * differing
+    ]
+    sampling = np.broadcast_to(sampling, power.shape)
+    unclear = cyclic[power[cyclic] <= bound * (noise.most(cyclic) * sampling[cyclic])]
+    result = np.zeros(common.shape)
+    result[cyclic] = common[cyclic]
+    if len(unclear):
+        significant = power[unclear] > bound * (noise.exact(unclear) * sampling[unclear])
+        result[unclear[~significant]] = 0.0
+    return result

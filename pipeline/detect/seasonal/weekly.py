@@ -117,7 +117,7 @@ def roots_against_week(
     earlier = signed_roots(week_ago, family) / deviation
     same = whole & (np.sign(earlier) == way)
     kept = np.where(same, np.maximum(0.0, 1 - doubt / np.maximum(earlier**2, 1e-300)), 0.0)
-    kept = kept * _undone(sums, week_ago, family)
+    kept = kept * _undone(sums, week_ago, family, way)
     beyond = _without(sums, week_ago, kept, family)
     roots = signed_roots(beyond, family) / (deviation * np.sqrt(1 + kept**2))
     roots = np.where(np.sign(roots) == way, roots, 0.0)
@@ -133,10 +133,10 @@ def _smaller_root(other: FloatArray, roots: FloatArray) -> FloatArray:
     return np.asarray(np.sign(roots) * size)
 
 
-def _undone(sums: Sums, week_ago: Sums, family: Family) -> FloatArray:
+def _undone(sums: Sums, week_ago: Sums, family: Family, way: FloatArray) -> FloatArray:
     """Return how much of last week's change was gone again before this week's, from 0 to 1.
 
-    A step that lasted is none that comes back every week.
+    A step that lasted is none that comes back every week. Of what went the other way there is nothing.
     """
     left, right, now = (
         ratio(*side) if family == "values" else np.log((side[0] + 0.5) / np.maximum(side[1], 0.5))
@@ -147,7 +147,7 @@ def _undone(sums: Sums, week_ago: Sums, family: Family) -> FloatArray:
         )
     )
     change = right - left
-    undone = np.divide(right - now, change, out=np.zeros(change.shape), where=change != 0)
+    undone = np.divide(right - now, change, out=np.zeros(change.shape), where=change * way > 0)
     return np.asarray(np.clip(undone, 0.0, 1.0))
 
 

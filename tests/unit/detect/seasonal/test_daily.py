@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
-from pipeline.detect.seasonal.daily import WindowGrid, fit_daily_cycle
-from pipeline.model import FloatArray
+from pipeline.detect.seasonal.daily import WindowGrid, draw_cycle, fit_daily_waves
+from pipeline.model import FloatArray, IntArray
 from pipeline.units import DAY_S
 
 DAY, DAYS = 144, 10
@@ -26,12 +27,24 @@ def fit(
     resolution_s: float = 600.0,
 ) -> FloatArray:
     history = min(HISTORY, values.shape[1])
-    return fit_daily_cycle(
-        values[:, :history],
-        np.ones(history) if weights is None else weights,
-        np.full(len(values), variance),
-        WindowGrid(START, resolution_s, END),
-    )
+    weights = np.ones(history) if weights is None else weights
+    return cycle_of(values[:, :history], weights, WindowGrid(START, resolution_s, END), variance)
+
+
+@dataclass
+class Noise:
+    variance: float
+    least: float = 0.0
+
+    def most(self, rows: IntArray) -> FloatArray:
+        return np.full(len(rows), np.inf)
+
+    def exact(self, rows: IntArray) -> FloatArray:
+        return np.full(len(rows), self.variance)
+
+
+def cycle_of(values: FloatArray, weights: FloatArray, grid: WindowGrid, variance: float = 1.0) -> FloatArray:
+    return draw_cycle(fit_daily_waves(values, weights, Noise(variance), grid), grid)
 
 
 def wave(size: float, hour: float = 15.0) -> FloatArray:
@@ -57,12 +70,8 @@ def test_the_cycle_is_found_and_carried_on(cycle: FloatArray) -> None:
 def test_the_hour_counts_and_not_the_position_in_the_history() -> None:
     values = NOISE[:1] + wave(2.0)
     whole = fit(values)
-    later = fit_daily_cycle(
-        values[:, 50:HISTORY],
-        np.ones(HISTORY - 50),
-        np.ones(1),
-        WindowGrid(START + 50 * 600.0, 600.0, END - 50),
-    )
+    grid = WindowGrid(START + 50 * 600.0, 600.0, END - 50)
+    later = cycle_of(values[:, 50:HISTORY], np.ones(HISTORY - 50), grid)
     np.testing.assert_allclose(later, whole[:, 50:], atol=0.4)
 
 

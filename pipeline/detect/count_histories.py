@@ -1,0 +1,187 @@
+"""The histories of gCPU series: level, daily cycle and noise of each, learnt once for a scan.
+
+All series are compared with what their level and their cycle make expect. Their noise costs far more than
+that, and is measured only of those that are asked for: a sample says what all have in common, and most of the
+others change by so little that it does not matter how noisy they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from pipeline.detect.noise.limits import noise_limits
+from pipeline.detect.noise.near import NearCountNoise
+from pipeline.detect.noise.scale import SeriesNoise
+from pipeline.detect.noise.shared_prior import least_moderated, moderated
+from pipeline.detect.normalised import Compared, NormaliseConfig, Normalised, some_rows
+from pipeline.detect.seasonal.daily import WindowGrid, draw_cycle, fit_daily_waves
+from pipeline.model import FloatArray, IntArray, SeriesMatrix, SharedVariancePrior
+
+_LEAST_SHARE = 0.1
+"""Of its level that a cycle may leave: an expectation is above 0."""
+
+_LEAST_NOISE = 1e-6
+"""Of what nearly every sample holds."""
+
+_ROWS = 256
+"""Series that are learnt together, few enough that what is computed of them stays in the cache."""
+
+
+class CountHistories:
+    """What the histories of gCPU series say of them."""
+
+    def __init__(
+        self, matrix: SeriesMatrix, compared: Compared, config: NormaliseConfig | None = None
+    ) -> None:
+        """Take all series of a service.
+
+        Args:
+            matrix: Up to the last window that is compared.
+            compared: What is going to be compared.
+            config: Settings.
+        """
+        self.compared, self.config = compared, config or NormaliseConfig()
+        self._matrix = matrix
+        series, history = len(matrix.samples), compared.history
+        self.counts: FloatArray = matrix.samples[:, :history].sum(axis=1)
+        self.level: FloatArray = self.counts / max(float(matrix.totals[:history].sum()), 1.0)
+        # What was not there in the history has no cycle either; any scale serves to compare it with itself.
+        self.scale = np.where(self.level > 0, self.level, 1.0)
+        self.variance, self.degrees_of_freedom = np.full((2, series), np.nan)  # by each one's own history
+        self.limits = noise_limits(
+            matrix.totals[:history] > 0,
+            longest=compared.longest,
+            apart=compared.apart,
+            config=self.config.noise,
+        )
+        self._grid = WindowGrid(matrix.start, matrix.resolution_s, matrix.samples.shape[1])
+        self._waves = np.full((series, 2 * self.config.cycle.harmonics), np.nan)
+
+    def noise(self, rows: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return the variance of series by each one's own history, and its degrees of freedom: (rows,)."""
+        missing = rows[np.isnan(self.variance[rows])]
+        for first in range(0, len(missing), _ROWS):
+            some = missing[first : first + _ROWS]
+            self.learn_noise(some, self.noise_of(*self.expected(some)[:2]), np.arange(len(some)))
+        return self.variance[rows], self.degrees_of_freedom[rows]
+
+    def part(self, first: int, end: int, prior: SharedVariancePrior | None) -> UnmeasuredCounts:
+        """Return the series [first, end) in the form in which they are compared."""
+        return UnmeasuredCounts(self, slice(first, min(end, len(self.level))), prior)
+
+    def noise_of(self, counts: FloatArray, exposure: FloatArray) -> SeriesNoise:
+        """Return what measures the noise of (series, windows) by their history."""
+        past = slice(self.compared.history)
+        return SeriesNoise(counts[:, past], exposure[:, past], counts=True, config=self.config.noise)
+
+    def learn_noise(self, rows: IntArray, noise: SeriesNoise, of: IntArray) -> None:
+        """Measure the noise of series, which are ``of`` those that are measured."""
+        self.variance[rows], self.degrees_of_freedom[rows] = noise.unit_variance(
+            of, longest=self.compared.longest, apart=self.compared.apart
+        )
+
+    def expected(self, rows: slice | IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return counts, those that are expected, and the cycle in units of the level: (rows, windows)."""
+        counts, level, scale = self._matrix.samples[rows], self.level[rows], self.scale[rows][:, None]
+        totals, factor = self._matrix.totals, self._matrix.share_factor
+        factors = None if factor is None else share_factors(factor, level)
+        waves = self._waves[rows]
+        if np.isnan(waves).any():
+            waves = self._waves[rows] = self._learn_waves(counts, level, factors)
+        cycle = draw_cycle(waves, self._grid)
+        exposure = scale * totals
+        cyclic = np.flatnonzero(waves.any(axis=1))
+        if len(cyclic):
+            shown = scale[cyclic] + cycle[cyclic]
+            exposure[cyclic] = np.maximum(shown, _LEAST_SHARE * scale[cyclic]) * totals
+        if factors is not None:
+            exposure *= factors
+        return counts, exposure, cycle
+
+    def _learn_waves(self, counts: FloatArray, level: FloatArray, factors: FloatArray | None) -> FloatArray:
+        """Return the coefficients of daily waves: (series, waves)."""
+        past = slice(self.compared.history)
+        totals = self._matrix.totals[past]
+        shares = counts[:, past] * (1.0 / np.where(totals > 0, totals, np.inf))
+        # Of shares, where a count's dispersion is the variance by the level.
+        noise = NearCountNoise(counts[:, past], totals, (1 - level) * level, self.config.noise)
+        if factors is not None:
+            shares /= factors[:, past]
+        return fit_daily_waves(shares, totals, noise, self._grid, self.config.cycle)
+
+
+class UnmeasuredCounts:
+    """Some gCPU series, the noise of which is measured as far as it is asked for."""
+
+    def __init__(self, histories: CountHistories, rows: slice, prior: SharedVariancePrior | None) -> None:
+        """Take some of all series; ``prior`` is what all of them have in common."""
+        self._histories, self._rows, self._prior = histories, rows, prior
+        counts, exposure, cycle = histories.expected(rows)
+        self._noise = histories.noise_of(counts, exposure)
+        nothing, scale = np.zeros(len(counts)), histories.scale[rows]
+        self._bare = Normalised("counts", counts, exposure, nothing, nothing, nothing, scale, cycle)
+
+    def __len__(self) -> int:
+        return self._rows.stop - self._rows.start
+
+    def measured(self, rows: IntArray | None = None) -> Normalised:
+        """Return some of the series with their noise, (rows,) ascending, or all of them."""
+        every = np.arange(self._rows.start, self._rows.stop)
+        rows = every - self._rows.start if rows is None else rows
+        missing = rows[np.isnan(self._histories.variance[every[rows]])]
+        if len(missing):
+            self._histories.learn_noise(every[missing], self._noise, missing)
+        series = self._bare if len(rows) == len(every) else some_rows(self._bare, rows)
+        variance, degrees = self._known(every[rows])
+        return replace(series, variance=variance, degrees_of_freedom=degrees)
+
+    def bounds(self) -> tuple[Normalised, Normalised] | None:
+        """Return the series with the least and with the most noise that they may be found to have.
+
+        None where it has no bounds. Where the noise is known already both have it.
+        """
+        histories, limits = self._histories, self._histories.limits
+        if limits is None:
+            return None
+        every = np.arange(self._rows.start, self._rows.stop)
+        rows = np.flatnonzero(np.isnan(histories.variance[every]))
+        compared, past = histories.compared, slice(histories.compared.history)
+        low = self._noise.floor(rows, longest=compared.longest, apart=compared.apart)
+        high = limits.most_variance(
+            histories.counts[every[rows]], self._bare.observed[rows, past], self._bare.exposure[rows, past]
+        )
+        level, most_degrees = histories.level[every[rows]], limits.most_degrees
+        if self._prior is not None:
+            low = least_moderated(self._prior, level, low, (limits.least_degrees, most_degrees))
+            high = np.maximum(high, np.exp(self._prior.log_variances.max()))
+            most_degrees += self._prior.degrees_of_freedom
+        bounds = []
+        for bound, degrees in ((low, most_degrees), (high, limits.least_degrees)):
+            variance, degrees_of_freedom = self._known(every)
+            variance[rows], degrees_of_freedom[rows] = _noisier(bound, level), degrees
+            bounds.append(replace(self._bare, variance=variance, degrees_of_freedom=degrees_of_freedom))
+        return bounds[0], bounds[1]
+
+    def _known(self, rows: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return the variance of series and its degrees of freedom, by the others too; NaN if not known."""
+        level = self._histories.level[rows]
+        variance, degrees = self._histories.variance[rows], self._histories.degrees_of_freedom[rows]
+        if self._prior is not None:
+            variance, degrees = moderated(self._prior, level, variance, degrees)
+        return _noisier(variance, level), degrees
+
+
+def _noisier(variance: FloatArray, level: FloatArray) -> FloatArray:
+    """Return a variance that is no less than that of sampling, which is binomial."""
+    return np.maximum(variance, np.maximum(1 - level, _LEAST_NOISE))
+
+
+def share_factors(factor: FloatArray, level: FloatArray) -> FloatArray:
+    """Return by how much each series' share moved because others changed: (series, windows).
+
+    The others' change moves a share p by 1 - p of itself: what every sample holds stays at 1.
+    """
+    result: FloatArray = np.log(factor) * np.maximum(1 - level, 0.0)[:, None]
+    return np.exp(result, out=result)
