@@ -16,6 +16,7 @@ from rich.table import Table
 
 from loadgen.bench.result import Result
 from loadgen.terminal import print_json, progress
+from pipeline.allocation import keep_freed_memory
 
 Measure = Callable[[Callable[[], None]], list[Result]]
 
@@ -108,6 +109,7 @@ def bench(names: tuple[str, ...], series: int, stacks: int, profile: Path | None
     What it loses or doubles under faults measures `smidgen bench faults`, whether its memory stays flat
     `smidgen bench soak`. These have options of their own.
     """
+    keep_freed_memory()
     benchmarks = _benchmarks(series, stacks, profile)
     results: list[Result] = []
     for name in names or OF_THE_PRODUCT:

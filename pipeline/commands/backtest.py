@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from pipeline.allocation import keep_freed_memory
 from pipeline.backtest.dataset import Dataset, read_changes, read_dataset
 from pipeline.backtest.funnel import (
     Funnel,
@@ -91,6 +92,7 @@ def backtest(
     those that a live run would have published, ids included. Found events are no failure: the exit code
     is 0, or 2 if a file is wrong.
     """
+    keep_freed_memory()
     chosen = load_workloads(workloads)
     outputs = {"--events": events, "--funnel": funnel, "--ledger": ledger}
     _check_outputs({flag: path for flag, path in outputs.items() if path})

@@ -10,6 +10,7 @@ from contextlib import ExitStack, closing
 
 import click
 
+from pipeline.allocation import keep_freed_memory
 from pipeline.clock import system_clock
 from pipeline.codec.names import read_namings
 from pipeline.commands.options import settings_options
@@ -64,6 +65,7 @@ class StageName(click.ParamType):
 )
 def worker(stages: tuple[str, ...], settings: Settings) -> int:
     """Run stages (aggregate, detect, filter, dedup, rootcause, or all) until SIGTERM or Ctrl-C."""
+    keep_freed_memory()
     for handler in logging.getLogger().handlers:
         handler.addFilter(RepeatFilter("aiokafka", "faust", "mode"))
     if settings.health:  # a mistake in it is said before anything is waited for

@@ -25,7 +25,7 @@ _LEAST_SHARE = 0.1
 _LEAST_NOISE = 1e-6
 """Of what nearly every sample holds."""
 
-_ROWS = 256
+_ROWS = 512
 """Series that are learnt together, few enough that what is computed of them stays in the cache."""
 
 
@@ -57,14 +57,24 @@ class CountHistories:
             config=self.config.noise,
         )
         self._grid = WindowGrid(matrix.start, matrix.resolution_s, matrix.samples.shape[1])
-        self._waves = np.full((series, 2 * self.config.cycle.harmonics), np.nan)
+        self._waves = np.zeros((series, 2 * self.config.cycle.harmonics))
+        self._sample, self._sample_exposure = np.zeros(0, dtype=np.int64), np.zeros((0, 0))
 
-    def noise(self, rows: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return the variance of series by each one's own history, and its degrees of freedom: (rows,)."""
-        missing = rows[np.isnan(self.variance[rows])]
-        for first in range(0, len(missing), _ROWS):
-            some = missing[first : first + _ROWS]
-            self.learn_noise(some, self.noise_of(*self.expected(some)[:2]), np.arange(len(some)))
+    def sample_noise(self, rows: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return the noise of a sample by each one's own history: variance and degrees of freedom, (rows,).
+
+        What is expected of them is kept until all series are looked at.
+
+        Args:
+            rows: (rows,) ascending.
+        """
+        kept = []
+        for first in range(0, len(rows), _ROWS):
+            some = rows[first : first + _ROWS]
+            counts = self._matrix.samples[some]
+            kept.append(self._expected(some, counts))
+            self.learn_noise(some, self.noise_of(counts, kept[-1]), np.arange(len(some)))
+        self._sample, self._sample_exposure = rows, np.concatenate(kept)
         return self.variance[rows], self.degrees_of_freedom[rows]
 
     def part(self, first: int, end: int, prior: SharedVariancePrior | None) -> UnmeasuredCounts:
@@ -82,23 +92,44 @@ class CountHistories:
             of, longest=self.compared.longest, apart=self.compared.apart
         )
 
-    def expected(self, rows: slice | IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return counts, those that are expected, and the cycle in units of the level: (rows, windows)."""
-        counts, level, scale = self._matrix.samples[rows], self.level[rows], self.scale[rows][:, None]
-        totals, factor = self._matrix.totals, self._matrix.share_factor
+    def unmeasured(self, rows: slice) -> Normalised:
+        """Return series without their noise, held against what is expected of them."""
+        counts = self._matrix.samples[rows]
+        low, high = np.searchsorted(self._sample, (rows.start, rows.stop))
+        if low == high:
+            exposure = self._expected(np.arange(rows.start, rows.stop), counts)
+        else:
+            exposure, known = np.empty(counts.shape), self._sample[low:high] - rows.start
+            exposure[known] = self._sample_exposure[low:high]
+            rest = np.delete(np.arange(len(counts)), known)
+            exposure[rest] = self._expected(rest + rows.start, counts[rest])
+        nothing = np.zeros(len(counts))
+        return Normalised(
+            "counts",
+            counts,
+            exposure,
+            nothing,
+            nothing,
+            nothing,
+            self.scale[rows],
+            self._waves[rows],
+            self._grid,
+        )
+
+    def _expected(self, rows: IntArray, counts: FloatArray) -> FloatArray:
+        """Return the counts expected by the level and the cycle, which is learnt: (rows, windows)."""
+        if not len(rows):
+            return np.empty(counts.shape)
+        level, scale = self.level[rows], self.scale[rows][:, None]
+        factor = self._matrix.share_factor
         factors = None if factor is None else share_factors(factor, level)
-        waves = self._waves[rows]
-        if np.isnan(waves).any():
-            waves = self._waves[rows] = self._learn_waves(counts, level, factors)
-        cycle = draw_cycle(waves, self._grid)
-        exposure = scale * totals
-        cyclic = np.flatnonzero(waves.any(axis=1))
-        if len(cyclic):
-            shown = scale[cyclic] + cycle[cyclic]
-            exposure[cyclic] = np.maximum(shown, _LEAST_SHARE * scale[cyclic]) * totals
+        self._waves[rows] = self._learn_waves(counts, level, factors)
+        exposure = scale + draw_cycle(self._waves[rows], self._grid)
+        np.maximum(exposure, _LEAST_SHARE * scale, out=exposure)
+        exposure *= self._matrix.totals
         if factors is not None:
             exposure *= factors
-        return counts, exposure, cycle
+        return exposure
 
     def _learn_waves(self, counts: FloatArray, level: FloatArray, factors: FloatArray | None) -> FloatArray:
         """Return the coefficients of daily waves: (series, waves)."""
@@ -118,13 +149,11 @@ class UnmeasuredCounts:
     def __init__(self, histories: CountHistories, rows: slice, prior: SharedVariancePrior | None) -> None:
         """Take some of all series; ``prior`` is what all of them have in common."""
         self._histories, self._rows, self._prior = histories, rows, prior
-        counts, exposure, cycle = histories.expected(rows)
-        self._noise = histories.noise_of(counts, exposure)
-        nothing, scale = np.zeros(len(counts)), histories.scale[rows]
-        self._bare = Normalised("counts", counts, exposure, nothing, nothing, nothing, scale, cycle)
+        self._bare = histories.unmeasured(rows)
+        self._noise = histories.noise_of(self._bare.observed, self._bare.exposure)
 
     def __len__(self) -> int:
-        return self._rows.stop - self._rows.start
+        return len(self._bare.scale)
 
     def measured(self, rows: IntArray | None = None) -> Normalised:
         """Return some of the series with their noise, (rows,) ascending, or all of them."""

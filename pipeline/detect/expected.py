@@ -66,8 +66,8 @@ def normalise_values(matrix: SeriesMatrix, compared: Compared, config: Normalise
     past, past_weights = moved[:, :history], weights[:, :history]
     grid = WindowGrid(matrix.start, matrix.resolution_s, values.shape[1])
     noise = NearNoise(past, past_weights, counts=False, config=config.noise)
-    cycle = draw_cycle(fit_daily_waves(past, past_weights, noise, grid, config.cycle), grid)
-    moved -= np.where(weights > 0, cycle, 0.0)
+    waves = fit_daily_waves(past, past_weights, noise, grid, config.cycle)
+    moved -= np.where(weights > 0, draw_cycle(waves, grid), 0.0)
     variance, degrees_of_freedom = unit_variance(
         moved[:, :history],
         weights[:, :history],
@@ -86,5 +86,6 @@ def normalise_values(matrix: SeriesMatrix, compared: Compared, config: Normalise
         degrees_of_freedom,
         centre,
         np.ones(len(values)),
-        cycle,
+        waves,
+        grid,
     )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 
 from pipeline.detect.change_point import Family
 from pipeline.detect.noise.scale import NoiseConfig
-from pipeline.detect.seasonal.daily import CycleConfig
+from pipeline.detect.seasonal.daily import CycleConfig, WindowGrid, draw_cycle
 from pipeline.model import FloatArray, IntArray
 
 
@@ -45,7 +46,13 @@ class Normalised:
     degrees_of_freedom: FloatArray  # (series,) degrees of freedom of that
     centre: FloatArray  # (series,)
     scale: FloatArray  # (series,)
-    cycle: FloatArray  # (series, windows) in units of the level
+    waves: FloatArray  # (series, waves) of the daily cycle, see pipeline.detect.seasonal.daily
+    grid: WindowGrid
+
+    @property
+    def cycle(self) -> FloatArray:
+        """The daily cycle in units of the level: (series, windows)."""
+        return draw_cycle(self.waves, self.grid)
 
     def levels(self) -> FloatArray:
         """Return every window's level without the cycle: (series, windows), NaN where there is no data."""
@@ -55,13 +62,13 @@ class Normalised:
         return levels
 
 
+_ARRAYS = tuple(field.name for field in fields(Normalised) if field.name not in ("family", "grid"))
+"""The fields that have a row for each series."""
+
+
 def some_rows(series: Normalised, rows: IntArray, shown: FloatArray | None = None) -> Normalised:
     """Return some series, with no data where ``shown``, (rows, windows), is 0."""
-    parts = {
-        field.name: getattr(series, field.name)[rows]
-        for field in fields(Normalised)
-        if field.name != "family"
-    }
+    parts = {name: getattr(series, name)[rows] for name in _ARRAYS}
     if shown is not None:
         parts["observed"] *= shown
         parts["exposure"] *= shown
@@ -72,12 +79,10 @@ def join_rows(parts: Sequence[Normalised]) -> Normalised:
     """Return the series of all parts, of one source, one part after another."""
     if len(parts) == 1:
         return parts[0]
-    arrays = {
-        field.name: np.concatenate([getattr(part, field.name) for part in parts])
-        for field in fields(Normalised)
-        if field.name != "family"
+    joined: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS
     }
-    return Normalised(parts[0].family, **arrays)
+    return replace(parts[0], **joined)
 
 
 def residuals(

@@ -37,7 +37,10 @@ __all__ = [
 ]
 
 CHUNK_ROWS = 256
-"""Series screened together: few enough that what is computed of them stays in the processor's cache."""
+"""Series screened together at least: few enough that what is computed of them stays in the cache."""
+
+_CHUNK_CELLS = 1500 * CHUNK_ROWS
+"""Windows of all of them: of shorter series there may be more."""
 
 ISOLATED_ROWS = 1024
 """Series that the screen leaves and that are isolated together: bounds the memory for copies of them."""
@@ -143,8 +146,9 @@ def _screened(
     def search_of(series: Normalised) -> SplitSearch:
         return SplitSearch(series, matrix.noise, matrix.resolution_s, windows, config)
 
-    for first in range(0, len(matrix.names), CHUNK_ROWS):
-        end = min(first + CHUNK_ROWS, len(matrix.names))
+    chunk = max(CHUNK_ROWS, _CHUNK_CELLS // max(windows.end, 1))
+    for first in range(0, len(matrix.names), chunk):
+        end = min(first + chunk, len(matrix.names))
         if histories is None:
             part = slice_rows(matrix, first, end)
             series = normalise_values(part, _compared(matrix, windows, config), config.normalise)

@@ -173,14 +173,18 @@ class SplitSearch:
         Returns:
             (series,) each, with how many splits the analysis window has.
         """
-        series, begin, config = self.series, self.start, self.config
-        observed, exposure = (
-            part[:, begin : self.windows.end] for part in (series.observed, series.exposure)
+        series, config, windows = self.series, self.config, self.windows
+        first, last = (
+            max(windows.analysis - self.start, 1),
+            min(windows.extended, windows.end) - self.start - 1,
         )
+        if first > last:
+            return np.zeros(len(series.scale), dtype=np.bool_), np.zeros(len(series.scale), dtype=np.int64)
+        compared = slice(self.start, windows.end)
+        observed, exposure = series.observed[:, compared], series.exposure[:, compared]
         at = {"first": 1, "last": observed.shape[1] - 1}
         sums, allowed = split_sums(observed, exposure, **at), _with_data(exposure, config.min_points, **at)
-        bounds = root_bounds(sums, self.family) * allowed
-        inside = slice(self.windows.analysis - begin - 1, self.windows.extended - begin - 1)
+        bounds, inside = root_bounds(sums, self.family) * allowed, slice(first - 1, last)
         within = (sign * bounds[:, inside]).max(axis=1)
         bounds[:, inside] = 0.0
         around = np.maximum(bounds.max(axis=1), -bounds.min(axis=1))
@@ -277,21 +281,20 @@ class SplitSearch:
         )
         history = slice(windows.history, windows.analysis)
         past = noise_of(series.observed[:, history], series.exposure[:, history])
-        around = [
-            (group, noise_of(*residuals(series, group, columns, split[group])))
-            for columns, group in _ranges(low, high)
-        ]
+        ranges = list(_ranges(low, high))
+        around = [noise_of(*residuals(series, rows, columns, split[rows])) for columns, rows in ranges]
+        of_range, index = np.zeros((2, len(split)), dtype=np.int64)
+        for number, (_, rows) in enumerate(ranges):
+            of_range[rows], index[rows] = number, np.arange(len(rows))
 
         def at_scale(rows: IntArray, width: int) -> tuple[FloatArray, FloatArray]:
             variance, own_degrees = past(rows, width)
-            for group, noise in around:
-                part, of_group = np.intersect1d(rows, group, assume_unique=True, return_indices=True)[1:]
-                if len(part):
-                    nearer, degrees = noise(of_group, width)
-                    larger = nearer > variance[part]
-                    larger |= (nearer == variance[part]) & (degrees > own_degrees[part])
-                    variance[part[larger]] = nearer[larger]
-                    own_degrees[part[larger]] = degrees[larger]
+            for number in np.unique(of_range[rows]).tolist():
+                part = np.flatnonzero(of_range[rows] == number)
+                nearer, degrees = around[number](index[rows[part]], width)
+                larger = nearer > variance[part]
+                larger |= (nearer == variance[part]) & (degrees > own_degrees[part])
+                variance[part[larger]], own_degrees[part[larger]] = nearer[larger], degrees[larger]
             return variance, own_degrees
 
         return at_scale

@@ -70,7 +70,7 @@ def find_unjudged(grounds: Grounds, *, min_points: int, significance: float) -> 
 def are_judged(grounds: Grounds, *, min_points: int, significance: float) -> BoolArray:
     """Say which series can be judged: (series,)."""
     lacks = [lacks for _, lacks, _, _ in _lacking(grounds, min_points, significance)]
-    return ~np.logical_or.reduce(lacks)
+    return np.asarray(~np.logical_or.reduce(lacks))
 
 
 def _lacking(grounds: Grounds, min_points: int, significance: float) -> tuple[_Lack, ...]:

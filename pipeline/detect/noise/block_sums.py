@@ -22,7 +22,7 @@ class BlockSums:
         return self._of_width[width]
 
     def of_rows(self, rows: IntArray, width: int) -> tuple[FloatArray, FloatArray]:
-        """Return the sums of some series: (rows, blocks) each, or (1, blocks)."""
+        """Return the sums of some series, (rows,) ascending: (rows, blocks) each, or (1, blocks)."""
         observed, exposure = self.of_width(width)
         if len(rows) == len(observed):
             return observed, exposure

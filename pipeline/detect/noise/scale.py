@@ -129,7 +129,7 @@ class SeriesNoise:
         """
         scale = noise_scales(self._blocks.windows, longest, apart, self._config)[-1]
         steady, between = (self._at(scale, rows, jumps=jumps)[0] for jumps in (False, True))
-        return np.minimum(steady, between)
+        return np.asarray(np.minimum(steady, between))
 
     def _by_scales(
         self, rows: IntArray, longest: int, apart: int
@@ -297,7 +297,7 @@ def _cut_mean(squares: FloatArray, pairs: FloatArray, variance: FloatArray, cut:
     slope = cut * above / divisor
     limit = below / divisor / np.where(slope < 1, 1 - slope, np.nan)
     settled = above == (squares > (cut * limit)[:, None]).sum(axis=1)
-    result = limit + slope ** (_STEPS - _STEPS_ALONE) * (variance - limit)
+    result: FloatArray = limit + slope ** (_STEPS - _STEPS_ALONE) * (variance - limit)
     rest = np.flatnonzero(~settled)
     if len(rest):
         part, variance = squares[rest], variance[rest]
@@ -309,4 +309,4 @@ def _cut_mean(squares: FloatArray, pairs: FloatArray, variance: FloatArray, cut:
 
 def kept_share(cut: float) -> float:
     """Return which share of the mean of normal squares such a cut leaves."""
-    return float(special.chdtr(3, cut) + cut * special.chdtrc(1, cut))
+    return float(special.chdtr(3, cut)) + cut * float(special.chdtrc(1, cut))

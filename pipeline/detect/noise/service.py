@@ -42,7 +42,7 @@ def with_shared_prior(
     histories = histories or count_histories(matrix, windows, config)
     if histories is None:
         return matrix
-    variance, degrees = histories.noise(rows)
+    variance, degrees = histories.sample_noise(rows)
     return replace(
         matrix, noise=fit_shared_prior(histories.scale[rows], variance, degrees, config.shared_prior)
     )

@@ -88,8 +88,7 @@ def fit_daily_waves(
     complete = bool(known.all())
     points = known.sum(axis=2)
     by_day = by_day if complete else np.where(known, by_day, 0.0)
-    means = by_day.sum(axis=2) / np.maximum(points, 1)
-    by_day = by_day - means[:, :, None]
+    by_day = by_day - (by_day.sum(axis=2) / np.maximum(points, 1))[:, :, None]
     by_day = by_day if complete else np.where(known, by_day, 0.0)
     # Waves of a whole day are orthogonal: projections are the least squares fit.
     # Those of a day with gaps fall short by the share that is missing.
@@ -101,10 +100,12 @@ def fit_daily_waves(
 
 def draw_cycle(coefficients: FloatArray, grid: WindowGrid) -> FloatArray:
     """Return waves as windows: (series, waves) coefficients → (series, windows)."""
-    cycle = np.zeros((len(coefficients), grid.windows))
+    waves = _waves(grid, coefficients.shape[1] // 2).T
     cyclic = np.flatnonzero(coefficients.any(axis=1))
-    if len(cyclic):
-        cycle[cyclic] = coefficients[cyclic] @ _waves(grid, coefficients.shape[1] // 2).T
+    if 2 * len(cyclic) > len(coefficients):
+        return np.asarray(coefficients @ waves)
+    cycle = np.zeros((len(coefficients), grid.windows))
+    cycle[cyclic] = coefficients[cyclic] @ waves
     return cycle
 
 

@@ -10,6 +10,7 @@ from pipeline.detect.change_point import (
     log_odds_span,
     p_values,
     ratio,
+    root_bounds,
     signed_roots,
     split_sums,
 )
@@ -223,3 +224,16 @@ def test_the_span_is_that_of_the_allowed_splits() -> None:
 
 def test_nothing_divided_by_nothing_is_zero() -> None:
     assert ratio(np.array([1.0, 4.0]), np.array([0.0, 2.0])).tolist() == [0.0, 2.0]
+
+
+@pytest.mark.parametrize("family", ["counts", "values"])
+@pytest.mark.parametrize("mean", [0.05, 1.0, 40.0])
+def test_bounds_are_no_nearer_to_0_than_roots(family: Family, mean: float) -> None:
+    counts = RNG.poisson(mean * RNG.uniform(0.2, 3.0, (200, 1)), (200, 50)).astype(np.float64)
+    exposure = RNG.uniform(0.5, 2.0, (200, 50)) * (RNG.random((200, 50)) > 0.1)
+    some = all_splits(counts * (exposure > 0), exposure)
+    roots, bounds = signed_roots(some, family), root_bounds(some, family)
+    assert (np.abs(roots) <= np.abs(bounds) + 1e-5).all()  # logarithms round
+    assert (np.sign(roots) == np.sign(bounds))[np.abs(roots) > 1e-5].all()
+    if mean == 40.0:
+        assert np.median(np.abs(bounds)[roots != 0] / np.abs(roots)[roots != 0]) < 1.02

@@ -34,7 +34,7 @@ def fit(
 @dataclass
 class Noise:
     variance: float
-    least: float = 0.0
+    least: FloatArray | float = 0.0
 
     def most(self, rows: IntArray) -> FloatArray:
         return np.full(len(rows), np.inf)
