@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pipeline.detect.noise.limits import noise_limits
+from pipeline.detect.noise.limits import NoiseLimits, noise_limits
 from pipeline.detect.noise.near import NearCountNoise
 from pipeline.detect.noise.scale import SeriesNoise
 from pipeline.detect.noise.shared_prior import least_moderated, moderated
@@ -148,50 +148,64 @@ class UnmeasuredCounts:
 
     def __init__(self, histories: CountHistories, rows: slice, prior: SharedVariancePrior | None) -> None:
         """Take some of all series; ``prior`` is what all of them have in common."""
-        self._histories, self._rows, self._prior = histories, rows, prior
-        self._bare = histories.unmeasured(rows)
-        self._noise = histories.noise_of(self._bare.observed, self._bare.exposure)
+        self._histories, self._prior = histories, prior
+        self._every = np.arange(rows.start, rows.stop)
+        self.limits = histories.limits
+        self.bare = histories.unmeasured(rows)
+        self._noise = histories.noise_of(self.bare.observed, self.bare.exposure)
 
     def __len__(self) -> int:
-        return len(self._bare.scale)
+        return len(self.bare.scale)
 
     def measured(self, rows: IntArray | None = None) -> Normalised:
         """Return some of the series with their noise, (rows,) ascending, or all of them."""
-        every = np.arange(self._rows.start, self._rows.stop)
-        rows = every - self._rows.start if rows is None else rows
+        every, rows = self._every, np.arange(len(self)) if rows is None else rows
         missing = rows[np.isnan(self._histories.variance[every[rows]])]
         if len(missing):
             self._histories.learn_noise(every[missing], self._noise, missing)
-        series = self._bare if len(rows) == len(every) else some_rows(self._bare, rows)
+        series = self.bare if len(rows) == len(every) else some_rows(self.bare, rows)
         variance, degrees = self._known(every[rows])
         return replace(series, variance=variance, degrees_of_freedom=degrees)
 
-    def bounds(self) -> tuple[Normalised, Normalised] | None:
-        """Return the series with the least and with the most noise that they may be found to have.
+    def least_noise(
+        self, rows: IntArray, limits: NoiseLimits, *, by_blocks: bool
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the least variance that series may be found to have, with most degrees of freedom: (rows,).
 
-        None where it has no bounds. Where the noise is known already both have it.
+        Args:
+            rows: (rows,) ascending.
+            limits: Of all series.
+            by_blocks: Whether the longest blocks say it, which costs something; else sampling does.
         """
-        histories, limits = self._histories, self._histories.limits
-        if limits is None:
-            return None
-        every = np.arange(self._rows.start, self._rows.stop)
-        rows = np.flatnonzero(np.isnan(histories.variance[every]))
-        compared, past = histories.compared, slice(histories.compared.history)
-        low = self._noise.floor(rows, longest=compared.longest, apart=compared.apart)
-        high = limits.most_variance(
-            histories.counts[every[rows]], self._bare.observed[rows, past], self._bare.exposure[rows, past]
-        )
-        level, most_degrees = histories.level[every[rows]], limits.most_degrees
+        histories = self._histories
+        variance, degrees = self._known(self._every[rows])
+        unknown = np.flatnonzero(np.isnan(variance))
+        asked, compared = rows[unknown], histories.compared
+        level, low = histories.level[self._every[asked]], np.zeros(len(asked))
+        if by_blocks:
+            low = self._noise.floor(asked, longest=compared.longest, apart=compared.apart)
+        most_degrees = limits.most_degrees
         if self._prior is not None:
             low = least_moderated(self._prior, level, low, (limits.least_degrees, most_degrees))
-            high = np.maximum(high, np.exp(self._prior.log_variances.max()))
             most_degrees += self._prior.degrees_of_freedom
-        bounds = []
-        for bound, degrees in ((low, most_degrees), (high, limits.least_degrees)):
-            variance, degrees_of_freedom = self._known(every)
-            variance[rows], degrees_of_freedom[rows] = _noisier(bound, level), degrees
-            bounds.append(replace(self._bare, variance=variance, degrees_of_freedom=degrees_of_freedom))
-        return bounds[0], bounds[1]
+        variance[unknown], degrees[unknown] = _noisier(low, level), most_degrees
+        return variance, degrees
+
+    def noisiest(self, limits: NoiseLimits) -> Normalised:
+        """Return the series with the most noise that they may be found to have."""
+        histories, past = self._histories, slice(self._histories.compared.history)
+        variance, degrees = self._known(self._every)
+        unknown = np.flatnonzero(np.isnan(variance))
+        high = limits.most_variance(
+            histories.counts[self._every[unknown]],
+            self.bare.observed[unknown, past],
+            self.bare.exposure[unknown, past],
+        )
+        if self._prior is not None:
+            high = np.maximum(high, np.exp(self._prior.log_variances.max()))
+        variance[unknown] = _noisier(high, histories.level[self._every[unknown]])
+        degrees[unknown] = limits.least_degrees
+        return replace(self.bare, variance=variance, degrees_of_freedom=degrees)
 
     def _known(self, rows: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return the variance of series and its degrees of freedom, by the others too; NaN if not known."""

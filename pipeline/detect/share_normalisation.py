@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipeline.model import FloatArray, SeriesMatrix
+from pipeline.model import BoolArray, FloatArray, SeriesMatrix
 from pipeline.model.metric_kind import is_gcpu
 
 _LEAST = 0.05
@@ -73,7 +73,7 @@ def share_factor(
     ratios = np.divide(samples, expected, out=np.ones(expected.shape), where=expected > 0)
     # What vanished was renamed or removed, and does not say what the whole did to the others.
     present = (samples > 0) | (expected < config.min_samples / 2)
-    factor = _weighted_median(ratios, np.sqrt(past[chosen])[:, None] * present)
+    factor = _weighted_median(ratios, np.sqrt(past[chosen]), present)
     factor = np.where(present.sum(axis=0) >= config.min_series, factor, 1.0)
     # A block of few samples, most windows of which are missing, says nothing.
     enough = totals * float(np.median(share[chosen])) >= config.min_samples / 2
@@ -86,11 +86,20 @@ def with_share_factor(matrix: SeriesMatrix, factor: Sequence[float] | FloatArray
     return replace(matrix, share_factor=None if factor is None else np.asarray(factor, dtype=np.float64))
 
 
-def _weighted_median(values: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the weighted median of each column: (rows, columns) values and weights."""
+def _weighted_median(values: FloatArray, weights: FloatArray, present: BoolArray) -> FloatArray:
+    """Return the weighted median of each column of what is present there.
+
+    Args:
+        values: (rows, columns).
+        weights: (rows,).
+        present: (rows, columns).
+    """
     columns = np.ascontiguousarray(values.T)  # or sorting jumps about in memory
     order = np.argsort(columns, axis=1)
-    weight = np.cumsum(np.take_along_axis(weights.T, order, axis=1), axis=1)
+    weight = weights[order]
+    if not present.all():
+        weight *= np.take_along_axis(present.T, order, axis=1)
+    np.cumsum(weight, axis=1, out=weight)
     middle = (weight < weight[:, -1:] / 2).sum(axis=1)
     every = np.arange(len(columns))
     result: FloatArray = columns[every, order[every, middle]]

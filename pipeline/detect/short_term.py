@@ -183,16 +183,22 @@ def _suspects(
         totals: (windows,) of the service.
         sign: 1 for rises, -1 for falls.
     """
-    bounds = counts.bounds()
-    if bounds is None:
-        return np.arange(len(counts))
-    least, most = bounds
-    search = search_of(least)
+    rows = np.arange(len(counts))
+    limits = counts.limits
+    if limits is None:
+        return rows
+    search = search_of(counts.bare)
     windows, config = search.windows, search.config
-    changed, splits = search.may_have_changed(sign)
-    grounds = grounds_of(most, totals, splits, *_spans(windows), config.min_history)
+    changes = search.largest_changes(sign)
+    grounds = grounds_of(
+        counts.noisiest(limits), totals, changes.splits[1], *_spans(windows), config.min_history
+    )
     judged = are_judged(grounds, min_points=config.min_points, significance=config.significance)
-    return np.flatnonzero(changed | ~judged)
+    changed = rows
+    for by_blocks in (False, True):
+        least = counts.least_noise(changed, limits, by_blocks=by_blocks)
+        changed = changed[changes.may_count(changed, *least, config.significance)]
+    return np.union1d(changed, rows[~judged])
 
 
 def _spans(windows: Windows) -> tuple[slice, slice]:

@@ -60,6 +60,25 @@ class Span:
         return low, high, np.maximum(first, low + 1), np.minimum(last, high - 1)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class LargestChanges:
+    """How far series may stand out around the analysis window, and in it: (series,) each."""
+
+    roots: tuple[FloatArray, ...]  # by a noise of variance 1; none is larger
+    spans: tuple[FloatArray, ...]  # of the searches, see p_values
+    splits: tuple[IntArray, ...]  # that are searched
+
+    def may_count(
+        self, rows: IntArray, variance: FloatArray, degrees_of_freedom: FloatArray, significance: float
+    ) -> BoolArray:
+        """Say which rows may be significant by a noise: (rows,)."""
+        result, deviation = np.zeros(len(rows), dtype=np.bool_), np.sqrt(variance)
+        for root, span, splits in zip(self.roots, self.spans, self.splits, strict=True):
+            found = p_values(root[rows] / deviation, degrees_of_freedom, span[rows], splits[rows])
+            result |= found < significance
+        return result
+
+
 class SplitSearch:
     """Looks for the best split of series in ranges of their windows."""
 
@@ -146,56 +165,37 @@ class SplitSearch:
         best = np.arange(len(roots)), likelihood.argmax(axis=1)
         width, count = log_odds_span(plain, allowed), allowed.sum(axis=1)
         p_value = p_values(roots[best], series.degrees_of_freedom[asked], width, count)
-        centre, scale = series.centre[asked], series.scale[asked]
-        before = centre + scale * ratio(plain.left[best], plain.left_exposure[best])
-        after, until = (
-            ratio(sums.right[best], sums.right_exposure[best]),
-            ratio(sums.left[best], sums.left_exposure[best]),
-        )
-        found = BestSplit(
-            best[1] + splits[0],
-            roots[best],
-            width,
-            count,
-            p_value,
-            before,
-            before + scale * (after - until),
-            np.where(allowed, prior, 0.0)[best],
-        )
+        levels = _levels(plain, sums, best, series.centre[asked], series.scale[asked])
+        gap = np.where(allowed, prior, 0.0)[best]
+        found = BestSplit(best[1] + splits[0], roots[best], width, count, p_value, *levels, gap)
         return found if some.all() else found.put(np.flatnonzero(~some), no_split(int((~some).sum())))
 
-    def may_have_changed(self, sign: float) -> tuple[BoolArray, IntArray]:
-        """Return which series may have changed, that way in the analysis window or else around it.
+    def largest_changes(self, sign: float) -> LargestChanges:
+        """Return how far series may stand out, that way in the analysis window or else around it.
 
-        They are those in which ``best`` finds that, and some more; the others cost a fraction of it. What
-        last week did takes away from a change, and adds nothing.
-
-        Returns:
-            (series,) each, with how many splits the analysis window has.
+        ``best`` finds nothing that stands out further, and costs several times as much. What last week did
+        takes away from a change, and adds nothing.
         """
         series, config, windows = self.series, self.config, self.windows
-        first, last = (
-            max(windows.analysis - self.start, 1),
-            min(windows.extended, windows.end) - self.start - 1,
-        )
+        first = max(windows.analysis - self.start, 1)
+        last = min(windows.extended, windows.end) - self.start - 1
         if first > last:
-            return np.zeros(len(series.scale), dtype=np.bool_), np.zeros(len(series.scale), dtype=np.int64)
+            nothing, none = np.zeros(len(series.scale)), np.zeros(len(series.scale), dtype=np.int64)
+            return LargestChanges((nothing, nothing), (nothing, nothing), (none, none))
         compared = slice(self.start, windows.end)
         observed, exposure = series.observed[:, compared], series.exposure[:, compared]
         at = {"first": 1, "last": observed.shape[1] - 1}
         sums, allowed = split_sums(observed, exposure, **at), _with_data(exposure, config.min_points, **at)
         bounds, inside = root_bounds(sums, self.family) * allowed, slice(first - 1, last)
-        within = (sign * bounds[:, inside]).max(axis=1)
+        within = (sign * bounds[:, inside]).max(axis=1, initial=0.0)
         bounds[:, inside] = 0.0
         around = np.maximum(bounds.max(axis=1), -bounds.min(axis=1))
-        changed = np.zeros(len(observed), dtype=np.bool_)
-        for largest, part in ((around, slice(None)), (within, inside)):
-            some = allowed[:, part]
-            root = np.maximum(largest, 0.0) * ((1 + _ROUNDING) / np.sqrt(series.variance))
-            splits = np.broadcast_to(some.sum(axis=1), changed.shape)
-            width = log_odds_span(sums.of_splits(part), some)
-            changed |= p_values(root, series.degrees_of_freedom, width, splits) < config.significance
-        return changed, splits
+        parts = slice(None), inside
+        return LargestChanges(
+            (around * (1 + _ROUNDING), within * (1 + _ROUNDING)),
+            tuple(log_odds_span(sums.of_splits(part), allowed[:, part]) for part in parts),
+            tuple(np.broadcast_to(allowed[:, part].sum(axis=1), around.shape) for part in parts),
+        )
 
     def are_level(self, rows: IntArray, ones: tuple[Index, Index], others: tuple[Index, Index]) -> BoolArray:
         """Say whether two ranges [low, high) of each row are at one level, as far as the noise shows."""
@@ -298,6 +298,16 @@ class SplitSearch:
             return variance, own_degrees
 
         return at_scale
+
+
+def _levels(
+    plain: Sums, sums: Sums, best: tuple[IntArray, IntArray], centre: FloatArray, scale: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the levels before and after splits, by what the change is beyond last week's: (series,)."""
+    before = centre + scale * ratio(plain.left[best], plain.left_exposure[best])
+    after = ratio(sums.right[best], sums.right_exposure[best])
+    until = ratio(sums.left[best], sums.left_exposure[best])
+    return before, before + scale * (after - until)
 
 
 def _with_data(exposure: FloatArray, least: int, *, first: int, last: int) -> BoolArray:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -307,6 +308,7 @@ def _cut_mean(squares: FloatArray, pairs: FloatArray, variance: FloatArray, cut:
     return result
 
 
+@cache
 def kept_share(cut: float) -> float:
     """Return which share of the mean of normal squares such a cut leaves."""
     return float(special.chdtr(3, cut)) + cut * float(special.chdtrc(1, cut))
