@@ -8,6 +8,14 @@ _DESCRIPTOR = r"\((?:\[*(?:[BCDFIJSZ]|L[\w/$.-]+;))*"
 
 MANAGED: tuple[Rule, ...] = (
     Rule(
+        "class-descriptor",
+        "Java",
+        "that a name is written as the JVM describes a class, as perf-map-agent does: Lcom/acme/Shop;::total",
+        (";::", ";."),
+        cut((r"^L([\w/$.-]+);(?:::|\.)(?=[\w$<])", r"\1.")),
+        sign=r"^L[\w/$.-]+;",
+    ),
+    Rule(
         "jvm-lambda",
         "Java",
         "the number and address of a lambda's class: $$Lambda$123/0x00007f1c2401a840",
@@ -39,7 +47,7 @@ MANAGED: tuple[Rule, ...] = (
         ("(",),
         cut(
             (_DESCRIPTOR + r"\)\[*(?:[VBCDFIJSZ]|L[\w/$.-]+;?)$", ""),
-            (_DESCRIPTOR + r"\[*L[\w/$.-]+$", ""),  # where a format has cut it at its semicolon
+            (_DESCRIPTOR + r"\[*L[\w/$.-]+;?$", ""),  # where a format has cut it at its semicolon
         ),
     ),
     Rule(
