@@ -271,7 +271,7 @@ class SplitSearch:
         return split_intervals(profiles, noise, split - first) + first[:, None]
 
     def _noise_at_scales(self, split: IntArray, low: IntArray, high: IntArray) -> Noise:
-        """Return what tells the noise of rows at a scale: the history's, or of what two levels leave."""
+        """Return what says how noisy rows are at a scale: the history's, or of what two levels leave."""
         series, windows = self.series, self.windows
         noise_of = partial(
             NoiseAtScale,

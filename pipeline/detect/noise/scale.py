@@ -68,7 +68,7 @@ def unit_variance(
     counts: bool,
     config: NoiseConfig | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the noise of all series at one scale: see ``SeriesNoise``, which tells it at several."""
+    """Return the noise of all series at one scale: see ``SeriesNoise``, which knows it at several."""
     noise = SeriesNoise(observed, exposure, counts=counts, config=config)
     return noise.unit_variance(np.arange(len(observed)), longest=longest, apart=apart)
 
@@ -124,7 +124,7 @@ class SeriesNoise:
         return variance, degrees
 
     def floor(self, rows: IntArray, *, longest: int, apart: int) -> FloatArray:
-        """Return a variance below which ``unit_variance`` is not, where most blocks make pairs: (rows,).
+        """Return a variance no larger than that of ``unit_variance``, where most blocks make pairs: (rows,).
 
         It is that of the longest blocks, of which there are few; the largest of all scales counts.
         """
@@ -233,7 +233,7 @@ def _at_scale(
     """
     known = exposure > 0
     complete = bool(known.all())
-    known = known[:1] if complete else known  # all are alike
+    known = known[:1] if complete else known  # one row says it for all
     inverse = 1.0 / (exposure if complete else np.where(known, exposure, np.inf))
     means = observed * inverse
     both = known[:, lag:] & known[:, :-lag]
@@ -293,11 +293,11 @@ def _cut_mean(squares: FloatArray, pairs: FloatArray, variance: FloatArray, cut:
         np.minimum(squares, (cut * variance)[:, None], out=limited)
         variance = limited.sum(axis=1) / divisor
     bound = (cut * variance)[:, None]
-    above = (squares > bound).sum(axis=1)
-    below = np.minimum(squares, bound, out=limited).sum(axis=1) - above * bound[:, 0]
-    slope = cut * above / divisor
-    limit = below / divisor / np.where(slope < 1, 1 - slope, np.nan)
-    settled = above == (squares > (cut * limit)[:, None]).sum(axis=1)
+    cut_off = (squares > bound).sum(axis=1)
+    rest_sum = np.minimum(squares, bound, out=limited).sum(axis=1) - cut_off * bound[:, 0]
+    slope = cut * cut_off / divisor
+    limit = rest_sum / divisor / np.where(slope < 1, 1 - slope, np.nan)
+    settled = cut_off == (squares > (cut * limit)[:, None]).sum(axis=1)
     result: FloatArray = limit + slope ** (_STEPS - _STEPS_ALONE) * (variance - limit)
     rest = np.flatnonzero(~settled)
     if len(rest):
