@@ -254,6 +254,7 @@ STEPS: tuple[Step, ...] = (
     _part("late_callers", "Does it rise through a reported regression, however much later?", "dedup"),
     _part("onset_order", "Had the reported regression risen before this step began?", "dedup"),
     _part("cause", "Do both rise through one subroutine, or what one change modified?", "dedup", _COMMON),
+    _part("named_packages", "Does a change that names no subroutine name a package of it?", "dedup"),
     _part("caller", "Is a caller of it called more often?", "dedup", _COMMON),
     _part("release", "Did so many changes of one deployment make them rise?", "dedup", _SURE),
     _part("stacks", "Do both rise in the same stacks?", "dedup", _STACKS),

@@ -17,7 +17,7 @@ from pipeline.dedup.links import Link
 from pipeline.dedup.merging import Nearest, merge
 from pipeline.dedup.pairs import members_near, pair_up
 from pipeline.dedup.residual import explain_by_known
-from pipeline.dedup.within_scan import choose_representative
+from pipeline.dedup.within_scan import choose_representative, new_rises
 from pipeline.filters.significance import BY_CHANCE
 from pipeline.model import Candidate, Decision, Dropped, Joined
 from pipeline.model.metric_kind import is_gcpu
@@ -103,6 +103,7 @@ def join_reported(
         evidence, index, candidates, config, reported=reported, members=members, deployed=deployed
     )
     merged = merge(pairs)
+    rises = new_rises(every, history.regressions, config)
     decisions = Decisions(every, dict(merged.links), dict(merged.nearest), config)
     for group in merged.groups:
         known = [row for row in group if row < len(reported)]
@@ -114,7 +115,7 @@ def join_reported(
             continue
         # A workload that asks for another way to group a scan's candidates does not get this one.
         for rows in [new] if config.grouping == "cause" else [[row] for row in new]:
-            leader = choose_representative(rows, every, index)
+            leader = choose_representative(rows, every, index, pairs.causes, rises)
             explained = _residual(evidence, cluster, every[leader], history, config)
             if explained is None:
                 outcome.report(rows, leader, every, decisions)

@@ -15,7 +15,12 @@ import numpy as np
 from pipeline.dedup.evidence import TOLERANCE_WINDOWS, reach_s
 from pipeline.dedup.pairs import Pairs
 from pipeline.frames import element
-from pipeline.model import BoolArray
+from pipeline.model import BoolArray, FloatArray, IntArray
+from pipeline.units import DAY_S
+
+_LEAST_DAYS = 3
+_MOST_DAYS = 7
+"""Earlier days that say what is usual at some hours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +46,26 @@ def same_time(pairs: Pairs) -> BoolArray:
     """Return which changes are near enough in time to be one, and move the same way.
 
     A change point may be placed anywhere in the analysis window; when a slow rise began is known to a day.
-    What goes up in gCPU may go down in a service's metric.
+    Two whose intervals overlap may be further apart, if one change modified what both rise through. What goes
+    up in gCPU may go down in a service's metric.
     """
     slow = pairs.slow[:, None] | pairs.slow[None, :]
     reach = np.where(slow, reach_s(pairs.config, slow=True), reach_s(pairs.config, slow=False))
     within = np.abs(pairs.times[:, None] - pairs.times[None, :]) <= reach
+    spans = np.array([candidate.change_time_span for candidate in pairs.candidates]).reshape(-1, 2)
+    overlap = (spans[:, None, 0] <= spans[None, :, 1]) & (spans[None, :, 0] <= spans[:, None, 1])
+    within |= overlap & _share_a_change(pairs)
     rises = pairs.deltas > 0
     same_way = (rises[:, None] == rises[None, :]) | (pairs.gcpu[:, None] != pairs.gcpu[None, :])
     return np.asarray(within & same_way)
+
+
+def _share_a_change(pairs: Pairs) -> BoolArray:
+    """Return which pairs rise through what one change modified, deployed just before both: (n, n)."""
+    names = sorted(set().union(*(cause.changes for cause in pairs.causes)))
+    has = np.array([[name in cause.changes for name in names] for cause in pairs.causes], dtype=np.int64)
+    has = has.reshape(len(pairs.causes), len(names))
+    return np.asarray(has @ has.T > 0)
 
 
 def late_callers(pairs: Pairs) -> BoolArray:
@@ -94,20 +111,34 @@ def onset_order(pairs: Pairs) -> BoolArray:
     The stacks around do not show it, since a caller that rose an hour before for another reason rises with
     them too. Such a step is another regression if all of this holds:
 
-    - A change deployed just before it modified what it rises through.
+    - A change deployed just before it modified what it rises through, and not what the known one does.
     - It began when the scan that reported the known one had stopped to look.
     - The known one had risen by most of its rise when it began; or what had been reported of its series
       before, as part of the same event, had.
     - Nothing below it explains it, the known one least of all; or the known one's series has stepped again by
       more than twice as much. Less than that is growth.
+
+    What began after the one that an event is named after is no part of the event, though others that joined
+    it have risen since by the same step.
     """
     keys = [(known.event, *key) for known, key in zip(pairs.reported, pairs.series, strict=False)]
     begun_after = _begun_after(pairs)
     apart = {(keys[row], new) for row, new in begun_after if _had_risen(pairs, row, new)}
+    found = [(row, new) for row, new in begun_after if (keys[row], new) in apart]
+    events = {
+        (pairs.reported[row].event, new)
+        for row, new in found
+        if pairs.reported[row].leads and pairs.reported[row].event
+    }
+    found += [
+        (row, new)
+        for row, known in enumerate(pairs.reported)
+        for new in range(pairs.known, len(pairs.candidates))
+        if (known.event, new) in events
+    ]
     forbidden = np.zeros((len(pairs.candidates),) * 2, dtype=np.bool_)
-    for row, new in begun_after:
-        if (keys[row], new) in apart:
-            forbidden[row, new] = forbidden[new, row] = True
+    for row, new in found:
+        forbidden[row, new] = forbidden[new, row] = True
     return forbidden
 
 
@@ -130,6 +161,8 @@ def _begun_after(pairs: Pairs) -> list[tuple[int, int]]:
         series, seen_until = pairs.series[row], first_seen[keys[row]]
         larger = {new for new, key, size in sizes if key == series and size > 2 * abs(pairs.deltas[row])}
         for new, itself in steps:
+            if pairs.causes[new].changes.keys() <= pairs.causes[row].changes.keys():
+                continue
             anew = new in larger or (itself and element(*series) not in pairs.causes[new].subroutines)
             if anew and pairs.times[new] - seen_until > tolerance_s:
                 found.append((row, new))
@@ -139,13 +172,30 @@ def _begun_after(pairs: Pairs) -> list[tuple[int, int]]:
 def _had_risen(pairs: Pairs, row: int, new: int) -> bool:
     """Return whether a reported one was nearer its level after than before when a step began.
 
-    What is reported as soon as it is seen is often dated hours before it began.
+    What is reported as soon as it is seen is often dated hours before it began. Levels are held against what
+    is usual at these hours, or against the level before where too few days are known.
     """
     known, step_s = pairs.candidates[row], pairs.config.resolution_s
-    between = (pairs.starts >= known.change_time) & (pairs.starts + step_s <= pairs.times[new])
+    between = np.flatnonzero(
+        (pairs.starts >= known.change_time) & (pairs.starts + step_s <= pairs.times[new])
+    )
     seen = pairs.levels[row][between]
-    seen = seen[np.isfinite(seen)]
-    return bool(len(seen) and abs(seen.mean() - known.after) < abs(seen.mean() - known.before))
+    between, seen = between[np.isfinite(seen)], seen[np.isfinite(seen)]
+    if not len(seen):
+        return False
+    rises = seen - known.before
+    earlier = _earlier_days(pairs.levels[row], between, day=round(DAY_S / step_s))
+    if len(earlier) >= _LEAST_DAYS:
+        rises = seen - np.median(earlier, axis=0)
+    return bool(rises.mean() * np.sign(known.delta) > abs(known.delta) / 2)
+
+
+def _earlier_days(levels: FloatArray, windows: IntArray, *, day: int) -> FloatArray:
+    """Return the levels at the same hours of the days before, as far as all are known: (days, windows)."""
+    days = [windows - back * day for back in range(1, _MOST_DAYS + 1)] if day else []
+    found = [levels[earlier] for earlier in days if earlier[0] >= 0]
+    known = [row for row in found if np.isfinite(row).all()]
+    return np.array(known, dtype=np.float64).reshape(len(known), len(windows))
 
 
 CONSTRAINTS: tuple[Constraint, ...] = (

@@ -86,7 +86,7 @@ class Deployed:
     def before(
         self, candidates: Sequence[Candidate], config: DedupConfig, *, early: int = EARLY_WINDOWS
     ) -> list[tuple[Change, ...]]:
-        """Return the changes deployed just before each change point, oldest first.
+        """Return the changes deployed just before each change point, or in its interval, oldest first.
 
         Args:
             candidates: Whose change points.
@@ -97,9 +97,10 @@ class Deployed:
         return [
             first_announcements(
                 self._changes[
-                    bisect_left(self._times, candidate.change_time - config.lookback_s) : bisect_right(
-                        self._times, candidate.change_time + latest_s
-                    )
+                    bisect_left(
+                        self._times,
+                        min(candidate.change_time - config.lookback_s, candidate.change_time_span[0]),
+                    ) : bisect_right(self._times, candidate.change_time + latest_s)
                 ]
             )
             for candidate in candidates

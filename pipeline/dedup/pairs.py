@@ -33,6 +33,7 @@ from pipeline.dedup.evidence import (
     may_be_one,
 )
 from pipeline.dedup.features import name_vectors
+from pipeline.dedup.packages import modified_by
 from pipeline.dedup.releases import release_similarities
 from pipeline.dedup.rules import Feature
 from pipeline.model import BoolArray, Candidate, Change, FloatArray, SeriesKey
@@ -112,7 +113,8 @@ def pair_up(
     features: dict[Feature, FloatArray] = {}
     if gcpu.any():
         before = deployed or [()] * len(every)
-        modified = {c.id: c.subroutines for some in (*before, *(m.deployed for m in members)) for c in some}
+        near = (change for some in (*before, *(m.deployed for m in members)) for change in some)
+        modified = modified_by(near, index, words=config.runs("named_packages"))
         causes = causes_of(
             index, series, modified, [{c.id for c in some} for some in before], config.pairwise
         )
@@ -254,7 +256,7 @@ def _releases(
         ]
         deployed = [*deployed, *(member.deployed for member in members)]
         candidates = [*candidates, *rises]
-    moments, sizes = _moments(deployed)
+    moments, sizes = _moments(deployed, modified)
     hits = []
     for candidate, cause in zip(candidates, causes, strict=True):
         of_changes = {moments[change] for change in cause.changes}
@@ -269,9 +271,11 @@ def _releases(
     return release_similarities(of_groups, sizes, config.pairwise.release)
 
 
-def _moments(deployed: Sequence[Sequence[Change]]) -> tuple[dict[str, float], dict[float, int]]:
+def _moments(
+    deployed: Sequence[Sequence[Change]], modified: Mapping[str, Sequence[str]]
+) -> tuple[dict[str, float], dict[float, int]]:
     """Return the moment of each change's release, and how many changes were deployed at each moment."""
-    every = {change.id: change for some in deployed for change in some if change.subroutines}
+    every = {change.id: change for some in deployed for change in some if modified[change.id]}
     moments: dict[str, float] = {}
     sizes: dict[float, int] = {}
     start = last = -np.inf

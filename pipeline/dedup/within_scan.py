@@ -14,17 +14,20 @@ import numpy as np
 
 from pipeline.dedup.baselines.exclusive_stacks import group_by_exclusive_stacks
 from pipeline.dedup.baselines.som_dedup import group_by_som, potential_causes
+from pipeline.dedup.causes import Causes
 from pipeline.dedup.evidence import (
     TOLERANCE_WINDOWS,
     Cluster,
     DedupConfig,
     DedupEvidence,
+    Reported,
     cluster_by_time,
 )
 from pipeline.dedup.links import Link
 from pipeline.dedup.merging import merge
 from pipeline.dedup.pairs import pair_up
-from pipeline.model import Candidate, Decision, Dropped
+from pipeline.frames import element
+from pipeline.model import Candidate, Decision, Dropped, FloatArray, SeriesKey
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.stacks import Group, StackIndex, mean_depths
 from pipeline.units import DAY_S
@@ -70,25 +73,55 @@ def choose_representative(
     rows: Sequence[int],
     candidates: Sequence[Candidate],
     index: StackIndex,
+    causes: Sequence[Causes],
+    rises: FloatArray,
 ) -> int:
     """Return which of a group's candidates stands for it.
 
     Of service-level metrics it is what moved most, relative to its level. Of gCPU it is the deepest of those
-    that rise by most of what the largest does: the nearest to the cause.
+    that rise by most of what the largest does, or through which most of that one's rise comes: the
+    nearest to the cause.
 
     Args:
         rows: The group.
         candidates: (n,) what rows are indexes into.
         index: Of the stacks around them.
+        causes: (n,) what may have made each of them rise.
+        rises: (n,) by how much each rose, from ``new_rises``.
     """
     if all(not is_gcpu(candidates[row].metric_kind) for row in rows):
         return max(rows, key=lambda row: abs(candidates[row].relative))
     group = np.array(rows)
-    sizes = np.abs([candidates[row].delta for row in rows])
+    sizes = rises[group]
     depths = mean_depths(index, [candidates[row].series for row in rows])
-    large = sizes >= _LARGE * sizes.max()
+    through = causes[rows[int(sizes.argmax())]].subroutines
+    nearer = np.array([element(*candidates[row].series) in through for row in rows])
+    large = (sizes >= _LARGE * sizes.max()) | nearer
     order = np.lexsort((group[large], -sizes[large], -depths[large]))
     return int(group[large][order[0]])
+
+
+def new_rises(
+    candidates: Sequence[Candidate], reported: Sequence[Reported], config: DedupConfig
+) -> FloatArray:
+    """Return by how much each candidate rose beyond what had been reported of its series: (n,), at least 0.
+
+    The level before a step may be of a time before an earlier step too, if that is only hours ago. What is
+    taken off are steps clearly before the change, by more than they may be dated early before its interval.
+    """
+    tolerance_s = TOLERANCE_WINDOWS * config.resolution_s
+    known: dict[SeriesKey, list[Candidate]] = {}
+    for one in reported:
+        if one.candidate.kind != "long_term":
+            known.setdefault(one.candidate.series, []).append(one.candidate)
+    rises = np.abs([candidate.delta for candidate in candidates])
+    for row, candidate in enumerate(candidates):
+        for step in known.get(candidate.series, ()):
+            same_way = (step.delta > 0) == (candidate.delta > 0)
+            if same_way and step.change_time + tolerance_s < candidate.change_time_span[0]:
+                beyond = (candidate.after - step.after) * np.sign(candidate.delta)
+                rises[row] = min(rises[row], max(beyond, 0.0))
+    return np.asarray(rises, dtype=np.float64)
 
 
 def find_groups(
@@ -112,10 +145,12 @@ def find_groups(
         groups = group_by_exclusive_stacks(index, [candidate.series for candidate in candidates], times)
         return [_nearest_links(group, "stacks") for group in groups]
     deployed = evidence.deployed.before(candidates, config)
-    merged = merge(pair_up(evidence, index, candidates, config, deployed=deployed))
+    pairs = pair_up(evidence, index, candidates, config, deployed=deployed)
+    merged = merge(pairs)
+    rises = new_rises(candidates, evidence.history.since(evidence.scan.start).regressions, config)
     found: list[tuple[Group, Sequence[Link]]] = []
     for rows in merged.groups:
-        chosen = choose_representative(rows, candidates, index)
+        chosen = choose_representative(rows, candidates, index, pairs.causes, rises)
         members = tuple(row for row in rows if row != chosen)
         links = [merged.links.get(row) or merged.links[chosen] for row in members]
         found.append((Group(chosen, members, tuple(link.similarity for link in links)), links))

@@ -40,6 +40,11 @@ class Candidate:
         return SeriesKey(self.metric_kind, self.metric)
 
     @property
+    def change_time_span(self) -> tuple[float, float]:
+        """The interval of change times, or the change point alone where none is known."""
+        return self.change_time_interval or (self.change_time, self.change_time)
+
+    @property
     def delta(self) -> float:
         """The change of level, in the series' own unit."""
         return self.after - self.before

@@ -127,9 +127,11 @@ def _in_reach(history: History, clusters: Sequence[Cluster], config: DedupConfig
 def _deployed(store: Store, scan: Scan, known: Sequence[Candidate], config: DedupConfig) -> Deployed:
     """Return the changes deployed before any change point that is asked about."""
     groups = [member for candidate in scan.candidates for member in candidate.group]
-    times = [candidate.change_time for candidate in (*scan.candidates, *groups, *known)]
+    every = (*scan.candidates, *groups, *known)
+    times = [candidate.change_time for candidate in every]
+    earliest = min(min(times) - config.lookback_s, *(candidate.change_time_span[0] for candidate in every))
     latest = max(times) + EARLY_WINDOWS * config.resolution_s + 1e-3
-    rows = store.rows("changes", scan.service, min(times) - config.lookback_s, latest)
+    rows = store.rows("changes", scan.service, earliest, latest)
     # Diffs are for their words; only the ranking of suspects reads those.
     return Deployed([change_from_json({**row, "content": ""}) for row in rows])
 

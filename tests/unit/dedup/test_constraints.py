@@ -92,6 +92,23 @@ def test_same_time(known: Candidate, candidate: Candidate, holds: bool) -> None:
     assert same_time(pair(known, candidate))[0, 1] == holds
 
 
+@pytest.mark.parametrize(
+    ("begin", "changes", "holds"),
+    [
+        pytest.param(-60.0, CAUSE, True, id="the intervals overlap, and they share a change"),
+        pytest.param(-60.0, {"D2": 1.0}, False, id="they share none"),
+        pytest.param(60.0, CAUSE, False, id="the intervals are apart"),
+    ],
+)
+def test_same_time_of_what_one_change_modified(
+    begin: float, changes: Mapping[str, float], holds: bool
+) -> None:
+    interval = (T0 + begin, T0 + 12 * HOUR_S)
+    pairs = pair(KNOWN, replace(later(STEP, 9 * HOUR_S), change_time_interval=interval), changes=changes)
+    own = Causes({KNOWN.metric: 1.0}, CAUSE)
+    assert same_time(replace(pairs, causes=[own, pairs.causes[1]]))[0, 1] == holds
+
+
 AGAIN = replace(KNOWN, before=0.12, after=0.14, change_time=T0 + 7200.0)
 TAKEN_BACK = replace(AGAIN, before=0.10, after=0.12)
 THROUGH = {"lib.slow": 0.9}
@@ -174,6 +191,36 @@ NEXT = later(STEP, 600.0)
 )
 def test_onset_order(pairs: Pairs, holds: bool) -> None:
     assert onset_order(pairs)[0, 1] == holds
+
+
+def test_what_the_change_of_the_known_one_modified_began_with_it() -> None:
+    pairs = pair(KNOWN, NEXT, changes=CAUSE, levels=RISEN)
+    own = Causes({KNOWN.metric: 1.0}, CAUSE)
+    assert not onset_order(replace(pairs, causes=[own, pairs.causes[1]])).any()
+
+
+def test_what_began_after_the_leader_is_no_part_of_its_event() -> None:
+    """The second one that is known has risen by the new step itself."""
+    pairs = pair(KNOWN, NEXT, NEXT, changes=CAUSE, levels=RISEN)
+    causes = [pairs.causes[0], pairs.causes[2], pairs.causes[1]]
+    pairs = replace(pairs, reported=[pairs.reported[0], Reported(STEP, "E1", leads=False)], causes=causes)
+    assert onset_order(pairs)[:2, 2].all()
+    joined = replace(pairs, reported=[replace(pairs.reported[0], leads=False), pairs.reported[1]])
+    assert onset_order(joined)[:2, 2].tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("level", "holds"), [pytest.param(0.15, True, id="risen"), pytest.param(0.13, False, id="not yet")]
+)
+def test_levels_are_held_against_what_is_usual_at_these_hours(level: float, holds: bool) -> None:
+    """It is 0.13 at this hour of every day, which is above the level after the step at others."""
+    day = round(DAY_S / 60.0)
+    levels = np.full(4 * day + 10, 0.10)
+    for start in range(0, 4 * day, day):
+        levels[start : start + 10] = 0.13
+    levels[4 * day :] = level
+    pairs = pair(KNOWN, NEXT, changes=CAUSE, levels=tuple(levels))
+    assert bool(onset_order(replace(pairs, starts=pairs.starts - 4 * DAY_S))[0, 1]) == holds
 
 
 @pytest.mark.parametrize("constraint", CONSTRAINTS, ids=lambda constraint: constraint.key)

@@ -1,16 +1,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 
+from pipeline.dedup.evidence import Reported
 from pipeline.dedup.links import Link
+from pipeline.dedup.within_scan import new_rises
 from pipeline.frames import element
-from pipeline.model import Change, SeriesKey, StackMatrix
+from pipeline.model import Candidate, Change, SeriesKey, StackMatrix
 from pipeline.stacks import Group, index_stacks, rows_of
 from pipeline.stacks.subtree import sum_descendants
-from tests.support.builders import build_change, build_stacks
-from tests.support.dedup import build_candidates, group
+from pipeline.units import HOUR_S
+from tests.support.builders import build_candidate, build_change, build_stacks
+from tests.support.dedup import CONFIG, START, build_candidates, group
 
 Stacks = Mapping[str, tuple[float, float]]
 
@@ -154,6 +158,42 @@ def test_the_representative_is_what_most_rise_through() -> None:
     assert names[found.representative] == "lib"
     assert found.explained == pytest.approx((1.0, 1.0))
     assert [link.code for link in links] == ["cause", "cause"]
+
+
+T0 = START + 100.0
+KNOWN = build_candidate("h", before=0.10, after=0.12, change_time=T0 - HOUR_S)
+ANEW = replace(
+    build_candidate("h", before=0.11, after=0.13, change_time=T0),
+    change_time_interval=(T0 - 300.0, T0 + 300.0),
+)
+
+
+@pytest.mark.parametrize(
+    ("known", "candidate", "rise"),
+    [
+        pytest.param(KNOWN, ANEW, 0.01, id="a step was reported an hour before"),
+        pytest.param(KNOWN, replace(ANEW, after=0.115), 0.0, id="it is lower than after that step"),
+        pytest.param(KNOWN, replace(ANEW, before=0.125), 0.005, id="it rose by less than that"),
+        pytest.param(KNOWN, replace(ANEW, metric="lib"), 0.02, id="of another series"),
+        pytest.param(replace(KNOWN, kind="long_term"), ANEW, 0.02, id="a slow rise was reported"),
+        pytest.param(replace(KNOWN, before=0.14), ANEW, 0.02, id="a fall was reported"),
+        pytest.param(replace(KNOWN, change_time=T0 - 400.0), ANEW, 0.02, id="it may be the same step"),
+        pytest.param(
+            KNOWN, replace(ANEW, change_time_interval=(T0 - 4000.0, T0)), 0.02, id="it is in the interval"
+        ),
+    ],
+)
+def test_rises_beyond_what_was_reported(known: Candidate, candidate: Candidate, rise: float) -> None:
+    assert new_rises([candidate], [Reported(known, "E1")], CONFIG) == pytest.approx([rise])
+
+
+def test_the_representative_is_what_the_largest_rises_through_though_it_seems_to_rise_more() -> None:
+    """The levels of ``h`` are over a span in which it stepped before."""
+    stacks = build_stacks({"main->h->lib": (10.0, 30.0), "main->h": (50.0, 52.0), **REST}, total=10_000)
+    h, lib = build_candidates(stacks, ["h", "lib"])
+    candidates = [replace(h, before=h.before - 2 * h.delta), lib]
+    ((found, _),) = group(stacks, candidates)
+    assert found.representative == 1
 
 
 PARTS = {f"main->part{i}": (10.0, 20.0) for i in range(4)}
