@@ -20,7 +20,7 @@ class Written:
     def __init__(self, graph: GraphSpec, injected: Sequence[Injected]) -> None:
         self._spelling = Spelling("python" if graph.profile else graph.language)
         self._annotated = graph.annotated
-        renamed = [one.renamed for one in injected if one.renamed]
+        renamed = [renamed for one in injected for renamed in one.renamed]
         self._renamed = sorted(renamed, key=lambda one: one.at)
 
     def stacks(self, stacks: Iterable[Stack]) -> tuple[Stack, ...]:
@@ -60,7 +60,7 @@ class Written:
 
     def _now(self, name: str, at: float) -> str:
         for renamed in self._renamed:
-            if at >= renamed.at:
+            if renamed.in_source and at >= renamed.at:
                 name = renamed.names.get(name, name)
         return name
 

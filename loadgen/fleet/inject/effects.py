@@ -81,10 +81,14 @@ class SetupMetric:
 
 @dataclass(frozen=True, slots=True)
 class Renamed:
-    """Names that code has from ``at`` (epoch seconds) on, by those it had before."""
+    """Names that code has from ``at`` (epoch seconds) on, by those it had before.
+
+    ``in_source`` says whether changes name it so too; what a runtime makes up, no source knows.
+    """
 
     at: float
     names: Mapping[str, str]
+    in_source: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,4 +104,4 @@ class Injected:
     metrics: tuple[MetricEffect, ...] = ()
     setup: tuple[SetupMetric, ...] = ()
     changes: tuple[Change, ...] = ()
-    renamed: Renamed | None = None
+    renamed: tuple[Renamed, ...] = ()

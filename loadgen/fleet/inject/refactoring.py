@@ -55,12 +55,12 @@ def inject_refactoring(order: Order, site: Site) -> Injected:
         subkind=order.type,
         share=share,
     )
-    names = phases[0].names if len(phases) == 1 else {}
+    in_source = order.type != "restless"
     return Injected(
         (row,),
         reshapes=tuple(ReshapeEffect(phase.form, phase.profile) for phase in phases),
         changes=cause.changes,
-        renamed=Renamed(at, names) if names else None,
+        renamed=tuple(Renamed(at, phase.names, in_source) for phase in phases if phase.names),
     )
 
 

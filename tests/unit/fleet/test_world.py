@@ -13,6 +13,7 @@ from loadgen.fleet.simulate import simulate
 from loadgen.fleet.spelling import Spelling
 from pipeline.backtest.dataset import Dataset
 from pipeline.errors import ConfigError
+from pipeline.names import Naming
 
 SMALL: dict[str, Any] = {
     "name": "world",
@@ -120,6 +121,20 @@ def test_regressions_are_known_by_the_names_they_have_then() -> None:
     assert row["standard_error"] > 0
     change = next(change for change in data.changes if change.id == row["change"])
     assert change.subroutines == (f"monorepo.{name}",)
+
+
+def test_regressions_are_known_by_each_name_that_a_runtime_makes_up() -> None:
+    step = {"kind": "step", "count": 4, "between": [0.6, 0.9], "config": 0, "no_culprit": 0}
+    restless = {"kind": "refactoring", "types": ["restless"], "delta": [0.6, 0.6], "between": [0, 0]}
+    data = drawn(inject=[restless, step])
+    rows = [row for row in data.truth if row["kind"] == "regression"]
+    made_up = {name for row in rows for name in row["subroutines"] if "$$Lambda$" in name}
+    symbols = {Naming().symbol(name) for name in made_up}
+    assert symbols
+    assert len(made_up) >= 4 * len(symbols)  # one a day
+    causes = [change for change in data.changes if change.id in {row["change"] for row in rows}]
+    assert causes
+    assert not any("$$Lambda$" in name for change in causes for name in change.subroutines)
 
 
 def test_endpoints_move_traffic_even_if_stacks_do_not_show_them() -> None:
