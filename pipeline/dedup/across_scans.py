@@ -19,6 +19,7 @@ from pipeline.dedup.pairs import members_near, pair_up
 from pipeline.dedup.residual import explain_by_known
 from pipeline.dedup.within_scan import choose_representative, new_rises
 from pipeline.filters.significance import BY_CHANCE
+from pipeline.frames import element
 from pipeline.model import Candidate, Decision, Dropped, Joined
 from pipeline.model.metric_kind import is_gcpu
 
@@ -130,6 +131,10 @@ def _residual(
 ) -> tuple[Reported, Link] | None:
     """Return the reported one without which a candidate is no change point, and how they are linked."""
     if not is_gcpu(candidate.metric_kind) or not config.runs("residual"):
+        return None
+    # A change of its own is a cause of its own, however little is left to see of it.
+    (deployed,) = evidence.deployed.before([candidate], config)
+    if any(element(*candidate.series) in change.subroutines for change in deployed):
         return None
     descendants = [
         known

@@ -123,7 +123,6 @@ def _absorb(allowed: _Allowed, groups: _Groups, links: dict[int, Link]) -> dict[
             continue
         # What is larger explains all that it calls, whatever made that rise.
         within = allowed.may[row] & (size <= size[row]) & (roots != roots[row])
-        within &= np.sign(rises) == np.sign(rises[row])  # a caller that fell on the whole explains no rise
         members = np.flatnonzero(within)
         if not len(members):
             continue

@@ -1,4 +1,4 @@
-"""What becomes of a scan's candidates where a frame was put into all stacks."""
+"""What becomes of a scan's candidates, with what was reported before and what was put into stacks."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from pipeline.dedup.decision import decide
-from pipeline.dedup.evidence import Cluster
-from tests.support.builders import build_stacks
-from tests.support.dedup import CONFIG, build_candidates, build_evidence
+from pipeline.dedup.evidence import Cluster, History, Reported
+from tests.support.builders import build_change, build_stacks
+from tests.support.dedup import CONFIG, START, build_candidates, build_evidence
 
 TRACED = build_stacks(
     {
@@ -44,3 +44,28 @@ def test_a_frame_by_itself_is_no_regression() -> None:
     decision = decide(build_evidence(TRACED, candidates), CONFIG)
     assert not decision.unique
     assert [each.decision.code for each in decision.dropped] == ["shifted"]
+
+
+GROWN = build_stacks(
+    {
+        "main->a->x": (1000, 1120),
+        "main->c->x": (1000, 1200),
+        "main->a": (1000, 1168),
+        "main->b": (7000, 6512),
+    },
+)
+
+
+@pytest.mark.parametrize(
+    ("modified", "reported"),
+    [
+        pytest.param(["b"], set(), id="what is left is no change point"),
+        pytest.param(["a"], {"a"}, id="a change modified it"),
+    ],
+)
+def test_a_caller_of_what_goes_on_rising(modified: list[str], reported: set[str]) -> None:
+    (x,) = build_candidates(GROWN, ["x"], times=[START - 1800.0])
+    (a,) = build_candidates(GROWN, ["a"])
+    evidence = build_evidence(GROWN, [replace(a, p_value=1e-8)], [build_change("D1", modified)])
+    evidence = replace(evidence, history=History([Reported(x, "E1")]))
+    assert {candidate.metric for candidate in decide(evidence, CONFIG).unique} == reported

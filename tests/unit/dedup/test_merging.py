@@ -73,12 +73,6 @@ def test_a_caller_joins_the_group_that_explains_most_of_its_rise() -> None:
     assert groups(found) == [{0, 1}, {2}]
 
 
-def test_a_caller_that_fell_on_the_whole_explains_no_rise() -> None:
-    stacks = matrix(main_a_x=(1000, 1500), main_a_y=(1000, 400), main_z=(5000, 5000))
-    found = build_pairs(stacks, ["a", "x"], events=["E1"])
-    assert merge(found).groups == ((0,), (1,))
-
-
 def test_what_one_change_modified_is_one() -> None:
     stacks = matrix(main_a_x=(100, 200), main_b_y=(100, 250), main_z=(5000, 5000))
     assert groups(build_pairs(stacks, ["x", "y"])) == [{0}, {1}]
