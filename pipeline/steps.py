@@ -217,7 +217,10 @@ STEPS: tuple[Step, ...] = (
         measures="share of its rise that is its own: 0 as all else that its callers do, 1 without them",
         passes="what its callers do besides it did not rise as much",
         passes_alone="no callers to compare with",
-        codes={"callers": Code("more traffic to its callers: what they do besides it rose as much")},
+        codes={
+            "callers": Code("more traffic to its callers: what they do besides it rose as much"),
+            "requests": Code("another mix of requests: other request types moved as far at the same time"),
+        },
     ),
     Step(
         "som_dedup",

@@ -7,15 +7,18 @@ factor. The paper takes traffic's cycles out by time alone (FBDetect §5.4.4).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from pipeline.cost_shift.daily_noise import DailyNoise, fit_daily_noise
 from pipeline.cost_shift.decision import CostShiftConfig
 from pipeline.cost_shift.expectation import ShareChange, on_earlier_days
+from pipeline.cost_shift.request_mix import request_mix
 from pipeline.cost_shift.stack_history import StackHistory
+from pipeline.cost_shift.two_groups import TwoGroups, fit_two_groups
 from pipeline.frames import element
 from pipeline.model import Candidate, Decision, FloatArray
 from pipeline.robust import overdispersion
@@ -32,40 +35,14 @@ _MANY = 30
 _OWN = 1 / 3
 """Share of a rise that may be its own, beside traffic that is twice as much."""
 
-_STEPS = 100
-"""Steps of fitting: twice as many change nothing that is printed."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Traffic:
     """What became of the traffic of a service's callers, and how far callees stray from it."""
 
-    moved: float  # part of the callers whose traffic moved, 0 to 1
-    spread: float  # standard deviation of the logarithm of the factor by which it did
+    groups: TwoGroups  # of callers whose traffic moved, and the others
     dispersion: float  # of counts, in units of what independent samples make
     daily: DailyNoise
-
-    def factors(self, logarithms: FloatArray, variances: FloatArray) -> FloatArray:
-        """Return the posterior mean of the logarithm of each caller's factor, from what was seen of it."""
-        return self.responsibilities(logarithms, variances) * logarithms * self._kept(variances)
-
-    def responsibilities(self, logarithms: FloatArray, variances: FloatArray) -> FloatArray:
-        """Return how likely the traffic of each caller moved."""
-        kept = self._kept(variances)
-        squares = logarithms**2 / variances
-        with np.errstate(divide="ignore", over="ignore"):
-            odds = self.moved / (1 - self.moved) * np.sqrt(1 - kept) * np.exp(squares * kept / 2)
-            return np.asarray(1 / (1 + 1 / odds))
-
-    def fitted(self, logarithms: FloatArray, variances: FloatArray) -> _Traffic:
-        """Return one step nearer to what is most likely, of callers' logarithms (EM)."""
-        likely, kept = self.responsibilities(logarithms, variances), self._kept(variances)
-        squares = (logarithms * kept) ** 2 + variances * kept
-        spread = float((likely * squares).sum() / max(likely.sum(), 1e-9)) ** 0.5
-        return replace(self, moved=min(max(float(likely.mean()), 1e-6), 1 - 1e-6), spread=spread)
-
-    def _kept(self, variances: FloatArray) -> FloatArray:
-        return np.asarray(self.spread**2 / (self.spread**2 + variances))
 
 
 def judge_traffic_shifts(
@@ -103,27 +80,30 @@ def judge_traffic_shifts(
 
 
 def _judge(history: StackHistory, beside: Beside, traffic: _Traffic, config: CostShiftConfig) -> Decision:
-    """Drop a candidate of whose rise no more than a negligible part is its own.
+    """Drop a candidate of whose rise no more than a negligible part is its own, or what others strayed by.
 
     ``statistic`` is its own part: 0 if it rose with its callers, 1 if they did not rise.
     """
     change = _change(history, beside, traffic)
+    mix = request_mix(beside, _samples(history)[:, 0] / traffic.dispersion, config.mistaken)
     # What rises makes all else shrink.
     won = change.after - change.before * (1 - change.after) / max(1 - change.before, 1e-9)
     if won <= 0:
         return Decision(_STEP, True, 1.0, _OWN)
-    part = (change.after - change.expected) / won
-    bound = min(_OWN, config.negligible + change.margin(config.mistaken) / won)
+    part = (change.after - change.expected - mix.won) / won
+    by_callers = min(_OWN, config.negligible + math.hypot(change.margin(config.mistaken), mix.margin) / won)
+    by_mix = config.negligible + mix.margin / won
+    bound = max(by_callers, by_mix)
     if part >= bound:
         return Decision(_STEP, True, part, bound)
-    return Decision(_STEP, False, part, bound, "callers")
+    return Decision(_STEP, False, part, bound, "callers" if part < by_callers else "requests")
 
 
 def _change(history: StackHistory, beside: Beside, traffic: _Traffic) -> ShareChange:
     """Return what a candidate became, against what its callers' traffic lets expect."""
     logarithms, variances = _logarithms(history, beside)
     own = float(beside.own[0, 0].sum())
-    factors = np.exp(traffic.factors(logarithms[0], traffic.dispersion * variances[0]))
+    factors = np.exp(traffic.groups.means(logarithms[0], traffic.dispersion * variances[0]))
     expected = (beside.own[0, 0] * factors).sum()
     by_caller, after = _expected(beside), beside.own[1].sum(axis=1)
     of_days = by_caller[1:].sum(axis=1)
@@ -152,10 +132,7 @@ def _learn(history: StackHistory, callees: Beside) -> _Traffic | None:
     daily = fit_daily_noise(expected, after, history.samples_before, history.samples_after, dispersion)
     logarithms, sampling = (rows[0] for rows in _logarithms(history, callees))
     sampling = dispersion * sampling
-    traffic = _Traffic(0.5, max(float(logarithms.std()), 1e-3), dispersion, daily)
-    for _ in range(_STEPS):
-        traffic = traffic.fitted(logarithms, sampling)
-    return traffic
+    return _Traffic(fit_two_groups(logarithms, sampling), dispersion, daily)
 
 
 def _logarithms(history: StackHistory, beside: Beside) -> tuple[FloatArray, FloatArray]:

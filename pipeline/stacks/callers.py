@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -15,11 +16,24 @@ _ERRORS = 3.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Branches:
+    """What callers of a subroutine divide into, with its samples there and those besides it, of row 0."""
+
+    caller: IntArray  # (branches,) of Beside's callers
+    own: FloatArray  # (before and after, branches)
+    rest: FloatArray  # (before and after, branches)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Beside:
     """A subroutine's samples caller by caller, and those that its callers have besides it."""
 
     own: FloatArray  # (before and after, rows, callers)
     rest: FloatArray  # (before and after, rows, callers)
+    branches: Branches
+
+
+_NO_BRANCHES = Branches(np.zeros(0, dtype=np.int64), np.zeros((2, 0)), np.zeros((2, 0)))
 
 
 def caller_nodes(index: StackIndex) -> list[Int32Array]:
@@ -104,6 +118,7 @@ def beside_callers(
     first[index.stack[positions]] = positions - index.starts[index.stack[positions]]
     left = own.copy()
     found: list[tuple[FloatArray, FloatArray]] = []
+    branches: list[Branches] = []
     for depth in range(int(first.max()) - 1, -1, -1):
         callers = np.unique(nodes[depth][left & (first > depth)])
         if not len(callers):
@@ -116,13 +131,20 @@ def beside_callers(
         rank = np.cumsum(enough) - 1
         caller = rank[caller]
         size = int(enough.sum())
-        found.append(
-            (_sums(counts, chosen & left, caller, size), _sums(counts, chosen & witnesses, caller, size))
-        )
+        if not size:
+            continue
+        mine, rest = chosen & left, chosen & witnesses
+        numbers = np.where(chosen, caller, -1)
+        branches.append(_branches(nodes[depth:], counts[:, 0], numbers, (left, own), rising - depth, samples))
+        found.append((_sums(counts, mine, caller, size), _sums(counts, rest, caller, size)))
         left &= ~chosen
     if left.any():
-        found.append((_whole(counts, left), _whole(counts, ~own & (rising < 0))))
-    return Beside(*(np.concatenate(side, axis=2) for side in zip(*found, strict=True)))
+        rest = ~own & (rising < 0)
+        found.append((_whole(counts, left), _whole(counts, rest)))
+        root = np.zeros(index.stacks, dtype=np.int64)
+        branches.append(_branches([root, *nodes], counts[:, 0], root, (left, own), rising + 1, samples))
+    held, others = (np.concatenate(side, axis=2) for side in zip(*found, strict=True))
+    return Beside(held, others, _joined(branches, [each.shape[2] for each, _ in found]))
 
 
 def callees_beside(nodes: Sequence[Int32Array], counts: FloatArray, least: FloatArray) -> Beside:
@@ -150,7 +172,8 @@ def callees_beside(nodes: Sequence[Int32Array], counts: FloatArray, least: Float
         enough = (own[:, 0] >= least[:, None]).all(axis=0) & (rest[:, 0] >= own[:, 0]).all(axis=0)
         found.append(np.stack([own[:, :, enough], rest[:, :, enough]]))
         caller, sums = callee, own
-    return Beside(*np.concatenate(found, axis=3))
+    mine, rest = np.concatenate(found, axis=3)
+    return Beside(mine, rest, _NO_BRANCHES)
 
 
 def _numbers(node: Int32Array, chosen: Int32Array) -> IntArray:
@@ -161,7 +184,11 @@ def _numbers(node: Int32Array, chosen: Int32Array) -> IntArray:
 
 
 def _witnesses(
-    counts: FloatArray, caller: IntArray, beside: BoolArray, callee: Int32Array, samples: FloatArray
+    counts: FloatArray,
+    caller: IntArray,
+    beside: BoolArray,
+    callee: Int32Array | IntArray,
+    samples: FloatArray,
 ) -> BoolArray:
     """Return which stacks say what became of their caller's traffic: (stacks,)."""
     stacks = np.flatnonzero(beside)
@@ -175,8 +202,10 @@ def _witnesses(
     most[order[np.append(np.diff(of[order]) != 0, True)[: len(order)]]] = True
     largest = np.zeros(len(beside), dtype=np.bool_)
     largest[stacks[most[at]]] = True
+    callers = int(caller.max(initial=0)) + 1
     it, rest = (
-        _by_caller(counts, caller, rows) * samples[:, None] + 0.5 for rows in (largest, beside & ~largest)
+        _by_caller(counts, caller, rows, callers) * samples[:, None] + 0.5
+        for rows in (largest, beside & ~largest)
     )
     apart = np.log(it[1] * rest[0] / (it[0] * rest[1]))
     variance = (1 / it + 1 / rest).sum(axis=0)
@@ -188,13 +217,12 @@ def _enough(
     counts: FloatArray, caller: IntArray, own: BoolArray, beside: BoolArray, callers: int
 ) -> BoolArray:
     """Return which callers do as much besides a subroutine as with it, before and after."""
-    mine, rest = (_by_caller(counts, caller, rows)[:, :callers] for rows in (own & (caller >= 0), beside))
+    mine, rest = (_by_caller(counts, caller, rows, callers) for rows in (own & (caller >= 0), beside))
     return np.asarray(((rest >= mine) & (rest > 0)).all(axis=0))
 
 
-def _by_caller(counts: FloatArray, caller: IntArray, rows: BoolArray) -> FloatArray:
+def _by_caller(counts: FloatArray, caller: IntArray, rows: BoolArray, callers: int) -> FloatArray:
     """Return sums of both sides by caller: (before and after, callers)."""
-    callers = int(caller.max(initial=0)) + 1
     return np.array([np.bincount(caller[rows], side[rows], minlength=callers) for side in counts])
 
 
@@ -206,6 +234,65 @@ def _sums(
     numbers = caller[stacks].astype(np.int64)
     sums = [np.bincount(numbers, row[stacks], minlength=callers) for side in counts for row in side]
     return np.array(sums, dtype=np.float64).reshape(*counts.shape[:2], callers)
+
+
+def _branches(
+    nodes: Sequence[Int32Array | IntArray],
+    counts: FloatArray,
+    caller: IntArray,
+    own: tuple[BoolArray, BoolArray],
+    rising: IntArray,
+    samples: FloatArray,
+) -> Branches:
+    """Return what callers divide into: from each down, the first nodes beside which there is as much.
+
+    Frames around all that a caller does divide nothing.
+
+    Args:
+        nodes: From the callers' depth down.
+        counts: (before and after, stacks)
+        caller: (stacks,) number of its caller, -1 for none.
+        own: (stacks,) the subroutine's of these callers, and all of it.
+        rising: (stacks,) depth below the callers of what rises by itself: below a branch it does not count.
+        samples: (before and after,) independent samples for each unit of counts.
+    """
+    stacks = np.flatnonzero(caller >= 0)
+    branch, found, counted = np.full(len(caller), -1), 0, caller >= 0
+    callee = np.arange(len(caller))
+    above = np.array([np.bincount(nodes[0][stacks], side[stacks]) for side in counts])
+    for depth, (over, node) in enumerate(pairwise(nodes), start=1):
+        sums = np.array([np.bincount(node[stacks], side[stacks]) for side in counts])
+        divided = (2 * sums[:, node[stacks]] <= above[:, over[stacks]]).all(axis=0)
+        chosen = stacks[divided]
+        names, number = np.unique(node[chosen], return_inverse=True)
+        branch[chosen] = found + number.reshape(-1)
+        counted[chosen] &= rising[chosen] <= depth
+        callee[chosen] = depth * len(caller) + nodes[min(depth + 1, len(nodes) - 1)][chosen]
+        found += len(names)
+        stacks, above = stacks[~divided], sums
+        if not len(stacks):
+            break
+    # What nothing divides further is one.
+    names, number = np.unique(caller[stacks], return_inverse=True)
+    branch[stacks] = found + number.reshape(-1)
+    found += len(names)
+    of = np.zeros(found, dtype=np.int64)
+    known = branch >= 0
+    of[branch[known]] = caller[known]
+    # Where something below the subroutine rises by itself, what else the subroutine does is a witness.
+    beside_rising = np.isin(branch, branch[known & own[1] & ~counted])
+    rest = _witnesses(counts, branch, counted & (~own[1] | beside_rising), callee, samples)
+    return Branches(of, *(_by_caller(counts, branch, rows, found) for rows in (own[0] & known, rest)))
+
+
+def _joined(branches: Sequence[Branches], callers: Sequence[int]) -> Branches:
+    """Return the branches of callers found one after the other."""
+    before = np.cumsum([0, *callers])
+    return Branches(
+        np.concatenate([each.caller + start for each, start in zip(branches, before, strict=False)]),
+        np.concatenate([each.own for each in branches], axis=1),
+        np.concatenate([each.rest for each in branches], axis=1),
+    )
 
 
 def _whole(counts: FloatArray, chosen: BoolArray) -> FloatArray:

@@ -122,3 +122,40 @@ def test_another_callee_that_got_slower_is_no_traffic() -> None:
     # It is no candidate of this scan: an earlier one reported it.
     (decided,) = judge(fleet(MOVED, {"f8.0": 4.0, "f8.1": 1.5}), ["f8.1"])
     assert decided.passed
+
+
+@pytest.mark.parametrize(
+    ("traffic", "slower", "label", "code"),
+    [
+        pytest.param(MOVED, {}, "handle6", "requests", id="a request type rises as others move"),
+        pytest.param(MOVED, {}, "handle4", "requests", id="by less than they do"),
+        pytest.param({6: 3.0}, {}, "handle6", "", id="one alone rises"),
+        pytest.param({0: 0.5, 6: 3.0}, {}, "handle6", "", id="one fell, as what became faster does"),
+        pytest.param({0: 1.6, 2: 2.0, 6: 3.0}, {}, "handle6", "", id="several rise, as what is slower does"),
+        pytest.param({**MOVED, 6: 60.0}, {}, "handle6", "", id="it rises far beyond the others"),
+        pytest.param(MOVED, {"f8.1": 1.6}, "f8.1", "", id="a callee got slower where its siblings stayed"),
+        pytest.param(MOVED, {"f4.1": 2.5}, "f4.1", "", id="and where they rose by less"),
+    ],
+)
+def test_a_request_type_is_held_against_the_others(
+    traffic: dict[int, float], slower: dict[str, float], label: str, code: str
+) -> None:
+    (decided,) = judge(fleet(traffic, slower), [label])
+    assert decided.code == code
+    assert decided.passed is (code == "")
+
+
+def test_on_a_quiet_day_other_types_excuse_no_rise() -> None:
+    """100 fleets, a request type that rises by six standard errors of its share."""
+    dropped = sum(
+        not judge(fleet({0: 1.09}, {}, seed=seed, samples=SAMPLES // 4), ["handle0"])[0].passed
+        for seed in range(100)
+    )
+    assert dropped <= 2
+
+
+def test_a_request_type_rises_by_itself_where_only_what_got_slower_in_it_did() -> None:
+    matrix = fleet(MOVED, {"f8.1": 3.0})
+    (alone,) = judge(matrix, ["handle8"])
+    assert alone.code == "requests"
+    assert all(decision.passed for decision in judge(matrix, ["handle8", "f8.1"]))

@@ -94,3 +94,30 @@ def test_each_callee_beside_its_caller_and_no_pair_twice() -> None:
     assert (10, 20, 16, 32) in rows(found)
     assert all(own[0] <= own[2] and own[1] <= own[3] for own in rows(found))
     assert len(callees_beside(caller_nodes(index), counts(index), np.array([50.0, 50.0])).own[0, 0]) == 0
+
+
+def test_a_caller_divides_into_branches_below_the_frames_around_all_it_does() -> None:
+    matrix = build_stacks(
+        {
+            "main->run->a->f": (20.0, 22.0),
+            "main->run->a->g": (2.0, 3.0),
+            "main->run->b": (30.0, 20.0),
+            "main->run->c->h": (18.0, 20.0),
+            "main->run->c->i": (28.0, 24.0),
+            "main->idle": (2.0, 2.0),
+        }
+    )
+    index = index_stacks(matrix)
+    nodes = caller_nodes(index)
+
+    def branches(rising: tuple[str, ...]) -> list[tuple[float, ...]]:
+        found = beside_callers(index, nodes, "f", counts(index), np.ones(2), deepest_of(index, rising))
+        assert found is not None
+        columns = (side.tolist() for part in (found.branches.own, found.branches.rest) for side in part)
+        return sorted(zip(*columns, strict=True))
+
+    # Of run: a with f and what it does besides, b, c.
+    assert branches(()) == [(0, 0, 30, 20), (0, 0, 46, 44), (20, 22, 2, 3)]
+    # What rises by itself counts at a branch, and not below it.
+    assert branches(("i",)) == [(0, 0, 18, 20), (0, 0, 30, 20), (20, 22, 2, 3)]
+    assert branches(("c",))[1] == (0, 0, 46, 44)
