@@ -96,7 +96,7 @@ def test_each_callee_beside_its_caller_and_no_pair_twice() -> None:
     assert len(callees_beside(caller_nodes(index), counts(index), np.array([50.0, 50.0])).own[0, 0]) == 0
 
 
-def test_a_caller_divides_into_branches_below_the_frames_around_all_it_does() -> None:
+def test_a_caller_divides_into_branches_under_the_frames_around_all_it_does() -> None:
     matrix = build_stacks(
         {
             "main->run->a->f": (20.0, 22.0),
@@ -118,6 +118,6 @@ def test_a_caller_divides_into_branches_below_the_frames_around_all_it_does() ->
 
     # Of run: a with f and what it does besides, b, c.
     assert branches(()) == [(0, 0, 30, 20), (0, 0, 46, 44), (20, 22, 2, 3)]
-    # What rises by itself counts at a branch, and not below it.
+    # What rises by itself counts at a branch, and not under it.
     assert branches(("i",)) == [(0, 0, 18, 20), (0, 0, 30, 20), (20, 22, 2, 3)]
     assert branches(("c",))[1] == (0, 0, 46, 44)
