@@ -9,6 +9,7 @@ import numpy as np
 
 from pipeline.detect.scan_config import Windows
 from pipeline.model import BoolArray, SeriesMatrix
+from pipeline.model.metric_kind import is_gcpu
 
 _LEAST_GAPS = 8
 """Of fewer gaps between data the middle half says little."""
@@ -17,7 +18,9 @@ _LEAST_GAPS = 8
 def known_windows(matrix: SeriesMatrix) -> BoolArray:
     """Return which windows have data of any series: (windows,)."""
     known = matrix.totals > 0
-    return np.asarray(known & ~np.isnan(matrix.samples).all(axis=0) if matrix.names else known)
+    if not matrix.names or is_gcpu(matrix.kinds[0]):  # counts are known wherever there are samples
+        return np.asarray(known)
+    return np.asarray(known & ~np.isnan(matrix.samples).all(axis=0))
 
 
 def widening(known: BoolArray, most: int) -> int:
