@@ -26,6 +26,7 @@ from pipeline.model.series import (
     SharedVariancePrior,
     StackMatrix,
 )
+from pipeline.model.strata import Stratum, StratumCounts
 
 __all__ = [
     "METRIC_KINDS",
@@ -59,6 +60,8 @@ __all__ = [
     "SeriesMatrix",
     "StackChange",
     "StackMatrix",
+    "Stratum",
+    "StratumCounts",
     "Suspect",
     "Unjudged",
     "is_gcpu",
