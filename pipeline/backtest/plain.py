@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.backtest.dataset import Dataset, check_size
+from pipeline.backtest.checks import check_size
+from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.seriesfile import Series
 from pipeline.clock import to_iso
 from pipeline.errors import ConfigError

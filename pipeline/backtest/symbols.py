@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
+from pipeline.backtest.counts import summed
 from pipeline.backtest.dataset import Dataset
-from pipeline.model import SeriesKey
+from pipeline.model import FloatArray, IntArray, SeriesKey
+from pipeline.model.strata import StratumCounts
 from pipeline.names import Naming
 from pipeline.names.merging import added_rows, overcounts, symbol_rows, symbol_stacks
 
@@ -28,9 +31,14 @@ def with_symbols(dataset: Dataset, naming: Naming) -> Dataset:
     row_of = {key: number for number, key in enumerate(named)}
     starts = np.arange(samples.shape[1]) * dataset.window_s
     stack_window = (starts // dataset.stack_window_s).astype(np.int64)
-    for symbol, share in overcounts(dataset.stacks, dataset.stack_samples, naming).items():
-        if (row_number := row_of.get(SeriesKey("subroutine", symbol))) is not None:
-            samples[row_number] *= share[np.minimum(stack_window, len(share) - 1)]
+    shares = overcounts(dataset.stacks, dataset.stack_samples, naming)
+    scales = {
+        row_number: share
+        for symbol, share in shares.items()
+        if (row_number := row_of.get(SeriesKey("subroutine", symbol))) is not None
+    }
+    for row_number, share in scales.items():
+        samples[row_number] *= share[np.minimum(stack_window, len(share) - 1)]
     return replace(
         dataset,
         kinds=tuple(kind for kind, _ in named),
@@ -38,4 +46,17 @@ def with_symbols(dataset: Dataset, naming: Naming) -> Dataset:
         samples=np.minimum(np.rint(samples), dataset.totals),
         stacks=stacks,
         stack_samples=added_rows(dataset.stack_samples, stack_row, len(stacks)),
+        stratum_samples=None
+        if dataset.stratum_samples is None
+        else _merged(dataset.stratum_samples, row, scales),
     )
+
+
+def _merged(counts: StratumCounts, row: IntArray, scales: Mapping[int, FloatArray]) -> StratumCounts:
+    """Add up counts by the symbols that series have; ``scales`` are (stack windows,) of symbols."""
+    merged = summed(row[counts.series], counts.stratum, counts.window, counts.samples)
+    samples = merged.samples
+    for symbol, share in scales.items():
+        chosen = merged.series == symbol
+        samples[chosen] *= share[np.minimum(merged.window[chosen], len(share) - 1)]
+    return replace(merged, samples=np.rint(samples))

@@ -50,6 +50,15 @@ class Columns:
             raise ConfigError(f"{self.path}: {name}: not UTF-8 text") from None
         return Texts(combined.indices.to_numpy(zero_copy_only=False).astype(np.int64), values)
 
+    def labels(self, name: str) -> Texts:
+        """Return a column of texts that may be missing: then they are empty."""
+        column = self._column(name, nulls=True)
+        if not column.null_count:
+            return self.texts(name)
+        plain = self._cast(name, column, pa.string()).fill_null("")
+        place = self.table.column_names.index(name)
+        return Columns(self.path, self.table.set_column(place, name, plain)).texts(name)
+
     def numbers(self, name: str, dtype: type[Any] = np.float64) -> NDArray[Any]:
         """Return a column of finite numbers."""
         column = self._cast(name, self._column(name), pa.from_numpy_dtype(np.dtype(dtype)))

@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose
 
 from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.symbols import with_symbols
+from pipeline.model.strata import StratumCounts
 from pipeline.names import NO_NAMING, Naming
 
 RAW = Dataset(
@@ -43,3 +44,14 @@ def test_a_dataset_of_symbols_is_not_copied() -> None:
 def test_a_dataset_without_stacks() -> None:
     bare = replace(RAW, stacks=(), stack_samples=np.zeros((0, 2)))
     assert_allclose(with_symbols(bare, Naming()).samples[1], [4, 4, 2, 3])
+
+
+def test_strata_count_once_for_a_symbol_too() -> None:
+    entries = [(1, 0, 0, 5), (1, 1, 0, 3), (1, 0, 1, 5), (2, 0, 0, 3), (2, 1, 0, 1), (3, 0, 0, 8)]
+    series, stratum, window, samples = np.array(entries).T
+    counts = StratumCounts(series, stratum, window, samples.astype(float))
+    named = with_symbols(replace(RAW, stratum_samples=counts), Naming()).stratum_samples
+    assert named is not None
+    assert named.series.tolist() == [1, 1, 1, 2]
+    assert (named.stratum.tolist(), named.window.tolist()) == ([0, 0, 1, 0], [0, 1, 0, 0])
+    assert named.samples.tolist() == [5, 5, 3, 8]  # of 8 and 4 samples by both names, 8 of the symbol
