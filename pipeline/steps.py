@@ -133,6 +133,14 @@ STEPS: tuple[Step, ...] = (
         },
     ),
     Step(
+        "mix_shift",
+        "detect",
+        "Did other hosts, regions or machine types send the samples?",
+        measures="share of its rise that is left at a constant mix of those who send samples",
+        passes="it holds at a constant mix of those who send samples",
+        codes={"senders": Code("more or fewer samples came from {0}: at a constant mix it hardly rises")},
+    ),
+    Step(
         "workload",
         "filter",
         "Does the worker know the workload?",

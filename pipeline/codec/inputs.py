@@ -42,7 +42,7 @@ def encode_profile(profile: Profile) -> bytes:
         "stacks": [flat[a:b] for a, b in zip(starts, starts[1:], strict=False)],
         "counts": profile.counts.tolist(),
     }
-    for field in ("annotations", "release", "labels", "id"):
+    for field in ("annotations", "release", "labels", "rate_hz", "id"):
         if value := getattr(profile, field):
             message[field] = value
     return orjson.dumps(message)

@@ -23,14 +23,18 @@ from pipeline.model import FloatArray, IntArray, MetricKind, Profile
 
 UIntArray = NDArray[np.uint64]
 
+STRATUM_STACK_WINDOWS = 12
+"""Stack windows in a window of counts by stratum: what strata differ in changes slowly."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Where counts belong: parallel arrays of service, window start (epoch seconds) and partition."""
+    """Where counts belong: parallel arrays of service, window start (epoch seconds), partition, stratum."""
 
     services: tuple[str, ...]  # (cells,)
     windows: FloatArray  # (cells,)
     partitions: IntArray  # (cells,)
+    strata: tuple[int, ...]  # (cells,) ids; 0 where they are not told apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,11 @@ class Counts:
     series_cell: IntArray
     series_index: IntArray
     series_samples: IntArray
+    stratum_cells: Cells  # by stratum and stratum window
+    stratum_width_s: float
+    stratum_cell: IntArray
+    stratum_index: IntArray  # of the series
+    stratum_samples: IntArray
     stack_cells: Cells  # by stack window
     stack_width_s: float
     stacks: tuple[tuple[str, ...], ...]  # (distinct stacks,) root first
@@ -56,7 +65,9 @@ class Counts:
     @property
     def rows(self) -> int:
         """How many rows the largest table receives."""
-        return max(len(self.series_cell), len(self.stack_cell), len(self.total_samples))
+        return max(
+            len(self.series_cell), len(self.stratum_cell), len(self.stack_cell), len(self.total_samples)
+        )
 
 
 def count_samples(
@@ -90,7 +101,11 @@ def count_samples(
     distinct = _distinct(stack_hash)
     cells, cell_of = _cells(profiles, partitions, window_s)
     by_cell = _count_matrix(cell_of, distinct.of, counts, per_profile)
-    series = (by_cell @ _incidence(whole, distinct.first, len(labels))).tocoo()
+    held = _incidence(whole, distinct.first, len(labels))
+    series = (by_cell @ held).tocoo()
+    stratum_width_s = STRATUM_STACK_WINDOWS * stack_window_s
+    stratum_cells, stratum_cell_of = _cells(profiles, partitions, stratum_width_s, by_sender=True)
+    by_stratum = (_count_matrix(stratum_cell_of, distinct.of, counts, per_profile) @ held).tocoo()
 
     if kept is not whole:
         distinct = _distinct(_hash_stacks(_hash_labels(vocabulary)[kept.flat], kept.starts))
@@ -105,6 +120,11 @@ def count_samples(
         series_cell=series.row.astype(np.int64),
         series_index=series.col.astype(np.int64),
         series_samples=series.data,
+        stratum_cells=stratum_cells,
+        stratum_width_s=stratum_width_s,
+        stratum_cell=by_stratum.row.astype(np.int64),
+        stratum_index=by_stratum.col.astype(np.int64),
+        stratum_samples=by_stratum.data,
         stack_cells=stack_cells,
         stack_width_s=stack_window_s,
         stacks=_named(kept, distinct.first, labels),
@@ -187,14 +207,17 @@ def _hash_stacks(hashes: UIntArray, starts: IntArray) -> UIntArray:
     return sums
 
 
-def _cells(profiles: Sequence[Profile], partitions: Sequence[int], width_s: float) -> tuple[Cells, IntArray]:
-    """Return the distinct (service, window, partition) and each profile's index among them."""
-    index: dict[tuple[str, float, int], int] = {}
+def _cells(
+    profiles: Sequence[Profile], partitions: Sequence[int], width_s: float, *, by_sender: bool = False
+) -> tuple[Cells, IntArray]:
+    """Return the distinct (service, window, partition, stratum) and each profile's index among them."""
+    index: dict[tuple[str, float, int, int], int] = {}
     windows = [(profile.start + profile.end) / 2 // width_s * width_s for profile in profiles]
+    strata = [profile.sender.id if by_sender else 0 for profile in profiles]
     of_profile = np.array(
         [
-            index.setdefault((profile.service, window, partition), len(index))
-            for profile, window, partition in zip(profiles, windows, partitions, strict=True)
+            index.setdefault((profile.service, window, partition, stratum), len(index))
+            for profile, window, partition, stratum in zip(profiles, windows, partitions, strata, strict=True)
         ],
         dtype=np.int64,
     )
@@ -202,6 +225,7 @@ def _cells(profiles: Sequence[Profile], partitions: Sequence[int], width_s: floa
         services=tuple(key[0] for key in index),
         windows=np.array([key[1] for key in index], dtype=np.float64),
         partitions=np.array([key[2] for key in index], dtype=np.int64),
+        strata=tuple(key[3] for key in index),
     )
     return cells, of_profile
 

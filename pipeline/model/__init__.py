@@ -26,7 +26,7 @@ from pipeline.model.series import (
     SharedVariancePrior,
     StackMatrix,
 )
-from pipeline.model.strata import Stratum, StratumCounts
+from pipeline.model.strata import StrataMatrix, Stratum, StratumCounts
 
 __all__ = [
     "METRIC_KINDS",
@@ -60,6 +60,7 @@ __all__ = [
     "SeriesMatrix",
     "StackChange",
     "StackMatrix",
+    "StrataMatrix",
     "Stratum",
     "StratumCounts",
     "Suspect",

@@ -8,6 +8,9 @@ from typing import Any
 
 from pipeline.model.arrays import FloatArray, IntArray
 from pipeline.model.metric_kind import AnnotationKind
+from pipeline.model.strata import Stratum
+
+_RATE = "rate_hz"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,14 @@ class Profile:
     annotations: tuple[Annotation, ...] = ()
     release: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
+    rate_hz: float = 0.0  # samples a second of CPU; 0 is not known
     id: str = ""
+
+    @property
+    def sender(self) -> Stratum:
+        """The stratum that the samples belong to; hosts that are sampled at another rate are another."""
+        rate = {_RATE: f"{self.rate_hz:g}"} if self.rate_hz else {}
+        return Stratum.of({**rate, **self.labels}, host=self.host, release=self.release)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-import orjson
 import xxhash
 
 from pipeline.model.arrays import FloatArray, IntArray
+from pipeline.model.series import SeriesKey
+
+_SEPARATOR = "="
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Stratum:
     """Samples of one host, or of all hosts that have the same labels, while they run one release."""
 
-    host: str = ""  # empty: hosts are not told apart
+    host: str = ""  # empty: hosts are counted together
     release: str = ""  # empty: not known
     labels: tuple[tuple[str, str], ...] = ()  # name and value, sorted by name: region, machine type, ...
 
@@ -24,12 +27,33 @@ class Stratum:
         """Return the stratum of labels in any order."""
         return cls(host, release, tuple(sorted(labels.items())))
 
+    @classmethod
+    def of_texts(cls, labels: Sequence[str], *, host: str = "", release: str = "") -> Stratum:
+        """Return the stratum of labels as ``texts`` spells them."""
+        pairs = (text.partition(_SEPARATOR) for text in labels)
+        return cls(host, release, tuple((name, value) for name, _, value in pairs))
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The labels as ``name=value``; what would separate is left out of names."""
+        return tuple(f"{name.replace(_SEPARATOR, '-')}{_SEPARATOR}{value}" for name, value in self.labels)
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """What a store keeps of it."""
+        return {
+            "stratum": str(self.id),
+            "host": self.host,
+            "release": self.release,
+            "labels": list(self.texts),
+        }
+
     @property
     def id(self) -> int:
         """A 64-bit hash of all that it says; 0 where it says nothing."""
         if not (self.host or self.release or self.labels):
             return 0
-        return xxhash.xxh3_64_intdigest(orjson.dumps([self.host, self.release, self.labels]))
+        return xxhash.xxh3_64_intdigest(repr((self.host, self.release, self.texts)).encode())
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +64,18 @@ class StratumCounts:
     stratum: IntArray  # row of the stratum
     window: IntArray  # stack windows from the start
     samples: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class StrataMatrix:
+    """Who sent a service's samples in a span of time.
+
+    Window j starts at ``start + j * resolution_s``. Counts of series are of the whole span.
+    """
+
+    start: float
+    resolution_s: float
+    strata: tuple[Stratum, ...]
+    totals: FloatArray  # (strata, windows) all samples
+    series: tuple[SeriesKey, ...]
+    samples: FloatArray  # (series, strata)

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from pipeline.frames import series_of
-from pipeline.model import FloatArray, IntArray, SeriesKey, SeriesMatrix, StackMatrix
+from pipeline.model import FloatArray, IntArray, SeriesKey, SeriesMatrix, StackMatrix, StrataMatrix
 from pipeline.names.naming import Naming
 
 
@@ -38,6 +38,14 @@ def merged_series(matrix: SeriesMatrix, naming: Symbols) -> SeriesMatrix:
     samples = np.minimum(added_rows(matrix.samples, row, len(named)), matrix.totals)
     kinds, names = tuple(kind for kind, _ in named), tuple(name for _, name in named)
     return replace(matrix, kinds=kinds, names=names, samples=samples)
+
+
+def merged_strata(matrix: StrataMatrix, naming: Symbols) -> StrataMatrix:
+    """Return counts by strata of series by symbols; the same object if all names are symbols."""
+    named, row = symbol_rows(list(matrix.series), naming)
+    if len(named) == len(matrix.series) and named == list(matrix.series):
+        return matrix
+    return replace(matrix, series=tuple(named), samples=added_rows(matrix.samples, row, len(named)))
 
 
 def merged_stacks(matrix: StackMatrix, naming: Symbols) -> StackMatrix:

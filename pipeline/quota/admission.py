@@ -9,6 +9,8 @@ it was before.
     a name too many on a day                    it becomes ``(other)``; known names and totals are unharmed
     a name too long                             it is cut, and ends in a hash of the whole
     a message whose id has come before          it is left out
+    a host too many on a day                    its samples are counted with those of its release and labels
+    a release or label too many on a day        its samples belong to no stratum
 """
 
 from __future__ import annotations
@@ -34,6 +36,10 @@ _SERVICES = ""
 
 _IDS = "/ids"
 """What is kept under a partition's name beside the names: the ids of its messages."""
+
+_HOSTS = "/hosts"
+_STRATA = "/strata"
+"""Likewise: hosts, and combinations of release and labels."""
 
 _TopicPartition = tuple[str, int]  # topic, partition
 
@@ -84,7 +90,7 @@ class Admission:
     def forget(self, topic: str, partitions: Sequence[int]) -> None:
         """Forget what is known of partitions: another process may have gone on with them."""
         for partition in partitions:
-            for kind in ("", _IDS):
+            for kind in ("", _IDS, _HOSTS, _STRATA):
                 self._names.pop(((topic, partition), kind), None)
             self._usage.pop((topic, partition), None)
 
@@ -94,7 +100,9 @@ class Admission:
         for record in records:
             payload: Profile | MetricPoints = record.payload
             day = _day_of(_start_of(payload))
-            days.setdefault(self._known(record), set()).update((day, day - DAY_S))
+            kinds = ("", _HOSTS, _STRATA) if isinstance(payload, Profile) else ("",)
+            for kind in kinds:
+                days.setdefault(self._known(record, kind), set()).update((day, day - DAY_S))
             if _id_of(record):
                 days.setdefault(self._known(record, _IDS), set()).add(day)
         return [(names.log, day) for names, asked in days.items() for day in names.missing(asked)]
@@ -143,7 +151,7 @@ class Admission:
             elif not self._spend(record, spent):
                 payload = self._refused(profile, profile.service)
             else:
-                payload = self._named(record)
+                payload = self._placed(record, self._named(record))
                 self._note_id(record)
             decided.append(record if payload is profile else replace(record, payload=payload))
         return decided
@@ -192,11 +200,16 @@ class Admission:
                 messages, stacks = usages.by_period.get(key, (0, 0))
                 usages.by_period[key] = (messages + 1, stacks + len(record.payload.counts))
 
-    def _admits(self, record: Record, service: str, moment: float, names: Sequence[str]) -> list[bool]:
-        known, day, reach = self._known(record), _day_of(moment), record.offset
+    def _admits(
+        self, record: Record, service: str, moment: float, names: Sequence[str], kind: str = ""
+    ) -> list[bool]:
+        known, day, reach = self._known(record, kind), _day_of(moment), record.offset
         if known.spelled(service, day, reach).issuperset(names):
             return [True] * len(names)
-        most = self._quotas.partition.services if service == _SERVICES else self._quotas.of(service).names
+        quota = self._quotas.of(service)
+        most = {"": quota.names, _HOSTS: quota.hosts, _STRATA: quota.strata}[kind]
+        if service == _SERVICES:
+            most = self._quotas.partition.services
         return known.admit(
             service, day, names, record.offset, reach, most=most, most_in_all=self._quotas.partition.names
         )
@@ -273,6 +286,20 @@ class Admission:
                 for a in profile.annotations
             ),
         )
+
+    def _placed(self, record: Record, profile: Profile) -> Profile:
+        """Return a profile whose sender is within the quota of hosts and strata."""
+        sender = profile.sender
+        group = repr((sender.release, sender.texts))
+        if (sender.release or sender.labels) and not self._admits(
+            record, profile.service, profile.start, [group], _STRATA
+        )[0]:
+            self._note(profile.service, "folded_strata")
+            return replace(profile, host="", release="", labels={}, rate_hz=0.0)
+        if not self._admits(record, profile.service, profile.start, [profile.host], _HOSTS)[0]:
+            self._note(profile.service, "folded_hosts")
+            return replace(profile, host="")
+        return profile
 
     def _drop_usage_but(self, records: Sequence[Record]) -> None:
         """Drop the days that none of these records is of, but for the last ones."""

@@ -23,11 +23,12 @@ import xxhash
 
 from pipeline.clock import Clock
 from pipeline.codec import inputs
+from pipeline.codec.records import columns_of
 from pipeline.codec.scans import encode_progress
 from pipeline.frames import cut_name
 from pipeline.gcpu.bounds import profile_extent
 from pipeline.gcpu.count import Counts, count_samples
-from pipeline.model import MetricPoints, Outgoing, Profile, Progress, Record
+from pipeline.model import MetricPoints, Outgoing, Profile, Progress, Record, Stratum
 from pipeline.names import Naming, Namings
 from pipeline.quota.admission import Admission
 from pipeline.quota.limits import Quotas
@@ -43,6 +44,7 @@ from pipeline.stages.gather.counted_rows import (
 )
 from pipeline.stages.gather.naming import is_noted, was_counted
 from pipeline.storage.interface import CountTable, Extent, Store
+from pipeline.units import DAY_S
 
 MAX_ROWS = 400_000
 """Most rows in one INSERT, so that it stays one block, which ClickHouse applies whole or not at all."""
@@ -57,6 +59,9 @@ REPORT_S = 60.0
 """How often the log says at most what was beyond its quota."""
 
 _MOST_REPORTED = 20
+
+_MOST_SENDERS = 10_000
+"""Services and days of which the senders are remembered."""
 
 logger = logging.getLogger(__name__)
 
@@ -95,6 +100,7 @@ class AggregateStage(Stage):
         self._admission = Admission(stream, quotas or Quotas(), window_s)
         self._namings = namings or Namings()
         self._shown: dict[str, set[str]] = {}  # the symbols of each service of which an example is stored
+        self._senders: dict[tuple[str, float], set[Stratum]] = {}  # by service and day: are in the store
         self._reported = clock()
         self.limited: Counter[str] = Counter()
         self.inputs: Mapping[str, Decoder] = {
@@ -136,6 +142,7 @@ class AggregateStage(Stage):
         if topic == "metrics":
             self._insert_fresh(decided, "metrics", metric_columns)
         else:
+            self._note_strata(decided)
             for part in _slices(decided):
                 self._count(part)
         self._report()
@@ -185,6 +192,20 @@ class AggregateStage(Stage):
             }
             self._store.insert("naming", {name: [value] for name, value in row.items()})
         self._shown[service] = set()
+
+    def _note_strata(self, records: Sequence[Record]) -> None:
+        """Note who the senders of profiles are, once a day; that is in the store before their counts are."""
+        rows = []
+        for record in records:
+            if isinstance(profile := record.payload, Profile):
+                known = self._senders.setdefault((profile.service, profile.start // DAY_S), set())
+                if (sender := profile.sender) not in known:
+                    known.add(sender)
+                    rows.append({**sender.row, "service": profile.service, "time": profile.start})
+        if rows:
+            self._store.insert("strata", columns_of(rows))
+        while len(self._senders) > _MOST_SENDERS:
+            del self._senders[next(iter(self._senders))]
 
     def _save_names(self) -> None:
         rows = self._admission.unsaved()

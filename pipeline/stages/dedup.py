@@ -12,7 +12,7 @@ from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.deduplication import dedup_config, gather_dedup
 from pipeline.stages.gather.history import MEMBERS, remember
-from pipeline.stages.gather.renamed import by_present_names
+from pipeline.stages.gather.scanned import as_scanned
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload, workload_of
 
@@ -38,7 +38,7 @@ class DedupStage(Stage):
         if workload is None or not scan.candidates:
             return scan
         config = dedup_config(workload, self._without)
-        store = by_present_names(self._store, scan)
+        store = as_scanned(self._store, scan, workload, self._without)
         evidence = gather_dedup(store, scan, workload, self._workloads, config)
         decision = decide(evidence, config)
         # Kept before it is published: a scan that comes again is decided as the first time.

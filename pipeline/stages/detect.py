@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pipeline.clock import Clock, to_iso
@@ -23,8 +24,10 @@ from pipeline.detect.short_term import Windows
 from pipeline.model import Outgoing, Progress, Record, Scan, SeriesMatrix
 from pipeline.stages.ablation import NOTHING, Without, scan_config
 from pipeline.stages.base import Decoder, Stage
+from pipeline.stages.gather.constant_mix import ConstantMixStore
 from pipeline.stages.gather.fitting import fit_workload
 from pipeline.storage.interface import CountTable, Store
+from pipeline.strata import standardise as mix_shift
 from pipeline.telemetry import UNJUDGED, Sample
 from pipeline.workloads import Workload
 
@@ -145,7 +148,7 @@ class DetectStage(Stage):
             workload = fit_workload(self._store, service, workload, due.end)
         start = due.end - workload.span_s
         matrix, windows = self._gather(service, workload, due.end, config)
-        found = find_change_points(matrix, windows, config)
+        found = self._find(service, workload, matrix, windows, config)
         analysis_start, analysis_end = (
             start + (index - windows.history) * workload.resolution_s
             for index in (windows.analysis, windows.extended)
@@ -183,6 +186,33 @@ class DetectStage(Stage):
         self.limited["unstable_names"] += found.one_life
         self.limited["renamed_names"] += len(found.renames)
         return scan
+
+    def _find(
+        self, service: str, workload: Workload, matrix: SeriesMatrix, windows: Windows, config: SearchConfig
+    ) -> Found:
+        """Return the change points of series at a constant mix, and which there would be without it."""
+        if workload.series != "gcpu" or mix_shift.KEY in self._without or not matrix.names:
+            return find_change_points(matrix, windows, config)
+        begin = matrix.start + windows.history * matrix.resolution_s
+        end = matrix.start + len(matrix.totals) * matrix.resolution_s
+        store = ConstantMixStore(self._store, service, (begin, end), workload.resolution_s)
+        mix, strata = store.fit(matrix)
+        if mix is None:
+            return find_change_points(matrix, windows, config)
+        constant = mix_shift.standardise(matrix, mix, strata)
+        found = find_change_points(constant, windows, config)
+        least = config.absolute or 0.0
+        if not mix_shift.is_moved(mix, strata, matrix, windows.analysis, least):
+            return found
+        steps = replace(config, detectors=("short_term",))
+        known = {(one.metric_kind, one.metric) for one in found.candidates}
+        raw = [
+            one
+            for one in find_change_points(matrix, windows, steps).candidates
+            if (one.metric_kind, one.metric) not in known
+        ]
+        dropped = mix_shift.decide(raw, matrix, constant, mix, strata)
+        return replace(found, dropped=(*found.dropped, *dropped))
 
     def _gather(
         self, service: str, workload: Workload, end: float, config: SearchConfig

@@ -14,7 +14,7 @@ from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.candidate_series import filter_config, gather_filters
 from pipeline.stages.gather.history import remember
-from pipeline.stages.gather.renamed import by_present_names
+from pipeline.stages.gather.scanned import as_scanned
 from pipeline.steps import sentence
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload, workload_of
@@ -45,7 +45,7 @@ class FilterStage(Stage):
             return _without_workload(scan)
         if not scan.candidates:
             return scan
-        store = by_present_names(self._store, scan)
+        store = as_scanned(self._store, scan, workload, self._without)
         evidence = gather_filters(store, self.name, scan, self._workloads, self._without)
         filtered = decide_filters(evidence, filter_config(workload, self._without), without=self._without)
         return self._record(scan, filtered)

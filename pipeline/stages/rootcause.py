@@ -20,6 +20,7 @@ from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.changes import recent_changes
 from pipeline.stages.gather.lifecycle import FallbackContext, gather_lifecycle, lifecycle_config, with_changes
 from pipeline.stages.gather.renamed import by_present_names
+from pipeline.stages.gather.scanned import as_scanned
 from pipeline.stages.gather.suspects import CauseEvidence, cause_config
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload, workload_of
@@ -102,7 +103,7 @@ class RootcauseStage(Stage):
     def _follow(self, scan: Scan, workload: Workload, changes: Changes) -> list[Update]:
         """Return what has become of the regressions that earlier scans reported."""
         config = lifecycle_config(workload)
-        evidence = gather_lifecycle(by_present_names(self._store, scan), scan, workload, config)
+        evidence = gather_lifecycle(as_scanned(self._store, scan, workload), scan, workload, config)
         found = find_fallbacks(evidence, config)
         # Gathered last, and for these alone: share factors read many series, changes carry diffs.
         found = self._fallbacks.with_share_factors(found, scan, workload, config)

@@ -15,12 +15,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.gcpu.count import stack_ids
-from pipeline.model import Change, FloatArray, MetricPoints, SeriesKey, SeriesMatrix, StackMatrix
+from pipeline.model import (
+    Change,
+    FloatArray,
+    MetricPoints,
+    SeriesKey,
+    SeriesMatrix,
+    StackMatrix,
+    StrataMatrix,
+    Stratum,
+    StratumCounts,
+)
 from pipeline.quota.limits import Usage
 from pipeline.storage.dense import DenseCounts, DenseStacks
 from pipeline.storage.interface import CountTable, Extent, RowTable, SeriesSource, Table
 from pipeline.storage.points import Frames, Points, StackPoints
-from pipeline.storage.schema import COLUMNS, counted_time, prepare, row_columns, to_ms, to_rows
+from pipeline.storage.schema import (
+    COLUMNS,
+    counted_time,
+    described_strata,
+    prepare,
+    row_columns,
+    to_ms,
+    to_rows,
+)
+from pipeline.storage.strata_points import StrataPoints
 
 _IDENTITY: Mapping[str, tuple[str, ...]] = {
     "changes": ("id", "time"),
@@ -33,6 +52,7 @@ _IDENTITY: Mapping[str, tuple[str, ...]] = {
     "names": ("log", "time", "first"),
     "naming": ("time", "version"),
     "symbols": ("symbol",),
+    "strata": ("stratum",),
 }
 """Columns that, with the service, make a row the same row; a later one replaces it."""
 
@@ -82,6 +102,18 @@ class ServiceArrays(Protocol):
         """(stacks, stack windows)."""
 
     @property
+    def strata(self) -> tuple[Stratum, ...]:
+        """(strata,) who sent the samples; none where that is not known."""
+
+    @property
+    def stratum_totals(self) -> FloatArray:
+        """(strata, windows) all samples."""
+
+    @property
+    def stratum_samples(self) -> StratumCounts | None:
+        """Counts of series by stratum and stack window; None where they are not known."""
+
+    @property
     def metrics(self) -> tuple[MetricPoints, ...]:
         """Service-level metrics."""
 
@@ -97,6 +129,7 @@ class _Service:
     counts: Points = field(default_factory=Points)
     totals: Points = field(default_factory=Points)
     stacks: StackPoints = field(default_factory=StackPoints)
+    strata: StrataPoints = field(default_factory=StrataPoints)
     loaded_counts: list[DenseCounts] = field(default_factory=list)
     loaded_totals: list[DenseCounts] = field(default_factory=list)
     loaded_stacks: list[DenseStacks] = field(default_factory=list)
@@ -218,6 +251,22 @@ class ArrayStore:
         totals = counts.sum(axis=0)
         return StackMatrix(stacks, counts[:, 0], counts[:, 1], float(totals[0]), float(totals[1]))
 
+    def strata(
+        self,
+        service: str,
+        start: float,
+        end: float,
+        resolution_s: float,
+        names: Sequence[SeriesKey] | None = None,
+    ) -> StrataMatrix:
+        """Return who sent a service's samples; see Store.strata."""
+        with self._lock:
+            held = self._services.get(service) or _Service()
+            rows = to_rows("strata", held.rows.get("strata", {}).values())
+            return held.strata.matrix(
+                (to_ms(start), to_ms(end)), to_ms(resolution_s), described_strata(rows), names
+            )
+
     def rows(
         self,
         table: RowTable,
@@ -261,6 +310,7 @@ class ArrayStore:
         held.loaded_stacks.append(
             DenseStacks(ids, data.stacks, data.stack_samples, start_ms, to_ms(data.stack_window_s))
         )
+        self._load_strata(held, data)
         for points in data.metrics:
             times_ms = np.rint(points.timestamps * 1000).astype(np.int64)
             kept = held.setup if points.setup else held.metrics
@@ -269,6 +319,23 @@ class ArrayStore:
             names = [name for name in COLUMNS["changes"] if name != "service"]
             columns = {name: [getattr(change, name) for change in data.changes] for name in names}
             self.insert("changes", {**columns, "service": [change.service for change in data.changes]})
+
+    def _load_strata(self, held: _Service, data: ServiceArrays) -> None:
+        if not data.strata:
+            return
+        ids = [stratum.id for stratum in data.strata]
+        start_ms, width_ms, coarse_ms = map(to_ms, (data.start, data.window_s, data.stack_window_s))
+        row, window = np.nonzero(data.stratum_totals)
+        held.strata.add_totals((ids, row), start_ms + window * width_ms, data.stratum_totals[row, window])
+        if (counts := data.stratum_samples) is not None:
+            first_ms = start_ms + counts.window * coarse_ms
+            spans_ms = (first_ms, first_ms + coarse_ms)
+            of = (data.series, counts.series), (ids, counts.stratum)
+            held.strata.add_counts(*of, spans_ms, counts.samples)
+        rows = [stratum.row for stratum in data.strata]
+        columns: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in rows[0]}
+        columns |= {"service": [data.service] * len(rows), "time": [data.start] * len(rows)}
+        self.insert("strata", columns)
 
     def _of(self, service: str) -> _Service:
         return self._services.setdefault(service, _Service())
@@ -324,6 +391,9 @@ def _add(table: Table, held: _Service, data: Mapping[str, list[Any]]) -> None:
         for kept, chosen in ((held.metrics, np.flatnonzero(~shown)), (held.setup, np.flatnonzero(shown))):
             kept.add([SeriesKey("service", data["metric"][i]) for i in chosen], times[chosen], values[chosen])
         return
+    if table in ("strata_totals", "strata_gcpu"):
+        _add_strata(table, held.strata, data)
+        return
     names = (
         [_THE_TOTAL] * len(data["window"])
         if table == "totals"
@@ -331,6 +401,18 @@ def _add(table: Table, held: _Service, data: Mapping[str, list[Any]]) -> None:
     )
     points = held.totals if table == "totals" else held.counts
     points.add(names, np.array(data["window"], dtype=np.int64), np.array(data["samples"], dtype=np.float64))
+
+
+def _add_strata(table: Table, held: StrataPoints, data: Mapping[str, list[Any]]) -> None:
+    """Add counts by stratum of one service."""
+    times_ms = np.array(data["window"], dtype=np.int64)
+    samples, every = np.array(data["samples"], dtype=np.float64), np.arange(len(times_ms))
+    if table == "strata_totals":
+        held.add_totals((data["stratum"], every), times_ms, samples)
+        return
+    spans_ms = (times_ms, times_ms + np.rint(1000 * np.array(data["width_s"])).astype(np.int64))
+    series = map(SeriesKey, data["kind"], data["subroutine"])
+    held.add_counts((series, every), (data["stratum"], every), spans_ms, samples)
 
 
 def _merged_series(parts: Sequence[tuple[list[SeriesKey], FloatArray]]) -> tuple[list[SeriesKey], FloatArray]:

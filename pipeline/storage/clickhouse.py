@@ -12,13 +12,22 @@ import numpy as np
 from clickhouse_connect.driver.client import Client
 from numpy.typing import NDArray
 
-from pipeline.model import FloatArray, SeriesKey, SeriesMatrix, StackMatrix
+from pipeline.model import FloatArray, SeriesKey, SeriesMatrix, StackMatrix, StrataMatrix, Stratum
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.quota.limits import Usage
 from pipeline.storage import migrate, queries
 from pipeline.storage.failures import translated
 from pipeline.storage.interface import CountTable, Extent, RowTable, SeriesSource, Table
-from pipeline.storage.schema import COLUMNS, counted_time, prepare, row_columns, to_ms, to_rows
+from pipeline.storage.schema import (
+    COLUMNS,
+    EVER,
+    counted_time,
+    described_strata,
+    prepare,
+    row_columns,
+    to_ms,
+    to_rows,
+)
 
 _UNLIMITED = str(1 << 40)
 _ONE_BLOCK = {
@@ -166,6 +175,44 @@ class ClickHouseStore:
             after=counts_after,
             total_before=float(counts_before.sum()),
             total_after=float(counts_after.sum()),
+        )
+
+    def strata(
+        self,
+        service: str,
+        start: float,
+        end: float,
+        resolution_s: float,
+        names: Sequence[SeriesKey] | None = None,
+    ) -> StrataMatrix:
+        """Return who sent a service's samples; see Store.strata."""
+        if names is not None and any(_url_bytes(key) > _PART_BYTES for key in names):
+            names = None  # a few more than asked for
+        bounds = {"start": to_ms(start), "end": to_ms(end), "resolution": to_ms(resolution_s)}
+        values = {"service": service, **bounds}
+        found = self._numbers(queries.STRATA_TOTALS, values)
+        described = described_strata(self.rows("strata", service, *EVER)) if len(found) else {}
+        present = set(found["series"].tolist())
+        ids = {key: described.get(key) or Stratum.of({"stratum": str(key)}) for key in present}
+        order = sorted(ids, key=ids.__getitem__)
+        column = {key: place for place, key in enumerate(order)}
+        windows = max(0, -(-(bounds["end"] - bounds["start"]) // bounds["resolution"]))
+        totals = np.zeros((len(order), windows))
+        totals[[column[key] for key in found["series"].tolist()], found["place"]] = found["count"]
+        parts = [{**values, **asked} for asked in _asked("gcpu", names)] if order else []
+        columns = [self._columns(queries.STRATA_COUNTS, 4, part) for part in parts]
+        kinds, known, strata, counts = ([cell for part in columns for cell in part[i]] for i in range(4))
+        samples = np.zeros((len(known), len(order)))
+        for row, (whose, many) in enumerate(zip(strata, counts, strict=True)):
+            there = [place for place, key in enumerate(whose) if key in column]
+            samples[row, [column[whose[place]] for place in there]] = [many[place] for place in there]
+        return StrataMatrix(
+            start=start,
+            resolution_s=resolution_s,
+            strata=tuple(ids[key] for key in order),
+            totals=totals,
+            series=tuple(map(SeriesKey, kinds, known)),
+            samples=samples,
         )
 
     def rows(

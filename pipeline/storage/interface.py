@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, get_args
 
-from pipeline.model import SeriesKey, SeriesMatrix, StackMatrix
+from pipeline.model import SeriesKey, SeriesMatrix, StackMatrix, StrataMatrix
 from pipeline.quota.limits import Usage
 
-CountTable = Literal["totals", "gcpu", "stacks", "metrics"]
+CountTable = Literal["totals", "gcpu", "stacks", "strata_totals", "strata_gcpu", "metrics"]
 """Tables of additive rows, which carry their place in the log (stream, topic, partition, last_offset)."""
 
 
@@ -23,6 +23,7 @@ RowTable = Literal[
     "names",
     "naming",
     "symbols",
+    "strata",
 ]
 """Tables of rows with an identity and a time."""
 
@@ -97,6 +98,21 @@ class Store(Protocol):
 
     def stacks(self, service: str, before: tuple[float, float], after: tuple[float, float]) -> StackMatrix:
         """Return stack counts in two spans [start, end); a stack window counts if it lies wholly inside."""
+
+    def strata(
+        self,
+        service: str,
+        start: float,
+        end: float,
+        resolution_s: float,
+        names: Sequence[SeriesKey] | None = None,
+    ) -> StrataMatrix:
+        """Return who sent a service's samples in [start, end): totals by windows, counts of series in all.
+
+        Strata are those with a total in the span, sorted. Counts are of the windows of ``strata_gcpu`` that
+        lie wholly inside; with ``names`` of those series only. A service whose senders are not known has
+        no stratum.
+        """
 
     def rows(
         self,

@@ -94,6 +94,38 @@ ORDER BY metric_name
 """,
 }
 
+STRATA_TOTALS = """
+SELECT
+    stratum AS series,
+    intDiv(toUnixTimestamp64Milli(window) - {start:Int64}, {resolution:Int64}) AS place,
+    toFloat64(sum(samples)) AS count
+FROM strata_totals
+WHERE service = {service:String}
+    AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
+    AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
+GROUP BY series, place
+"""
+
+# Of all series each stratum's counts are one array, so that names travel once.
+STRATA_COUNTS = """
+SELECT
+    toString(kind) AS kind_name,
+    subroutine,
+    groupArray(stratum) AS strata,
+    groupArray(count) AS counts
+FROM (
+    SELECT kind, subroutine, stratum, toFloat64(sum(samples)) AS count
+    FROM strata_gcpu
+    WHERE service = {service:String}
+        AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
+        AND toUnixTimestamp64Milli(window) + toInt64(round(width_s * 1000)) <= {end:Int64}
+        AND ({every:UInt8} OR (kind, subroutine) IN arrayZip({kinds:Array(String)}, {names:Array(String)}))
+    GROUP BY kind, subroutine, stratum
+)
+GROUP BY kind, subroutine
+ORDER BY kind_name, subroutine
+"""
+
 STACKS = """
 WITH
     toUnixTimestamp64Milli(window) AS first,

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_origin, get_type_hints
 
 import numpy as np
 
-from pipeline.model import Candidate, Change
+from pipeline.model import Candidate, Change, Stratum
 from pipeline.storage.interface import COUNTED, Table
 
 _TIME = "DateTime64(3, 'UTC')"
@@ -47,6 +47,15 @@ COLUMNS: Mapping[Table, Mapping[str, str]] = {
     },
     "stacks": {
         **{"service": _NAME, "stack_id": "UInt64", "frames": _TEXTS},
+        **{"window": _TIME, "width_s": "Float64", "samples": "UInt64"},
+        **_POSITION,
+    },
+    "strata_totals": {
+        **{"service": _NAME, "stratum": "UInt64", "window": _TIME, "samples": "UInt64"},
+        **_POSITION,
+    },
+    "strata_gcpu": {
+        **{"service": _NAME, "kind": _NAME, "subroutine": "String", "stratum": "UInt64"},
         **{"window": _TIME, "width_s": "Float64", "samples": "UInt64"},
         **_POSITION,
     },
@@ -93,6 +102,10 @@ COLUMNS: Mapping[Table, Mapping[str, str]] = {
     },
     "naming": {"service": _NAME, "time": _TIME, "version": "String", "before": "UInt8"},
     "symbols": {"service": _NAME, "symbol": "String", "time": _TIME, "name": "String"},
+    "strata": {
+        **{"service": _NAME, "stratum": "String", "time": _TIME},
+        **{"host": "String", "release": "String", "labels": _TEXTS},
+    },
 }
 
 _OPTIONAL: Mapping[Table, tuple[str, ...]] = {
@@ -100,6 +113,10 @@ _OPTIONAL: Mapping[Table, tuple[str, ...]] = {
     "scans": ("unstable_names",),
 }
 """Columns that an insert may leave out: they are 0."""
+
+
+EVER = (0.0, 4_102_444_800.0)
+"""Every moment that a row may speak of, epoch seconds: up to the year 2100."""
 
 
 def is_time(table: Table, column: str) -> bool:
@@ -122,6 +139,14 @@ def to_rows(table: Table, found: Iterable[Sequence[Any]]) -> list[dict[str, Any]
         }
         for row in found
     ]
+
+
+def described_strata(rows: Iterable[Mapping[str, Any]]) -> dict[int, Stratum]:
+    """Return what each stratum is, by its id, from rows of ``strata``."""
+    return {
+        int(row["stratum"]): Stratum.of_texts(row["labels"], host=row["host"], release=row["release"])
+        for row in rows
+    }
 
 
 def to_ms(epoch_s: float) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pipeline.model import Stratum
 from pipeline.storage.interface import CountTable, Store
 
 MINUTE = 60.0
@@ -62,6 +63,31 @@ def stacks(service: str, counts: Sequence[tuple[tuple[str, ...], float, int]], w
         "width_s": [width] * len(counts),
         "samples": [samples for _, _, samples in counts],
         **position(len(counts)),
+    }
+
+
+def strata_totals(service: str, counts: Sequence[tuple[Stratum, float, int]], **where: Any) -> Columns:
+    """Rows of samples by stratum at seconds after T0."""
+    return {
+        "service": [service] * len(counts),
+        "stratum": [stratum.id for stratum, _, _ in counts],
+        "window": [T0 + at for _, at, _ in counts],
+        "samples": [samples for _, _, samples in counts],
+        **position(len(counts), **where),
+    }
+
+
+def strata_gcpu(service: str, counts: Sequence[tuple[str, Stratum, float, int]], **where: Any) -> Columns:
+    """Rows of subroutines by stratum in windows of two minutes, at seconds after T0."""
+    return {
+        "service": [service] * len(counts),
+        "kind": ["subroutine"] * len(counts),
+        "subroutine": [name for name, _, _, _ in counts],
+        "stratum": [stratum.id for _, stratum, _, _ in counts],
+        "window": [T0 + at for _, _, at, _ in counts],
+        "width_s": [2 * MINUTE] * len(counts),
+        "samples": [samples for _, _, _, samples in counts],
+        **position(len(counts), **where),
     }
 
 

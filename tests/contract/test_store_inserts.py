@@ -9,6 +9,7 @@ import clickhouse_connect
 import numpy as np
 import pytest
 
+from pipeline.model import Stratum
 from pipeline.storage.interface import COUNTED, CountTable, Store
 from tests.contract.rows import (
     MINUTE,
@@ -19,6 +20,8 @@ from tests.contract.rows import (
     offsets,
     position,
     stacks,
+    strata_gcpu,
+    strata_totals,
     total_samples,
     totals,
 )
@@ -50,6 +53,8 @@ def test_a_token_belongs_to_one_table(store: Store, service_name: str, table: Co
         "totals": totals(service_name, [(T0, 1)], offset=7),
         "gcpu": gcpu(service_name, [("a.f", T0, 1)], offset=7),
         "stacks": {**stacks(service_name, [(("a",), T0, 1)]), **position(1, offset=7)},
+        "strata_totals": strata_totals(service_name, [(Stratum(), 0, 1)], offset=7),
+        "strata_gcpu": strata_gcpu(service_name, [("a.f", Stratum(), 0, 1)], offset=7),
         "metrics": {**metrics(service_name, [("latency", T0, 1.0)]), **position(1, offset=7)},
     }
     stream = f"stream-{service_name}"

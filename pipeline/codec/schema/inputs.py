@@ -16,6 +16,9 @@ MAX_FRAME = 16 * 2**20
 """Longest name of a frame, in characters: only the message bounds it. Long ones are cut when they are counted
 (``pipeline.frames.cut_name``), so that one broken symbol does not cost a host's whole interval."""
 
+MAX_RATE_HZ = 1e6
+"""Most samples a second and CPU."""
+
 MAX_ID = 200
 """Longest id of a profile, in characters."""
 
@@ -58,6 +61,8 @@ class Profile(TypedDict):
     release: NotRequired[Text]
     """What runs on the host, such as a commit."""
     labels: NotRequired[SkipValidation[dict[str, str]]]
+    rate_hz: NotRequired[Annotated[float, Field(gt=0, le=MAX_RATE_HZ)]]
+    """How often a second each CPU was sampled: hosts of different rates are compared each with itself."""
     id: NotRequired[Annotated[str, Field(max_length=MAX_ID)]]
     """Profiles of one service and day with the same id and the same key are counted once."""
 

@@ -64,6 +64,40 @@ def _total_columns(
     }
 
 
+def _strata_total_columns(
+    counts: Counts, records: Sequence[Record], last: Mapping[int, int], window_s: float
+) -> Columns:
+    """Return a row for every service, window, partition and stratum that brought samples."""
+    samples: dict[tuple[str, float, int, int], int] = {}
+    for record in records:
+        if isinstance(profile := record.payload, Profile):
+            window = (profile.start + profile.end) / 2 // window_s * window_s
+            cell = (profile.service, window, record.partition, profile.sender.id)
+            samples[cell] = samples.get(cell, 0) + int(profile.counts.sum())
+    return {
+        "service": [service for service, _, _, _ in samples],
+        "stratum": [stratum for _, _, _, stratum in samples],
+        "window": [window for _, window, _, _ in samples],
+        "partition": [partition for _, _, partition, _ in samples],
+        "last_offset": [last[partition] for _, _, partition, _ in samples],
+        "samples": list(samples.values()),
+    }
+
+
+def _strata_gcpu_columns(
+    counts: Counts, _records: Sequence[Record], last: Mapping[int, int], _window_s: float
+) -> Columns:
+    series, cells = counts.stratum_index.tolist(), counts.stratum_cell.tolist()
+    return {
+        **_cell_columns(counts.stratum_cells, cells, last),
+        "kind": [counts.kinds[i] for i in series],
+        "subroutine": [counts.names[i] for i in series],
+        "stratum": [counts.stratum_cells.strata[i] for i in cells],
+        "width_s": [counts.stratum_width_s] * len(series),
+        "samples": counts.stratum_samples.tolist(),
+    }
+
+
 def _gcpu_columns(
     counts: Counts, _records: Sequence[Record], last: Mapping[int, int], _window_s: float
 ) -> Columns:
@@ -116,6 +150,8 @@ each partition and the width of a window."""
 
 COUNTED_COLUMNS: Mapping[CountTable, CountedColumns] = {
     "stacks": _stack_columns,
+    "strata_gcpu": _strata_gcpu_columns,
+    "strata_totals": _strata_total_columns,
     "gcpu": _gcpu_columns,
     "totals": _total_columns,  # the last: it says what all of them cover
 }

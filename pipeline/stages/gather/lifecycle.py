@@ -30,7 +30,7 @@ from pipeline.lifecycle import (
 )
 from pipeline.model import Change, Scan, SeriesKey
 from pipeline.rootcause import candidate_changes
-from pipeline.stages.gather.renamed import by_present_names
+from pipeline.stages.gather.scanned import as_scanned
 from pipeline.storage.interface import Store
 from pipeline.units import DAY_S
 from pipeline.workloads import Workload
@@ -90,7 +90,7 @@ class FallbackContext:
         """
         if workload.series == "service":
             return 1.0
-        store = by_present_names(self._store, scan)
+        store = as_scanned(self._store, scan, workload)
         one, span_s = fallback.regression, scan.end - since
         before = (one.candidate.change_time - span_s, one.candidate.change_time)
         if one.id in self._peers:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from pipeline.model import SeriesKey, StrataMatrix
 from pipeline.quota.limits import Usage
 from pipeline.storage.interface import CountTable, Extent, Store, Table
 
@@ -24,6 +25,17 @@ class StoreView:
     ) -> dict[tuple[str, int], Extent]:
         """Return how far rows go in a table; see Store.extents."""
         return self._store.extents(table, stream, service)
+
+    def strata(
+        self,
+        service: str,
+        start: float,
+        end: float,
+        resolution_s: float,
+        names: Sequence[SeriesKey] | None = None,
+    ) -> StrataMatrix:
+        """Return who sent a service's samples; see Store.strata."""
+        return self._store.strata(service, start, end, resolution_s, names)
 
     def usage(
         self,

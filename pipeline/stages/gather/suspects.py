@@ -19,7 +19,7 @@ from pipeline.rootcause import (
 from pipeline.stages.gather.change_words import ChangeWords
 from pipeline.stages.gather.changes import HISTORY_S
 from pipeline.stages.gather.evidence import stacks_around, stacks_on_earlier_days
-from pipeline.stages.gather.renamed import by_present_names
+from pipeline.stages.gather.scanned import as_scanned
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 
@@ -58,7 +58,7 @@ class CauseEvidence:
             workload: How it was scanned.
             changes: Those of ``recent_changes``.
         """
-        store = by_present_names(self._store, scan)
+        store = as_scanned(self._store, scan, workload)
         common = self._common(store, scan, workload, changes)
         for cluster in cluster_by_time(scan.candidates, TOLERANCE_WINDOWS * workload.resolution_s):
             if workload.series == "service":

@@ -16,9 +16,9 @@ from typing import Any
 
 from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.detect.matrix import rows_by_series, select_rows, select_series
-from pipeline.model import SeriesKey, SeriesMatrix, StackMatrix
+from pipeline.model import SeriesKey, SeriesMatrix, StackMatrix, StrataMatrix
 from pipeline.names import Naming, Namings
-from pipeline.names.merging import merged_series, merged_stacks, symbol_key
+from pipeline.names.merging import merged_series, merged_stacks, merged_strata, symbol_key
 from pipeline.stages.gather.store_view import StoreView
 from pipeline.storage.interface import RowTable, SeriesSource, Store
 from pipeline.units import DAY_S
@@ -58,6 +58,21 @@ class SymbolStore(StoreView):
         else:
             matrix = self._whole(*span, naming)
         return matrix if names is None or symbols is None else as_asked(matrix, names, symbols)
+
+    def strata(
+        self,
+        service: str,
+        start: float,
+        end: float,
+        resolution_s: float,
+        names: Sequence[SeriesKey] | None = None,
+    ) -> StrataMatrix:
+        """Return who sent samples, counts by symbols; see Store.strata. Those asked for keep their names."""
+        naming, span = self._namings.of(service), (service, start, end, resolution_s)
+        if self._is_uniform(service, start, naming):
+            symbols = None if names is None else [symbol_key(name, naming) for name in names]
+            return self._store.strata(*span, symbols)
+        return merged_strata(self._store.strata(*span), naming)
 
     def stacks(self, service: str, before: tuple[float, float], after: tuple[float, float]) -> StackMatrix:
         """Return stacks by symbols; see Store.stacks."""

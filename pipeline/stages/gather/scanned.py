@@ -1,0 +1,19 @@
+"""The store as a scan is to see it: at a constant mix of senders, by present names."""
+
+from __future__ import annotations
+
+from pipeline.model import Scan
+from pipeline.stages.ablation import NOTHING, Without
+from pipeline.stages.gather.constant_mix import ConstantMixStore
+from pipeline.stages.gather.renamed import by_present_names
+from pipeline.storage.interface import Store
+from pipeline.strata.standardise import KEY
+from pipeline.workloads import Workload
+
+
+def as_scanned(store: Store, scan: Scan, workload: Workload | None, without: Without = NOTHING) -> Store:
+    """Return the store as those see it who judge a scan; an unknown workload has no mix."""
+    if workload is not None and workload.series == "gcpu" and KEY not in without:
+        resolution_s = scan.resolution_s or workload.resolution_s
+        store = ConstantMixStore(store, scan.service, (scan.start, scan.end), resolution_s)
+    return by_present_names(store, scan)

@@ -1,0 +1,127 @@
+"""Counts of one service by stratum, in coordinate form and in order of time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.model import FloatArray, IntArray, SeriesKey, StrataMatrix, Stratum
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+class StrataPoints:
+    """Samples by stratum and window, and by series, stratum and coarser window."""
+
+    def __init__(self) -> None:
+        self._strata: dict[int, int] = {}  # id → row
+        self._series: dict[SeriesKey, int] = {}
+        self._totals = _Columns(3)  # window ms, stratum, samples
+        self._counts = _Columns(5)  # first ms, last ms, stratum, series, samples
+
+    def add_totals(
+        self,
+        strata: tuple[Iterable[int], IntArray],
+        times_ms: NDArray[np.number],
+        samples: NDArray[np.number],
+    ) -> None:
+        """Add all samples of strata in windows: strata and which of them each is of, starts and samples."""
+        self._totals.add(times_ms, _places(self._strata, strata[0])[strata[1]], samples)
+
+    def add_counts(
+        self,
+        series: tuple[Iterable[SeriesKey], IntArray],
+        strata: tuple[Iterable[int], IntArray],
+        spans_ms: tuple[NDArray[np.number], NDArray[np.number]],
+        samples: NDArray[np.number],
+    ) -> None:
+        """Add samples of series.
+
+        Args:
+            series: Series, and which of them each count is of: (counts,).
+            strata: Strata, and which of them each count is of: (counts,).
+            spans_ms: Start and end of the window of each count: (counts,) each.
+            samples: (counts,).
+        """
+        rows = _places(self._series, series[0])[series[1]]
+        stratum = _places(self._strata, strata[0])[strata[1]]
+        self._counts.add(spans_ms[0], spans_ms[1], stratum, rows, samples)
+
+    def matrix(
+        self,
+        span_ms: tuple[int, int],
+        resolution_ms: int,
+        named: Mapping[int, Stratum],
+        asked: Collection[SeriesKey] | None,
+    ) -> StrataMatrix:
+        """Return what lies in a span; see Store.strata. ``named`` says what each stratum is."""
+        start, end = span_ms
+        windows = max(0, -(-(end - start) // resolution_ms))
+        first_ms, stratum, samples = self._totals.within(start, end)
+        totals = np.zeros((len(self._strata), windows))
+        window = (first_ms.astype(np.int64) - start) // resolution_ms
+        np.add.at(totals, (stratum.astype(np.int64), window), samples)
+        ids = list(self._strata)
+        present = np.flatnonzero(totals.any(axis=1)).tolist()
+        strata = {row: named.get(ids[row]) or Stratum.of({"stratum": str(ids[row])}) for row in present}
+        order = sorted(present, key=strata.__getitem__)
+        keys, counts = self._sums(start, end, order, asked)
+        return StrataMatrix(
+            start=start / 1000,
+            resolution_s=resolution_ms / 1000,
+            strata=tuple(strata[row] for row in order),
+            totals=totals[order],
+            series=keys,
+            samples=counts,
+        )
+
+    def _sums(
+        self, start: int, end: int, strata: Sequence[int], asked: Collection[SeriesKey] | None
+    ) -> tuple[tuple[SeriesKey, ...], FloatArray]:
+        """Return series with a sample in windows wholly inside, sorted, and their counts (series, strata)."""
+        _, last_ms, stratum, series, samples = self._counts.within(start, end)
+        inside = last_ms <= end
+        rank = np.full(len(self._strata), -1)
+        rank[list(strata)] = np.arange(len(strata))
+        keys = list(self._series)
+        column, row = rank[stratum[inside].astype(np.int64)], series[inside].astype(np.int64)
+        known = column >= 0
+        cell = row[known] * len(strata) + column[known]
+        found = np.bincount(cell, samples[inside][known], minlength=len(keys) * len(strata))
+        counts: FloatArray = found.astype(np.float64).reshape(len(keys), len(strata))
+        wanted = None if asked is None else set(asked)
+        order = sorted(
+            (i for i in np.flatnonzero(counts.any(axis=1)).tolist() if wanted is None or keys[i] in wanted),
+            key=keys.__getitem__,
+        )
+        return tuple(keys[i] for i in order), counts[order]
+
+
+class _Columns:
+    """Parallel columns of numbers, sorted by the first when they are asked for."""
+
+    def __init__(self, columns: int) -> None:
+        self._chunks: list[tuple[FloatArray, ...]] = [tuple(np.empty(0) for _ in range(columns))]
+        self._sorted = True
+
+    def add(self, *columns: NDArray[np.number]) -> None:
+        self._chunks.append(tuple(np.asarray(column, dtype=np.float64) for column in columns))
+        self._sorted = False
+
+    def within(self, start: int, end: int) -> tuple[FloatArray, ...]:
+        """Return the rows whose first column lies in [start, end)."""
+        if not self._sorted:
+            columns = [np.concatenate(parts) for parts in zip(*self._chunks, strict=True)]
+            order = np.argsort(columns[0], kind="stable")
+            self._chunks, self._sorted = [tuple(column[order] for column in columns)], True
+        columns = list(self._chunks[0])
+        low, high = np.searchsorted(columns[0], [start, max(start, end)])
+        return tuple(column[low:high] for column in columns)
+
+
+def _places(index: dict[_Key, int], keys: Iterable[_Key]) -> IntArray:
+    """Return the place of each key, which are added to the index."""
+    return np.array([index.setdefault(key, len(index)) for key in keys], dtype=np.int64)

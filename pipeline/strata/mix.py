@@ -1,0 +1,146 @@
+r"""What of a series is the mix of those who sent its samples, and the series as if that mix had stayed.
+
+Counts of a series in stratum g and block of time b are Poisson around
+
+    N_gb · q · β_b · Π_k r_k(g)
+
+with N the samples of the stratum, q the share of the series, β_b its own course over time, and r_k(g) how
+the value that stratum g has of term k (a region, a machine type, a host, a release) differs from the others
+at the same time. It is the standardised rate of epidemiology (expected counts from stratum-specific rates:
+Breslow and Day, Statistical Methods in Cancer Research II, 1987) with log-linear rates, and is fitted by
+iterative proportional fitting, for which the margins n_sg over all time and n_sb over all strata are
+sufficient: counts of strata by time are not needed.
+
+How far values of a term differ from each other is learnt from them (a Gamma prior, by the method of
+moments), so that what only chance makes different stays at 1, and a small stratum borrows from the others.
+The fit begins at β: where one stratum replaces another at once, nothing says whether strata or time made
+the difference, and time gets it. What releases differ in is fitted, lest hosts or labels take it, and left
+in the series: it is what scans look for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.model import BoolArray, FloatArray, SeriesKey, StrataMatrix, Stratum
+from pipeline.strata.terms import Term, terms, value_of
+
+_ROUNDS = 30
+"""Rounds of the fit: a stratum that replaces all others within days takes so many, others a few."""
+
+_LASTING = 0.5
+"""Share of the blocks with data in which a host must be seen to be held against itself."""
+
+_LEAST_VARIANCE = 1e-9
+"""Of the ratios of a term, where nothing says that they differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """How series differ between strata, fitted over a span of time."""
+
+    series: tuple[SeriesKey, ...]
+    terms: tuple[Term, ...]
+    ratios: tuple[FloatArray, ...]  # of each term: (series, values)
+    strata: tuple[Stratum, ...]
+    reference: FloatArray  # (strata,) share of the samples of the span
+
+    def differing(self, strata: Sequence[Stratum], only: Term | None = None) -> FloatArray:
+        """Return how strata differ by all but releases, or by one term alone: (series, strata).
+
+        A value that the span did not have is as the others on average.
+        """
+        product = np.ones((len(self.series), len(strata)))
+        for term, ratios in zip(self.terms, self.ratios, strict=True):
+            if term.source == "release" if only is None else term is not only:
+                continue
+            index = {value: place for place, value in enumerate(term.values)}
+            place = np.array([index.get(value_of(term, stratum), -1) for stratum in strata], dtype=np.int64)
+            product[:, place >= 0] *= ratios[:, place[place >= 0]]
+        return product
+
+    def factors(self, strata: Sequence[Stratum], totals: FloatArray, only: Term | None = None) -> FloatArray:
+        """Return by how much the mix raised each series in each window: (series, windows), 1 on average.
+
+        Args:
+            strata: (strata,) in any order.
+            totals: (strata, windows) their samples; a window without any has 1.
+            only: The term by which strata differ; all but releases if None.
+        """
+        usual = self.differing(self.strata, only) @ self.reference
+        whole = totals.sum(axis=0)
+        shares = totals / np.where(whole > 0, whole, 1.0)
+        found: FloatArray = (self.differing(strata, only) @ shares) / usual[:, None]
+        found[:, whole <= 0] = 1.0
+        return found
+
+
+def fit_mix(strata: StrataMatrix, blocks: FloatArray) -> Mix | None:
+    """Fit how series differ between strata; None where all samples come from strata that are alike.
+
+    Args:
+        strata: Totals by blocks of time, and counts of series over the same span.
+        blocks: (series, blocks) counts of ``strata.series``, of all strata.
+    """
+    totals = strata.totals
+    known = totals.sum(axis=0) > 0
+    found = terms(strata.strata, _lasting(strata, known))
+    if not any(term.source != "release" for term in found) or not len(strata.series):
+        return None
+    totals, blocks = totals[:, known], blocks[:, known]
+    reference = totals.sum(axis=1) / totals.sum()
+    ratios = _fit(totals, blocks, strata.samples, found)
+    return Mix(strata.series, tuple(found), tuple(ratios), strata.strata, reference)
+
+
+def _fit(
+    totals: FloatArray, blocks: FloatArray, samples: FloatArray, found: Sequence[Term]
+) -> list[FloatArray]:
+    """Return the ratios of each term: (series, values)."""
+    # Counts by strata may lack the edges of the span: what they are in all says nothing.
+    level = samples.sum(axis=1, keepdims=True) / np.maximum(blocks.sum(axis=1, keepdims=True), 1.0)
+    members = [term.members for term in found]
+    ratios = [np.ones((len(samples), len(term.values))) for term in found]
+    product = np.ones(samples.shape)
+    for _ in range(_ROUNDS):
+        expected = product @ totals
+        course = np.divide(blocks, expected, out=np.zeros(blocks.shape), where=expected > 0)
+        exposure = level * (course @ totals.T)
+        for number, term in enumerate(found):
+            product /= ratios[number][:, term.of]
+            ratios[number] = _ratios(samples @ members[number], (exposure * product) @ members[number])
+            product *= ratios[number][:, term.of]
+    return ratios
+
+
+def _ratios(counts: FloatArray, expected: FloatArray) -> FloatArray:
+    """Return what values of a term are to each other, drawn together as far as chance explains them.
+
+    With counts Poisson around expected × ratio and ratios Gamma around 1, the variance of the ratios is what
+    the squares of the differences exceed that of counting by.
+
+    Args:
+        counts: (series, values).
+        expected: (series, values) if all ratios were 1.
+    """
+    expected = expected * (counts.sum(axis=1) / np.maximum(expected.sum(axis=1), 1e-300))[:, None]
+    excess = ((counts - expected) ** 2 - expected).sum(axis=1)
+    variance = np.maximum(excess / np.maximum((expected**2).sum(axis=1), 1e-300), _LEAST_VARIANCE)
+    strength = 1.0 / variance[:, None]
+    ratios: FloatArray = (counts + strength) / (expected + strength)
+    return ratios
+
+
+def _lasting(strata: StrataMatrix, known: BoolArray) -> BoolArray:
+    """Return which strata belong to hosts that are there for long enough: (strata,)."""
+    rows: dict[str, list[int]] = {}
+    for row, stratum in enumerate(strata.strata):
+        rows.setdefault(stratum.host, []).append(row)
+    lasting = np.zeros(len(strata.strata), dtype=np.bool_)
+    for host, own in rows.items():
+        seen = (strata.totals[own].sum(axis=0) > 0)[known].mean() if known.any() else 0.0
+        lasting[own] = bool(host) and seen >= _LASTING
+    return lasting

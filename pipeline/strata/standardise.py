@@ -1,0 +1,110 @@
+"""Series and candidates as if the mix of those who sent samples had stayed as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from pipeline.model import Candidate, Decision, Dropped, SeriesKey, SeriesMatrix, StrataMatrix
+from pipeline.strata.mix import Mix
+from pipeline.strata.terms import value_of
+
+KEY = "mix_shift"
+
+OWN_SHARE = 0.5
+"""Share of a rise that must be left without the mix: most of it."""
+
+
+def block_windows(windows: int) -> int:
+    """Return how many windows make a block of time for the fit of a mix: a span has 256 blocks at most."""
+    return max(1, -(-windows // 256))
+
+
+def standardise(matrix: SeriesMatrix, mix: Mix, strata: StrataMatrix) -> SeriesMatrix:
+    """Return counts as if every window had the mix of the whole span.
+
+    Args:
+        matrix: Series; those that the mix does not know stay as they are.
+        mix: How they differ between strata.
+        strata: Totals by the windows of the matrix.
+    """
+    rows = rows_by(matrix.series)
+    known = [row for row, key in enumerate(mix.series) if key in rows]
+    samples = matrix.samples.copy()
+    factors = mix.factors(strata.strata, strata.totals)[known]
+    samples[[rows[mix.series[row]] for row in known]] /= np.maximum(factors, 1e-3)
+    return replace(matrix, samples=np.minimum(samples, matrix.totals))
+
+
+def is_moved(mix: Mix, strata: StrataMatrix, matrix: SeriesMatrix, analysis: int, least: float) -> bool:
+    """Return whether the mix moved any series by as much as a scan may report.
+
+    Args:
+        mix: How series differ between strata.
+        strata: Totals by the windows of the matrix.
+        matrix: As it was counted.
+        analysis: First window of the analysis window.
+        least: Change of gCPU that is reported.
+    """
+    factors = mix.factors(strata.strata, strata.totals)
+    levels = matrix.samples.sum(axis=1) / max(float(matrix.totals.sum()), 1.0)
+    of_series = dict(zip(matrix.series, levels.tolist(), strict=True))
+    level = np.array([of_series.get(key, 0.0) for key in mix.series])
+    before = factors[:, :analysis].mean(axis=1, keepdims=True)
+    return bool((np.abs(factors[:, analysis:] - before).max(axis=1, initial=0.0) * level >= least).any())
+
+
+def decide(
+    candidates: Iterable[Candidate], raw: SeriesMatrix, constant: SeriesMatrix, mix: Mix, strata: StrataMatrix
+) -> list[Dropped]:
+    """Return the candidates whose rise is mostly that of the mix, with what moved it.
+
+    Args:
+        candidates: Found in the series as they were counted.
+        raw: These series.
+        constant: The same series at a constant mix.
+        mix: How they differ between strata.
+        strata: Totals by the windows of both.
+    """
+    rows, of_mix = rows_by(raw.series), rows_by(mix.series)
+    dropped = []
+    for candidate in candidates:
+        row, known = rows[candidate.series], of_mix.get(candidate.series)
+        split = round((candidate.change_time - raw.start) / raw.resolution_s)
+        rise = _rise(raw, row, split)
+        own = _rise(constant, row, split) / rise if rise else 0.0
+        if known is not None and own < OWN_SHARE:
+            subjects = (_mover(mix, known, strata, split),)
+            decision = Decision(KEY, False, own, OWN_SHARE, code="senders", subjects=subjects)
+            dropped.append(Dropped(candidate, decision))
+    return dropped
+
+
+def rows_by(series: Sequence[SeriesKey]) -> dict[SeriesKey, int]:
+    """Return the row of each series."""
+    return {key: row for row, key in enumerate(series)}
+
+
+def _rise(matrix: SeriesMatrix, row: int, split: int) -> float:
+    """Return by how much the level after a window is above the one before."""
+    after, before = (
+        float(matrix.samples[row, part].sum() / max(matrix.totals[part].sum(), 1.0))
+        for part in (slice(split, None), slice(0, split))
+    )
+    return after - before
+
+
+def _mover(mix: Mix, row: int, strata: StrataMatrix, split: int) -> str:
+    """Return the value of a term, as ``name=value``, whose share of the samples moved a series the most."""
+    spans = np.stack([strata.totals[:, :split].sum(axis=1), strata.totals[:, split:].sum(axis=1)], axis=1)
+    senders = [term for term in mix.terms if term.source != "release"]
+    moves = [np.diff(mix.factors(strata.strata, spans, only=term)[row])[0] for term in senders]
+    term = senders[int(np.argmax(np.abs(moves)))]
+    shares = spans / np.maximum(spans.sum(axis=0), 1.0)
+    gained: dict[str, float] = {}
+    for stratum, gain in zip(strata.strata, np.diff(shares, axis=1)[:, 0].tolist(), strict=True):
+        value = value_of(term, stratum)
+        gained[value] = gained.get(value, 0.0) + gain
+    return f"{term.name}={max(gained, key=lambda value: abs(gained[value]))}"

@@ -1,0 +1,82 @@
+"""What every store counts by who sent it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeline.model import SeriesKey, Stratum
+from pipeline.storage.interface import Store
+from tests.contract.rows import MINUTE, NASTY, T0, strata_gcpu, strata_totals
+
+WEST = Stratum.of({"region": "west", "machine": "c5"}, host="a", release="v1")
+EAST = Stratum.of({"region": "east=1"}, release="v2")
+
+
+def describe(store: Store, service: str, *strata: Stratum) -> None:
+    rows = [stratum.row for stratum in strata]
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    store.insert("strata", {**columns, "service": [service] * len(rows), "time": [T0] * len(rows)})
+
+
+def test_totals_by_windows_and_counts_of_whole_windows(store: Store, service_name: str) -> None:
+    describe(store, service_name, WEST, EAST)
+    store.insert(
+        "strata_totals",
+        strata_totals(
+            service_name, [(WEST, 0, 1), (WEST, 0, 2), (EAST, 60, 4), (WEST, 120, 8), (EAST, 240, 16)]
+        ),
+    )
+    store.insert("strata_totals", strata_totals(service_name, [(EAST, -60, 32)]))
+    store.insert(
+        "strata_gcpu",
+        strata_gcpu(service_name, [("a.f", WEST, 0, 1), ("a.f", EAST, 0, 2), ("a.g", WEST, 120, 4)]),
+    )
+    store.insert(
+        "strata_gcpu",
+        strata_gcpu(service_name, [("a.f", WEST, 120, 8), ("a.f", WEST, 180, 16), ("a.f", WEST, -60, 32)]),
+    )
+    found = store.strata(service_name, T0, T0 + 4 * MINUTE, MINUTE)
+    assert found.strata == (EAST, WEST)
+    assert found.totals.tolist() == [[0, 4, 0, 0], [3, 0, 8, 0]]
+    assert found.series == (SeriesKey("subroutine", "a.f"), SeriesKey("subroutine", "a.g"))
+    assert found.samples.tolist() == [[2, 9], [0, 4]]
+    assert (found.start, found.resolution_s) == (T0, MINUTE)
+
+
+def test_series_that_are_asked_for(store: Store, service_name: str) -> None:
+    describe(store, service_name, WEST)
+    store.insert("strata_totals", strata_totals(service_name, [(WEST, 0, 100)]))
+    store.insert(
+        "strata_gcpu",
+        strata_gcpu(service_name, [(name, WEST, 0, 1 + i) for i, name in enumerate(["a.f", *NASTY])]),
+    )
+    asked = [SeriesKey("subroutine", name) for name in (NASTY[0], NASTY[5], "a.absent")]
+    found = store.strata(service_name, T0, T0 + 2 * MINUTE, MINUTE, asked)
+    assert dict(zip(found.series, found.samples[:, 0].tolist(), strict=True)) == {asked[0]: 2, asked[1]: 7}
+    none = store.strata(service_name, T0, T0 + 2 * MINUTE, MINUTE, [])
+    assert (none.series, none.totals.tolist()) == ((), [[100, 0]])
+
+
+def test_a_stratum_that_nobody_described_and_one_that_says_nothing(store: Store, service_name: str) -> None:
+    describe(store, service_name, Stratum())
+    store.insert("strata_totals", strata_totals(service_name, [(Stratum(), 0, 1), (WEST, 0, 2)]))
+    found = store.strata(service_name, T0, T0 + MINUTE, MINUTE)
+    assert found.strata == (Stratum(), Stratum.of({"stratum": str(WEST.id)}))
+    assert found.totals.tolist() == [[1], [2]]
+
+
+def test_an_unknown_service_has_no_strata(store: Store, service_name: str) -> None:
+    found = store.strata(service_name, T0, T0 + 3 * MINUTE, MINUTE)
+    assert (found.strata, found.series) == ((), ())
+    assert (found.totals.shape, found.samples.shape) == ((0, 3), (0, 0))
+
+
+def test_a_stratum_is_known_by_what_it_says(store: Store, service_name: str) -> None:
+    """Also after a store has spelt it; a name may not hold what separates it from its value."""
+    odd = Stratum.of({"a=b": "c=d", "größe": "🙂'"}, host="h'\\", release="1;2")
+    describe(store, service_name, odd)
+    store.insert("strata_totals", strata_totals(service_name, [(odd, 0, 1)]))
+    (found,) = store.strata(service_name, T0, T0 + MINUTE, MINUTE).strata
+    assert found == Stratum("h'\\", "1;2", (("a-b", "c=d"), ("größe", "🙂'")))
+    assert found.id == odd.id
+    assert np.uint64(found.id) == odd.id
