@@ -82,7 +82,10 @@ class Settings(StrictModel):
     http_token_file: SecretFile = None
     topics: Path = DEFAULT_TOPICS
     """Topics file."""
-    workloads: tuple[str, ...] = Field(default=("frontfaas-large", "frontfaas-small"), min_length=1)
+    workloads: tuple[str, ...] = Field(
+        default=("frontfaas-large", "frontfaas-small", "ct-supply-short", "ct-supply-long", "ct-demand"),
+        min_length=1,
+    )
     """Workload preset or file; may be repeated."""
     stream: str = ""
     """Name of the log; the cluster id by default."""

@@ -14,6 +14,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pipeline.cost_shift.domains import REGEX, compile_pattern
 from pipeline.dedup.rules import Between, Feature, MergeRule, PairwiseConfig
 from pipeline.detect.kdd2018.cusum import TEAMS, lacks_weeks
+from pipeline.detect.metric_direction import Worse
 from pipeline.errors import ConfigError
 from pipeline.model import Detector, Direction, Scan
 from pipeline.units import DAY_S, WEEK_S, format_duration, parse_duration_s
@@ -123,6 +124,7 @@ class Workload(StrictModel):
     kdd2018: Kdd2018Setup | None = None  # the first
     direction: Direction = "up"
     metrics: tuple[str, ...] | None = None  # of series: service; see looks_at
+    opposite: tuple[str, ...] = ()  # names of metrics that get worse the other way; see looks_at
     lateness_s: OptionalSeconds = Field(alias="lateness", default=None)
     change_lookback_s: OptionalSeconds = Field(alias="change_lookback", default=None)
     grouping: Literal["cause", "som", "kdd2018"] = "cause"
@@ -158,6 +160,13 @@ class Workload(StrictModel):
                 raise ValueError(f"{key}_most should be from {key} to less than a week")
         return self
 
+    @field_validator("opposite")
+    @classmethod
+    def _opposite_patterns(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(pattern.strip() for pattern in patterns):
+            raise ValueError("a pattern is empty")
+        return patterns
+
     @field_validator("metrics")
     @classmethod
     def _metric_patterns(cls, patterns: tuple[str, ...] | None) -> tuple[str, ...] | None:
@@ -171,21 +180,32 @@ class Workload(StrictModel):
     def _settings_apply(self) -> Workload:
         if self.metrics is not None and self.series != "service":
             raise ValueError("metrics chooses service-level metrics; it needs series: service")
+        if self.opposite and self.series != "service":
+            raise ValueError("opposite names service-level metrics; it needs series: service")
         if self.kdd2018 is not None and "kdd2018" not in self.detectors:
             raise ValueError("kdd2018 sets up a detector that detectors does not name")
         return self
 
-    def looks_at(self, metric: str) -> bool:
+    def looks_at(self, metric: str, worse: Worse | None = None) -> bool:
         """Return whether a scan looks at the service-level metric of that name.
 
-        It has to match one of the globs in ``metrics``, if any has no ``!``, and none of those that
-        begin with one; upper and lower case are the same.
+        It has to match one of the globs in ``metrics``, if any has no ``!``, and none of those that begin
+        with one; upper and lower case are the same. Unless such a glob names it, it must not get worse in
+        the other direction: its metadata say that, or else the globs of ``opposite``.
+
+        Args:
+            metric: Its name.
+            worse: In which direction it gets worse by its metadata; None where they do not say.
         """
         patterns, name = [pattern.lower() for pattern in self.metrics or ()], metric.lower()
         wanted = [pattern for pattern in patterns if not pattern.startswith("!")]
-        unwanted = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
-        chosen = not wanted or any(fnmatchcase(name, pattern) for pattern in wanted)
-        return chosen and not any(fnmatchcase(name, pattern) for pattern in unwanted)
+        if any(fnmatchcase(name, pattern[1:]) for pattern in patterns if pattern.startswith("!")):
+            return False
+        if wanted:
+            return any(fnmatchcase(name, pattern) for pattern in wanted)
+        if worse is not None:
+            return worse == self.direction
+        return not any(fnmatchcase(name, pattern.lower()) for pattern in self.opposite)
 
     @property
     def span_s(self) -> float:
@@ -240,6 +260,18 @@ class Workload(StrictModel):
     def lookback_s(self) -> float:
         """How long before a change point a change may have been deployed; the analysis window by default."""
         return self.analysis_s if self.change_lookback_s is None else self.change_lookback_s
+
+
+def unknown_direction(metric: str, workloads: Sequence[Workload]) -> bool:
+    """Return whether names alone do not say in which direction a metric gets worse.
+
+    That is so where workloads of both directions guess by names, and both of them or neither would look at
+    it: then neither should. A workload that is run without one of the other direction says enough by that.
+    """
+    guessing = [workload for workload in workloads if workload.opposite]
+    directions = {workload.direction for workload in guessing}
+    looking = {workload.direction for workload in guessing if workload.looks_at(metric)}
+    return len(directions) > 1 and len(looking) != 1
 
 
 def workload_of(scan: Scan, workloads: Mapping[str, Workload]) -> Workload | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -15,6 +15,17 @@ from pipeline.model import FloatArray, MetricPoints
 
 _SETUP = ("setup.algorithm_b_share", "setup.compression_level", "setup.region_east_share")
 """Set-up metrics that explain nothing: each takes a new value from time to time, for no reason."""
+
+_SAID: Mapping[str, tuple[str, str]] = {
+    "throughput": ("{request}/s", "throughput"),
+    "requests_per_server": ("{request}/s", "demand"),
+    "latency_p50_ms": ("ms", "latency"),
+    "latency_p99_ms": ("ms", "latency"),
+    "error_rate": ("1", "errors"),
+    "cpu_utilisation": ("1", "utilization"),
+    "memory_mb": ("MBy", "usage"),
+}
+"""Unit and kind of each metric."""
 
 _NOISE = {
     "throughput": 0.01,
@@ -65,7 +76,10 @@ def build_metrics(
     ]
     service, present = scenario.service, load.present
     return (
-        *(MetricPoints(service, n, timeline.starts[present], v[present]) for n, v in values.items()),
+        *(
+            MetricPoints(service, n, timeline.starts[present], v[present], False, *_SAID[n])
+            for n, v in values.items()
+        ),
         *(MetricPoints(service, n, timeline.starts[present], v[present], True) for n, v in setup),
     )
 

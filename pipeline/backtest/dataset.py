@@ -13,9 +13,7 @@ import orjson
 from pipeline.backtest.checks import (
     Grid,
     added,
-    check_moments,
     check_once,
-    check_service,
     check_size,
     read_counts,
     window_count,
@@ -29,6 +27,7 @@ from pipeline.backtest.counts import (
     write_totals,
 )
 from pipeline.backtest.labels import label_names, read_labels
+from pipeline.backtest.metrics_table import read_metrics, write_metrics
 from pipeline.backtest.tables import Texts, read_parquet, write_parquet
 from pipeline.codec import fields
 from pipeline.codec.inputs import change_to_json, decode_change
@@ -108,7 +107,7 @@ def write_dataset(dataset: Dataset, path: Path) -> None:
     else:
         (path / "strata.parquet").unlink(missing_ok=True)  # of what was written here before
     _write_stacks(dataset, path)
-    _write_metrics(dataset, path)
+    write_metrics(dataset.service, dataset.metrics, path / "metrics.parquet")
 
 
 def read_dataset(path: Path) -> Dataset:
@@ -145,7 +144,7 @@ def read_dataset(path: Path) -> Dataset:
         totals=totals.whole,
         stacks=stacks,
         stack_samples=stack_samples,
-        metrics=_read_metrics(path / "metrics.parquet", service),
+        metrics=read_metrics(path / "metrics.parquet", service),
         changes=read_changes(path / "changes.jsonl") if (path / "changes.jsonl").exists() else (),
         truth=_read_lines(path / "truth.jsonl", fields.parse_object)
         if (path / "truth.jsonl").exists()
@@ -241,41 +240,3 @@ def _read_stacks(path: Path, grid: Grid) -> tuple[tuple[tuple[str, ...], ...], F
     cells = order[found] * grid.windows + position
     check_once(columns, cells * len(labels.strata) + labels.rows)
     return tuple(frames), added(cells, counts, (len(frames), grid.windows))
-
-
-# Metrics
-
-
-def _write_metrics(dataset: Dataset, path: Path) -> None:
-    sizes = [len(points.values) for points in dataset.metrics]
-    of_row = np.repeat(np.arange(len(sizes)), sizes)
-    nothing = np.empty(0)
-    write_parquet(
-        path / "metrics.parquet",
-        {
-            "service": Texts(np.zeros(len(of_row), dtype=np.int64), (dataset.service,)),
-            "metric": Texts(of_row, tuple(points.metric for points in dataset.metrics)),
-            "timestamp": np.concatenate([nothing, *(points.timestamps for points in dataset.metrics)]),
-            "value": np.concatenate([nothing, *(points.values for points in dataset.metrics)]),
-            "setup": np.array([points.setup for points in dataset.metrics], dtype=np.bool_)[of_row],
-        },
-    )
-
-
-def _read_metrics(path: Path, service: str) -> tuple[MetricPoints, ...]:
-    if not path.exists():
-        return ()
-    columns = read_parquet(path)
-    check_service(columns, service)
-    names, setup = columns.texts("metric"), columns.flags("setup")
-    timestamps, values = columns.numbers("timestamp"), columns.numbers("value")
-    check_moments(columns, timestamps)
-    found = []
-    key = names.codes * 2 + setup
-    order = np.lexsort((timestamps, key))
-    bounds = np.flatnonzero(np.diff(key[order], prepend=-1, append=-1))
-    for first, last in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        rows = order[first:last]
-        name = names.values[int(names.codes[rows[0]])]
-        found.append(MetricPoints(service, name, timestamps[rows], values[rows], bool(setup[rows[0]])))
-    return tuple(sorted(found, key=lambda points: (points.metric, points.setup)))

@@ -12,6 +12,7 @@ from pipeline.backtest.checks import check_size
 from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.seriesfile import Series
 from pipeline.clock import to_iso
+from pipeline.codec.records import plain
 from pipeline.errors import ConfigError
 from pipeline.model import FloatArray, IntArray, MetricPoints
 from pipeline.workloads import Workload
@@ -60,7 +61,7 @@ def _build(series: Sequence[Series], path: Path, window_s: float) -> Dataset:
         stacks=(),
         stack_samples=np.zeros((0, windows)),
         metrics=tuple(
-            MetricPoints(one.service, one.metric, one.timestamps, one.values)
+            MetricPoints(one.service, one.metric, one.timestamps, one.values, **plain(one.metadata))
             for one in series
             if one.totals is None and one.timestamps is not None
         ),

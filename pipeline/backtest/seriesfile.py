@@ -17,8 +17,9 @@ import numpy as np
 from pipeline.backtest.tables import Columns, read_parquet
 from pipeline.clock import from_iso
 from pipeline.codec.fields import EARLIEST_S, LATEST_S
+from pipeline.detect.metric_direction import DIRECTIONS
 from pipeline.errors import ConfigError, InvalidMessage, file_errors
-from pipeline.model import METRIC_KINDS, BoolArray, FloatArray, IntArray, MetricKind, is_gcpu
+from pipeline.model import METRIC_KINDS, BoolArray, FloatArray, IntArray, MetricKind, MetricMetadata, is_gcpu
 
 Duplicates = Literal["mean", "last", "refuse"]
 """What becomes of several points of a series at one time."""
@@ -28,7 +29,10 @@ _MISSING = ("", "nan", "null", "none", "na", "n/a")
 _YEAR = re.compile(r"[1-9]\d{3}(\.0*)?")
 _YEAR_1_S = -62_135_596_800.0
 _YEAR_10000_S = 253_402_300_800.0
-_KNOWN = ("service", "metric", "metric_kind", "timestamp", "value", "samples", "total")
+METADATA = ("unit", "kind", "direction")
+"""Columns of what is said of a metric; any of them may be missing."""
+
+_KNOWN = ("service", "metric", "metric_kind", "timestamp", "value", "samples", "total", *METADATA)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,7 @@ class Series:
     timestamps: FloatArray | None  # (points,) epoch seconds; None where the file has none
     values: FloatArray  # (points,) values, NaN where one is missing; or samples where there are totals
     totals: FloatArray | None  # (points,)
+    metadata: MetricMetadata = MetricMetadata()  # of a service-level metric
 
     @property
     def levels(self) -> FloatArray:
@@ -218,6 +223,7 @@ def _split(table: _Table, duplicates: Duplicates) -> tuple[Series, ...]:
             None if times is None else times[order[first:last]],
             values[order[first:last]],
             None if totals is None else totals[order[first:last]],
+            MetricMetadata() if counts else _metadata(table, int(order[last - 1])),
         )
         for (service, kind, metric), first, last in zip(series, bounds[:-1], bounds[1:], strict=True)
     )
@@ -269,6 +275,15 @@ def _kinds(table: _Table, default: MetricKind, rows: int) -> list[MetricKind]:
         if kind not in allowed:
             table.refuse(row, "metric_kind", f"should be {' or '.join(allowed)}, not {kind[:40]!r}")
     return kinds  # type: ignore[return-value]  # the literal's values, just checked
+
+
+def _metadata(table: _Table, row: int) -> MetricMetadata:
+    """Return what a row says of its metric: what the file says last counts."""
+    said = {name: str(table.cells[name][row]).strip() for name in METADATA if name in table.cells}
+    said = {name: "" if text.lower() in _MISSING else text for name, text in said.items()}
+    if (direction := said.get("direction", "")) not in ("", *DIRECTIONS):
+        table.refuse(row, "direction", f"should be {', '.join(DIRECTIONS)}, not {direction[:40]!r}")
+    return MetricMetadata(**said)
 
 
 def _numbers(table: _Table, column: str, *, missing: bool = False) -> FloatArray:

@@ -36,9 +36,11 @@ class Columns:
         """The columns that the file has."""
         return tuple(self.table.column_names)
 
-    def texts(self, name: str) -> Texts:
-        """Return a column of texts."""
-        column = self._column(name)
+    def texts(self, name: str, *, missing: str | None = None) -> Texts:
+        """Return a column of texts; what is missing is refused unless a text stands in for it."""
+        column = self._column(name, nulls=missing is not None)
+        if missing is not None:
+            column = self._cast(name, column, pa.string()).fill_null(missing)
         if not pa.types.is_dictionary(column.type):
             column = self._cast(name, column, pa.string()).dictionary_encode()
         combined = column.combine_chunks()

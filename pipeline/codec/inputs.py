@@ -81,6 +81,7 @@ def encode_metric_points(points: MetricPoints) -> bytes:
     message: dict[str, Any] = {"service": points.service, "metric": points.metric, "points": pairs}
     if points.setup:
         message["setup"] = True
+    message |= {name: said for name, said in plain(points.metadata).items() if said}
     return orjson.dumps(message)
 
 

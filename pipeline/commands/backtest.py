@@ -48,9 +48,9 @@ Examples:
     "--workload",
     "workloads",
     multiple=True,
-    required=True,
     metavar="NAME|FILE",
-    help="Preset or file: windows, threshold, re-run interval. May be repeated.",
+    help="Preset or file: windows, threshold, re-run interval. May be repeated. By default those of workers "
+    "that find something to look at.",
 )
 @click.option(
     "--changes",
@@ -93,12 +93,15 @@ def backtest(
     is 0, or 2 if a file is wrong.
     """
     keep_freed_memory()
-    chosen = load_workloads(workloads)
     outputs = {"--events": events, "--funnel": funnel, "--ledger": ledger}
     _check_outputs({flag: path for flag, path in outputs.items() if path})
+    settings = Settings(names=names)
+    chosen = load_workloads(workloads or settings.workloads)
     datasets = _with_changes(_load(source, chosen, service), read_changes(changes) if changes else ())
+    if not workloads:
+        chosen = tuple(one for one in chosen if not _mistake(source, datasets, one)) or chosen
     _check_workloads(source, datasets, chosen)
-    found = _run(datasets, chosen, Settings(names=names))
+    found = _run(datasets, chosen, settings)
     scans = [scan for one in found for scan in one.scans]
     _write(events, (event for one in found for event in one.events))
     if ledger:
@@ -138,16 +141,9 @@ def _with_changes(datasets: Sequence[Dataset], changes: Sequence[Change]) -> tup
 def _check_workloads(source: Path, datasets: Sequence[Dataset], workloads: Sequence[Workload]) -> None:
     """Refuse workloads that would look at nothing, and say which service is too short to judge."""
     for workload in workloads:
-        if workload.series == "gcpu" and not any(len(dataset.names) for dataset in datasets):
-            raise ConfigError(f"{source}: no gCPU series (samples, total) for workload {workload.name}")
-        if workload.series == "service" and not any(dataset.metrics for dataset in datasets):
-            raise ConfigError(f"{source}: no metric values for workload {workload.name}")
+        if mistake := _mistake(source, datasets, workload):
+            raise ConfigError(mistake)
         for dataset in datasets:
-            if workload.series == "gcpu" and workload.resolution_s < dataset.window_s:
-                raise ConfigError(
-                    f"{source}: windows of {format_duration(dataset.window_s)} are wider than the resolution "
-                    f"of workload {workload.name}, {format_duration(workload.resolution_s)}"
-                )
             least = workload.historical_s / 2 + workload.analysis_s + workload.extended_s
             if dataset.end - dataset.start < least:
                 click.echo(
@@ -155,6 +151,22 @@ def _check_workloads(source: Path, datasets: Sequence[Dataset], workloads: Seque
                     f"{format_duration(least)} to find anything",
                     err=True,
                 )
+
+
+def _mistake(source: Path, datasets: Sequence[Dataset], workload: Workload) -> str:
+    """Return why a workload would look at nothing, or not as it should; empty if it would."""
+    if workload.series == "service":
+        found = any(dataset.metrics for dataset in datasets)
+        return "" if found else f"{source}: no metric values for workload {workload.name}"
+    if not any(len(dataset.names) for dataset in datasets):
+        return f"{source}: no gCPU series (samples, total) for workload {workload.name}"
+    widest_s = max(dataset.window_s for dataset in datasets)
+    if workload.resolution_s >= widest_s:
+        return ""
+    return (
+        f"{source}: windows of {format_duration(widest_s)} are wider than the resolution "
+        f"of workload {workload.name}, {format_duration(workload.resolution_s)}"
+    )
 
 
 def _run(datasets: Sequence[Dataset], workloads: Sequence[Workload], settings: Settings) -> list[Backtest]:

@@ -58,6 +58,7 @@ class Reported:
     scan_end: float = 0.0  # of the scan that passed it on, epoch seconds
     seen_until: float = math.inf  # where that scan stopped to look for change points, epoch seconds
     leads: bool = True  # whether the event is named after it; else it has joined the event
+    onset: tuple[float, float] | None = None  # between which times it began, where that was kept
 
 
 @dataclass(frozen=True, slots=True)

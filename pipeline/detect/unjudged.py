@@ -12,7 +12,7 @@ from pipeline.detect.matrix import least_history
 from pipeline.detect.normalised import Normalised
 from pipeline.model import BoolArray, Candidate, FloatArray, IntArray, Unjudged
 
-CODES = ("no_data", "no_history", "windows_empty", "noise_unknown", "few_samples")
+CODES = ("no_data", "no_history", "windows_empty", "noise_unknown", "few_samples", "direction_unknown")
 """Why a scan does not judge a series, in the order of the tests; pipeline.report.unjudged has the words."""
 
 Steps = tuple[Sequence[Candidate], Sequence[Unjudged]]

@@ -16,6 +16,7 @@ from pipeline.model.messages import (
     Record,
 )
 from pipeline.model.metric_kind import METRIC_KINDS, AnnotationKind, MetricKind, is_gcpu
+from pipeline.model.metric_metadata import MetricMetadata
 from pipeline.model.regression import Regression, StackChange, Suspect
 from pipeline.model.scan import Rename, Scan, Unjudged
 from pipeline.model.series import (
@@ -47,6 +48,7 @@ __all__ = [
     "IntArray",
     "Joined",
     "MetricKind",
+    "MetricMetadata",
     "MetricPoints",
     "Outgoing",
     "Profile",

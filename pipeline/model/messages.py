@@ -8,6 +8,7 @@ from typing import Any
 
 from pipeline.model.arrays import FloatArray, IntArray
 from pipeline.model.metric_kind import AnnotationKind
+from pipeline.model.metric_metadata import MetricMetadata
 from pipeline.model.strata import Stratum
 
 _RATE = "rate_hz"
@@ -85,6 +86,14 @@ class MetricPoints:
     timestamps: FloatArray  # (points,)
     values: FloatArray  # (points,)
     setup: bool = False
+    unit: str = ""
+    kind: str = ""
+    direction: str = ""
+
+    @property
+    def metadata(self) -> MetricMetadata:
+        """What the service says of the metric."""
+        return MetricMetadata(self.unit, self.kind, self.direction)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,9 +28,9 @@ from pipeline.codec.scans import encode_progress
 from pipeline.frames import cut_name
 from pipeline.gcpu.bounds import profile_extent
 from pipeline.gcpu.count import Counts, count_samples
-from pipeline.model import MetricPoints, Outgoing, Profile, Progress, Record, Stratum
+from pipeline.model import MetricMetadata, MetricPoints, Outgoing, Profile, Progress, Record, Stratum
 from pipeline.names import Naming, Namings
-from pipeline.quota.admission import Admission
+from pipeline.quota.admission import Admission, Refused
 from pipeline.quota.limits import Quotas
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.admission import gather_admission
@@ -40,6 +40,7 @@ from pipeline.stages.gather.counted_rows import (
     CountedColumns,
     change_columns,
     last_offsets,
+    metadata_columns,
     metric_columns,
 )
 from pipeline.stages.gather.naming import is_noted, was_counted
@@ -99,6 +100,7 @@ class AggregateStage(Stage):
         self._covered: dict[CountTable, dict[tuple[str, int], int]] = defaultdict(dict)  # by stored rows
         self._admission = Admission(stream, quotas or Quotas(), window_s)
         self._namings = namings or Namings()
+        self._said: dict[tuple[str, str], MetricMetadata] = {}  # of service and metric, as stored last
         self._shown: dict[str, set[str]] = {}  # the symbols of each service of which an example is stored
         self._senders: dict[tuple[str, float], set[Stratum]] = {}  # by service and day: are in the store
         self._reported = clock()
@@ -140,6 +142,7 @@ class AggregateStage(Stage):
         known = [record for record in batch if self._admission.knows(record)]
         self._save_names()
         if topic == "metrics":
+            self._save_metadata(decided)
             self._insert_fresh(decided, "metrics", metric_columns)
         else:
             self._note_strata(decided)
@@ -212,6 +215,18 @@ class AggregateStage(Stage):
         if rows and len(rows["service"]):
             self._store.insert("names", rows)
         self._admission.saved()
+
+    def _save_metadata(self, records: Sequence[Record]) -> None:
+        """Store what services say of their metrics where it is new to this process, before the points."""
+        new: dict[tuple[str, str], MetricPoints] = {}
+        for record in records:
+            points: MetricPoints | Refused = record.payload
+            if isinstance(points, MetricPoints) and points.metadata:
+                new[points.service, points.metric] = points
+        changed = {key: points for key, points in new.items() if self._said.get(key) != points.metadata}
+        if changed:
+            self._store.insert("metric_metadata", metadata_columns(list(changed.values())))
+            self._said |= {key: points.metadata for key, points in changed.items()}
 
     def _count(self, batch: Sequence[Record]) -> None:
         counted: dict[tuple[tuple[int, int], ...], Counts] = {}  # tables nearly always need the same ones

@@ -17,15 +17,16 @@ from pipeline.codec.records import columns_of, plain
 from pipeline.codec.scans import decode_progress, scan_messages
 from pipeline.detect.fitting import known_windows, over_gaps
 from pipeline.detect.kdd2018.cusum import TEAMS
-from pipeline.detect.matrix import select_rows
 from pipeline.detect.schedule import Cadence, DueScan, ServiceProgress, due_scans, first_boundary
 from pipeline.detect.search import Found, SearchConfig, due_detectors, find_change_points
 from pipeline.detect.short_term import Windows
-from pipeline.model import Outgoing, Progress, Record, Scan, SeriesMatrix
+from pipeline.detect.unjudged import merge_unjudged
+from pipeline.model import Outgoing, Progress, Record, Scan, SeriesMatrix, Unjudged
 from pipeline.stages.ablation import NOTHING, Without, scan_config
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.constant_mix import ConstantMixStore
 from pipeline.stages.gather.fitting import fit_workload
+from pipeline.stages.gather.metric_choice import choose_metrics, direction_unknown
 from pipeline.storage.interface import CountTable, Store
 from pipeline.strata import standardise as mix_shift
 from pipeline.telemetry import UNJUDGED, Sample
@@ -71,6 +72,7 @@ class DetectStage(Stage):
         self._unsettled: list[Scan] = []
         self._unstable: dict[tuple[str, str, float], int] = {}  # unstable names of each of those scans
         self.limited: Counter[str] = Counter()
+        self._undirected: set[tuple[str, str]] = set()  # services and metrics that the log has named
         self._unjudged: Counter[tuple[str, str]] = Counter()  # scans by service and code
         self.inputs: Mapping[str, Decoder] = {"windows": decode_progress}
 
@@ -90,7 +92,12 @@ class DetectStage(Stage):
             self._services[service] = state
             low = state.low_watermark(now, idle_s=self._partition_idle_s)
             due = due_scans(state.scanned, low, self._cadences)
-            self._unsettled += [self._scan(service, one) for one in due]
+            for one in due:
+                scan = self._scan(service, one)
+                if scan is None:
+                    state.scanned[one.workload] = one.end
+                else:
+                    self._unsettled.append(scan)
         return [message for scan in self._unsettled for message in scan_messages("change-points", scan)]
 
     def settled(self) -> None:
@@ -139,7 +146,8 @@ class DetectStage(Stage):
             state.scanned[cadence.workload] = known.get(cadence.workload, first)
         return state
 
-    def _scan(self, service: str, due: DueScan) -> Scan:
+    def _scan(self, service: str, due: DueScan) -> Scan | None:
+        """Run a scan; None where a service has no metrics for a workload of them."""
         workload = declared = self._workloads[due.workload]
         if due.skipped:
             log.warning("service=%s workload=%s: %d old scans skipped", service, workload.name, due.skipped)
@@ -147,8 +155,11 @@ class DetectStage(Stage):
         if workload.is_fitted:
             workload = fit_workload(self._store, service, workload, due.end)
         start = due.end - workload.span_s
-        matrix, windows = self._gather(service, workload, due.end, config)
+        matrix, windows, unknown = self._gather(service, workload, due.end, config)
+        if workload.series == "service" and not (matrix.names or unknown):
+            return None
         found = self._find(service, workload, matrix, windows, config)
+        unjudged = self._with_unknown(service, found, unknown)
         analysis_start, analysis_end = (
             start + (index - windows.history) * workload.resolution_s
             for index in (windows.analysis, windows.extended)
@@ -165,7 +176,7 @@ class DetectStage(Stage):
             len(found.candidates),
             found.one_life,
             len(found.renames),
-            ",".join(f"{one.code}:{one.series}" for one in found.unjudged) or "none",
+            ",".join(f"{one.code}:{one.series}" for one in unjudged) or "none",
         )
         scan = Scan(
             service=service,
@@ -179,7 +190,7 @@ class DetectStage(Stage):
             share_factor=_shown(found),
             dropped=found.dropped,
             resolution_s=None if workload.resolution_s == declared.resolution_s else workload.resolution_s,
-            unjudged=found.unjudged,
+            unjudged=unjudged,
             renames=found.renames,
         )
         self._unstable[_key(scan)] = found.one_life
@@ -216,18 +227,38 @@ class DetectStage(Stage):
 
     def _gather(
         self, service: str, workload: Workload, end: float, config: SearchConfig
-    ) -> tuple[SeriesMatrix, Windows]:
-        """Return all series that a scan looks at, and where its windows lie among theirs."""
+    ) -> tuple[SeriesMatrix, Windows, tuple[str, ...]]:
+        """Return all series that a scan looks at, where its windows lie among theirs, and what it leaves out.
+
+        That are the metrics of which nobody knows in which direction they get worse.
+        """
         lead_s = workload.lead_s if "short_term" in config.detectors else 0.0
         start = end - workload.span_s - lead_s
         matrix = self._store.series(workload.series, service, start, end, workload.resolution_s)
-        if workload.metrics is not None:
-            wanted = [row for row, name in enumerate(matrix.names) if workload.looks_at(name)]
-            matrix = select_rows(matrix, wanted)
+        unknown: tuple[str, ...] = ()
+        if workload.series == "service":
+            declared = self._workloads[workload.name]
+            matrix, unknown = choose_metrics(
+                self._store, service, matrix, declared, [*self._workloads.values()]
+            )
         columns = (workload.historical_s, workload.historical_s + workload.analysis_s, workload.span_s)
         analysis, extended, last = (round((lead_s + c) / workload.resolution_s) for c in columns)
         lead = round(lead_s / workload.resolution_s)
-        return matrix, over_gaps(Windows(analysis, extended, last, history=lead), known_windows(matrix))
+        windows = over_gaps(Windows(analysis, extended, last, history=lead), known_windows(matrix))
+        return matrix, windows, unknown
+
+    def _with_unknown(self, service: str, found: Found, unknown: tuple[str, ...]) -> tuple[Unjudged, ...]:
+        """Return what a scan could not judge, with the metrics that it left out; the log names them once."""
+        if not unknown:
+            return found.unjudged
+        if new := [name for name in unknown if (service, name) not in self._undirected]:
+            self._undirected.update((service, name) for name in new)
+            log.warning(
+                "service=%s: not judged, since nothing says in which direction they get worse: %s",
+                service,
+                ", ".join(new[:20]),
+            )
+        return merge_unjudged([*(one for one in found.unjudged if one.series), direction_unknown(unknown)])
 
 
 def _row(scan: Scan, unstable_names: int) -> dict[str, Any]:

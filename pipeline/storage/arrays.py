@@ -53,8 +53,11 @@ _IDENTITY: Mapping[str, tuple[str, ...]] = {
     "naming": ("time", "version"),
     "symbols": ("symbol",),
     "strata": ("stratum",),
+    "metric_metadata": ("metric",),
 }
 """Columns that, with the service, make a row the same row; a later one replaces it."""
+
+_METADATA = ("service", "metric", "unit", "kind", "direction")
 
 _THE_TOTAL = SeriesKey("service", "")
 
@@ -315,6 +318,9 @@ class ArrayStore:
             times_ms = np.rint(points.timestamps * 1000).astype(np.int64)
             kept = held.setup if points.setup else held.metrics
             kept.add([SeriesKey("service", points.metric)] * len(times_ms), times_ms, points.values)
+        if said := [points for points in data.metrics if points.metadata and len(points.timestamps)]:
+            own = {name: [getattr(points, name) for points in said] for name in _METADATA}
+            self.insert("metric_metadata", {**own, "time": [points.timestamps[0] for points in said]})
         if data.changes:
             names = [name for name in COLUMNS["changes"] if name != "service"]
             columns = {name: [getattr(change, name) for change in data.changes] for name in names}

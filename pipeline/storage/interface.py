@@ -24,6 +24,7 @@ RowTable = Literal[
     "naming",
     "symbols",
     "strata",
+    "metric_metadata",
 ]
 """Tables of rows with an identity and a time."""
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_origin, get_type_hints
 
 import numpy as np
 
-from pipeline.model import Candidate, Change, Stratum
+from pipeline.model import Candidate, Change, MetricMetadata, Stratum
 from pipeline.storage.interface import COUNTED, Table
 
 _TIME = "DateTime64(3, 'UTC')"
@@ -94,7 +94,7 @@ COLUMNS: Mapping[Table, Mapping[str, str]] = {
     "memory": {
         **{"stage": _NAME, "service": _NAME, "workload": _NAME, "metric_kind": _NAME, "metric": "String"},
         **{"kind": _NAME, "time": _TIME, "before": "Float64", "after": "Float64", "scan_end": _TIME},
-        **{"regression": "String"},
+        **{"regression": "String", "change_time_interval": "Array(Float64)"},
     },
     "names": {
         **{"log": _NAME, "service": _NAME, "time": _TIME},
@@ -106,13 +106,15 @@ COLUMNS: Mapping[Table, Mapping[str, str]] = {
         **{"service": _NAME, "stratum": "String", "time": _TIME},
         **{"host": "String", "release": "String", "labels": _TEXTS},
     },
+    "metric_metadata": {"service": _NAME, "metric": _NAME, "time": _TIME, **_columns_of(MetricMetadata)},
 }
 
-_OPTIONAL: Mapping[Table, tuple[str, ...]] = {
-    "totals": ("messages", "stacks", "refused_messages", "refused_samples"),
-    "scans": ("unstable_names",),
+_OPTIONAL: Mapping[Table, Mapping[str, Any]] = {
+    "totals": dict.fromkeys(("messages", "stacks", "refused_messages", "refused_samples"), 0),
+    "scans": {"unstable_names": 0},
+    "memory": {"change_time_interval": []},
 }
-"""Columns that an insert may leave out: they are 0."""
+"""Columns that an insert may leave out, with what they are then."""
 
 
 EVER = (0.0, 4_102_444_800.0)
@@ -172,9 +174,9 @@ def prepare(table: Table, columns: Mapping[str, Sequence[Any]]) -> list[Sequence
         ValueError: a column is missing, unknown, or not as long as the others.
     """
     wanted = COLUMNS[table]
-    if optional := [name for name in _OPTIONAL.get(table, ()) if name not in columns]:
+    if absent := {name: value for name, value in _OPTIONAL.get(table, {}).items() if name not in columns}:
         size = len(next(iter(columns.values()), ()))
-        columns = {**columns, **{name: [0] * size for name in optional}}
+        columns = {**columns, **{name: [value] * size for name, value in absent.items()}}
     if missing := [name for name in wanted if name not in columns]:
         raise ValueError(f"{table}: missing columns: {', '.join(missing)}")
     if unknown := [name for name in columns if name not in wanted]:

@@ -72,12 +72,21 @@ def test_regressions_scans_and_memory_come_back_as_given(store: Store, service_n
         "memory": {
             **{"stage": "filter", **who, **what, "kind": "short_term", "time": T0 + 0.001},
             **{"before": 0.0, "after": 1.0, "scan_end": T0 + 7200, "regression": "r1"},
+            "change_time_interval": [T0 - 60.0, T0 + 60.0],
         },
     }
     for table, row in rows.items():
         for _ in range(2):
             store.insert(table, {name: [value] for name, value in row.items()}, token=service_name)
         assert store.rows(table, service_name, T0, T0 + 1, workload="live") == [row]
+
+
+def test_what_is_said_of_a_metric_last_counts(store: Store, service_name: str) -> None:
+    for unit in ("ms", "s"):
+        row = {"service": service_name, "metric": "latency", "time": T0, "unit": unit}
+        row |= {"kind": "latency", "direction": "up"}
+        store.insert("metric_metadata", {name: [value] for name, value in row.items()})
+    assert store.rows("metric_metadata", service_name, T0, T0 + 1) == [row]
 
 
 def test_names_come_back_as_given(store: Store, service_name: str) -> None:

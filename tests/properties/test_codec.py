@@ -87,6 +87,9 @@ def metric_points(draw: st.DrawFn) -> MetricPoints:
         timestamps=np.array([t for t, _ in pairs], dtype=np.float64),
         values=np.array([v for _, v in pairs], dtype=np.float64),
         setup=draw(st.booleans()),
+        unit=draw(st.sampled_from(["", "ms", "{request}/s"])),
+        kind=draw(st.sampled_from(["", "latency", "of one's own"])),
+        direction=draw(st.sampled_from(["", "up", "down", "none"])),
     )
 
 

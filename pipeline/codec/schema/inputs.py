@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NotRequired
+from typing import Annotated, Literal, NotRequired
 
 from pydantic import Field, SkipValidation
 from typing_extensions import TypedDict  # pydantic cannot read typing.TypedDict before Python 3.12
@@ -27,6 +27,8 @@ MAX_METRIC = 1e100
 
 MAX_CONTENT = 32 * 1024
 """Longest text of a diff that a change may carry, in characters: senders cut it there."""
+
+MetricText = Annotated[str, Field(max_length=100)]
 
 MetricValue = Annotated[float, Field(ge=-MAX_METRIC, le=MAX_METRIC)]
 
@@ -77,6 +79,12 @@ class MetricPoints(TypedDict):
     """Pairs of time and value."""
     setup: NotRequired[bool]
     """Marks a metric that explains but is never judged itself."""
+    unit: NotRequired[MetricText]
+    """Its unit in UCUM, as OpenTelemetry writes it: s, ms, By, 1, {request}/s."""
+    kind: NotRequired[MetricText]
+    """What it measures, such as latency or hit_ratio (docs/workloads.md); an unknown kind says nothing."""
+    direction: NotRequired[Literal["up", "down", "none"]]
+    """In which direction it gets worse; without it unit, kind and name decide."""
 
 
 @message

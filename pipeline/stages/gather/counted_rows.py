@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pipeline.codec.inputs import change_to_json
-from pipeline.codec.records import columns_of
+from pipeline.codec.records import columns_of, plain
 from pipeline.gcpu.count import Cells, Counts
 from pipeline.model import Change, MetricPoints, Profile, Record
 from pipeline.quota.admission import Refused
@@ -137,6 +137,19 @@ def metric_columns(records: Sequence[Record]) -> Columns:
         position = (record.partition, last[record.partition])
         rows += [(points.service, metric, int(setup), *value, *position) for value in values]
     return dict(zip(_METRIC_COLUMNS, zip(*rows, strict=True), strict=True))
+
+
+def metadata_columns(said: Sequence[MetricPoints]) -> Columns:
+    """Return a row for what is said of each metric, one at least."""
+    return columns_of(
+        {
+            "service": points.service,
+            "metric": points.metric,
+            "time": float(points.timestamps.min()),
+            **plain(points.metadata),
+        }
+        for points in said
+    )
 
 
 def change_columns(changes: Sequence[Change]) -> Columns:

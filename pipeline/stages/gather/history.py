@@ -66,7 +66,8 @@ def read_history(
         named = replace(candidate, metric=row.get("stored_metric", row["metric"]))
         own = regression_id(scan.service, row["workload"], named, row["scan_end"])
         seen = seen_until(row["workload"], row["scan_end"])
-        return Reported(candidate, row["regression"], row["scan_end"], seen, leads=row["regression"] == own)
+        leads, onset = row["regression"] == own, tuple(row["change_time_interval"]) or None
+        return Reported(candidate, row["regression"], row["scan_end"], seen, leads=leads, onset=onset)
 
     equal = {"stage": stage} | ({"workload": scan.workload} if same_workload else {})
     rows = store.rows("memory", scan.service, scan.start - back_s, scan.end, **equal)
@@ -96,6 +97,7 @@ def remember(store: Store, stage: str, scan: Scan, passed: Sequence[Reported]) -
                 "after": reported.candidate.after,
                 "scan_end": scan.end,
                 "regression": reported.event,
+                "change_time_interval": list(reported.candidate.change_time_interval or ()),
             }
             for reported in passed
         ),

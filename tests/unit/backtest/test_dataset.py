@@ -14,6 +14,7 @@ import pytest
 
 from pipeline.backtest.dataset import Dataset, read_dataset, write_dataset
 from pipeline.errors import ConfigError
+from pipeline.model import MetricMetadata
 from tests.unit.storage.test_arrays import T0
 from tests.unit.storage.test_arrays import build as build_small
 
@@ -43,6 +44,32 @@ def test_what_is_written_is_read(written: Path) -> None:
     np.testing.assert_array_equal(found.metrics[0].timestamps, data.metrics[0].timestamps)
     np.testing.assert_array_equal(found.metrics[0].values, data.metrics[0].values)
     assert (found.truth, found.meta) == (({"id": "r1", "delta": 0.1},), {"seed": 7})
+
+
+def test_what_is_said_of_metrics_is_written_where_anything_is(written: Path, tmp_path: Path) -> None:
+    assert set(pq.read_schema(written / "metrics.parquet").names).isdisjoint({"unit", "kind", "direction"})
+    rps, version = build().metrics
+    write_dataset(replace(build(), metrics=(replace(rps, kind="throughput", unit="1/s"), version)), tmp_path)
+    assert "direction" not in pq.read_schema(tmp_path / "metrics.parquet").names
+    found = [points.metadata for points in read_dataset(tmp_path).metrics]
+    assert found == [MetricMetadata("1/s", "throughput"), MetricMetadata()]
+
+
+def test_metadata_may_be_missing_and_the_last_counts(written: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(written, tmp_path / "said")
+    table = pq.read_table(folder / "metrics.parquet")
+    times, names = table["timestamp"].to_pylist(), table["metric"].to_pylist()
+    last = max(time for time, name in zip(times, names, strict=True) if name == "rps")
+    said = [
+        None if name == "version" else "up" if time == last else "down"
+        for time, name in zip(times, names, strict=True)
+    ]
+    pq.write_table(table.append_column("direction", pa.array(said)), folder / "metrics.parquet")
+    assert [points.direction for points in read_dataset(folder).metrics] == ["up", ""]
+    wrong = table.append_column("direction", pa.array(["sideways"] * len(said)))
+    pq.write_table(wrong, folder / "metrics.parquet")
+    with pytest.raises(ConfigError, match="row 1: direction: should be up, down, none, not 'sideways'"):
+        read_dataset(folder)
 
 
 def test_a_service_with_nothing_is_written_and_read(tmp_path: Path) -> None:

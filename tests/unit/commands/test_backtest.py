@@ -273,3 +273,23 @@ def test_backtest_still_wants_present_times_and_every_value(
     (folder / "s.csv").write_text(f"service,metric,timestamp,value\n{row}\n")
     assert run(["backtest", "s.csv", "--workload", "up.yaml", "--events", "e.jsonl"]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_without_workloads_those_of_workers_run_as_far_as_they_can(folder: Path) -> None:
+    times = [1_700_000_000 + 1800 * point for point in range(500)]
+    rows = [
+        *(("shop", "p50", t, 40 + t % 7 + 20 * (t > times[400]), "ms", "") for t in times),
+        *(("shop", "score", t, 40 + t % 7 + 20 * (t > times[400]), "", "down") for t in times),
+    ]
+    write_csv(folder / "s.csv", "service,metric,timestamp,value,unit,direction", rows)
+    assert run(["backtest", "s.csv", "--events", "e.jsonl", "--funnel", "f.json"]) == 0
+    workloads = {row["workload"] for row in lines(folder / "f.json")[0]["workloads"]}
+    assert workloads == {"ct-supply-short", "ct-supply-long", "ct-demand"}
+    detected = [event["data"]["metric"] for event in lines(folder / "e.jsonl")]
+    assert set(detected) == {"p50"}
+
+
+def test_a_direction_that_is_none_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_csv(folder / "s.csv", "service,metric,timestamp,value,direction", [("s", "m", 1.7e9, 1, "left")])
+    assert run(["backtest", "s.csv", "--workload", "up.yaml", "--events", "e.jsonl"]) == 2
+    assert "s.csv:2: direction: should be up, down, none, not 'left'" in capsys.readouterr().err
