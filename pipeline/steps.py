@@ -133,6 +133,15 @@ STEPS: tuple[Step, ...] = (
         },
     ),
     Step(
+        "release_effect",
+        "detect",
+        "Does a release make it dearer than those that run beside it?",
+        measures="ratio of its cost on the release to that beside it, with the chance of it",
+        passes="no release changes it while others run beside it",
+        codes={"side_by_side": Code(passed="release {0} changes it, held against what runs beside it")},
+        drops=False,
+    ),
+    Step(
         "mix_shift",
         "detect",
         "Did other hosts, regions or machine types send the samples?",

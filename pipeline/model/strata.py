@@ -70,7 +70,8 @@ class StratumCounts:
 class StrataMatrix:
     """Who sent a service's samples in a span of time.
 
-    Window j starts at ``start + j * resolution_s``. Counts of series are of the whole span.
+    Window j starts at ``start + j * resolution_s``. Counts of series are of those coarser windows that lie
+    wholly inside: of the time from ``counted[0]`` to ``counted[1]``.
     """
 
     start: float
@@ -79,3 +80,4 @@ class StrataMatrix:
     totals: FloatArray  # (strata, windows) all samples
     series: tuple[SeriesKey, ...]
     samples: FloatArray  # (series, strata)
+    counted: tuple[float, float] = (0.0, 0.0)

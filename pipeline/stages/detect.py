@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from pipeline.clock import Clock, to_iso
@@ -18,17 +17,16 @@ from pipeline.codec.scans import decode_progress, scan_messages
 from pipeline.detect.fitting import known_windows, over_gaps
 from pipeline.detect.kdd2018.cusum import TEAMS
 from pipeline.detect.schedule import Cadence, DueScan, ServiceProgress, due_scans, first_boundary
-from pipeline.detect.search import Found, SearchConfig, due_detectors, find_change_points
+from pipeline.detect.search import Found, SearchConfig, due_detectors
 from pipeline.detect.short_term import Windows
 from pipeline.detect.unjudged import merge_unjudged
 from pipeline.model import Outgoing, Progress, Record, Scan, SeriesMatrix, Unjudged
 from pipeline.stages.ablation import NOTHING, Without, scan_config
 from pipeline.stages.base import Decoder, Stage
-from pipeline.stages.gather.constant_mix import ConstantMixStore
 from pipeline.stages.gather.fitting import fit_workload
 from pipeline.stages.gather.metric_choice import choose_metrics, direction_unknown
+from pipeline.stages.mix_search import Searched, find_at_constant_mix
 from pipeline.storage.interface import CountTable, Store
-from pipeline.strata import standardise as mix_shift
 from pipeline.telemetry import UNJUDGED, Sample
 from pipeline.workloads import Workload
 
@@ -158,7 +156,9 @@ class DetectStage(Stage):
         matrix, windows, unknown = self._gather(service, workload, due.end, config)
         if workload.series == "service" and not (matrix.names or unknown):
             return None
-        found = self._find(service, workload, matrix, windows, config)
+        found = find_at_constant_mix(
+            self._store, Searched(service, workload, matrix, windows), config, self._without
+        )
         unjudged = self._with_unknown(service, found, unknown)
         analysis_start, analysis_end = (
             start + (index - windows.history) * workload.resolution_s
@@ -197,33 +197,6 @@ class DetectStage(Stage):
         self.limited["unstable_names"] += found.one_life
         self.limited["renamed_names"] += len(found.renames)
         return scan
-
-    def _find(
-        self, service: str, workload: Workload, matrix: SeriesMatrix, windows: Windows, config: SearchConfig
-    ) -> Found:
-        """Return the change points of series at a constant mix, and which there would be without it."""
-        if workload.series != "gcpu" or mix_shift.KEY in self._without or not matrix.names:
-            return find_change_points(matrix, windows, config)
-        begin = matrix.start + windows.history * matrix.resolution_s
-        end = matrix.start + len(matrix.totals) * matrix.resolution_s
-        store = ConstantMixStore(self._store, service, (begin, end), workload.resolution_s)
-        mix, strata = store.fit(matrix)
-        if mix is None:
-            return find_change_points(matrix, windows, config)
-        constant = mix_shift.standardise(matrix, mix, strata)
-        found = find_change_points(constant, windows, config)
-        least = config.absolute or 0.0
-        if not mix_shift.is_moved(mix, strata, matrix, windows.analysis, least):
-            return found
-        steps = replace(config, detectors=("short_term",))
-        known = {(one.metric_kind, one.metric) for one in found.candidates}
-        raw = [
-            one
-            for one in find_change_points(matrix, windows, steps).candidates
-            if (one.metric_kind, one.metric) not in known
-        ]
-        dropped = mix_shift.decide(raw, matrix, constant, mix, strata)
-        return replace(found, dropped=(*found.dropped, *dropped))
 
     def _gather(
         self, service: str, workload: Workload, end: float, config: SearchConfig

@@ -200,8 +200,10 @@ class ClickHouseStore:
         totals = np.zeros((len(order), windows))
         totals[[column[key] for key in found["series"].tolist()], found["place"]] = found["count"]
         parts = [{**values, **asked} for asked in _asked("gcpu", names)] if order else []
-        columns = [self._columns(queries.STRATA_COUNTS, 4, part) for part in parts]
-        kinds, known, strata, counts = ([cell for part in columns for cell in part[i]] for i in range(4))
+        columns = [self._columns(queries.STRATA_COUNTS, 6, part) for part in parts]
+        kinds, known, strata, counts, *edges = (
+            [cell for part in columns for cell in part[i]] for i in range(6)
+        )
         samples = np.zeros((len(known), len(order)))
         for row, (whose, many) in enumerate(zip(strata, counts, strict=True)):
             there = [place for place, key in enumerate(whose) if key in column]
@@ -213,6 +215,7 @@ class ClickHouseStore:
             totals=totals,
             series=tuple(map(SeriesKey, kinds, known)),
             samples=samples,
+            counted=(min(edges[0], default=0) / 1000, max(edges[1], default=0) / 1000),
         )
 
     def rows(

@@ -112,9 +112,14 @@ SELECT
     toString(kind) AS kind_name,
     subroutine,
     groupArray(stratum) AS strata,
-    groupArray(count) AS counts
+    groupArray(count) AS counts,
+    min(first) AS counted_from,
+    max(last) AS counted_to
 FROM (
-    SELECT kind, subroutine, stratum, toFloat64(sum(samples)) AS count
+    SELECT
+        kind, subroutine, stratum, toFloat64(sum(samples)) AS count,
+        min(toUnixTimestamp64Milli(window)) AS first,
+        max(toUnixTimestamp64Milli(window) + toInt64(round(width_s * 1000))) AS last
     FROM strata_gcpu
     WHERE service = {service:String}
         AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')

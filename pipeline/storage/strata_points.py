@@ -68,7 +68,7 @@ class StrataPoints:
         present = np.flatnonzero(totals.any(axis=1)).tolist()
         strata = {row: named.get(ids[row]) or Stratum.of({"stratum": str(ids[row])}) for row in present}
         order = sorted(present, key=strata.__getitem__)
-        keys, counts = self._sums(start, end, order, asked)
+        keys, counts, counted = self._sums(start, end, order, asked)
         return StrataMatrix(
             start=start / 1000,
             resolution_s=resolution_ms / 1000,
@@ -76,13 +76,17 @@ class StrataPoints:
             totals=totals[order],
             series=keys,
             samples=counts,
+            counted=counted,
         )
 
     def _sums(
         self, start: int, end: int, strata: Sequence[int], asked: Collection[SeriesKey] | None
-    ) -> tuple[tuple[SeriesKey, ...], FloatArray]:
-        """Return series with a sample in windows wholly inside, sorted, and their counts (series, strata)."""
-        _, last_ms, stratum, series, samples = self._counts.within(start, end)
+    ) -> tuple[tuple[SeriesKey, ...], FloatArray, tuple[float, float]]:
+        """Return series with a sample in windows wholly inside, sorted, and their counts (series, strata).
+
+        And the time that those windows are of.
+        """
+        first_ms, last_ms, stratum, series, samples = self._counts.within(start, end)
         inside = last_ms <= end
         rank = np.full(len(self._strata), -1)
         rank[list(strata)] = np.arange(len(strata))
@@ -97,7 +101,9 @@ class StrataPoints:
             (i for i in np.flatnonzero(counts.any(axis=1)).tolist() if wanted is None or keys[i] in wanted),
             key=keys.__getitem__,
         )
-        return tuple(keys[i] for i in order), counts[order]
+        some = bool(inside.any())
+        edges = (float(first_ms[inside].min()), float(last_ms[inside].max())) if some else (0.0, 0.0)
+        return tuple(keys[i] for i in order), counts[order], (edges[0] / 1000, edges[1] / 1000)
 
 
 class _Columns:

@@ -7,7 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from pipeline.model import Candidate, Decision, Dropped, SeriesKey, SeriesMatrix, StrataMatrix
+from pipeline.model import (
+    Candidate,
+    Decision,
+    Dropped,
+    FloatArray,
+    SeriesKey,
+    SeriesMatrix,
+    StrataMatrix,
+    Stratum,
+)
 from pipeline.strata.mix import Mix
 from pipeline.strata.terms import value_of
 
@@ -80,6 +89,13 @@ def decide(
             decision = Decision(KEY, False, own, OWN_SHARE, code="senders", subjects=subjects)
             dropped.append(Dropped(candidate, decision))
     return dropped
+
+
+def select_counts(matrix: StrataMatrix, series: Sequence[SeriesKey], strata: Sequence[Stratum]) -> FloatArray:
+    """Return the counts of some series by some strata, in the orders given: (series, strata)."""
+    rows, columns = rows_by(matrix.series), {stratum: place for place, stratum in enumerate(matrix.strata)}
+    kept = np.ix_([rows[key] for key in series], [columns[stratum] for stratum in strata])
+    return np.asarray(matrix.samples[kept])
 
 
 def rows_by(series: Sequence[SeriesKey]) -> dict[SeriesKey, int]:

@@ -40,7 +40,7 @@ def test_totals_by_windows_and_counts_of_whole_windows(store: Store, service_nam
     assert found.totals.tolist() == [[0, 4, 0, 0], [3, 0, 8, 0]]
     assert found.series == (SeriesKey("subroutine", "a.f"), SeriesKey("subroutine", "a.g"))
     assert found.samples.tolist() == [[2, 9], [0, 4]]
-    assert (found.start, found.resolution_s) == (T0, MINUTE)
+    assert (found.start, found.resolution_s, found.counted) == (T0, MINUTE, (T0, T0 + 4 * MINUTE))
 
 
 def test_series_that_are_asked_for(store: Store, service_name: str) -> None:

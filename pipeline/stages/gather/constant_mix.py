@@ -1,7 +1,8 @@
 """The store at a constant mix: series as if the senders of their samples had stayed in one mix.
 
 What strata differ in is learnt over the span of a scan, so every stage that judges the scan, whenever it
-does, reads the same. Stacks stay as they were counted.
+does, reads the same. What releases change the detector finds and its candidates carry. Stacks stay as they
+were counted.
 """
 
 from __future__ import annotations
@@ -10,21 +11,37 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from pipeline.model import SeriesKey, SeriesMatrix, StackMatrix, StrataMatrix
+from pipeline.model import FloatArray, SeriesKey, SeriesMatrix, StackMatrix, StrataMatrix
 from pipeline.stages.gather.store_view import StoreView
 from pipeline.storage.interface import RowTable, SeriesSource, Store
+from pipeline.strata import releases
 from pipeline.strata.mix import Mix, fit_mix
-from pipeline.strata.standardise import block_windows, standardise
+from pipeline.strata.releases import Effects, ReleaseEffect, Rollout
+from pipeline.strata.standardise import block_windows, select_counts, standardise
+from pipeline.units import HOUR_S
+
+MARGIN_S = HOUR_S
+"""About the width of the windows by which strata are counted."""
 
 
 class ConstantMixStore(StoreView):
     """A Store whose gCPU series of one service have the mix of a span of time."""
 
-    def __init__(self, store: Store, service: str, span: tuple[float, float], resolution_s: float) -> None:
+    def __init__(
+        self,
+        store: Store,
+        service: str,
+        span: tuple[float, float],
+        resolution_s: float,
+        effects: Effects | None = None,
+    ) -> None:
         super().__init__(store)
         self._service = service
         self._span = span
+        self._resolution_s = resolution_s
         self._block_s = resolution_s * block_windows(round((span[1] - span[0]) / resolution_s))
+        self._effects = effects or {}
+        self._senders: StrataMatrix | None = None
 
     def series(
         self,
@@ -40,7 +57,8 @@ class ConstantMixStore(StoreView):
         if source != "gcpu" or service != self._service or not matrix.names:
             return matrix
         mix, strata = self.fit(matrix, names)
-        return matrix if mix is None else standardise(matrix, mix, strata)
+        constant = matrix if mix is None else standardise(matrix, mix, strata)
+        return self.projected(constant, mix, strata, self._effects)
 
     def fit(
         self, matrix: SeriesMatrix, names: Sequence[SeriesKey] | None = None
@@ -56,14 +74,34 @@ class ConstantMixStore(StoreView):
         if len(windows.strata) < 2:
             return None, windows
         asked = None if names is None else list(matrix.series)
-        strata = self._store.strata(self._service, *self._span, self._block_s, asked)
-        blocks = self._store.series("gcpu", self._service, *self._span, self._block_s, strata.series)
-        rows = {key: row for row, key in enumerate(blocks.series)}
-        kept = [row for row, key in enumerate(strata.series) if key in rows]
-        strata = replace(
-            strata, series=tuple(strata.series[row] for row in kept), samples=strata.samples[kept]
-        )
-        return fit_mix(strata, blocks.samples[[rows[key] for key in strata.series]]), windows
+        strata, blocks = self._counts(self._span, self._block_s, asked)
+        return fit_mix(strata, blocks), windows
+
+    def find_effects(self, mix: Mix | None, series: Sequence[SeriesKey], since: float) -> Effects:
+        """Return what the releases that came after a time make of series.
+
+        Args:
+            mix: How series differ between strata.
+            series: That are asked about: all of the service.
+            since: Epoch seconds.
+        """
+        starts = releases.release_starts(self._span_senders())
+        found: dict[SeriesKey, list[ReleaseEffect]] = {}
+        for rollout in releases.find_rollouts(self._span_senders(), since):
+            strata, blocks = self._around(rollout)
+            side = releases.side_by_side(strata, blocks, mix, starts, rollout, found)
+            for key, effect in releases.changed(side, strata.series, rollout, among=len(series)).items():
+                found.setdefault(key, []).append(effect)
+        return {key: tuple(effects) for key, effects in found.items()}
+
+    def projected(
+        self, matrix: SeriesMatrix, mix: Mix | None, strata: StrataMatrix, effects: Effects
+    ) -> SeriesMatrix:
+        """Return series as if each release that changes them had come at once, with its first host."""
+        if effects.keys().isdisjoint(matrix.series):
+            return matrix
+        starts = releases.release_starts(self._span_senders())
+        return releases.project(matrix, mix, strata, self._rollouts(), starts, effects)
 
     def stacks(self, service: str, before: tuple[float, float], after: tuple[float, float]) -> StackMatrix:
         """Return stacks as they were counted; see Store.stacks."""
@@ -81,3 +119,38 @@ class ConstantMixStore(StoreView):
     ) -> list[dict[str, Any]]:
         """Return rows as they are; see Store.rows."""
         return self._store.rows(table, service, start, end, id_prefix=id_prefix, **equal)
+
+    def _span_senders(self) -> StrataMatrix:
+        """Return the totals of strata by the windows of the span."""
+        if self._senders is None:
+            self._senders = self._store.strata(self._service, *self._span, self._resolution_s, [])
+        return self._senders
+
+    def _rollouts(self) -> dict[str, Rollout]:
+        found = releases.find_rollouts(self._span_senders(), self._span[0])
+        return {rollout.release: rollout for rollout in found}
+
+    def _around(self, rollout: Rollout) -> tuple[StrataMatrix, FloatArray]:
+        """Return counts by stratum of a rollout, and by windows of the same time: (series, windows).
+
+        As counts of strata are of whole coarse windows, it begins a little earlier and ends later.
+        """
+        outer = (max(rollout.start - MARGIN_S, self._span[0]), min(rollout.end + MARGIN_S, self._span[1]))
+        counts = self._store.strata(self._service, *outer, self._resolution_s, None)
+        first, last = counts.counted
+        senders = self._store.strata(self._service, first, last, self._resolution_s, [])
+        matrix = self._store.series("gcpu", self._service, first, last, self._resolution_s, counts.series)
+        held = select_counts(counts, matrix.series, senders.strata)
+        return replace(senders, series=matrix.series, samples=held), matrix.samples
+
+    def _counts(
+        self,
+        span: tuple[float, float],
+        block_s: float,
+        names: Sequence[SeriesKey] | None,
+    ) -> tuple[StrataMatrix, FloatArray]:
+        """Return counts of series by stratum, and by blocks of the same time: (series, blocks)."""
+        strata = self._store.strata(self._service, *span, block_s, names)
+        blocks = self._store.series("gcpu", self._service, *span, block_s, strata.series)
+        held = select_counts(strata, blocks.series, strata.strata)
+        return replace(strata, series=blocks.series, samples=held), blocks.samples

@@ -33,7 +33,7 @@ CREATE TABLE IF NOT EXISTS strata_gcpu (
     inserted SimpleAggregateFunction(max, DateTime('UTC')) DEFAULT now(),
     PROJECTION counted (SELECT stream, topic, partition, max(last_offset) GROUP BY stream, topic, partition)
 ) ENGINE = AggregatingMergeTree
-ORDER BY (service, kind, subroutine, stratum, window, stream, topic, partition)
+ORDER BY (service, window, kind, subroutine, stratum, stream, topic, partition)
 TTL inserted + INTERVAL 45 DAY
 SETTINGS non_replicated_deduplication_window = 10000, deduplicate_merge_projection_mode = 'rebuild';
 

@@ -1,0 +1,93 @@
+"""The search for change points at a constant mix of those who send samples, with releases side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pipeline.detect.search import Found, SearchConfig, find_change_points
+from pipeline.detect.short_term import Windows
+from pipeline.model import Candidate, Decision, SeriesMatrix, StrataMatrix
+from pipeline.stages.ablation import Without
+from pipeline.stages.gather.constant_mix import ConstantMixStore
+from pipeline.storage.interface import Store
+from pipeline.strata import releases, standardise
+from pipeline.strata.mix import Mix
+from pipeline.strata.releases import Effects, ReleaseEffect
+from pipeline.units import DAY_S
+from pipeline.workloads import Workload
+
+ROLLOUT_S = DAY_S
+"""How long before the analysis window a rollout may have begun that is looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What a scan looks at: all series of a service, as they were counted."""
+
+    service: str
+    workload: Workload
+    matrix: SeriesMatrix
+    windows: Windows
+
+    def moment(self, window: int) -> float:
+        """Return when a window begins."""
+        return self.matrix.start + window * self.matrix.resolution_s
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """The time from the history's begin to the end of the scan."""
+        return self.moment(self.windows.history), self.moment(len(self.matrix.totals))
+
+
+def find_at_constant_mix(store: Store, searched: Searched, config: SearchConfig, without: Without) -> Found:
+    """Return the change points of a scan, and those that only the mix of senders makes as dropped."""
+    matrix, windows = searched.matrix, searched.windows
+    if searched.workload.series != "gcpu" or not matrix.names:
+        return find_change_points(matrix, windows, config)
+    view = ConstantMixStore(store, searched.service, searched.span, matrix.resolution_s)
+    mix, strata = view.fit(matrix)
+    if standardise.KEY in without:
+        mix = None
+    constant = matrix if mix is None else standardise.standardise(matrix, mix, strata)
+    effects: Effects = {}
+    if len(strata.strata) > 1 and releases.KEY not in without:
+        since = searched.moment(windows.analysis) - ROLLOUT_S
+        effects = view.find_effects(mix, matrix.series, since)
+    found = find_change_points(view.projected(constant, mix, strata, effects), windows, config)
+    found = replace(found, candidates=_with_effects(found.candidates, effects))
+    return found if mix is None else _with_mix_shifts(found, searched, constant, mix, strata, config)
+
+
+def _with_mix_shifts(
+    found: Found,
+    searched: Searched,
+    constant: SeriesMatrix,
+    mix: Mix,
+    strata: StrataMatrix,
+    config: SearchConfig,
+) -> Found:
+    """Return what was found with the change points that the series have only as they were counted."""
+    matrix, windows, least = searched.matrix, searched.windows, config.absolute or 0.0
+    if not standardise.is_moved(mix, strata, matrix, windows.analysis, least):
+        return found
+    known = {candidate.series for candidate in found.candidates}
+    steps = replace(config, detectors=("short_term",))
+    raw = find_change_points(matrix, windows, steps).candidates
+    unknown = [candidate for candidate in raw if candidate.series not in known]
+    dropped = standardise.decide(unknown, matrix, constant, mix, strata)
+    return replace(found, dropped=(*found.dropped, *dropped))
+
+
+def _with_effects(candidates: Sequence[Candidate], effects: Effects) -> tuple[Candidate, ...]:
+    """Return candidates with what releases make of their series."""
+    return tuple(
+        replace(candidate, passed=(*candidate.passed, *map(_effect_decision, effects[candidate.series])))
+        if candidate.series in effects
+        else candidate
+        for candidate in candidates
+    )
+
+
+def _effect_decision(effect: ReleaseEffect) -> Decision:
+    return Decision(releases.KEY, True, effect.ratio, effect.p_value, "side_by_side", (effect.release,))
