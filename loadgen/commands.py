@@ -35,6 +35,8 @@ def fleet(settings: Settings, scenario: str, seed: int, out: Path | None, publis
     Presets: tiny, small, medium, large; steps, gradual, cost-shift, transients, cascade, seasonal, quiet,
     low-sampling, figure-9; own-cycles, no-endpoints, mass-rename, wrapper, runtime-upgrade, restless,
     templates, elsewhere, gaps, clock-change, sale-days, holiday, part-time, sparse, weekly-cron;
+    rollout-staged, rollout-canary, rollout-blue-green, rollout-rolling, rollout-aborted, drained,
+    traffic-shift, autoscaling, instance-type, sampler-rate, late-hosts, clocks-off, flags, experiments;
     shared-library, whose services have a folder each. Published profiles are one per host and window: set
     the worker's --window and --stack-window to those of the scenario.
     """

@@ -13,7 +13,7 @@ Outcome = Literal["true_positive", "repeated", "false_positive"]
 EXPECTED_KINDS = ("regression", "gradual", "new_feature")
 """Kinds of truth that are to be reported. A new feature costs what it costs, and has no single root cause."""
 
-UNEXPECTED_KINDS = ("cost_shift", "transient", "seasonal", "improvement")
+UNEXPECTED_KINDS = ("cost_shift", "transient", "seasonal", "improvement", "mix_shift")
 """Kinds of truth that are not to be reported: an event that they explain is a false alarm of that kind."""
 
 

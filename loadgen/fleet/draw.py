@@ -100,19 +100,28 @@ def draw_counts(
     stream that its own frames name.
     """
     counts = np.empty((len(costs.stacks), timeline.windows), dtype=np.int32)
-    weights = _cpu_weights(scenario.servers.generations)
     for row, stack in enumerate(costs.stacks):
-        own = streams.of("wander", *costs.origin.get(row, stack))
-        spread = np.exp(scenario.servers.cost_spread * own.standard_normal(len(weights)))
-        spread /= weights @ spread
-        cost = costs.varying.get(row, costs.base[row])
-        expected = (load.exposure * (spread[:, None] * cost)).sum(axis=0)
-        expected *= load.traffic.get(endpoint_of(stack), 1.0)
-        expected *= np.exp(wander(own, scenario.noise.drift, scenario.noise, timeline))
+        expected = expected_samples(scenario, costs, row, load, timeline, streams)
         rng = streams.of("stack", *stack)
-        counts[row] = rng.poisson(_dispersed(rng, expected, load.dispersion))
+        counts[row] = rng.poisson(dispersed(rng, expected, load.dispersion))
     counts[:, ~load.present] = 0
     return counts
+
+
+def expected_samples(
+    scenario: Scenario, costs: Costs, row: int, load: Load, timeline: Timeline, streams: Streams
+) -> FloatArray:
+    """Return how many samples of a stack to expect of the whole fleet: (windows,)."""
+    stack = costs.stacks[row]
+    weights = _cpu_weights(scenario.servers.generations)
+    own = streams.of("wander", *costs.origin.get(row, stack))
+    spread = np.exp(scenario.servers.cost_spread * own.standard_normal(len(weights)))
+    spread /= weights @ spread
+    cost = costs.varying.get(row, costs.base[row])
+    expected: FloatArray = (load.exposure * (spread[:, None] * cost)).sum(axis=0)
+    expected *= load.traffic.get(endpoint_of(stack), 1.0)
+    expected *= np.exp(wander(own, scenario.noise.drift, scenario.noise, timeline))
+    return expected
 
 
 def without_late(
@@ -139,7 +148,7 @@ def count_series(found: Incidence, counts: CountArray) -> FloatArray:
     return samples
 
 
-def _dispersed(rng: np.random.Generator, expected: FloatArray, dispersion: FloatArray) -> FloatArray:
+def dispersed(rng: np.random.Generator, expected: FloatArray, dispersion: FloatArray) -> FloatArray:
     """Draw around ``expected`` with a variance of ``dispersion`` × it."""
     if not dispersion.any():
         return expected

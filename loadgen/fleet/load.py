@@ -51,7 +51,7 @@ def build_load(
     independently, each stack's share of that variance is its share of the cost, and counts over servers
     with N expected samples each have a variance of (1 + N σ²/μ²) times their mean.
     """
-    cycle = _cycle(scenario.load, timeline)
+    cycle = cycle_of(scenario.load, timeline)
     servers = _servers(scenario.servers, timeline, streams, outages)
     generations = scenario.servers.generations
     mean_cpu = sum(g.share * g.cpu for g in generations)
@@ -86,7 +86,8 @@ def wander(rng: np.random.Generator, sd: float, noise: NoiseSpec, timeline: Time
     return result
 
 
-def _cycle(spec: LoadSpec, timeline: Timeline) -> FloatArray:
+def cycle_of(spec: LoadSpec, timeline: Timeline) -> FloatArray:
+    """Return a service's load relative to its mean: (windows,)."""
     middles = _local(spec, timeline)
     daily = 1 + spec.daily * np.cos(2 * np.pi * (middles - _PEAK_S) / DAY_S)
     result: FloatArray = daily * (1 - spec.weekly * _weekend(middles))

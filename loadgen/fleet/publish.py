@@ -13,6 +13,8 @@ import numpy as np
 from agents.broker import connect, quiet_client
 from loadgen.fleet.callgraph import Stack
 from loadgen.fleet.draw import CountArray
+from loadgen.fleet.host_draw import arrived
+from loadgen.fleet.host_labels import RATE
 from loadgen.fleet.scenario import Scenario
 from loadgen.fleet.simulate import Fleet
 from loadgen.fleet.streams import Streams
@@ -21,6 +23,7 @@ from pipeline.config import Settings
 from pipeline.frames import series_of
 from pipeline.kafka import Packet, bootstrap_servers
 from pipeline.model import Annotation, AnnotationKind, IntArray, MetricPoints, Outgoing, Profile
+from pipeline.model.strata import Stratum
 from pipeline.topics import Topics
 
 _IN_FLIGHT = 200
@@ -38,36 +41,78 @@ class _Dictionary:
 def messages(fleet: Fleet, scenario: Scenario, seed: int) -> Iterator[list[Outgoing]]:
     """Yield the messages of one window after another: changes, profiles of every host, metrics.
 
-    Every sample of the data set is in exactly one profile. Each goes to a random server of those that
-    report; a share of the profiles, ``late.share``, comes ``late.delay`` after its window has ended.
+    Every sample of the data set is in exactly one profile. Where hosts are told apart, each sends its own,
+    with release and labels, in the time of its clock; late ones come late. Else each sample goes to a random
+    server of those that report, and a share of the profiles, ``late.share``, comes ``late.delay`` after its
+    window has ended.
     """
     data = fleet.dataset
-    streams = Streams(seed)
-    dictionary = _dictionary(data.stacks)
-    hosts = [f"host-{number:05d}" for number in range(scenario.servers.count)]
+    profiles = _of_hosts(fleet) if fleet.draws else _of_servers(fleet, scenario, Streams(seed))
     changes = list(data.changes)
-    late: list[tuple[float, int, Outgoing]] = []
+    waiting: list[tuple[float, int, Outgoing]] = []
     number = 0
-    for window in range(fleet.counts.shape[1]):
+    for window, sent in enumerate(profiles):
         start = data.start + window * data.window_s
         end = start + data.window_s
         batch = []
         while changes and (changes[0].time < end or end >= data.end):
             change = changes.pop(0)
             batch.append(Outgoing("changes", change.service, encode_change(change)))
-        rng = streams.of("hosts", str(window))
-        for host, rows, counts in _by_host(fleet.counts, window, len(hosts), scenario, rng):
-            profile = _profile(data.service, hosts[host], start, end, dictionary, rows, counts)
-            message = Outgoing("profiles", f"{data.service}/{hosts[host]}", encode_profile(profile))
-            if rng.random() < scenario.late.share:
+        for profile, delay_s in sent:
+            message = Outgoing("profiles", f"{data.service}/{profile.host}", encode_profile(profile))
+            if delay_s:
                 number += 1
-                heapq.heappush(late, (end + scenario.late.delay_s, number, message))
+                heapq.heappush(waiting, (end + delay_s, number, message))
             else:
                 batch.append(message)
         batch += [message for points in data.metrics for message in _metric_messages(points, start, end)]
-        while late and (late[0][0] <= end or end >= data.end):
-            batch.append(heapq.heappop(late)[2])
+        while waiting and (waiting[0][0] <= end or end >= data.end):
+            batch.append(heapq.heappop(waiting)[2])
         yield batch
+
+
+def _of_servers(
+    fleet: Fleet, scenario: Scenario, streams: Streams
+) -> Iterator[Iterator[tuple[Profile, float]]]:
+    """Yield the profiles of each window, dealt out to servers at random, and by how much each is late."""
+    data, dictionary = fleet.dataset, _dictionary(fleet.dataset.stacks)
+    hosts = [f"host-{number:05d}" for number in range(scenario.servers.count)]
+
+    def of(window: int) -> Iterator[tuple[Profile, float]]:
+        start, rng = data.start + window * data.window_s, streams.of("hosts", str(window))
+        for host, rows, counts in _by_host(fleet.counts, window, len(hosts), scenario, rng):
+            who = Stratum(host=hosts[host])
+            profile = _profile(data.service, who, start, start + data.window_s, dictionary, rows, counts)
+            yield profile, scenario.late.delay_s if rng.random() < scenario.late.share else 0.0
+
+    return map(of, range(fleet.counts.shape[1]))
+
+
+def _of_hosts(fleet: Fleet) -> Iterator[Iterator[tuple[Profile, float]]]:
+    """Yield the profiles of each window as hosts send them, and by how much each is late."""
+    data, dictionary, draws = fleet.dataset, _dictionary(fleet.dataset.stacks), fleet.draws
+    if draws is None:
+        return iter(())
+    hosts, strata = draws.hosts, draws.strata
+    everything = [
+        (one.sender, arrived(one.sender, hosts), one.counts.astype(np.min_scalar_type(one.counts.max())))
+        for one in draws.samples()
+    ]
+    habit_s = hosts.spec.late.delay_s if hosts.spec.late else 0.0
+
+    def of(window: int) -> Iterator[tuple[Profile, float]]:
+        for sender, (first, last), counts in everything:
+            rows = np.flatnonzero(counts[:, window])
+            if not len(rows) or not first <= window < last:
+                continue
+            who = strata[int(sender.stratum[window])]
+            who = who if who.host else replace(who, host=f"host-{sender.slot:03d}")
+            start = data.start + (window + int(hosts.offset[sender.slot])) * data.window_s
+            sampled, end = counts[rows, window].astype(np.int64), start + data.window_s
+            profile = _profile(data.service, who, start, end, dictionary, rows, sampled)
+            yield profile, habit_s if hosts.late[sender.slot] else 0.0
+
+    return map(of, range(fleet.counts.shape[1]))
 
 
 def publish(
@@ -139,7 +184,7 @@ def _dictionary(stacks: Sequence[Stack]) -> _Dictionary:
 
 def _profile(
     service: str,
-    host: str,
+    who: Stratum,
     start: float,
     end: float,
     dictionary: _Dictionary,
@@ -155,7 +200,7 @@ def _profile(
     ]
     return Profile(
         service=service,
-        host=host,
+        host=who.host,
         start=start,
         end=end,
         frames=tuple(dictionary.names[int(old)] for old in used),
@@ -163,6 +208,9 @@ def _profile(
         stack_starts=np.concatenate([[0], np.cumsum([len(stack) for stack in stacks])]).astype(np.int64),
         counts=counts,
         annotations=tuple(annotations),
+        release=who.release,
+        labels={name: value for name, value in who.labels if name != RATE},
+        rate_hz=float(dict(who.labels).get(RATE, 0.0)),
     )
 
 

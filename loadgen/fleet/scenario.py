@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 import yaml
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
+from loadgen.fleet.hosts_spec import HostsSpec, RolloutSpec, Share, ShiftSpec
 from pipeline.clock import from_iso
 from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.config import Seconds
@@ -17,8 +18,6 @@ from pipeline.errors import ConfigError, InvalidMessage
 from pipeline.validation import StrictModel, read_yaml, validate
 
 PRESETS = Path(__file__).with_name("presets")
-
-Share = Annotated[float, Field(ge=0, le=1)]
 
 ServiceName = Annotated[str, Field(min_length=1, max_length=200)]
 
@@ -41,6 +40,7 @@ InjectionKind = Literal[
     "refactoring",
     "cron",
     "library",
+    "experiment",
 ]
 
 Language = Literal["python", "go", "java", "cpp", "rust", "javascript", "php"]
@@ -61,6 +61,7 @@ TYPES: Mapping[str, tuple[str, ...]] = {
     "refactoring": ("modules", "package", "wrapper", "middleware", "runtime", "restless"),
     "cron": ("daily", "weekly"),
     "library": ("modified", "upgraded"),
+    "experiment": ("hosts", "requests"),
 }
 """Types that the injections of a group may take in turn; all of them unless it says so."""
 
@@ -79,17 +80,20 @@ DELTAS: Mapping[str, tuple[float, float]] = {
     "refactoring": (0.1, 1.0),
     "cron": (0.01, 0.1),
     "library": (0.3, 0.9),
+    "experiment": (0.002, 0.02),
 }
 """The sizes of each kind, as gCPU ratio; for service_metric relative to the metric, for library to what it
-costs, for refactoring the share of the names, or of the endpoints, that it touches."""
+costs, for refactoring the share of the names, or of the endpoints, that it touches, for experiment on the
+hosts or requests that have the variant."""
 
 DURATIONS: Mapping[str, tuple[float, float]] = {
     "gradual": (2 * 86_400.0, 6 * 86_400.0),
     "transient": (30.0, 12 * 3600.0),  # FBDetect §1: seconds to hours
     "spike_then_step": (3600.0, 4 * 3600.0),
     "cron": (1800.0, 5400.0),
+    "experiment": (86_400.0, 3 * 86_400.0),
 }
-"""How long a rise, a transient, a spike or a run of a job lasts, in seconds."""
+"""How long a rise, a transient, a spike, a run of a job or an experiment lasts, in seconds."""
 
 CAUSED = ("step", "gradual", "scoped", "cascade", "spike_then_step", "service_metric")
 """Kinds that may lack a root cause, or have one of configuration."""
@@ -183,6 +187,7 @@ class LoadSpec(StrictModel):
     every: int = Field(default=1, ge=1, le=1000)  # data in one window of so many
     clock_change: Share | None = None  # from this share of the span on, days begin an hour earlier
     periods: tuple[PeriodSpec, ...] = ()
+    shifts: tuple[ShiftSpec, ...] = ()  # of traffic between endpoints
 
     @model_validator(mode="after")
     def _runs(self) -> Self:
@@ -228,6 +233,8 @@ class InjectionSpec(StrictModel):
     types: tuple[str, ...] = ()
     no_culprit: Share = 0.1  # share without a change that caused it
     config: Share = 0.2  # share whose cause is a gate that a configuration change flips
+    rollout: RolloutSpec | None = None  # how its release reaches the hosts; all of them at once unless given
+    only: dict[str, str] = {}  # labels of the hosts that it befalls; all of them unless given
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -237,6 +244,11 @@ class InjectionSpec(StrictModel):
         for key in ("no_culprit", "config"):
             if key in self.model_fields_set and self.kind not in CAUSED:
                 raise ValueError(f"{key}: means nothing for kind {self.kind}")
+        for key in ("rollout", "only"):
+            if getattr(self, key) and self.kind != "step":
+                raise ValueError(f"{key}: means nothing for kind {self.kind}")
+        if self.rollout and self.only:
+            raise ValueError("only: a rollout reaches all hosts")
         for chosen in self.types:
             if chosen not in TYPES[self.kind]:
                 raise ValueError(f"types: {chosen!r} is none of {', '.join(TYPES[self.kind])}")
@@ -285,6 +297,7 @@ class Scenario(StrictModel):
     load: LoadSpec = LoadSpec()
     noise: NoiseSpec = NoiseSpec()
     late: LateSpec = LateSpec()
+    hosts: HostsSpec | None = None  # nobody is told apart unless given
     changes: ChangesSpec = ChangesSpec()
     inject: tuple[InjectionSpec, ...] = ()
 
@@ -303,11 +316,26 @@ class Scenario(StrictModel):
         samples = self.servers.count * self.samples_per_minute * self.window_s / 60
         if samples > MOST_SAMPLES:
             raise ValueError(f"servers: {samples:.3g} samples in a window are more than {MOST_SAMPLES:.0e}")
+        self._check_hosts()
         keys = [group.key for group in self.inject]
         for key in keys:
             if keys.count(key) > 1:
                 raise ValueError(f"inject: two groups are called {key!r}; give one a name")
         return self
+
+    def _check_hosts(self) -> None:
+        staged = [group for group in self.inject if group.rollout or group.kind == "experiment"]
+        if self.hosts is None and (staged or any(group.only for group in self.inject)):
+            raise ValueError("hosts: rollouts, experiments and what befalls some hosts only need them")
+        if len(staged) > 1:
+            raise ValueError("inject: only one group can have a rollout or be an experiment")
+        if self.hosts and (self.siblings or self.late.share):
+            raise ValueError("hosts: go with neither siblings nor late.share; give hosts.late")
+        for group in self.inject:
+            for label, value in group.only.items():
+                known = {"region": self.hosts.regions, "machine": self.hosts.machines} if self.hosts else {}
+                if value not in known.get(label, {}):
+                    raise ValueError(f"inject: only: no host has {label} {value!r}")
 
     @property
     def windows(self) -> int:

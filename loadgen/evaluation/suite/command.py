@@ -19,7 +19,7 @@ from loadgen.evaluation.suite.against import Comparison, compare_suites
 from loadgen.evaluation.suite.goals import goals_json
 from loadgen.evaluation.suite.kept_runs import KeptRuns
 from loadgen.evaluation.suite.page import accuracy_page
-from loadgen.evaluation.suite.presets import LEFT_OUT, SLOW, WORLD
+from loadgen.evaluation.suite.presets import HOSTS, LEFT_OUT, SLOW, WORLD
 from loadgen.evaluation.suite.runs import Job, Run, mean_json, pooled, run_suite, scenario_means
 from loadgen.evaluation.suite.table import print_against, print_suite, worth_table
 from loadgen.fleet.scenario import load_scenario, preset_names
@@ -50,6 +50,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     is_flag=True,
     help="The presets of renames, wrappers, gaps, holidays and the like instead.",
 )
+@click.option("--hosts", is_flag=True, help="The presets of rollouts, regions, machines and traffic instead.")
 @click.option("--scenarios", metavar="NAME,FILE,...", help="Only these presets or scenario files.")
 @click.option("--workload", "workloads", multiple=True, metavar="NAME|FILE", help="What to scan by.")
 @click.option("--processes", type=click.IntRange(min=1), help="Runs at a time (one for each core).")
@@ -68,6 +69,7 @@ def accuracy(
     long_run: bool,
     seeds: int | None,
     world: bool,
+    hosts: bool,
     scenarios: str | None,
     workloads: tuple[str, ...],
     processes: int | None,
@@ -100,7 +102,7 @@ def accuracy(
         load_workloads(chosen)  # a mistake is found before the work
         count = seeds or (LONG_SEEDS if long_run else SEEDS)
         steps = parse_steps(without) if without is not None else ()
-        names = _scenarios(scenarios, long_run=long_run, world=world)
+        names = _scenarios(scenarios, long_run=long_run, world=world, hosts=hosts)
         left_out = () if ablate else steps
         jobs = [Job(name, seed, chosen, left_out) for seed in range(1, count + 1) for name in names]
         if resume and not out:
@@ -199,13 +201,13 @@ def read_suite(path: Path) -> dict[str, Any]:
     return raw
 
 
-def _scenarios(given: str | None, *, long_run: bool, world: bool) -> tuple[str, ...]:
-    if world and given is not None:
-        raise click.UsageError("--world and --scenarios both say which presets")
-    if world:
-        return WORLD
+def _scenarios(given: str | None, *, long_run: bool, world: bool, hosts: bool = False) -> tuple[str, ...]:
+    if world + hosts + (given is not None) > 1:
+        raise click.UsageError("give one of --hosts, --world and --scenarios")
+    if world or hosts:
+        return WORLD if world else HOSTS
     if given is None:
-        left_out = (*LEFT_OUT, *WORLD) if long_run else (*LEFT_OUT, *WORLD, *SLOW)
+        left_out = (*LEFT_OUT, *WORLD, *HOSTS, *(() if long_run else SLOW))
         return tuple(name for name in preset_names() if name not in left_out)
     names = tuple(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))
     if not names:

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.table import Table
 
-from loadgen.evaluation.suite.presets import WORLD
+from loadgen.evaluation.suite.presets import HOSTS, WORLD
 from loadgen.evaluation.suite.table import suite_tables, worth_table
 
 
@@ -33,6 +33,13 @@ WORLD_RECORD = Record(
     "Accuracy on simulated fleets: a world that moves",
     "smidgen bench accuracy --world",
     "world.json.gz",
+    "[accuracy.md](accuracy.md) is the same of the other presets.",
+)
+
+HOSTS_RECORD = Record(
+    "Accuracy on simulated fleets: rollouts, and mixes that move",
+    "smidgen bench accuracy --hosts",
+    "hosts.json.gz",
     "[accuracy.md](accuracy.md) is the same of the other presets.",
 )
 
@@ -84,8 +91,11 @@ def accuracy_page(result: Mapping[str, Any], ablated: Mapping[str, Any] | None =
 
 
 def record_of(runs: Sequence[Mapping[str, Any]]) -> Record:
-    """Return which record runs belong to: that of ``--world`` if all scenarios are its presets."""
-    return WORLD_RECORD if {run["scenario"] for run in runs} <= set(WORLD) else STANDARD_RECORD
+    """Return which record runs belong to: that of ``--world`` or ``--hosts`` if all are its presets."""
+    scenarios = {run["scenario"] for run in runs}
+    if scenarios <= set(HOSTS):
+        return HOSTS_RECORD
+    return WORLD_RECORD if scenarios <= set(WORLD) else STANDARD_RECORD
 
 
 def to_markdown(table: Table) -> str:

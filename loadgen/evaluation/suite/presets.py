@@ -27,3 +27,21 @@ WORLD = (
     "wrapper",
 )
 """Presets of what services do besides regressing, apart from the others for their number."""
+
+HOSTS = (
+    "autoscaling",
+    "clocks-off",
+    "drained",
+    "experiments",
+    "flags",
+    "instance-type",
+    "late-hosts",
+    "rollout-aborted",
+    "rollout-blue-green",
+    "rollout-canary",
+    "rollout-rolling",
+    "rollout-staged",
+    "sampler-rate",
+    "traffic-shift",
+)
+"""Presets of fleets whose hosts are told apart: rollouts, and mixes of hosts and of traffic that move."""

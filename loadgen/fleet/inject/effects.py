@@ -15,13 +15,15 @@ class StackEffect:
     """Adds cost to one stack, which may be new: ``cost`` × ``profile``.
 
     ``cost`` is a share of the service's cost before any injection, negative where cost goes away. New work
-    costs more on some generations of servers than on others.
+    costs more on some generations of servers than on others. Where it does not act on all hosts alike,
+    ``profile`` is its mean over the load.
     """
 
     stack: Stack
     cost: float
     profile: FloatArray  # (windows,)
     new_work: bool = True
+    by_host: FloatArray | None = None  # (halves of hosts, slots, windows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,11 @@ from loadgen.fleet.inject.regression import (
     inject_spike_then_step,
     inject_step,
 )
+from loadgen.fleet.inject.rollout import inject_experiment, inject_only, inject_rollout
 from loadgen.fleet.inject.seasonal import inject_seasonal
 from loadgen.fleet.inject.site import NothingFits, Site
 from loadgen.fleet.inject.transient import inject_transient
-from loadgen.fleet.scenario import InjectionKind, Scenario
+from loadgen.fleet.scenario import InjectionKind, InjectionSpec, Scenario
 from loadgen.fleet.streams import Streams
 
 log = logging.getLogger(__name__)
@@ -45,6 +46,7 @@ INJECTORS: Mapping[InjectionKind, Callable[[Order, Site], Injected]] = {
     "refactoring": inject_refactoring,
     "cron": inject_cron,
     "library": inject_library,
+    "experiment": inject_experiment,
 }
 
 COMMON = ("library",)
@@ -63,7 +65,13 @@ def inject_all(scenario: Scenario, site: Site, streams: Streams) -> list[Injecte
         source = streams.common or streams if group.kind in COMMON else streams
         rng = source.of("inject", group.key, str(ordinal))
         with contextlib.suppress(NothingFits):
-            done.append(INJECTORS[group.kind](Order(group, ordinal, rng, scenario.changes), site))
+            done.append(_injector(group)(Order(group, ordinal, rng, scenario.changes), site))
     if len(done) < len(ordered):
         log.warning("%d of %d injections fit nowhere", len(ordered) - len(done), len(ordered))
     return done
+
+
+def _injector(group: InjectionSpec) -> Callable[[Order, Site], Injected]:
+    if group.rollout:
+        return inject_rollout
+    return inject_only if group.only else INJECTORS[group.kind]

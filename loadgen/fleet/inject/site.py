@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from loadgen.fleet.callgraph import CallGraph, Stack, endpoint_index, label_rows
+from loadgen.fleet.hosts import Hosts
 from loadgen.fleet.inject.effects import EndpointEffect, MoveEffect, StackEffect
 from loadgen.fleet.names import owner_of
 from loadgen.fleet.timeline import Timeline
@@ -25,10 +26,13 @@ class NothingFits(Exception):
 class Site:
     """A call graph, its time, and the subroutines that earlier injections took."""
 
-    def __init__(self, service: str, graph: CallGraph, timeline: Timeline) -> None:
+    def __init__(
+        self, service: str, graph: CallGraph, timeline: Timeline, hosts: Hosts | None = None
+    ) -> None:
         self.service = service
         self.graph = graph
         self.timeline = timeline
+        self.hosts = hosts
         self._rows = label_rows(graph.stacks)
         self._taken: set[str] = set()
         self._moved: set[int] = set()

@@ -18,7 +18,7 @@ from loadgen.evaluation.suite.against import compare_suites
 from loadgen.evaluation.suite.command import _scenarios
 from loadgen.evaluation.suite.goals import ALL, Goal, goals_json, goals_table
 from loadgen.evaluation.suite.kept_runs import KeptRuns
-from loadgen.evaluation.suite.presets import WORLD
+from loadgen.evaluation.suite.presets import HOSTS, WORLD
 from loadgen.evaluation.suite.runs import (
     FIGURES,
     Job,
@@ -29,7 +29,7 @@ from loadgen.evaluation.suite.runs import (
     run_fleet,
     scenario_means,
 )
-from loadgen.fleet.scenario import preset_names
+from loadgen.fleet.scenario import load_scenario, preset_names
 from pipeline.cli import run
 from tests.unit.evaluation.test_scoring import event, row
 
@@ -100,6 +100,14 @@ def test_the_presets_of_the_world_are_apart(capsys: pytest.CaptureFixture[str]) 
     assert _scenarios(None, long_run=False, world=True) == WORLD
     assert run(["bench", "accuracy", "--world", "--scenarios", "small"]) == 2
     assert "--world and --scenarios" in capsys.readouterr().err
+
+
+def test_the_presets_of_hosts_are_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    assert set(HOSTS) == {name for name in preset_names() if load_scenario(name).hosts}
+    assert not set(HOSTS) & set(_scenarios(None, long_run=True, world=False))
+    assert _scenarios(None, long_run=False, world=False, hosts=True) == HOSTS
+    assert run(["bench", "accuracy", "--world", "--hosts"]) == 2
+    assert "give one of --hosts, --world" in capsys.readouterr().err
 
 
 def test_means_are_over_seeds_with_students_interval() -> None:

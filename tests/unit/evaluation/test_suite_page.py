@@ -12,6 +12,7 @@ from rich.table import Table
 from loadgen.evaluation.suite.ablation import worth_of_steps
 from loadgen.evaluation.suite.command import read_suite, suite_to_json
 from loadgen.evaluation.suite.page import (
+    HOSTS_RECORD,
     STANDARD_RECORD,
     WORLD_RECORD,
     Record,
@@ -115,6 +116,7 @@ def test_a_page_of_a_record_without_an_ablation_does_not_mention_one(folder: Pat
     [
         pytest.param(["steps"], STANDARD_RECORD, id="a standard preset"),
         pytest.param(["holiday", "wrapper"], WORLD_RECORD, id="presets of --world"),
+        pytest.param(["drained", "flags"], HOSTS_RECORD, id="presets of --hosts"),
         pytest.param(["holiday", "steps"], STANDARD_RECORD, id="both"),
         pytest.param(["own/holiday.yaml"], STANDARD_RECORD, id="a scenario file"),
     ],

@@ -92,7 +92,10 @@ def test_a_malformed_scenario_is_named_by_line_and_key(
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--scenario", "tinny", "--out", "o"], "no scenario 'tinny': neither a file nor one of cascade,"),
+        (
+            ["--scenario", "tinny", "--out", "o"],
+            "no scenario 'tinny': neither a file nor one of auto",
+        ),
         (["--scenario", "tiny"], "nothing to do: give --out, --publish or both"),
         (["--scenario", "tiny", "--seed", "-1", "--out", "o"], "--seed"),
         (["--scenario", "tiny", "--publish", "--broker", "host:port"], "broker: should be host:port"),

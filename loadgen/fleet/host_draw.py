@@ -1,0 +1,168 @@
+"""Draws of samples host by host, and their counts by strata."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from loadgen.fleet.callgraph import CallGraph, Incidence
+from loadgen.fleet.draw import Costs, CountArray, build_costs, count_series, dispersed, expected_samples
+from loadgen.fleet.host_labels import Sender
+from loadgen.fleet.hosts import Hosts
+from loadgen.fleet.inject.effects import Injected
+from loadgen.fleet.load import Load
+from loadgen.fleet.scenario import Scenario
+from loadgen.fleet.streams import Streams
+from loadgen.fleet.timeline import Timeline
+from pipeline.backtest.counts import summed
+from pipeline.backtest.labels import folded
+from pipeline.model import FloatArray, IntArray
+from pipeline.model.strata import Stratum, StratumCounts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sent:
+    """What a half of a host samples, window by window of the true time."""
+
+    sender: Sender
+    counts: CountArray  # (stacks, windows)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counted:
+    """All samples of a fleet as they are reported: in windows of the hosts' own clocks."""
+
+    counts: CountArray  # (stacks, windows)
+    strata: tuple[Stratum, ...]
+    totals: FloatArray  # (strata, windows)
+    samples: StratumCounts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HostDraws:
+    """What hosts draw their samples from."""
+
+    scenario: Scenario
+    graph: CallGraph
+    injected: Sequence[Injected]
+    costs: Costs  # of the mean host
+    hosts: Hosts
+    load: Load
+    timeline: Timeline
+    streams: Streams
+    strata: tuple[Stratum, ...]  # as senders name them
+    senders: tuple[Sender, ...]
+
+    def samples(self) -> Iterator[Sent]:
+        """Draw the samples of one half of a host after another; the same ones every time.
+
+        Counts are independent, negative binomial as those of a whole fleet in ``draw_counts``: the variance
+        of a host's servers is that of any others, and grows with the samples that each of them takes.
+        """
+        stacks = self.costs.stacks
+        origins = [self.costs.origin.get(row, stack) for row, stack in enumerate(stacks)]
+        factors = np.array([self.hosts.factors(stack, self.streams) for stack in origins])
+        mean = np.array([self._expected(self.costs, row) for row in range(len(stacks))])
+        for sender in self.senders:
+            counts = np.zeros(mean.shape, dtype=np.int32)
+            rate = self.hosts.rate[sender.slot]
+            chosen = np.flatnonzero((sender.load > 0) & self.load.present)
+            weight, excess = (sender.load * rate)[chosen], (self.load.dispersion * rate)[chosen]
+            own = self._own(sender)
+            for row, stack in enumerate(stacks):
+                expected = own.get(row, mean[row])[chosen] * weight * factors[row, sender.slot]
+                rng = self.streams.of("stack", *stack, str(sender.slot), str(sender.half))
+                counts[row, chosen] = rng.poisson(dispersed(rng, expected, excess))
+            yield Sent(sender, counts)
+
+    def _own(self, sender: Sender) -> dict[int, FloatArray]:
+        """Return what to expect of stacks that cost something else on this host: row → (windows,)."""
+        if not any(effect.by_host is not None for one in self.injected for effect in one.stacks):
+            return {}
+        costs = build_costs(
+            self.scenario,
+            self.graph,
+            [_on_host(one, sender) for one in self.injected],
+            self.timeline.windows,
+        )
+        differing = [
+            row
+            for row, values in costs.varying.items()
+            if not np.array_equal(values, self.costs.varying[row])
+        ]
+        return {row: self._expected(costs, row) for row in differing}
+
+    def _expected(self, costs: Costs, row: int) -> FloatArray:
+        return expected_samples(self.scenario, costs, row, self.load, self.timeline, self.streams)
+
+
+def reported(sent: Sent, hosts: Hosts) -> CountArray:
+    """Return what has arrived when the data end, in windows of the host's own clock: (stacks, windows)."""
+    first, last = arrived(sent.sender, hosts)
+    offset = int(hosts.offset[sent.sender.slot])
+    found = np.zeros_like(sent.counts)
+    found[:, first + offset : last + offset] = sent.counts[:, first:last]
+    return found
+
+
+def arrived(sender: Sender, hosts: Hosts) -> tuple[int, int]:
+    """Return the windows of the true time whose profiles are within the data: the first and one too far."""
+    windows, offset = hosts.timeline.windows, int(hosts.offset[sender.slot])
+    on_their_way = 0
+    if hosts.late[sender.slot] and hosts.spec.late:
+        on_their_way = int(np.ceil(hosts.spec.late.delay_s / hosts.timeline.window_s))
+    first = min(max(-offset, 0), windows)
+    return first, max(min(windows - on_their_way, windows - offset), first)
+
+
+def count_strata(draws: HostDraws, found: Incidence, ratio: int) -> Counted:
+    """Draw samples and count them by stratum; the smallest strata beyond a dataset's bound count together.
+
+    Args:
+        draws: What hosts draw from.
+        found: Which series every stack counts for.
+        ratio: Windows of a stack window.
+    """
+    hosts, strata = draws.hosts, draws.strata
+    windows = hosts.timeline.windows
+    whole = np.zeros((found.matrix.shape[1], windows), dtype=np.int32)
+    totals = np.zeros((len(strata), windows))
+    parts: list[tuple[IntArray, IntArray, IntArray, FloatArray]] = []
+    for one in draws.samples():
+        counts = reported(one, hosts)
+        whole += counts
+        stratum = one.sender.stratum[
+            np.clip(np.arange(windows) - hosts.offset[one.sender.slot], 0, windows - 1)
+        ]
+        np.add.at(totals, (stratum, np.arange(windows)), counts.sum(axis=0))
+        parts.append(_entries(count_series(found, counts), stratum, ratio))
+    kept, row_of = folded(strata, totals.sum(axis=1))
+    by_kept = np.zeros((len(kept), windows))
+    np.add.at(by_kept, row_of, totals)
+    series, stratum, window, samples = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return Counted(whole, kept, by_kept, summed(series, row_of[stratum], window, samples))
+
+
+def _entries(
+    samples: FloatArray, stratum: IntArray, ratio: int
+) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+    """Add up windows of one stack window and stratum: series, strata, stack windows and samples."""
+    window = np.arange(len(stratum)) // ratio
+    turns = (np.diff(window, prepend=-1) != 0) | (np.diff(stratum, prepend=-1) != 0)
+    firsts = np.flatnonzero(turns)
+    sums = np.add.reduceat(samples, firsts, axis=1)
+    series, group = np.nonzero(sums)
+    return series, stratum[firsts][group], window[firsts][group], sums[series, group]
+
+
+def _on_host(one: Injected, sender: Sender) -> Injected:
+    """Return an injection as it acts on one half of a host."""
+    stacks = tuple(
+        effect
+        if effect.by_host is None
+        else replace(effect, profile=effect.by_host[sender.half, sender.slot])
+        for effect in one.stacks
+    )
+    return replace(one, stacks=stacks)

@@ -1,0 +1,227 @@
+"""Hosts of a fleet: where they are, what they are, and which share of the load each carries when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from loadgen.fleet.callgraph import Stack, endpoint_of
+from loadgen.fleet.hosts_spec import HostsSpec
+from loadgen.fleet.streams import Streams
+from loadgen.fleet.timeline import Timeline
+from pipeline.model import BoolArray, FloatArray, IntArray
+from pipeline.units import DAY_S
+
+MAIN, PART = 0, 1
+"""Halves of a host: what runs there, and what a part of its requests runs beside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The place of one host, whatever names the hosts have that stand there in turn."""
+
+    number: int
+    region: str
+    machine: str
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Its labels; those that the scenario does not have are absent."""
+        found = {"region": self.region, "machine": self.machine}
+        return {name: value for name, value in found.items() if value}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rollout:
+    """Something that reaches hosts in stages: a release, or a variant of an experiment.
+
+    Between its first and its last window it is on the hosts of ``hosts``, and on the share ``part`` of the
+    requests of all others; from ``end`` on everywhere if it is ``kept``, else nowhere.
+    """
+
+    id: str
+    begin: int  # window
+    end: int  # window
+    hosts: BoolArray  # (slots, windows)
+    part: FloatArray  # (windows,)
+    stages: tuple[tuple[float, float], ...]  # epoch seconds and share of the load
+    kept: bool
+    variant: bool = False  # of an experiment, which has a label of its own
+    swaps: bool = False  # whether the part is a second set of hosts, which then stays
+
+    @property
+    def label(self) -> str:
+        """The name of a variant."""
+        return f"{self.id}-b"
+
+    @property
+    def reach(self) -> FloatArray:
+        """How much of each half of each host it has: (halves, slots, windows)."""
+        return np.stack([self.hosts, self.hosts | (self.part > 0)]).astype(np.float64)
+
+    @property
+    def share(self) -> FloatArray:
+        """How much of each host it has: (slots, windows)."""
+        return np.where(self.hosts, 1.0, self.part)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hosts:
+    """All hosts over time, and what was rolled out to them."""
+
+    spec: HostsSpec
+    timeline: Timeline
+    slots: tuple[Slot, ...]  # hosts that arrive later stand after the others
+    load: FloatArray  # (slots, windows) shares of the service's usual load
+    rate: FloatArray  # (slots, windows) samples, times the usual rate
+    offset: IntArray  # (slots,) windows by which timestamps are too late
+    late: BoolArray  # (slots,) whether profiles come late by habit
+    rollouts: list[Rollout] = field(default_factory=list)  # in the order of injections
+
+    def mean(self, share: FloatArray) -> FloatArray:
+        """Return the mean over the load of what each host has, (slots, windows): (windows,)."""
+        whole = self.load.sum(axis=0)
+        known = whole > 0
+        found: FloatArray = share.mean(axis=0)
+        np.divide((self.load * share).sum(axis=0), whole, out=found, where=known)
+        return found
+
+    def matching(self, labels: Mapping[str, str]) -> BoolArray:
+        """Return which hosts have labels: (slots,)."""
+        return np.array([labels.items() <= slot.labels.items() for slot in self.slots], dtype=np.bool_)
+
+    def factors(self, stack: Stack, streams: Streams) -> FloatArray:
+        """Return how much more a stack costs on each host than on the mean one: (slots,).
+
+        It is its mix of endpoints and what its machine and its region make of the stack. Over the hosts of
+        the beginning the mean is 1.
+        """
+        spec, endpoint = self.spec, endpoint_of(stack)
+        parts = [
+            (spec.machine_spread, "machine", [slot.machine for slot in self.slots], stack),
+            (spec.region_spread, "region", [slot.region for slot in self.slots], stack),
+            (spec.region_mix, "region_mix", [slot.region for slot in self.slots], (endpoint,)),
+            (spec.host_mix, "host_mix", [str(slot.number) for slot in self.slots], (endpoint,)),
+        ]
+        logs = np.zeros(len(self.slots))
+        for spread, purpose, values, key in parts:
+            if spread and any(values) and any(key):
+                drawn = {v: streams.of(purpose, v, *key).standard_normal() for v in dict.fromkeys(values)}
+                logs += spread * np.array([drawn[value] for value in values])
+        found = np.exp(logs)
+        result: FloatArray = found / found[: self.spec.count].mean()
+        return result
+
+
+def build_hosts(spec: HostsSpec, timeline: Timeline, cycle: FloatArray, streams: Streams) -> Hosts:
+    """Draw where hosts stand and how the load is spread over them.
+
+    Args:
+        spec: The scenario's hosts.
+        timeline: The windows.
+        cycle: (windows,) load of the service, which the number of hosts follows.
+        streams: Random numbers.
+    """
+    regions = _dealt(spec.regions, spec.count, streams.of("hosts", "regions"))
+    machines = _dealt(spec.machines, spec.count, streams.of("hosts", "machines"))
+    slots = [Slot(number, regions[number], machines[number]) for number in range(spec.count)]
+    running = np.ones((spec.count, timeline.windows))
+    for number, arrival in enumerate(spec.arrivals):
+        leaving = _some(spec.count, arrival.share, streams.of("hosts", "arrivals", str(number)))
+        for order, old in enumerate(leaving.tolist()):
+            at = timeline.at(arrival.at) + arrival.over_s * order / len(leaving)
+            here = (timeline.starts >= at).astype(np.float64)
+            slots.append(Slot(len(slots), slots[old].region, arrival.machine))
+            running = np.vstack([running, running[old] * here])
+            running[old] *= 1 - here
+    running *= _needed(spec, slots, cycle)
+    number_of = np.arange(len(slots))
+    rate = np.ones((len(slots), timeline.windows))
+    for number, change in enumerate(spec.rates):
+        chosen = _some(spec.count, change.share, streams.of("hosts", "rates", str(number)))
+        for order, slot in enumerate(chosen.tolist()):
+            at = timeline.at(change.at) + change.over_s * order / len(chosen)
+            rate[slot, timeline.starts >= at] *= change.factor
+    offset = np.zeros(len(slots), dtype=np.int64)
+    for number, clock in enumerate(spec.clocks):
+        chosen = _some(spec.count, clock.share, streams.of("hosts", "clocks", str(number)))
+        offset[chosen] += round(clock.offset_s / timeline.window_s)
+    late = np.zeros(len(slots), dtype=np.bool_)
+    if spec.late:
+        late = np.isin(number_of, _some(spec.count, spec.late.share, streams.of("hosts", "late")))
+    load = _spread(spec, slots, running, timeline, streams)
+    return Hosts(spec, timeline, tuple(slots), load, rate, offset, late)
+
+
+def restarts(hosts: Hosts, streams: Streams) -> IntArray:
+    """Return how often the host of each slot was replaced by another one so far: (slots, windows)."""
+    timeline = hosts.timeline
+    began = np.diff(hosts.load > 0, axis=1, prepend=False) & (hosts.load > 0)
+    if hosts.spec.churn:
+        chance = hosts.spec.churn * timeline.window_s / DAY_S
+        began |= streams.of("hosts", "churn").random(began.shape) < chance
+    found: IntArray = np.cumsum(began, axis=1)
+    return found
+
+
+def _dealt(shares: Mapping[str, float], count: int, rng: np.random.Generator) -> list[str]:
+    """Deal labels out to hosts by their shares, at random; each of them at least once if there is room."""
+    if not shares:
+        return [""] * count
+    edges = np.rint(np.cumsum(list(shares.values())) * count).astype(np.int64)
+    edges = np.maximum(edges, np.minimum(np.arange(len(edges)) + 1, count))
+    sizes = np.diff(np.minimum(edges, count), prepend=0)
+    names = np.repeat(list(shares), sizes)
+    return [str(name) for name in rng.permutation(names)]
+
+
+def _some(count: int, share: float, rng: np.random.Generator) -> IntArray:
+    """Draw a share of the hosts, at least one, in the order of their turn."""
+    found: IntArray = rng.permutation(count)[: max(1, round(share * count))]
+    return found
+
+
+def _needed(spec: HostsSpec, slots: Sequence[Slot], cycle: FloatArray) -> FloatArray:
+    """Return which hosts of each region the load needs, as many as it has at the time: (slots, windows)."""
+    relative = cycle / max(float(cycle.max()), 1e-12)
+    wanted = spec.least_hosts + (1 - spec.least_hosts) * relative
+    needed = np.ones((len(slots), len(cycle)))
+    for region in {slot.region for slot in slots}:
+        members = [slot.number for slot in slots if slot.region == region]
+        originals = [number for number in members if number < spec.count]
+        for rank, number in enumerate(originals):
+            needed[number] = rank < np.ceil(wanted * len(originals))
+    return needed
+
+
+def _spread(
+    spec: HostsSpec, slots: Sequence[Slot], running: FloatArray, timeline: Timeline, streams: Streams
+) -> FloatArray:
+    """Spread the load over regions, and evenly over the hosts that run in each: (slots, windows)."""
+    names = sorted({slot.region for slot in slots})
+    share = {name: sum(slot.region == name for slot in slots[: spec.count]) / spec.count for name in names}
+    demand = {}
+    for name in names:
+        phase = streams.of("hosts", "phase", name).random() * DAY_S
+        wave = 1 + spec.region_daily * np.cos(2 * np.pi * (timeline.middles - phase) / DAY_S)
+        demand[name] = share[name] * wave
+    whole = sum(demand.values(), np.zeros(timeline.windows))
+    demand = {name: values / whole for name, values in demand.items()}
+    for drain in spec.drains:
+        begin = timeline.at(drain.at)
+        pulse = timeline.pulse(begin, begin + drain.length_s, rise_s=drain.ramp_s, fall_s=drain.ramp_s)
+        gone = demand[drain.region] * pulse
+        demand[drain.region] = demand[drain.region] - gone
+        others = [name for name in names if name != drain.region]
+        rest = sum((demand[name] for name in others), np.zeros(timeline.windows))
+        if drain.taken:
+            more = 1 + np.divide(gone, rest, out=np.zeros_like(gone), where=rest > 0)
+            demand |= {name: demand[name] * more for name in others}
+    load = np.zeros_like(running)
+    for name in names:
+        members = [slot.number for slot in slots if slot.region == name]
+        count = running[members].sum(axis=0)
+        load[members] = running[members] * demand[name] / np.maximum(count, 1.0)
+    return load
