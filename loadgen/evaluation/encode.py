@@ -26,6 +26,8 @@ def score_to_json(score: Score, curves: Sequence[Curve] = ()) -> dict[str, Any]:
             "precision": rate_to_json(score.precision),
             "recall": rate_to_json(score.recall),
             "detectable": rate_to_json(score.detectable),
+            "rollouts": rate_to_json(score.rollouts),
+            "first_stage": rate_to_json(score.first_stage),
             "false_positive_rate": score.false_positive_rate and rate_to_json(score.false_positive_rate),
             "repeated": rate_to_json(score.repeated),
             "cost_shifts": rate_to_json(sum((rate for _, rate in score.cost_shifts), Rate(0, 0))),

@@ -37,6 +37,7 @@ class TruthRow:
     changes: tuple[str, ...] = ()  # all that had a part in it, where there is no one root cause
     standard_error: float | None = None  # of ``delta`` over ten hours, from sampling alone
     subkind: str = ""  # which form of its kind it is
+    stages: tuple[float, ...] = ()  # when each stage of a rollout begins; empty for what comes at once
 
     @property
     def gcpu(self) -> bool:

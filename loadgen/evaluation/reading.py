@@ -119,6 +119,7 @@ def _truth_row(raw: Mapping[str, Any]) -> TruthRow:
     if end is not None and end < start:
         raise InvalidMessage("end: before start")
     change, error = raw.get("change"), raw.get("standard_error")
+    stages = _stages(raw)
     return TruthRow(
         id=fields.text(raw, "id"),
         kind=kind,
@@ -128,11 +129,12 @@ def _truth_row(raw: Mapping[str, Any]) -> TruthRow:
         series=tuple(dict.fromkeys(_NAMING.symbols(series))),
         metric_kind=fields.text(raw, "metric_kind", "subroutine"),
         start=start,
-        until=_until(raw, kind, start, end),
+        until=max(_until(raw, kind, start, end), *(stages if end is None else ()), start),
         delta=fields.number(raw, "delta") if expected or raw.get("delta") is not None else 0.0,
         change=None if change is None else fields.text(raw, "change"),
         changes=fields.texts(raw, "changes"),
         standard_error=None if error is None else fields.number(raw, "standard_error"),
+        stages=stages,
     )
 
 
@@ -150,6 +152,21 @@ def _until(raw: Mapping[str, Any], kind: str, start: float, end: float | None) -
     if raw.get("ramp_end") is not None:  # what grows slowly: where it reaches its full size
         return max(start, fields.moment(raw, "ramp_end"))
     return start if end is None or kind in _LASTING_KINDS else end
+
+
+def _stages(raw: Mapping[str, Any]) -> tuple[float, ...]:
+    """Return when each stage of a rollout begins; one alone is no stage."""
+    found = []
+    for index, stage in enumerate(fields.listing(raw, "stages", optional=True)):
+        if not isinstance(stage, list) or len(stage) != 2:
+            raise InvalidMessage(f"stages[{index}]: should be a time and a share")
+        try:
+            found.append(fields.to_moment(stage[0]))
+        except InvalidMessage as error:
+            raise InvalidMessage(f"stages[{index}]: {error}") from None
+    if found != sorted(found):
+        raise InvalidMessage("stages: should be in order of time")
+    return tuple(found) if len(found) > 1 else ()
 
 
 def _event(raw: Mapping[str, Any]) -> Event:

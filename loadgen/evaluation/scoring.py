@@ -68,6 +68,8 @@ class Score:
     precision: Rate
     recall: Rate
     detectable: Rate  # recall of the steps that sampling noise does not hide, see DETECTABLE
+    rollouts: Rate  # recall of what came in stages
+    first_stage: Rate  # of those that were reported, how many are dated within the first stage
     false_positive_rate: Rate | None  # per scanned series; None without a funnel
     repeated: Rate  # of events
     kinds: tuple[Slice, ...]
@@ -106,12 +108,16 @@ def score(
     reported = {judged.truth.id for judged in matching.judged if judged.truth}
     group_precision, group_recall = _grouping(matching, truth, tolerances)
     expected = [row for row in truth if row.expected]
+    rollouts = [row for row in expected if row.stages]
+    staged = [_in_first_stage(one.event, one.truth) for one in true if one.truth and one.truth.stages]
     dated = _dated(true)
     return Score(
         matching=matching,
         precision=Rate(len(true), len(matching.judged)),
         recall=Rate(len(true), len(expected)),
         detectable=_recall_of([row for row in expected if is_detectable(row)], reported),
+        rollouts=_recall_of(rollouts, reported),
+        first_stage=Rate(sum(staged), len(staged)),
         false_positive_rate=Rate(min(len(false), funnel.series), funnel.series) if funnel else None,
         repeated=Rate(len(matching.having("repeated")), len(matching.judged)),
         kinds=_kinds(truth, reported),
@@ -218,6 +224,13 @@ def _dated(true: Sequence[Judged]) -> list[tuple[tuple[float, float], float]]:
         for judged in true
         if judged.truth and judged.event.interval and judged.truth.until == judged.truth.start
     ]
+
+
+def _in_first_stage(event: Event, row: TruthRow) -> bool:
+    """Return whether a rollout is dated within its first stage, or to an interval that holds its begin."""
+    begin, end = row.stages[:2]
+    held = event.interval is not None and event.interval[0] <= begin <= event.interval[1]
+    return held or begin <= event.change_time < max(end, begin + 1)
 
 
 def _grouping(matching: Matching, truth: Sequence[TruthRow], tolerances: Tolerances) -> tuple[Rate, Rate]:

@@ -44,6 +44,7 @@ def _parts(score: Score) -> Iterator[RenderableType]:
             ("recall of detectable steps", score.detectable),
             ("false positives per scanned series", score.false_positive_rate or Rate(0, 0)),
             ("repeated, of events", score.repeated),
+            *([("recall of rollouts", score.rollouts)] if score.rollouts.of else []),
         ],
     )
     table = _table("By kind of truth", "kind", "wanted", "reported", "share", "95 % interval")
@@ -62,7 +63,10 @@ def _parts(score: Score) -> Iterator[RenderableType]:
     yield _rates("Precision by size of the event", score.event_sizes)
     yield _rates("Precision by kind of event", score.event_kinds)
     yield _times(score)
-    yield _rates("Change time", [("steps whose interval holds the onset", score.coverage)])
+    dated = [("steps whose interval holds the onset", score.coverage)]
+    if score.first_stage.of:
+        dated.append(("rollouts dated within the first stage", score.first_stage))
+    yield _rates("Change time", dated)
     yield _rates("Root cause and grouping", [*cause_rates(score), *group_rates(score)])
     if score.funnel:
         yield funnel_table(score.funnel)

@@ -62,6 +62,17 @@ GOALS = (
     Goal("group recall", ("grouping", "recall"), 0.98),
 )
 
+ROLLOUT_GOALS = (
+    Goal("rollouts", ("rates", "rollouts"), 0.97),
+    Goal("first stage", ("rates", "first_stage"), 0.90),
+)
+"""Goals of fleets with rollouts; of others nothing is said of them."""
+
+
+def goals_of(runs: Sequence[Run]) -> tuple[Goal, ...]:
+    """Return the goals that runs are held against."""
+    return (*GOALS, *(goal for goal in ROLLOUT_GOALS if goal.rate(runs).of))
+
 
 def goals_json(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
     """Return scenario → goal → hits, cases, bound, and whether it is met; all runs together last."""
@@ -71,7 +82,7 @@ def goals_json(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for name, some in chosen.items():
         found[name] = {}
-        for goal in GOALS:
+        for goal in goals_of(runs):
             rate = goal.rate(some)
             found[name][goal.name] = {
                 "hits": rate.hits,
@@ -86,7 +97,7 @@ def goals_table(runs: Sequence[Run]) -> Table:
     """Return one line a scenario: hits of cases, and a mark where the goal is not met."""
     table = titled_table("Goals, all seeds together (✗: not met)")
     table.add_column("scenario", no_wrap=True)
-    for goal in GOALS:
+    for goal in goals_of(runs):
         sign = "≥" if goal.at_least else "≤"
         table.add_column(f"{goal.name}\n{sign} {_bound(goal.bound)}", justify="right", overflow="fold")
     for scenario, goals in goals_json(runs).items():

@@ -182,6 +182,13 @@ BAD: dict[str, tuple[str, Any, str]] = {
         truth_row(expected="yes"),
         "truth.jsonl:1: expected: should be true",
     ),
+    "truth of a stage": ("truth.jsonl", truth_row(stages=[[START]]), "truth.jsonl:1: stages[0]: should be a"),
+    "truth of a time": ("truth.jsonl", truth_row(stages=[["x", 1]]), "truth.jsonl:1: stages[0]: not"),
+    "truth in disorder": (
+        "truth.jsonl",
+        truth_row(stages=[[START + 9, 0.5], [START, 1]]),
+        "truth.jsonl:1: stages: should be in order",
+    ),
     "event not JSON": ("events.jsonl", b"nonsense", "events.jsonl:1: not JSON"),
     "no CloudEvent": ("events.jsonl", {"data": {}}, "events.jsonl:1: specversion: missing"),
     "event without data": (

@@ -202,6 +202,34 @@ def test_a_gradual_regression_may_be_placed_anywhere_on_its_rise() -> None:
     assert found.shift.largest == 0
 
 
+ROLLOUT = replace(row(until=START + 9 * HOUR), stages=(START, START + 3 * HOUR, START + 9 * HOUR))
+
+
+@pytest.mark.parametrize(
+    ("hours", "interval", "first"),
+    [
+        pytest.param(0, None, 1, id="at its begin"),
+        pytest.param(2.9, None, 1, id="within the first stage"),
+        pytest.param(3, None, 0, id="at the second stage"),
+        pytest.param(9, None, 0, id="when it is everywhere"),
+        pytest.param(9, (-1, 10), 1, id="an interval that holds the begin"),
+        pytest.param(9, (1, 10), 0, id="an interval that does not"),
+        pytest.param(-0.2, None, 0, id="before it began"),
+    ],
+)
+def test_a_rollout_is_found_at_any_stage_and_dated_by_its_first(
+    hours: float, interval: tuple[float, float] | None, first: int
+) -> None:
+    reported = replace(
+        event(change_time=START + hours * HOUR, detected_time=START + 12 * HOUR),
+        interval=interval and (START + interval[0] * HOUR, START + interval[1] * HOUR),
+    )
+    found = score([ROLLOUT, row("r2", series=("shop.z",))], [reported], tolerances=TOLERANCES)
+    assert (found.rollouts, found.first_stage) == (Rate(1, 1), Rate(first, 1))
+    assert found.recall == Rate(1, 2)
+    assert score([ROLLOUT], [], tolerances=TOLERANCES).rollouts == Rate(0, 1)
+
+
 def test_a_service_metric_that_falls_matches_without_regard_to_units() -> None:
     slow = row(series=("throughput",), delta=-0.2, metric_kind="service")
     found = score([slow], [event(metric="throughput", delta=-130.0, metric_kind="service")])

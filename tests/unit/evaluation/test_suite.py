@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from loadgen.evaluation.suite.runs import (
 )
 from loadgen.fleet.scenario import load_scenario, preset_names
 from pipeline.cli import run
-from tests.unit.evaluation.test_scoring import event, row
+from tests.unit.evaluation.test_scoring import HOUR, START, event, row
 
 PRECISION = FIGURES[0]
 
@@ -92,6 +93,16 @@ def test_goals_add_up_the_seeds_of_a_scenario() -> None:
     cells = [column.header for column in goals_table(runs).columns]
     assert cells[:3] == ["scenario", "detectable\n≥ 99%", "slow rises\n≥ 90%"]
     assert "1/200 ✗" in list(goals_table(runs).columns[4].cells)
+
+
+def test_goals_of_rollouts_are_there_where_rollouts_are() -> None:
+    staged = replace(row("r1", series=("s1",), until=START + HOUR), stages=(START, START + HOUR))
+    found = score([staged], [event("e1", "s1")], funnel=Funnel(2, 100, ()))
+    runs = [{"scenario": "a", "seed": 1, "seconds": {}, "score": score_to_json(found)}]
+    assert goals_json(runs)["a"]["first stage"] == {"hits": 1, "of": 1, "bound": 0.9, "met": True}
+    both = goals_json([*runs, suite_run("b", 1, reported=4)])
+    assert both["b"]["rollouts"]["met"] is None
+    assert "rollouts" not in goals_json([suite_run("b", 1, reported=4)])["b"]
 
 
 def test_the_presets_of_the_world_are_apart(capsys: pytest.CaptureFixture[str]) -> None:
