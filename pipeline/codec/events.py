@@ -174,9 +174,19 @@ def _waste_servers(regression: Regression) -> float | None:
 
 
 def _suspect(suspect: Suspect) -> dict[str, Any]:
+    switches = [_switched_change(change) for change in suspect.switches]
     return written(
-        shapes.Suspect, suspect, change=_reported_change(suspect.change), factors=dict(suspect.factors)
+        shapes.Suspect,
+        suspect,
+        change=_reported_change(suspect.change),
+        factors=dict(suspect.factors),
+        **({"switches": switches} if switches else {}),
     )
+
+
+def _switched_change(change: Change) -> dict[str, Any]:
+    texts = {name: getattr(change, name)[: _LONGEST[name]] for name in ("title", "author")}
+    return written(shapes.SwitchedChange, change, **texts)
 
 
 def _reported_change(change: Change) -> dict[str, Any]:

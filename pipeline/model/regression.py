@@ -16,6 +16,7 @@ class Suspect:
     change: Change
     score: float
     factors: Mapping[str, float]
+    switches: tuple[Change, ...] = ()  # the changes of code behind the gates that it flips, latest first
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,7 +192,12 @@ def _suspect(raw: Mapping[str, Any]) -> str:
     by = f" by {change['author']}" if change.get("author") else ""
     score = raw.get("score")
     rated = f", score {score:.2f}" if isinstance(score, int | float) else ""
-    return f"{str(change.get('id', '?'))[:12]} {change.get('title', '')}{by}{rated}"
+    switches = "".join(f"; it switches {_titled(one)}" for one in raw.get("switches") or ())
+    return f"{_titled(change)}{by}{rated}{switches}"
+
+
+def _titled(change: Mapping[str, Any]) -> str:
+    return f"{str(change.get('id', '?'))[:12]} {change.get('title', '')}"
 
 
 def _update(event: Mapping[str, Any], *, ratio: bool) -> str:

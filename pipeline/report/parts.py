@@ -12,7 +12,7 @@ from pipeline.codec.inputs import change_from_json
 from pipeline.codec.records import check, read
 from pipeline.codec.schema import events, scans
 from pipeline.codec.schema.types import Count, Interval, Moment, Name, Several, message
-from pipeline.model import DomainDecision, StackChange, Suspect
+from pipeline.model import Change, DomainDecision, StackChange, Suspect
 from pipeline.stacks import ELLIPSIS
 from pipeline.steps import STEPS
 
@@ -36,12 +36,23 @@ class Levels(TypedDict):
 
 
 @message
+class ShownSwitch(TypedDict):
+    """A change of code that a flip switches."""
+
+    id: Name
+    time: Moment
+    title: NotRequired[str]
+    author: NotRequired[str]
+
+
+@message
 class ShownSuspect(TypedDict):
     """A change that may have caused the regression."""
 
     change: dict[str, Any]
     score: float
     factors: NotRequired[dict[str, Any]]
+    switches: NotRequired[Several[ShownSwitch] | None]
 
 
 @message
@@ -86,7 +97,12 @@ def parts_of(raw: object) -> Parts:
     data: Mapping[str, Any] = {**_UNKNOWN, **check(Shown, raw)}
     group = [{"relative": None, **member} for member in data.get("group") or ()]
     suspects = (
-        Suspect(change_from_json(each["change"]), each["score"], each.get("factors", {}))
+        Suspect(
+            change_from_json(each["change"]),
+            each["score"],
+            each.get("factors", {}),
+            tuple(_switched(change, data["service"]) for change in each.get("switches") or ()),
+        )
         for each in data.get("root_causes") or ()
     )
     return Parts(
@@ -97,6 +113,10 @@ def parts_of(raw: object) -> Parts:
         tuple(read(DomainDecision, each) for each in data.get("cost_domains") or ()),
         tuple(read(StackChange, each) for each in data.get("stacks") or ()),
     )
+
+
+def _switched(raw: Mapping[str, Any], service: str) -> Change:
+    return Change(raw["id"], service, raw["time"], raw.get("title", ""), raw.get("author", ""))
 
 
 def shared_beginning(lines: Sequence[StackChange], marked: str) -> tuple[str, ...]:

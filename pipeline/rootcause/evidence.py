@@ -28,7 +28,7 @@ from pipeline.model import (
 from pipeline.rootcause.attribution import NO_PART, Attribution, CallDistances, attribute, call_distances
 from pipeline.rootcause.change_kind import modifies_no_code
 from pipeline.rootcause.correlation import correlations, names_metric, shows_changes, subjects_of
-from pipeline.rootcause.gates import Gates, affected_subroutines
+from pipeline.rootcause.gates import GateHistory, Gates, affected_subroutines, switched_changes
 from pipeline.rootcause.onset import Deployments, Onset, onset_density, weigh_deployments
 from pipeline.rootcause.ranking import Evidence, RankingConfig, candidate_changes, leave_out, rank_suspects
 from pipeline.rootcause.text import ChangeTexts, chances, regression_words
@@ -92,6 +92,11 @@ class ScanEvidence:
         return {change.id: index for index, change in enumerate(self.history)}
 
     @cached_property
+    def behind_gates(self) -> GateHistory:
+        """The changes behind each gate, as far as it has been asked for."""
+        return GateHistory(self.history)
+
+    @cached_property
     def subjects(self) -> dict[tuple[str, float], frozenset[str]]:
         """What changes are about, as far as it has been asked for."""
         return {}
@@ -122,9 +127,7 @@ def find_causes(cluster: ClusterEvidence, config: CauseConfig) -> list[Cause]:
         distances, evidence = weighing.distances, weighing.evidence()
         stacks = stack_difference(distances.index.matrix, weighing.regressed) if distances else ()
         suspects = rank_suspects(evidence, config.ranking) if evidence else ()
-        # An event says what a change is about; its diff stays in the store.
-        named = tuple(replace(s, change=replace(s.change, content="")) for s in suspects)
-        causes.append(Cause(named, stacks))
+        causes.append(Cause(tuple(_named(one, cluster.common, config) for one in suspects), stacks))
     return causes
 
 
@@ -212,7 +215,7 @@ class _Weighing:
     def _attributions(self, changes: Sequence[Change]) -> tuple[Attribution | None, ...]:
         distances = self.distances
         affected = affected_subroutines(
-            changes, self.common.history, self.common.gates, lookback_s=self.config.history_s
+            changes, self.common.behind_gates, self.common.gates, lookback_s=self.config.history_s
         )
         known = attribute(distances, self.regressed, affected) if distances else None
         attributions: list[Attribution | None] = []
@@ -244,6 +247,16 @@ class _Weighing:
                 if names_metric(subjects[key], setup.names[row]):
                     strongest[index] = np.fmax(strongest[index], sizes[row])
         return strongest
+
+
+def _named(suspect: Suspect, common: ScanEvidence, config: CauseConfig) -> Suspect:
+    """Return a suspect as it is reported: with what it switches, and without diffs, which the store has."""
+    switches = switched_changes(suspect.change, common.behind_gates, lookback_s=config.history_s)
+    return replace(
+        suspect,
+        change=replace(suspect.change, content=""),
+        switches=tuple(replace(change, content="") for change in switches),
+    )
 
 
 def _weighings(cluster: ClusterEvidence, config: CauseConfig) -> list[_Weighing]:

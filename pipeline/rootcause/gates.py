@@ -1,11 +1,13 @@
-"""The subroutines behind a gate (FBDetect §5.4.9).
+"""The code behind a gate (FBDetect §5.4.9): its subroutines, and the changes that brought it.
 
 A gate hides new code until a change of configuration opens it. That change modifies no code, so its
-subroutines come from elsewhere: from a mapping, and from earlier changes of code that carry the same gate.
+subroutines come from elsewhere: from a mapping, and from earlier changes of code that carry the same gate or
+whose diff names it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from pipeline.model import Change
@@ -13,29 +15,88 @@ from pipeline.model import Change
 Gates = Mapping[str, Sequence[str]]
 """Gate → the subroutines that read it, spelt as in stack frames."""
 
+SHORTEST_NAME = 4
+"""Shortest name of a gate, in characters, that is looked for in diffs: shorter ones are words of any code."""
+
+MOST_SWITCHED = 3
+"""Most changes that are named beside a flip."""
+
+_SETTINGS = (".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".properties", ".env")
+
+
+class GateHistory:
+    """The changes behind each gate, for questions by time; diffs are searched once for each gate."""
+
+    def __init__(self, history: Sequence[Change]) -> None:
+        self._history = history
+        self._behind: dict[str, list[Change]] = {}
+
+    def behind(self, gate: str) -> list[Change]:
+        """Return the changes that carry a gate or whose diff names it, in the history's order."""
+        if gate not in self._behind:
+            named = _named_whole(gate)
+            self._behind[gate] = [
+                change
+                for change in self._history
+                if gate in change.gates or (named and gate in change.content and named.search(change.content))
+            ]
+        return self._behind[gate]
+
+    def before(self, flip: Change, gate: str, lookback_s: float) -> list[Change]:
+        """Return the changes behind a gate that were deployed before a flip, or with it."""
+        return [
+            change
+            for change in self.behind(gate)
+            if flip.time - lookback_s <= change.time <= flip.time and change.id != flip.id
+        ]
+
 
 def affected_subroutines(
-    changes: Sequence[Change], history: Sequence[Change], gates: Gates, *, lookback_s: float
+    changes: Sequence[Change], history: GateHistory, gates: Gates, *, lookback_s: float
 ) -> tuple[frozenset[str], ...]:
     """Return what each change affects: the subroutines that it modified, and those behind its gates.
 
     Args:
         changes: Candidates.
-        history: Earlier changes of the service, the candidates among them or not.
+        history: Of earlier changes of the service, the candidates among them or not.
         gates: What is known of gates besides.
         lookback_s: How long before a change the code behind its gate may have been deployed.
     """
-    behind: dict[str, list[Change]] = {}
-    for change in history:
-        for gate in change.gates:
-            behind.setdefault(gate, []).append(change)
     found = []
     for change in changes:
         names = set(change.subroutines)
         for gate in change.gates:
             names.update(gates.get(gate, ()))
-            for earlier in behind.get(gate, ()):
-                if change.time - lookback_s <= earlier.time <= change.time:
-                    names.update(earlier.subroutines)
+            for earlier in history.before(change, gate, lookback_s):
+                names.update(earlier.subroutines)
         found.append(frozenset(names))
     return tuple(found)
+
+
+def switched_changes(flip: Change, history: GateHistory, *, lookback_s: float) -> tuple[Change, ...]:
+    """Return the changes of code that a flip switches, the latest first, at most MOST_SWITCHED.
+
+    Args:
+        flip: A change that carries gates; another switches nothing.
+        history: Of earlier changes of the service.
+        lookback_s: How long before the flip they may have been deployed.
+    """
+    found = {
+        change.id: change
+        for gate in flip.gates
+        for change in history.before(flip, gate, lookback_s)
+        if _is_code(change)
+    }
+    return tuple(sorted(found.values(), key=lambda change: (-change.time, change.id))[:MOST_SWITCHED])
+
+
+def _is_code(change: Change) -> bool:
+    """Return whether a change brought code, and is no earlier flip, perhaps in a file of settings."""
+    return bool(change.subroutines) or (
+        bool(change.content) and not all(file.endswith(_SETTINGS) for file in change.files)
+    )
+
+
+def _named_whole(gate: str) -> re.Pattern[str] | None:
+    """Return what finds a gate's whole name in a diff; None if the name is too short to mean it."""
+    return re.compile(rf"(?<![\w-]){re.escape(gate)}(?![\w-])") if len(gate) >= SHORTEST_NAME else None

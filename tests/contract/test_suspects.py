@@ -175,7 +175,19 @@ def test_a_flip_is_suspected_through_the_code_behind_its_gate(store: Store, serv
     deploy_others(store, service)
     deploy(store, service, "code", -85, subroutines=["shop.cart.total"], gates=["new_cart"])
     deploy(store, service, "flip", -0.3, gates=["new_cart"], files=["config/new_cart.json"])
-    assert find(store, service)[0].change.id == "flip"
+    (first, *_) = find(store, service)
+    assert first.change.id == "flip"
+    assert [change.id for change in first.switches] == ["code"]
+
+
+def test_a_flip_is_suspected_through_a_diff_that_names_its_gate(store: Store, service: str) -> None:
+    deploy_others(store, service)
+    deploy(store, service, "code", -85, subroutines=["shop.cart.total"], content='+if on("new_cart"):')
+    deploy(store, service, "flip", -0.3, gates=["new_cart"], files=[])
+    (first, *_) = find(store, service)
+    assert first.change.id == "flip"
+    assert first.factors["attribution"] == pytest.approx(1.0, abs=0.05)
+    assert [(change.id, change.content) for change in first.switches] == [("code", "")]
 
 
 def test_a_flip_is_suspected_through_the_mapping(store: Store, service: str) -> None:

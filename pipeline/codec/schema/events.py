@@ -46,6 +46,17 @@ class ReportedChange(TypedDict):
 
 
 @message
+class SwitchedChange(TypedDict):
+    """A change of code that a flip switches; the whole is in the table changes under its id."""
+
+    id: str
+    time: float
+    """When it was deployed, in seconds since the epoch."""
+    title: str
+    author: str
+
+
+@message
 class Suspect(TypedDict):
     """A change that may have caused the regression."""
 
@@ -54,6 +65,8 @@ class Suspect(TypedDict):
     """The confidence that it is the root cause."""
     factors: dict[str, float]
     """Attribution, recency, text, correlation: what the score is made of, as far as it could be computed."""
+    switches: NotRequired[list[SwitchedChange]]
+    """Of a flip: the changes of code that its gates switch, the latest first, at most three."""
 
 
 @message

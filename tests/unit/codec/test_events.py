@@ -72,6 +72,15 @@ def test_an_event_has_what_subscribers_script_against() -> None:
     assert (cause["change"]["id"], cause["score"], cause["factors"]["attribution"]) == ("c0ffee", 0.9, 0.8)
 
 
+def test_a_flip_has_the_commits_that_it_switches_beside_it() -> None:
+    code = replace(CHANGE, id="d1ff", title="x" * 900, content="+ a diff")
+    suspect = Suspect(replace(CHANGE, gates=("new_cart",)), 0.9, {}, (code,))
+    (cause,) = regression_event(replace(REGRESSION, suspects=(suspect,)))["data"]["root_causes"]
+    assert cause["switches"] == [{"id": "d1ff", "time": code.time, "title": "x" * 500, "author": "ann"}]
+    (cause,) = regression_event(REGRESSION)["data"]["root_causes"]
+    assert "switches" not in cause
+
+
 def test_an_event_survives_its_encoding() -> None:
     event = regression_event(REGRESSION)
     assert decode_event(encode_event(event)) == event

@@ -128,6 +128,15 @@ def test_a_reported_one_has_its_suspects_and_what_followed() -> None:
     assert all(step.passed for step in story.steps)
 
 
+def test_a_suspected_flip_has_what_it_switches_beside_it() -> None:
+    (entry,) = reported_entries(SCAN)
+    flip = replace(CHANGE, id="flip-17", title="Turn on new_tax", author="", gates=("new_tax",))
+    found = replace(REGRESSION, suspects=(Suspect(flip, 0.9, {}, (CHANGE,)),))
+    story = explain(entry, event=regression_event(found, SCAN))
+    text = "flip-17 Turn on new_tax, score 0.90; it switches f67ada14f Round <b>twice</b>"
+    assert story.suspects == (text,)
+
+
 DOMAINS = (
     DomainDecision("callers: cart.pay", "rose", 0.2, 0.26, 0.98, 0.5),
     DomainDecision("module: cart", "new", 0.0, 0.2, 1.0, 0.5),

@@ -61,6 +61,12 @@ def suspect(text: str = "Search: keep hits in order", sha: str = "f67ada14f", sc
     return Suspect(change, score, {"attribution": 0.98})
 
 
+def test_a_flip_has_what_it_switches_on_its_page(live: Workload) -> None:
+    code = Change("c0de", "shop", CHANGE - 9e4, "Rank <b>by price</b>", "Ada")
+    shown = page(regression(candidate(), replace(suspect("Turn on by_price"), switches=(code,))), live)
+    assert "switches <code>c0de</code> Rank &lt;b&gt;by price&lt;/b&gt; by Ada" in shown
+
+
 def series(*names: tuple[MetricKind, str], windows: int = 60) -> SeriesMatrix:
     level = np.where(np.arange(windows) < 42, 8.0, 24.0)
     return SeriesMatrix(

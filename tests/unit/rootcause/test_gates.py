@@ -9,7 +9,7 @@ from pipeline.cli import run
 from pipeline.codec.gates import read_gates, write_gates
 from pipeline.errors import ConfigError
 from pipeline.model import Change
-from pipeline.rootcause.gates import affected_subroutines
+from pipeline.rootcause.gates import GateHistory, affected_subroutines, switched_changes
 
 T = 1_700_000_000.0
 DAY = 86_400.0
@@ -44,13 +44,54 @@ FLIP = change("flip", T, gates=("g",))
 def test_a_flip_affects_the_code_behind_its_gate(
     history: list[Change], mapping: dict[str, list[str]], found: set[str]
 ) -> None:
-    (affected,) = affected_subroutines([FLIP], [*history, FLIP], mapping, lookback_s=30 * DAY)
+    (affected,) = affected_subroutines([FLIP], GateHistory([*history, FLIP]), mapping, lookback_s=30 * DAY)
     assert affected == found
 
 
 def test_a_change_of_code_affects_what_it_modified() -> None:
-    (affected,) = affected_subroutines([change("c", T, subroutines=("a", "b"))], [], {}, lookback_s=DAY)
+    (affected,) = affected_subroutines(
+        [change("c", T, subroutines=("a", "b"))], GateHistory([]), {}, lookback_s=DAY
+    )
     assert affected == {"a", "b"}
+
+
+def with_diff(name: str, at: float, content: str, *files: str, gates: tuple[str, ...] = ()) -> Change:
+    return Change(name, "shop", at, name, content=content, files=files, gates=gates)
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        pytest.param('+if flags.on("new_cart"):', True, id="a text"),
+        pytest.param("+if features.new_cart:", True, id="an attribute"),
+        pytest.param("+new_cart_2 = renew_cart()", False, id="parts of longer names"),
+        pytest.param("+new-cart-total", False, id="another name with dashes"),
+        pytest.param("", False, id="no diff"),
+    ],
+)
+def test_a_diff_that_names_a_gate_is_behind_it(content: str, named: bool) -> None:
+    code, flip = with_diff("code", T - DAY, content, "cart.py"), change("flip", T, gates=("new_cart",))
+    found = switched_changes(flip, GateHistory([code, flip]), lookback_s=30 * DAY)
+    assert [one.id for one in found] == (["code"] if named else [])
+
+
+def test_a_short_name_is_not_looked_for_in_diffs() -> None:
+    code, carrier = with_diff("code", T - DAY, "+on = 1", "a.py"), change("c", T, gates=("on",))
+    tagged = with_diff("tagged", T - DAY, "+x", "a.py", gates=("on",))
+    (found,) = switched_changes(carrier, GateHistory([code, tagged, carrier]), lookback_s=30 * DAY)
+    assert found.id == "tagged"
+
+
+def test_a_flip_switches_the_latest_changes_of_code_and_no_other_flip() -> None:
+    code = [change(f"c{day}", T - day * DAY, subroutines=("a.f",), gates=("g",)) for day in (1, 2, 3, 4, 40)]
+    others = [
+        change("bare flip", T - 0.5 * DAY, gates=("g",)),
+        with_diff("flip in a file", T - 0.6 * DAY, '-"g": false', "flags/a.json", gates=("g",)),
+        change("later", T + 1, subroutines=("a.f",), gates=("g",)),
+    ]
+    found = switched_changes(FLIP, GateHistory([*code, *others, FLIP]), lookback_s=30 * DAY)
+    assert [one.id for one in found] == ["c1", "c2", "c3"]
+    assert switched_changes(change("c", T), GateHistory(code), lookback_s=30 * DAY) == ()
 
 
 # The file and the command
