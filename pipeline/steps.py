@@ -6,6 +6,7 @@ decision carries a step's key and a code of it; the sentence for a code stands h
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -20,7 +21,7 @@ TEXT = "text"
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """One answer of a step, as sentences about a candidate; ``{0}`` is the decision's first subject.
+    """One answer of a step, as sentences about a candidate; ``{0}`` is the first subject.
 
     ``measures`` says what statistic and bound are, where that is not what the step's usually are.
     """
@@ -285,6 +286,30 @@ STEPS: tuple[Step, ...] = (
     _factor("recency", "how well the rise fits the time of the deployment"),
     _factor("text", "similarity of its text to the regression's names"),
     _factor("correlation", "of the series with a set-up metric which it names"),
+    Step(
+        "expected",
+        "rootcause",
+        "Was this cost announced?",
+        measures="rise of all regressions that the cost was announced for, against that cost and the error",
+        codes={
+            "within": Code("within the cost that {0} announced"),
+            "beyond": Code(passed="beyond the cost that {0} announced"),
+            "removed": Code(passed="was within the cost that {0} announced, which was taken back"),
+        },
+        ablatable=False,
+    ),
+    Step(
+        "muted",
+        "rootcause",
+        "Has somebody muted it?",
+        measures="largest rise of a member beside what is muted, against its noise",
+        codes={
+            "muted": Code("muted by {1} ({0})"),
+            "others": Code(passed="muted by {1} ({0}), but {2} rises beside it"),
+            "ended": Code(passed="was muted by {1} ({0}), and is still there as the mute has ended"),
+        },
+        ablatable=False,
+    ),
 )
 """Every judging step, in the order in which they run."""
 
@@ -311,6 +336,9 @@ CONSTRAINTS: tuple[str, ...] = tuple(step.key for step in STEPS if step.stage ==
 FACTORS: tuple[str, ...] = tuple(step.key for step in STEPS if step.factor)
 """Keys of the evidence by which root-cause candidates are ranked."""
 
+LAST: tuple[str, ...] = tuple(step.key for step in STEPS if step.drops and step.stage == "rootcause")
+"""Keys of the steps of the last stage that drop candidates: what people said of them."""
+
 ABLATABLE: tuple[str, ...] = (*FUNNEL, *CONSTRAINTS, *DETECTOR_PARTS, *FACTORS)
 """Keys of everything that can be left out to measure what it is worth."""
 
@@ -334,7 +362,8 @@ def code_of(decision: Decision) -> Code:
 def sentence(decision: Decision) -> str:
     """Return a decision's reason as a sentence; empty where it passed without a remark.
 
-    A second subject is the event of an earlier scan that the candidate has become part of.
+    A second subject without words of its own is the event of an earlier scan that the candidate has become
+    part of.
     """
     if not decision.code:  # most of those that passed: asked first, for speed
         return ""
@@ -342,9 +371,16 @@ def sentence(decision: Decision) -> str:
     text = code.passed if decision.passed else code.dropped
     if not text:
         return ""
+    if "{1}" in text:
+        return _FIELD.sub(
+            lambda found: subjects[int(found[1])] if int(found[1]) < len(subjects) else "?", text
+        )
     if "{0}" in text:
         text = text.replace("{0}", subjects[0] if subjects else "another series")
     return f"{text}, reported before" if len(subjects) > 1 else text
+
+
+_FIELD = re.compile(r"\{(\d)\}")
 
 
 def divide(

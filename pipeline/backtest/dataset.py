@@ -30,7 +30,7 @@ from pipeline.backtest.labels import label_names, read_labels
 from pipeline.backtest.metrics_table import read_metrics, write_metrics
 from pipeline.backtest.tables import Texts, read_parquet, write_parquet
 from pipeline.codec import fields
-from pipeline.codec.inputs import change_to_json, decode_change
+from pipeline.codec.inputs import change_to_json, decode_change, decode_feedback, encode_silence
 from pipeline.errors import ConfigError, InvalidMessage, file_errors
 from pipeline.gcpu.count import stack_ids
 from pipeline.model import (
@@ -39,6 +39,7 @@ from pipeline.model import (
     MetricKind,
     MetricPoints,
     SeriesKey,
+    Silence,
 )
 from pipeline.model.strata import Stratum, StratumCounts
 
@@ -49,7 +50,7 @@ _Line = TypeVar("_Line")
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """One service's counts, metrics, changes and, where it was simulated, its truth.
+    """One service's counts, metrics, changes, silences and, where it was simulated, its truth.
 
     Window j of ``samples`` starts at ``start + j * window_s``, stack window k of ``stack_samples`` at
     ``start + k * stack_window_s``; ``start`` and ``end`` are epoch seconds, ``end`` is not included.
@@ -69,6 +70,7 @@ class Dataset:
     metrics: tuple[MetricPoints, ...]
     changes: tuple[Change, ...]
     truth: tuple[Mapping[str, Any], ...] = ()
+    silences: tuple[Silence, ...] = ()
     meta: Mapping[str, Any] = field(default_factory=dict)  # further keys of dataset.json
     strata: tuple[Stratum, ...] = ()  # who sent the samples; empty where it is not known
     stratum_totals: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))  # (strata, windows)
@@ -96,6 +98,9 @@ def write_dataset(dataset: Dataset, path: Path) -> None:
         (path / "dataset.json").write_bytes(orjson.dumps(head, option=orjson.OPT_INDENT_2) + b"\n")
         _write_lines(path / "changes.jsonl", [change_to_json(change) for change in dataset.changes])
         _write_lines(path / "truth.jsonl", [dict(row) for row in dataset.truth])
+        if dataset.silences:
+            lines = [encode_silence(silence) + b"\n" for silence in dataset.silences]
+            (path / "feedback.jsonl").write_bytes(b"".join(lines))
     grid = Grid(dataset.service, dataset.start, dataset.window_s, len(dataset.totals))
     stack_grid = replace(grid, width_s=dataset.stack_window_s, windows=dataset.stack_samples.shape[1])
     totals = dataset.totals
@@ -114,7 +119,7 @@ def read_dataset(path: Path) -> Dataset:
     """Read a folder that ``write_dataset`` or ``smidgen loadgen fleet`` wrote.
 
     Series come sorted by kind and name; one without a sample in the whole span is absent. Metrics, stacks,
-    changes and truth may be missing.
+    changes, truth and feedback may be missing.
 
     Raises:
         ConfigError: the file and the row, line or key that is wrong.
@@ -149,6 +154,7 @@ def read_dataset(path: Path) -> Dataset:
         truth=_read_lines(path / "truth.jsonl", fields.parse_object)
         if (path / "truth.jsonl").exists()
         else (),
+        silences=read_feedback(path / "feedback.jsonl") if (path / "feedback.jsonl").exists() else (),
         meta={key: value for key, value in head.items() if key not in _OWN_KEYS},
         strata=totals.strata,
         stratum_totals=totals.by_stratum,
@@ -163,6 +169,15 @@ def read_changes(path: Path) -> tuple[Change, ...]:
         ConfigError: the file, line and key that is wrong.
     """
     return _read_lines(path, decode_change)
+
+
+def read_feedback(path: Path) -> tuple[Silence, ...]:
+    """Read JSON lines of ``feedback`` messages: expectations and mutes; of one id the last line counts.
+
+    Raises:
+        ConfigError: the file, line and key that is wrong.
+    """
+    return tuple({(one.service, one.id): one for one in _read_lines(path, decode_feedback)}.values())
 
 
 def _read_lines(path: Path, decode: Callable[[bytes], _Line]) -> tuple[_Line, ...]:

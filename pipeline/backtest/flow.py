@@ -37,6 +37,7 @@ class Flow:
         stages: Iterable[str] = STAGES,
         without: Without = NOTHING,
     ) -> None:
+        self.store = store
         self._arguments: dict[str, Any] = {
             "settings": settings,
             "workloads": tuple(workloads),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,19 +12,23 @@ import numpy as np
 from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.flow import Flow
 from pipeline.backtest.symbols import with_symbols
+from pipeline.codec.fields import EARLIEST_S, LATEST_S
+from pipeline.codec.ledger import entry_from_row, reported_entries
 from pipeline.codec.names import read_namings
 from pipeline.codec.scans import encode_progress
 from pipeline.config import Settings
-from pipeline.model import Progress, Scan
+from pipeline.model import Dropped, Progress, Scan
 from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.factory import STAGES
+from pipeline.steps import LAST
 from pipeline.storage.arrays import ArrayStore
+from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 
 
 @dataclass(frozen=True, slots=True)
 class Backtest:
-    """What a backtest found: scans as dedup left them, and CloudEvents, both in the order they came."""
+    """What a backtest found: scans as the last stage judged them, and CloudEvents, in the order they came."""
 
     scans: tuple[Scan, ...]
     events: tuple[dict[str, Any], ...]
@@ -144,7 +148,25 @@ def judge_scans(
         scans += flow.scans("unique")
         events += flow.events()
         flow.topics.clear()
-    return Backtest(tuple(scans), tuple(events))
+    return Backtest(tuple(_as_reported(scans, flow.store)), tuple(events))
+
+
+def _as_reported(scans: Sequence[Scan], store: Store) -> Iterator[Scan]:
+    """Yield scans without the candidates that the last stage dropped, as its ledger says."""
+    by_id = {
+        row["id"]: entry_from_row(row)
+        for step in LAST
+        for row in store.rows("ledger", None, EARLIEST_S, LATEST_S, step=step)
+    }
+    for scan in scans:
+        silent = [entry for one in reported_entries(scan) if (entry := by_id.get(one.id))]
+        if not silent:
+            yield scan
+            continue
+        dropped = [Dropped(entry.candidate, entry.dropped) for entry in silent if entry.dropped]
+        gone = {entry.candidate.series: entry.candidate.kind for entry in silent}
+        left = tuple(one for one in scan.candidates if gone.get(one.series) != one.kind)
+        yield replace(scan, candidates=left, dropped=(*scan.dropped, *dropped))
 
 
 def _flow(

@@ -20,7 +20,7 @@ from pipeline.codec.scans import decision_to_json
 from pipeline.codec.schema import events as shapes
 from pipeline.errors import InvalidMessage
 from pipeline.lifecycle import Update, UpdateKind
-from pipeline.model import Candidate, Change, Regression, Scan, Suspect
+from pipeline.model import AppliedSilence, Candidate, Change, Regression, Scan, Suspect
 from pipeline.model.metric_kind import is_gcpu
 
 DETECTED: Literal["smidgen.regression.detected"] = "smidgen.regression.detected"
@@ -84,11 +84,32 @@ def regression_event(regression: Regression, scan: Scan | None = None) -> dict[s
         waste_servers=_waste_servers(regression),
         passed=_fitting([decision_to_json(decision) for decision in candidate.passed], PASSED_BYTES),
         **_interval(candidate),
+        **_silences(regression.silences),
         **({"scan": windows_to_json(scan)} if scan else {}),
     )
     attributes = _attributes(regression.id, regression.service, candidate, regression.detected_time)
     # The type stands third, as it always has.
     return {"specversion": "1.0", "id": regression.id, "type": DETECTED, **attributes, "data": data}
+
+
+def late_event(event: Mapping[str, Any], regression: Regression, joined: int = 0) -> dict[str, Any]:
+    """Return the event of a regression that was silent so far, as it is reported now.
+
+    Args:
+        event: As it would have been when the regression was found.
+        regression: As it is now: ``detected_time`` is the end of the scan that reports it.
+        joined: How many series have joined it since.
+    """
+    candidate, found = regression.candidate, event["data"]
+    now = {
+        "detected_time": to_iso(regression.detected_time),
+        **{"after": candidate.after, "delta": candidate.delta, "relative": _relative(candidate)},
+        "group": _fitting([_member(member) for member in candidate.group], GROUP_BYTES),
+        "group_size": found["group_size"] + joined,
+        "passed": _fitting([decision_to_json(decision) for decision in candidate.passed], PASSED_BYTES),
+        **_silences(regression.silences),
+    }
+    return {**event, "time": to_iso(regression.detected_time), "data": {**found, **now}}
 
 
 def update_event(update: Update) -> dict[str, Any]:
@@ -148,6 +169,23 @@ def _attributes(event_id: str, service: str, candidate: Candidate, time: float) 
         subject=candidate.metric,
         time=time,
         datacontenttype="application/json",
+    )
+
+
+def _silences(applied: Sequence[AppliedSilence]) -> dict[str, Any]:
+    """Return silences as a field, none where there are none."""
+    return {"silences": [_silence(one) for one in applied]} if applied else {}
+
+
+def _silence(applied: AppliedSilence) -> dict[str, Any]:
+    silence, announced = applied.silence, applied.silence.kind == "expected"
+    return written(
+        shapes.AppliedSilence,
+        silence,
+        cost=silence.cost if announced else None,
+        total=applied.total if announced else None,
+        end=None if silence.end is None else to_iso(silence.end),
+        reason=silence.reason[: _LONGEST["summary"]],
     )
 
 

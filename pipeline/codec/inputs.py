@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -14,7 +14,7 @@ from pipeline.codec.records import check, plain, read
 from pipeline.codec.schema import inputs as shapes
 from pipeline.codec.schema.inputs import MAX_COUNT, MAX_METRIC
 from pipeline.errors import InvalidMessage
-from pipeline.model import Annotation, Change, FloatArray, IntArray, MetricPoints, Profile
+from pipeline.model import Annotation, Change, FloatArray, IntArray, MetricPoints, Profile, Silence
 from pipeline.units import DAY_S, HOUR_S
 
 MAX_INTERVAL_S = DAY_S
@@ -24,6 +24,11 @@ MAX_ELEMENTS = 2**23
 
 MAX_FRAME_ANNOTATIONS = 16
 """Most annotations of one frame; each is an element of every stack with that frame."""
+
+NEVER_S = fields.LATEST_S
+"""Stands in columns for a moment that does not come."""
+
+_MOMENTS = ("start", "end", "removed")  # of a silence
 
 FUTURE_S = HOUR_S
 """How far ahead of the receiver's clock a message may be: a later one would end every window early."""
@@ -115,6 +120,68 @@ def decode_change(value: bytes | None, *, now: float | None = None) -> Change:
         InvalidMessage: the field that is missing or wrong.
     """
     return change_from_json(fields.parse_object(value, max_depth=None), now=now)
+
+
+def change_to_row(change: Change) -> dict[str, Any]:
+    """Return a change as a row of the table ``changes``: a list of records is JSON in a text there."""
+    announced = [plain(one) for one in change.expected]
+    return {**plain(change), "expected": orjson.dumps(announced).decode() if announced else ""}
+
+
+def change_from_row(row: Mapping[str, Any]) -> Change:
+    """Return a change of a row of the table ``changes``."""
+    return change_from_json({**row, "expected": orjson.loads(row.get("expected") or b"[]")})
+
+
+def encode_silence(silence: Silence) -> bytes:
+    """Encode an expectation or a mute; the inverse of decode_feedback."""
+    return orjson.dumps({name: value for name, value in plain(silence).items() if value})
+
+
+def decode_feedback(value: bytes | None, *, now: float | None = None) -> Silence:
+    """Decode and check what a person says of regressions: an expectation or a mute.
+
+    Raises:
+        InvalidMessage: the field that is missing or wrong.
+    """
+    raw = check(shapes.Silence, fields.parse_object(value, max_depth=None))
+    _not_ahead(raw["time"], "time", now)
+    found = read(Silence, {**raw, "start": raw.get("start") or raw["time"], "cost": raw.get("cost") or 0.0})
+    _check_silence(found)
+    return found
+
+
+def silence_to_row(silence: Silence) -> dict[str, Any]:
+    """Return an expectation or a mute as a row of the table ``silences``."""
+    row = plain(silence)
+    moments = {f"{name}_time": row.pop(name) for name in _MOMENTS}
+    return {**row, **{name: NEVER_S if moment is None else moment for name, moment in moments.items()}}
+
+
+def silence_of_row(row: Mapping[str, Any]) -> Silence:
+    """Return an expectation or a mute of a row of the table ``silences``."""
+    own: dict[str, Any] = dict(row)
+    for name in _MOMENTS:
+        moment = own.pop(f"{name}_time")
+        own[name] = None if moment >= NEVER_S else moment
+    return Silence(**own)
+
+
+def _check_silence(silence: Silence) -> None:
+    """Refuse a silence that lacks what its kind must have."""
+    if silence.end is not None and silence.end <= silence.start:
+        raise InvalidMessage("end: should be after start")
+    if silence.kind == "muted":
+        if not silence.owner.strip():
+            raise InvalidMessage("owner: missing")
+        if silence.end is None:
+            raise InvalidMessage("end: missing")
+        if silence.cost or silence.change:
+            raise InvalidMessage(f"{'cost' if silence.cost else 'change'}: of expectations alone")
+    elif not silence.cost:
+        raise InvalidMessage("cost: missing")
+    elif not (silence.subroutine or silence.change):
+        raise InvalidMessage("subroutine: missing, and there is no change either")
 
 
 def change_from_json(raw: dict[str, Any], *, now: float | None = None) -> Change:

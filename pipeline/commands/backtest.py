@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from pipeline.allocation import keep_freed_memory
-from pipeline.backtest.dataset import Dataset, read_changes, read_dataset
+from pipeline.backtest.dataset import Dataset, read_changes, read_dataset, read_feedback
 from pipeline.backtest.funnel import (
     Funnel,
     count_funnel,
@@ -28,7 +28,7 @@ from pipeline.backtest.run import Backtest, plan_scans, run_backtest
 from pipeline.backtest.seriesfile import read_series
 from pipeline.config import Settings
 from pipeline.errors import ConfigError, file_errors
-from pipeline.model import Change
+from pipeline.model import Change, Silence
 from pipeline.units import format_duration
 from pipeline.workloads import Workload, load_workloads
 
@@ -59,6 +59,12 @@ Examples:
     help="Deployed changes, JSON lines: suspects for root causes.",
 )
 @click.option(
+    "--feedback",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Expectations and mutes, JSON lines of `feedback` messages: what they silence is not reported.",
+)
+@click.option(
     "--events", type=_OUT, required=True, metavar="OUT.jsonl", help="Where to write events, one a line."
 )
 @click.option("--funnel", type=_OUT, metavar="OUT.json", help="Where to write what each step left over.")
@@ -76,6 +82,7 @@ def backtest(
     source: Path,
     workloads: tuple[str, ...],
     changes: Path | None,
+    feedback: Path | None,
     events: Path,
     funnel: Path | None,
     ledger: Path | None,
@@ -100,6 +107,7 @@ def backtest(
     datasets = _with_changes(_load(source, chosen, service), read_changes(changes) if changes else ())
     if not workloads:
         chosen = tuple(one for one in chosen if not _mistake(source, datasets, one)) or chosen
+    datasets = _with_silences(datasets, read_feedback(feedback) if feedback else ())
     _check_workloads(source, datasets, chosen)
     found = _run(datasets, chosen, settings)
     scans = [scan for one in found for scan in one.scans]
@@ -134,6 +142,16 @@ def _with_changes(datasets: Sequence[Dataset], changes: Sequence[Change]) -> tup
         click.echo(f"no series, so changes unused, of: {', '.join(sorted(strange)[:5])}", err=True)
     return tuple(
         replace(d, changes=(*d.changes, *(change for change in changes if change.service == d.service)))
+        for d in datasets
+    )
+
+
+def _with_silences(datasets: Sequence[Dataset], silences: Sequence[Silence]) -> tuple[Dataset, ...]:
+    known = {dataset.service for dataset in datasets}
+    if strange := {silence.service for silence in silences} - known:
+        click.echo(f"no series, so feedback unused, of: {', '.join(sorted(strange)[:5])}", err=True)
+    return tuple(
+        replace(d, silences=(*d.silences, *(one for one in silences if one.service == d.service)))
         for d in datasets
     )
 

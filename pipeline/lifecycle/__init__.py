@@ -12,6 +12,22 @@ from pipeline.lifecycle.decision import (
     judged_since,
 )
 from pipeline.lifecycle.share_factor import largest_subroutines, share_factor
+from pipeline.lifecycle.silence import (
+    SilenceCase,
+    SilenceDecision,
+    SilenceEvidence,
+    Spending,
+    asks_for_stacks,
+    decide_silence,
+)
+from pipeline.lifecycle.silenced import (
+    Silenced,
+    SilencedNews,
+    SilencedState,
+    as_found_now,
+    decide_news,
+    share_left,
+)
 from pipeline.lifecycle.state import OpenRegression, Update, UpdateKind
 
 __all__ = [
@@ -20,14 +36,26 @@ __all__ = [
     "LifecycleConfig",
     "LifecycleEvidence",
     "OpenRegression",
+    "SilenceCase",
+    "SilenceDecision",
+    "SilenceEvidence",
+    "Silenced",
+    "SilencedNews",
+    "SilencedState",
+    "Spending",
     "Update",
     "UpdateKind",
+    "as_found_now",
+    "asks_for_stacks",
     "confirm_fallbacks",
     "courses_of",
     "courses_start",
+    "decide_news",
+    "decide_silence",
     "decide_updates",
     "find_fallbacks",
     "judged_since",
     "largest_subroutines",
     "share_factor",
+    "share_left",
 ]

@@ -27,12 +27,14 @@ from pipeline.model.series import (
     SharedVariancePrior,
     StackMatrix,
 )
+from pipeline.model.silence import AppliedSilence, ExpectedCost, Silence, SilenceKind
 from pipeline.model.strata import StrataMatrix, Stratum, StratumCounts
 
 __all__ = [
     "METRIC_KINDS",
     "Annotation",
     "AnnotationKind",
+    "AppliedSilence",
     "BoolArray",
     "Candidate",
     "Change",
@@ -43,6 +45,7 @@ __all__ = [
     "DomainDecision",
     "DomainFinding",
     "Dropped",
+    "ExpectedCost",
     "FloatArray",
     "Int32Array",
     "IntArray",
@@ -60,6 +63,8 @@ __all__ = [
     "Scan",
     "SeriesKey",
     "SeriesMatrix",
+    "Silence",
+    "SilenceKind",
     "StackChange",
     "StackMatrix",
     "StrataMatrix",

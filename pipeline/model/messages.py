@@ -9,6 +9,7 @@ from typing import Any
 from pipeline.model.arrays import FloatArray, IntArray
 from pipeline.model.metric_kind import AnnotationKind
 from pipeline.model.metric_metadata import MetricMetadata
+from pipeline.model.silence import ExpectedCost
 from pipeline.model.strata import Stratum
 
 _RATE = "rate_hz"
@@ -110,6 +111,7 @@ class Change:
     subroutines: tuple[str, ...] = ()  # modified ones, spelt as in stack frames
     gates: tuple[str, ...] = ()
     content: str = ""  # the diff's text, cut to a bound, for its words
+    expected: tuple[ExpectedCost, ...] = ()  # what it announces to cost
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pipeline.model.candidate import Candidate
 from pipeline.model.messages import Change
+from pipeline.model.silence import AppliedSilence
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +41,4 @@ class Regression:
     suspects: tuple[Suspect, ...] = ()
     stacks: tuple[StackChange, ...] = ()  # the largest changes among its stacks
     servers: float | None = None  # how many the service runs on, where that is known
+    silences: tuple[AppliedSilence, ...] = ()  # that are about it, and do not silence it

@@ -42,6 +42,7 @@ from pipeline.stages.gather.counted_rows import (
     last_offsets,
     metadata_columns,
     metric_columns,
+    silence_columns,
 )
 from pipeline.stages.gather.naming import is_noted, was_counted
 from pipeline.storage.interface import CountTable, Extent, Store
@@ -76,7 +77,7 @@ class _Overtaken(Exception):
 
 
 class AggregateStage(Stage):
-    """Counts stack samples, stores metric points and changes, and publishes progress on ``windows``."""
+    """Counts stack samples, stores all else that arrives, and publishes progress on ``windows``."""
 
     name = "aggregate"
 
@@ -109,6 +110,7 @@ class AggregateStage(Stage):
             "profiles": lambda value: inputs.decode_profile(value, now=clock()),
             "metrics": lambda value: inputs.decode_metric_points(value, now=clock()),
             "changes": lambda value: inputs.decode_change(value, now=clock()),
+            "feedback": lambda value: inputs.decode_feedback(value, now=clock()),
         }
 
     def assigned(self, topic: str, partitions: Sequence[int]) -> None:
@@ -132,6 +134,9 @@ class AggregateStage(Stage):
         topic = batch[0].topic
         if topic == "changes":
             self._store.insert("changes", change_columns([record.payload for record in batch]))
+            return []
+        if topic == "feedback":
+            self._store.insert("silences", silence_columns([record.payload for record in batch]))
             return []
         table: CountTable = "metrics" if topic == "metrics" else "totals"
         fresh = self._fresh(table, batch)

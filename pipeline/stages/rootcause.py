@@ -7,13 +7,27 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 
 from pipeline.codec.events import encode_event, regression_event, regression_id, update_event
-from pipeline.codec.ledger import dropped_entries, ledger_columns, reported_entries
+from pipeline.codec.ledger import (
+    LedgerEntry,
+    dropped_entries,
+    entry_from_json,
+    ledger_columns,
+    reported_entries,
+)
 from pipeline.codec.lifecycle import regression_columns, update_columns
 from pipeline.codec.scans import decode_scan
-from pipeline.lifecycle import Update, confirm_fallbacks, decide_updates, find_fallbacks
+from pipeline.codec.silenced import silenced_columns
+from pipeline.lifecycle import (
+    LifecycleEvidence,
+    Update,
+    confirm_fallbacks,
+    decide_updates,
+    find_fallbacks,
+)
 from pipeline.model import Change, Outgoing, Record, Regression, Scan
 from pipeline.rootcause import Cause, Gates, RankingConfig, find_causes
 from pipeline.stages.base import Decoder, Stage
@@ -21,7 +35,9 @@ from pipeline.stages.gather.changes import recent_changes
 from pipeline.stages.gather.lifecycle import FallbackContext, gather_lifecycle, lifecycle_config, with_changes
 from pipeline.stages.gather.renamed import by_present_names
 from pipeline.stages.gather.scanned import as_scanned
+from pipeline.stages.gather.silences import SilencedSoFar, gather_silenced
 from pipeline.stages.gather.suspects import CauseEvidence, cause_config
+from pipeline.stages.silences import FoundInScan, SilencedScan, apply_silences
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload, workload_of
 
@@ -58,19 +74,30 @@ class RootcauseStage(Stage):
 
     def handle(self, batch: Sequence[Record]) -> list[Outgoing]:
         """Report every candidate that is left of each scan, and what has become of earlier regressions."""
-        scans: list[Scan] = [record.payload for record in batch]
-        events = [(scan.service, event) for scan in scans for event in self._judge(scan)]
-        self._write_ledger(scans)
         content_type = (("content-type", b"application/cloudevents+json"),)
-        return [Outgoing("regressions", service, event, content_type) for service, event in events]
+        outgoing: list[Outgoing] = []
+        entries: list[LedgerEntry] = []
+        for record in batch:
+            scan: Scan = record.payload
+            judged = self._judge(scan)
+            # Kept at once: the next scan of the batch asks for it.
+            events = self._record(scan, judged)
+            outgoing += [Outgoing("regressions", scan.service, event, content_type) for event in events]
+            entries += _ledger(scan, judged)
+        # Reported ones last, so that they win where a series was dropped as well.
+        self._write_ledger(sorted(entries, key=lambda entry: entry.dropped is None))
+        return outgoing
 
-    def _judge(self, scan: Scan) -> list[bytes]:
-        """Return a scan's events. They are kept at once: the next scan of the batch asks for them."""
+    def _judge(self, scan: Scan) -> SilencedScan:
+        """Return what is to be reported of a scan."""
         workload = workload_of(scan, self._workloads)
         changes = cache(partial(recent_changes, by_present_names(self._store, scan), scan))
         regressions = self._explain(scan, workload, changes) if scan.candidates else []
-        updates = self._follow(scan, workload, changes) if workload else []
-        return self._record(scan, regressions, updates)
+        so_far = gather_silenced(self._store, scan)
+        lifecycle, updates = self._follow(scan, workload, changes, so_far) if workload else (None, [])
+        return apply_silences(
+            self._store, FoundInScan(scan, workload, regressions, so_far, lifecycle, updates, changes)
+        )
 
     def _explain(self, scan: Scan, workload: Workload | None, changes: Changes) -> list[Regression]:
         """Return the regressions of a scan with what is found about their causes."""
@@ -100,33 +127,40 @@ class RootcauseStage(Stage):
             )
         return regressions
 
-    def _follow(self, scan: Scan, workload: Workload, changes: Changes) -> list[Update]:
-        """Return what has become of the regressions that earlier scans reported."""
-        config = lifecycle_config(workload)
-        evidence = gather_lifecycle(as_scanned(self._store, scan, workload), scan, workload, config)
+    def _follow(
+        self, scan: Scan, workload: Workload, changes: Changes, so_far: SilencedSoFar
+    ) -> tuple[LifecycleEvidence, list[Update]]:
+        """Return what has become of the regressions that earlier scans reported or silenced."""
+        config, store = lifecycle_config(workload), as_scanned(self._store, scan, workload)
+        evidence = gather_lifecycle(store, scan, workload, config, so_far.followed)
         found = find_fallbacks(evidence, config)
         # Gathered last, and for these alone: share factors read many series, changes carry diffs.
         found = self._fallbacks.with_share_factors(found, scan, workload, config)
         confirmed = confirm_fallbacks(evidence, found, config)
-        return decide_updates(evidence, with_changes(confirmed, workload, changes), config)
+        return evidence, decide_updates(evidence, with_changes(confirmed, workload, changes), config)
 
-    def _record(
-        self, scan: Scan, regressions: Sequence[Regression], updates: Sequence[Update]
-    ) -> list[bytes]:
-        """Store regressions and updates, and return their events."""
-        detected = [encode_event(regression_event(regression, scan)) for regression in regressions]
-        updated = [encode_event(update_event(update)) for update in updates]
+    def _record(self, scan: Scan, judged: SilencedScan) -> list[bytes]:
+        """Store regressions, silenced ones and updates, and return the events."""
+        regressions = [*judged.reported, *(regression for regression, _ in judged.late)]
+        detected = [encode_event(regression_event(regression, scan)) for regression in judged.reported]
+        detected += [encode_event(event) for _, event in judged.late]
+        updated = [encode_event(update_event(update)) for update in judged.updates]
+        if judged.notes:
+            self._store.insert("silenced", silenced_columns(judged.notes, scan.end))
         if regressions:
             self._store.insert("regressions", regression_columns(regressions, detected))
-        if updates:
-            self._store.insert("updates", update_columns(updates, updated))
+        if judged.updates:
+            self._store.insert("updates", update_columns(judged.updates, updated))
         return [*detected, *updated]
 
-    def _write_ledger(self, scans: Sequence[Scan]) -> None:
-        """Write the ledger; reported ones last, so that they win where a series was dropped as well."""
-        entries = [
-            *(entry for scan in scans for entry in dropped_entries(scan)),
-            *(entry for scan in scans for entry in reported_entries(scan)),
-        ]
+    def _write_ledger(self, entries: Sequence[LedgerEntry]) -> None:
         for first in range(0, len(entries), LEDGER_ROWS):
             self._store.insert("ledger", ledger_columns(entries[first : first + LEDGER_ROWS]))
+
+
+def _ledger(scan: Scan, judged: SilencedScan) -> list[LedgerEntry]:
+    """Return an entry for each candidate of a scan, and for each regression of earlier ones reported now."""
+    candidates = tuple(regression.candidate for regression in judged.reported)
+    whole = replace(scan, candidates=candidates, dropped=(*scan.dropped, *judged.dropped))
+    late = [entry_from_json(event) for _, event in judged.late]
+    return [*dropped_entries(whole), *reported_entries(whole), *late]

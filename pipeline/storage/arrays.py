@@ -14,6 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.codec.inputs import change_to_row, silence_to_row
+from pipeline.codec.records import columns_of
 from pipeline.gcpu.count import stack_ids
 from pipeline.model import (
     Change,
@@ -21,6 +23,7 @@ from pipeline.model import (
     MetricPoints,
     SeriesKey,
     SeriesMatrix,
+    Silence,
     StackMatrix,
     StrataMatrix,
     Stratum,
@@ -54,6 +57,8 @@ _IDENTITY: Mapping[str, tuple[str, ...]] = {
     "symbols": ("symbol",),
     "strata": ("stratum",),
     "metric_metadata": ("metric",),
+    "silences": ("id",),
+    "silenced": ("id", "scan_end"),
 }
 """Columns that, with the service, make a row the same row; a later one replaces it."""
 
@@ -123,6 +128,10 @@ class ServiceArrays(Protocol):
     @property
     def changes(self) -> tuple[Change, ...]:
         """Deployed changes."""
+
+    @property
+    def silences(self) -> tuple[Silence, ...]:
+        """Expectations and mutes."""
 
 
 @dataclass(slots=True)
@@ -322,9 +331,9 @@ class ArrayStore:
             own = {name: [getattr(points, name) for points in said] for name in _METADATA}
             self.insert("metric_metadata", {**own, "time": [points.timestamps[0] for points in said]})
         if data.changes:
-            names = [name for name in COLUMNS["changes"] if name != "service"]
-            columns = {name: [getattr(change, name) for change in data.changes] for name in names}
-            self.insert("changes", {**columns, "service": [change.service for change in data.changes]})
+            self.insert("changes", columns_of(map(change_to_row, data.changes)))
+        if data.silences:
+            self.insert("silences", columns_of(map(silence_to_row, data.silences)))
 
     def _load_strata(self, held: _Service, data: ServiceArrays) -> None:
         if not data.strata:

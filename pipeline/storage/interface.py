@@ -25,6 +25,8 @@ RowTable = Literal[
     "symbols",
     "strata",
     "metric_metadata",
+    "silences",
+    "silenced",
 ]
 """Tables of rows with an identity and a time."""
 

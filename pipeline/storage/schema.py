@@ -107,11 +107,22 @@ COLUMNS: Mapping[Table, Mapping[str, str]] = {
         **{"host": "String", "release": "String", "labels": _TEXTS},
     },
     "metric_metadata": {"service": _NAME, "metric": _NAME, "time": _TIME, **_columns_of(MetricMetadata)},
+    "silences": {
+        **{"id": "String", "service": _NAME, "kind": _NAME, "time": _TIME},
+        **{"start_time": _TIME, "end_time": _TIME, "removed_time": _TIME},
+        **{"owner": "String", "subroutine": "String", "cost": "Float64", "change": "String"},
+        **{"reason": "String"},
+    },
+    "silenced": {
+        **{"id": "String", "service": _NAME, "workload": _NAME, "time": _TIME, "scan_end": _TIME},
+        **{"state": _NAME, "silence": "String", "size": "Float64", "error": "Float64", "event": "String"},
+    },
 }
 
 _OPTIONAL: Mapping[Table, Mapping[str, Any]] = {
     "totals": dict.fromkeys(("messages", "stacks", "refused_messages", "refused_samples"), 0),
     "scans": {"unstable_names": 0},
+    "changes": {"expected": ""},
     "memory": {"change_time_interval": []},
 }
 """Columns that an insert may leave out, with what they are then."""

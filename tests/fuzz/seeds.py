@@ -16,7 +16,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from loadgen.fleet.scenario import PRESETS
 from pipeline.codec.events import encode_event, regression_event, update_event
-from pipeline.codec.inputs import encode_change, encode_metric_points, encode_profile
+from pipeline.codec.inputs import encode_change, encode_metric_points, encode_profile, encode_silence
 from pipeline.codec.ledger import dropped_entries, entry_to_json, ledger_columns, reported_entries
 from pipeline.codec.scans import encode_progress, encode_scan
 from pipeline.lifecycle import OpenRegression, Update
@@ -28,6 +28,7 @@ from pipeline.model import (
     Progress,
     Regression,
     Scan,
+    Silence,
     StackChange,
     Suspect,
 )
@@ -57,6 +58,12 @@ def metrics() -> Iterator[bytes]:
 
 def changes() -> Iterator[bytes]:
     yield encode_change(change())
+
+
+def feedback() -> Iterator[bytes]:
+    expected = Silence("e1", "shop", "expected", T0, T0, subroutine="shop.*", cost=0.001, change="c0ffee")
+    yield encode_silence(expected)
+    yield encode_silence(Silence("m1", "shop", "muted", T0, T0, T0 + 60, owner="ada", removed=T0 + 9))
 
 
 def progress() -> Iterator[bytes]:

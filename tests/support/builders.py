@@ -60,9 +60,10 @@ def build_candidate(
     before: float = 0.1,
     after: float = 0.2,
     change_time: float = 1_700_000_000.0,
+    statistic: float = 40.0,
 ) -> Candidate:
     """Return a short-term candidate of a subroutine."""
-    return Candidate("subroutine", metric, "short_term", change_time, before, after, 1e-9, 40.0)
+    return Candidate("subroutine", metric, "short_term", change_time, before, after, 1e-9, statistic)
 
 
 def build_change(

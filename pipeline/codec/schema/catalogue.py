@@ -34,6 +34,7 @@ class Channel:
 PROFILE = Message("profile", inputs.Profile)
 METRIC_POINTS = Message("metric-points", inputs.MetricPoints)
 CHANGE = Message("change", inputs.Change)
+SILENCE = Message("silence", inputs.Silence)
 PROGRESS = Message("progress", scans.Progress)
 SCAN = Message("scan", scans.Scan)
 DETECTED = Message("regression-detected", events.RegressionDetected, CLOUD_EVENT)
@@ -75,7 +76,9 @@ CHANNELS: Mapping[str, Channel] = {
         (DETECTED, UPDATED, RESOLVED),
     ),
     "feedback": Channel(
-        "Feedback", "A person's opinion of an event. Reserved: no message is defined yet.", ()
+        "Feedback",
+        "What people say of regressions: a cost that they announce, a mute with an owner and an end.",
+        (SILENCE,),
     ),
     "dead-letters": Channel(
         "Dead letters",

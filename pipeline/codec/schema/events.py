@@ -9,7 +9,7 @@ from typing_extensions import TypedDict  # pydantic cannot read typing.TypedDict
 
 from pipeline.codec.schema.scans import Decision, DomainDecision
 from pipeline.codec.schema.types import Count, Name, UtcInterval, UtcTime, message
-from pipeline.model import MetricKind, RegressionKind
+from pipeline.model import MetricKind, RegressionKind, SilenceKind
 
 
 @message
@@ -91,6 +91,25 @@ class ScanWindows(TypedDict):
 
 
 @message
+class AppliedSilence(TypedDict):
+    """An announced cost or a mute that is about the regression, and did not or no longer silence it."""
+
+    kind: SilenceKind
+    id: str
+    owner: str
+    subroutine: str
+    """Glob of the names that it is about; empty: the whole service."""
+    cost: float | None
+    """What was announced, as a share of the service's CPU; null of a mute."""
+    total: float | None
+    """What the regressions cost together that it was announced for, this one included; null of a mute."""
+    change: str
+    """The change whose cost was announced; empty where none was named."""
+    end: UtcTime | None
+    reason: str
+
+
+@message
 class DetectedData(TypedDict):
     """A regression as it was found, with its levels, its group, its suspects and why it was reported."""
 
@@ -131,6 +150,8 @@ class DetectedData(TypedDict):
     """What each step decided, in order."""
     change_time_interval: NotRequired[UtcInterval]
     """Between which windows the change lies, with a confidence of 95 %; of a slow rise its beginning."""
+    silences: NotRequired[list[AppliedSilence]]
+    """Announced costs beyond which it goes, and mutes that have ended or that it rises beside."""
     scan: NotRequired[ScanWindows]
 
 

@@ -8,7 +8,7 @@ from pydantic import Field, SkipValidation
 from typing_extensions import TypedDict  # pydantic cannot read typing.TypedDict before Python 3.12
 
 from pipeline.codec.schema.types import Count, Moment, Name, ServiceName, Several, ShortName, Text, message
-from pipeline.model import AnnotationKind
+from pipeline.model import AnnotationKind, SilenceKind
 
 MAX_COUNT = 2**40  # in all of a profile: far above any host's interval, so that no sum of many overflows
 
@@ -29,6 +29,10 @@ MAX_CONTENT = 32 * 1024
 """Longest text of a diff that a change may carry, in characters: senders cut it there."""
 
 MetricText = Annotated[str, Field(max_length=100)]
+MAX_EXPECTED = 100
+"""Most costs that one change may announce."""
+
+CostShare = Annotated[float, Field(gt=0, le=1)]
 
 MetricValue = Annotated[float, Field(ge=-MAX_METRIC, le=MAX_METRIC)]
 
@@ -88,6 +92,15 @@ class MetricPoints(TypedDict):
 
 
 @message
+class ExpectedCost(TypedDict):
+    """A cost that a change announces for itself: regressions of it are silent up to that much."""
+
+    cost: CostShare
+    subroutine: NotRequired[Text]
+    """Glob of the names of what may cost more; empty: whatever the change makes slower."""
+
+
+@message
 class Change(TypedDict):
     """A deployed code or configuration change."""
 
@@ -106,3 +119,37 @@ class Change(TypedDict):
     """Configuration keys that it flips, or whose flip it is."""
     content: NotRequired[Annotated[str, Field(max_length=MAX_CONTENT)]]
     """The text of the diff, cut to a bound, for its words."""
+    expected: NotRequired[
+        Annotated[list[ExpectedCost], Field(fail_fast=True, max_length=MAX_EXPECTED)] | None
+    ]
+    """What it is announced to cost, by trailers of its message such as ``Expected-Cost: 0.1%``."""
+
+
+@message
+class Silence(TypedDict):
+    """What a person said beforehand of regressions: a cost that was announced, or a mute.
+
+    A later one with the same id and service replaces it.
+    """
+
+    kind: SilenceKind
+    """An announced cost silences regressions up to that much; a mute silences all of them until its end."""
+    id: ShortName
+    service: ServiceName
+    time: Moment
+    """When it was made. Scans that ended before know nothing of it, so that a replay decides as before."""
+    owner: NotRequired[Text]
+    """Who answers for it; a mute must have one."""
+    subroutine: NotRequired[Text]
+    """Glob of the names of what it is about; empty: the whole service."""
+    cost: NotRequired[CostShare | None]
+    """What is announced, as a share of the service's CPU: 0.001 is 0.1 %. Expectations alone have one."""
+    change: NotRequired[Text]
+    """Id of the change whose cost it is, or its beginning. Expectations alone have one."""
+    start: NotRequired[Moment | None]
+    """From when on: of a mute the end of a scan, of an expectation the change time. If left out: time."""
+    end: NotRequired[Moment | None]
+    """Until when, likewise; a mute must have one."""
+    reason: NotRequired[Text]
+    removed: NotRequired[Moment | None]
+    """When it was taken back: scans that end later know nothing of it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.codec.inputs import change_from_json
+from pipeline.codec.inputs import change_from_row
 from pipeline.model import Change, Scan
 from pipeline.storage.interface import Store
 from pipeline.units import DAY_S
@@ -18,4 +18,4 @@ def recent_changes(store: Store, scan: Scan) -> tuple[Change, ...]:
         StoreUnavailable: the same call is to be repeated.
     """
     rows = store.rows("changes", scan.service, scan.end - HISTORY_S, scan.end)
-    return tuple(change_from_json(row) for row in rows)
+    return tuple(change_from_row(row) for row in rows)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pipeline.codec.inputs import change_to_json
+from pipeline.codec.inputs import change_to_row, silence_to_row
 from pipeline.codec.records import columns_of, plain
 from pipeline.gcpu.count import Cells, Counts
-from pipeline.model import Change, MetricPoints, Profile, Record
+from pipeline.model import Change, MetricPoints, Profile, Record, Silence
 from pipeline.quota.admission import Refused
 from pipeline.storage.interface import CountTable
 
@@ -154,7 +154,12 @@ def metadata_columns(said: Sequence[MetricPoints]) -> Columns:
 
 def change_columns(changes: Sequence[Change]) -> Columns:
     """Return a row for every change."""
-    return columns_of(map(change_to_json, changes))
+    return columns_of(map(change_to_row, changes))
+
+
+def silence_columns(silences: Sequence[Silence]) -> Columns:
+    """Return a row for every expectation and mute."""
+    return columns_of(map(silence_to_row, silences))
 
 
 CountedColumns = Callable[[Counts, Sequence[Record], Mapping[int, int], float], Columns]

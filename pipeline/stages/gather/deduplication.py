@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from pipeline.codec.events import regression_id
-from pipeline.codec.inputs import change_from_json
+from pipeline.codec.inputs import change_from_row
 from pipeline.cost_shift.daily_noise import MIN_DAYS
 from pipeline.cost_shift.scan import StackEvidence
 from pipeline.dedup.evidence import (
@@ -133,7 +133,7 @@ def _deployed(store: Store, scan: Scan, known: Sequence[Candidate], config: Dedu
     latest = max(times) + EARLY_WINDOWS * config.resolution_s + 1e-3
     rows = store.rows("changes", scan.service, earliest, latest)
     # Diffs are for their words; only the ranking of suspects reads those.
-    return Deployed([change_from_json({**row, "content": ""}) for row in rows])
+    return Deployed([change_from_row({**row, "content": ""}) for row in rows])
 
 
 def _levels(store: Store, scan: Scan, known: Sequence[Candidate], config: DedupConfig) -> Levels:

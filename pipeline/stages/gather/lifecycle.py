@@ -22,6 +22,7 @@ from pipeline.lifecycle import (
     LifecycleConfig,
     LifecycleEvidence,
     OpenRegression,
+    Silenced,
     courses_of,
     courses_start,
     judged_since,
@@ -49,15 +50,28 @@ def lifecycle_config(workload: Workload) -> LifecycleConfig:
 
 
 def gather_lifecycle(
-    store: Store, scan: Scan, workload: Workload, config: LifecycleConfig
+    store: Store,
+    scan: Scan,
+    workload: Workload,
+    config: LifecycleConfig,
+    silenced: Sequence[Silenced] = (),
 ) -> LifecycleEvidence:
-    """Return the regressions that a scan may have news of, and the courses of their own metrics."""
+    """Return the regressions that a scan may have news of, and the courses of their own metrics.
+
+    Those that silences keep from being reported are followed as if they had been.
+    """
     followed = open_regressions(store, scan)
+    silent = [one.regression for one in silenced if one.workload == scan.workload]
+    if silent:
+        followed = sorted([*silent, *followed], key=lambda one: -one.candidate.change_time)
     missing = {joined.regression for joined in scan.joined} - {one.id for one in followed}
     elsewhere = [
         one for regression in sorted(missing) for one in open_regressions(store, scan, regression=regression)
     ]
+    elsewhere += [one.regression for one in silenced if one.regression.id in missing]
     start = courses_start(scan, followed, config)
+    if silent:
+        start = scan.analysis_start if start is None else min(scan.analysis_start, start)
     courses = None if start is None else _courses(store, scan, workload, followed, start)
     return LifecycleEvidence(scan, tuple(followed), tuple(elsewhere), courses)
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,15 +10,21 @@ import pytest
 
 from pipeline.codec.inputs import (
     FUTURE_S,
+    change_from_row,
+    change_to_row,
     decode_change,
+    decode_feedback,
     decode_metric_points,
     decode_profile,
     encode_change,
     encode_profile,
+    encode_silence,
+    silence_of_row,
+    silence_to_row,
 )
 from pipeline.codec.schema.inputs import MAX_CONTENT, MAX_COUNT, MAX_FRAME
 from pipeline.errors import InvalidMessage
-from pipeline.model import Annotation, Change, Profile
+from pipeline.model import Annotation, Change, ExpectedCost, Profile, Silence
 from tests.support.builders import build_profile
 
 T0 = 1_760_000_000.0
@@ -96,6 +103,62 @@ def test_times_may_be_iso() -> None:
 def test_a_change_needs_no_more_than_identity_and_time() -> None:
     change = decode_change(orjson.dumps({"id": "1", "service": "s", "time": T0}))
     assert change == Change(id="1", service="s", time=T0, title="")
+
+
+def test_a_change_may_announce_its_cost() -> None:
+    announced = [{"cost": 0.001, "subroutine": "shop.pricing.*"}, {"cost": 0.5}]
+    raw = {"id": "1", "service": "s", "time": T0, "expected": announced}
+    change = decode_change(orjson.dumps(raw))
+    assert change.expected == (ExpectedCost(0.001, "shop.pricing.*"), ExpectedCost(0.5))
+    assert decode_change(encode_change(change)) == change
+    assert change_from_row(orjson.loads(orjson.dumps(change_to_row(change)))) == change
+    row = orjson.loads(orjson.dumps(change_to_row(replace(change, expected=()))))
+    assert (row["expected"], change_from_row(row).expected) == ("", ())
+    assert change_from_row({name: value for name, value in row.items() if name != "expected"}).expected == ()
+
+
+MUTE = {"kind": "muted", "id": "m", "service": "s", "time": T0, "owner": "ada", "end": T0 + 60}
+EXPECTATION = {"kind": "expected", "id": "e", "service": "s", "time": T0, "cost": 0.001, "subroutine": "a.*"}
+
+
+def test_silences_survive_and_begin_when_they_are_made_unless_they_say_otherwise() -> None:
+    muted = decode_feedback(orjson.dumps(MUTE))
+    assert muted == Silence("m", "s", "muted", T0, T0, T0 + 60, owner="ada")
+    expected = decode_feedback(
+        orjson.dumps({**EXPECTATION, "start": T0 + 5, "removed": "2026-01-31T00:00:00Z"})
+    )
+    assert (expected.start, expected.end, expected.cost) == (T0 + 5, None, 0.001)
+    for silence in (muted, expected):
+        assert decode_feedback(encode_silence(silence)) == silence
+        assert silence_of_row(silence_to_row(silence)) == silence
+
+
+@pytest.mark.parametrize(
+    ("message", "changes", "reason"),
+    [
+        pytest.param(MUTE, {"end": None}, "end: missing", id="a mute without an end"),
+        pytest.param(MUTE, {"owner": " "}, "owner: missing", id="a mute of nobody"),
+        pytest.param(MUTE, {"end": T0}, "end: should be after start", id="an end before the start"),
+        pytest.param(MUTE, {"cost": 0.1}, "cost: of expectations alone", id="a mute with a cost"),
+        pytest.param(MUTE, {"change": "c"}, "change: of expectations alone", id="a mute of a change"),
+        pytest.param(MUTE, {"kind": "maybe"}, "kind: should be expected or muted, not 'maybe'", id="a kind"),
+        pytest.param(EXPECTATION, {"cost": None}, "cost: missing", id="no cost"),
+        pytest.param(EXPECTATION, {"subroutine": ""}, "subroutine: missing, and", id="about nothing"),
+        pytest.param(EXPECTATION, {"time": T0 + 8000}, "time: 8000 s in the future", id="from the future"),
+    ],
+)
+def test_a_wrong_silence_names_its_field(
+    message: dict[str, object], changes: dict[str, object], reason: str
+) -> None:
+    with pytest.raises(InvalidMessage) as caught:
+        decode_feedback(orjson.dumps({**message, **changes}), now=T0)
+    assert str(caught.value).startswith(reason)
+
+
+@pytest.mark.parametrize("cost", [0, -0.1, 1.1, "0.1%"])
+def test_a_cost_is_a_share(cost: object) -> None:
+    with pytest.raises(InvalidMessage, match="cost"):
+        decode_feedback(orjson.dumps({**EXPECTATION, "cost": cost}))
 
 
 def test_only_what_is_there_is_written() -> None:

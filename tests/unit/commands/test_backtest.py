@@ -50,6 +50,42 @@ def stepped(level: float, step: float, seed: int = 1, points: int = 300) -> list
     return [level + step * (i >= 200) + float(rng.normal(0, level / 100)) for i in range(points)]
 
 
+@pytest.mark.parametrize("inside", [True, False], ids=["in the folder", "as a flag"])
+@pytest.mark.parametrize(
+    ("said", "step", "code"),
+    [
+        pytest.param({"kind": "muted", "owner": "ada", "end": 2e9}, "muted", "muted", id="muted"),
+        pytest.param(
+            {"kind": "expected", "subroutine": "cart.*", "cost": 0.9}, "expected", "within", id="expected"
+        ),
+    ],
+)
+def test_what_people_said_is_not_reported_and_stands_in_the_ledger(
+    folder: Path, said: dict[str, object], step: str, code: str, inside: bool
+) -> None:
+    recording = record("shop", [(60, BASE), (60, SLOWER)])
+    write_dataset(as_dataset(recording), folder / "data")
+    message = {"id": "s1", "service": "shop", "time": recording.profiles[0].start, **said}
+    (folder / ("data/feedback.jsonl" if inside else "f.jsonl")).write_text(json.dumps(message))
+    flags = ["--events", "e.jsonl", "--funnel", "f.json", "--ledger", "l.jsonl"]
+    flags += [] if inside else ["--feedback", "f.jsonl"]
+    assert run(["backtest", "data", "--workload", "live", *flags]) == 0
+    assert lines(folder / "e.jsonl") == []
+    (row,) = (one for one in lines(folder / "l.jsonl") if one["step"] == step)
+    assert (row["metric"], row["code"], row["subjects"][0]) == ("cart.tax", code, "s1")
+    funnel = json.loads((folder / "f.json").read_text())
+    assert funnel["reported"] == 0
+    assert funnel["steps"][-1] == {"step": step, "remaining": 0}
+
+
+def test_wrong_feedback_is_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_dataset(as_dataset(record("shop", [(60, BASE)])), folder / "data")
+    (folder / "f.jsonl").write_text('{"kind": "muted", "id": "m", "service": "shop", "time": 1.7e9}\n')
+    flags = ["--workload", "live", "--events", "e.jsonl", "--feedback", "f.jsonl"]
+    assert run(["backtest", "data", *flags]) == 2
+    assert capsys.readouterr().err == "smidgen: f.jsonl:1: owner: missing\n"
+
+
 def test_a_dataset_gives_events_funnel_and_ledger(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     recording = record("shop", [(60, BASE), (60, SLOWER)])
     write_dataset(as_dataset(recording), folder / "data")

@@ -1,0 +1,136 @@
+"""Silences in the last stage: what a scan found is held against what people said before it is reported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import orjson
+
+from pipeline.codec.events import late_event, regression_event
+from pipeline.lifecycle import (
+    LifecycleEvidence,
+    Silenced,
+    SilenceDecision,
+    SilencedNews,
+    SilencedState,
+    SilenceEvidence,
+    Update,
+    as_found_now,
+    decide_news,
+    decide_silence,
+    share_left,
+)
+from pipeline.model import Change, Dropped, Regression, Scan
+from pipeline.stages.gather.silences import SilencedSoFar, gather_silences, silence_case
+from pipeline.storage.interface import Store
+from pipeline.workloads import Workload
+
+Event = Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class SilencedScan:
+    """What is left to report of a scan, and what is to be noted of the rest."""
+
+    reported: list[Regression] = field(default_factory=list)  # found by this scan
+    late: list[tuple[Regression, Event]] = field(default_factory=list)  # found and silenced by earlier ones
+    updates: list[Update] = field(default_factory=list)  # of what was reported
+    dropped: list[Dropped] = field(default_factory=list)
+    notes: list[tuple[Regression, SilencedState, SilenceDecision, Event]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundInScan:
+    """What a scan found: new regressions, and what has become of earlier ones, silenced ones among them."""
+
+    scan: Scan
+    workload: Workload | None
+    regressions: Sequence[Regression]
+    so_far: SilencedSoFar
+    lifecycle: LifecycleEvidence | None
+    updates: Sequence[Update]
+    changes: Callable[[], Sequence[Change]]
+
+
+def apply_silences(store: Store, found: FoundInScan) -> SilencedScan:
+    """Hold what a scan found against what people said.
+
+    Raises:
+        StoreUnavailable: nothing was decided.
+    """
+    followed = {one.regression.id: one for one in found.so_far.followed}
+    result = SilencedScan(updates=[one for one in found.updates if one.regression.id not in followed])
+    if not found.regressions and not followed:
+        return result
+    evidence = gather_silences(store, found.scan, found.so_far.spendings, found.changes)
+    updates = {one.regression.id: one for one in found.updates}
+    for one in followed.values():
+        evidence = _follow(store, found, one, updates.get(one.regression.id), evidence, result)
+    for regression in found.regressions:
+        evidence = _hold(store, found, regression, evidence, result)
+    return result
+
+
+def _hold(
+    store: Store, found: FoundInScan, regression: Regression, evidence: SilenceEvidence, result: SilencedScan
+) -> SilenceEvidence:
+    """Decide on a regression that the scan found; return the evidence for the next one."""
+    candidate = regression.candidate
+    suspects = frozenset(
+        change.id for suspect in regression.suspects[:1] for change in (suspect.change, *suspect.switches)
+    )
+    case = silence_case(store, found.scan, found.workload, regression, suspects, evidence)
+    decision = decide_silence(case, evidence)
+    passed = tuple(each for each in decision.decisions if each.passed)
+    judged = replace(candidate, passed=(*candidate.passed, *passed))
+    if decision.silent:
+        last = decision.decisions[-1]
+        result.dropped.append(Dropped(judged, last))
+        event = regression_event(replace(regression, candidate=judged), found.scan)
+        result.notes.append((regression, _state(last.step), decision, event))
+    else:
+        regression = replace(regression, candidate=judged, silences=decision.applied)
+        result.reported.append(regression)
+        if decision.applied:
+            result.notes.append((regression, "reported", decision, {}))
+    return evidence.with_spending(case, decision)
+
+
+def _follow(
+    store: Store,
+    found: FoundInScan,
+    one: Silenced,
+    update: Update | None,
+    evidence: SilenceEvidence,
+    result: SilencedScan,
+) -> SilenceEvidence:
+    """Decide on a regression that an earlier scan silenced; return the evidence for the next one."""
+    scan = found.scan
+    now = Regression(one.regression.id, scan.service, one.workload, as_found_now(one, update), scan.end)
+    case = silence_case(store, scan, found.workload, now, one.suspects, evidence)
+    courses = found.lifecycle.courses if found.lifecycle and one.workload == scan.workload else None
+    left = share_left(one, courses, scan)
+    if update is None and left is None and one.workload != scan.workload:
+        return evidence  # scans of its own workload follow it
+    news = decide_news(one, case, update, left, evidence)
+    if news.noted:
+        _note(found, news, now, result)
+    return evidence.with_spending(case, news.decision) if news.noted else evidence
+
+
+def _note(found: FoundInScan, news: SilencedNews, now: Regression, result: SilencedScan) -> None:
+    stored = orjson.loads(found.so_far.events[now.id])
+    if news.state == "reported":
+        passed = (*now.candidate.passed, *news.decision.decisions)
+        now = replace(now, candidate=replace(now.candidate, passed=passed), silences=news.decision.applied)
+        event = late_event(stored, now, news.joined)
+        result.late.append((now, event))
+    else:
+        event = late_event(stored, now, news.joined)
+    result.notes.append((now, news.state, news.decision, event))
+
+
+def _state(step: str) -> SilencedState:
+    return "expected" if step == "expected" else "muted"
