@@ -34,7 +34,8 @@ def checked_by(parse: Callable[[Any], Any]) -> _Checker:
     return callback
 
 
-def _service(text: str) -> str:
+def service_name(text: str) -> str:
+    """Check the name of a service."""
     if not _SERVICE.fullmatch(text):
         raise ValueError(f"should be of a-z, A-Z, 0-9 and . _ - : @, at most 200, not {text[:40]!r}")
     return text
@@ -98,7 +99,7 @@ def change_time(text: str) -> float | str:
 
 
 service_option = click.option(
-    "--service", required=True, callback=checked_by(_service), help="Service that the samples belong to."
+    "--service", required=True, callback=checked_by(service_name), help="Service that the samples belong to."
 )
 host_option = click.option("--host", callback=checked_by(_host), help="Host (default: this machine's name).")
 release_option = click.option(

@@ -1,0 +1,263 @@
+"""``smidgen expect`` and ``smidgen mute``: what is not to be reported, said beforehand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+import click
+import xxhash
+
+from agents.broker import publish_once, quiet_client
+from agents.options import checked_by, moment, service_name
+from pipeline.clock import system_clock, to_iso
+from pipeline.codec.inputs import decode_feedback, encode_silence, silence_of_row
+from pipeline.commands.options import settings_options
+from pipeline.config import Settings
+from pipeline.errors import ConfigError, InvalidMessage
+from pipeline.model import Outgoing, Silence, SilenceKind
+from pipeline.storage.connect import open_store
+from pipeline.terminal import escape_controls
+from pipeline.topics import load_topics
+from pipeline.units import parse_duration_s
+
+_EVER = (946_684_800.0, 4_102_444_800.0)
+"""The years 2000 to 2100: no message has another time."""
+
+_SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%")
+_LATER = re.compile(r"\d+(\.\d+)?\s*[a-z]+")
+
+_EXPECT_EXAMPLES = """\b
+Examples:
+  smidgen expect --service shop --subroutine 'shop.pricing.*' --cost 0.1% --reason 'nested rules'
+  smidgen expect --service shop --change 8f2c11d0 --cost 0.2%
+  smidgen expect list --service shop
+  smidgen expect remove expect-5c1f
+In a commit's message the same is a trailer:
+  Expected-Cost: 0.1% shop.pricing.*
+"""
+_MUTE_EXAMPLES = """\b
+Examples:
+  smidgen mute --service shop --until 2h --owner ada --reason 'load test'
+  smidgen mute --service shop --subroutine 'shop.search.*' --until 2026-03-01T12:00:00Z --owner ada
+  smidgen mute list
+  smidgen mute remove mute-5c1f
+"""
+
+
+def _cost(text: str) -> float:
+    found = _SHARE.fullmatch(text.strip())
+    share = float(found[1]) / 100 if found else 0.0
+    if not 0 < share <= 1:
+        raise ValueError(f"should be a share of the service's CPU such as 0.1%, not {text[:40]!r}")
+    return share
+
+
+def _when(text: str) -> float:
+    """Read a time; a duration is from now on."""
+    if _LATER.fullmatch(text):
+        return system_clock() + parse_duration_s(text)
+    try:
+        return moment(text)
+    except ValueError as error:
+        raise ValueError(f"{error}; or a duration from now such as 2h") from None
+
+
+def _glob(text: str) -> str:
+    if not text.strip() or not text.isprintable():
+        raise ValueError("should be a subroutine, as events spell it, or a pattern such as 'shop.pricing.*'")
+    return text
+
+
+_service = click.option("--service", callback=checked_by(service_name), metavar="S", help="Its regressions.")
+_publishing = settings_options("broker", "topics", "idempotent_producer", "log_level")
+_Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def _common(about: str, until: str) -> _Decorator:
+    options = (
+        click.option("--subroutine", callback=checked_by(_glob), metavar="P", help=about),
+        click.option("--from", "start", callback=checked_by(_when), metavar="TIME", help="Default: now."),
+        click.option("--until", "end", callback=checked_by(_when), metavar="TIME", help=until),
+        click.option("--owner", metavar="NAME", default="", help="Who answers for it."),
+        click.option("--reason", metavar="TEXT", default="", help="Why; events and `why` show it."),
+        click.option("--dry-run", is_flag=True, help="Publish nothing."),
+        click.option("--json", "as_json", is_flag=True, help="Print the message."),
+    )
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+@click.group(invoke_without_command=True, epilog=_EXPECT_EXAMPLES)
+@_service
+@click.option("--cost", callback=checked_by(_cost), metavar="SHARE", help="Of the service's CPU: 0.1%.")
+@click.option("--change", default="", metavar="ID", help="Change whose cost it is; 7 digits will do.")
+@_common(
+    "Subroutine that may cost more, or a pattern of names such as 'shop.pricing.*'.",
+    "Change times up to then; ISO 8601, epoch seconds, or a duration from now (default: no end).",
+)
+@_publishing
+@click.pass_context
+def expect(
+    context: click.Context,
+    settings: Settings,
+    service: str | None,
+    cost: float | None,
+    change: str,
+    subroutine: str | None,
+    start: float | None,
+    end: float | None,
+    owner: str,
+    reason: str,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Announce a cost: regressions are silent up to that much, and what goes beyond is reported.
+
+    Costs of several regressions are added up. It holds for changes of level between --from and --until, or
+    for what --change is suspected of, and for scans that end after now.
+    """
+    if context.invoked_subcommand:
+        return
+    if not (service and cost and (subroutine or change)):
+        raise click.UsageError("give --service, --cost, and --subroutine or --change", context)
+    now = system_clock()
+    said = Silence(
+        "", service, "expected", now, start or now, end, owner, subroutine or "", cost, change, reason
+    )
+    _publish(said, settings, dry_run=dry_run, as_json=as_json)
+
+
+@click.group(invoke_without_command=True, epilog=_MUTE_EXAMPLES)
+@_service
+@_common(
+    "Subroutine or metric to mute, as events name it, or a pattern (default: the whole service).",
+    "End of the mute; ISO 8601, epoch seconds, or a duration from now such as 2h.",
+)
+@_publishing
+@click.pass_context
+def mute(
+    context: click.Context,
+    settings: Settings,
+    service: str | None,
+    subroutine: str | None,
+    start: float | None,
+    end: float | None,
+    owner: str,
+    reason: str,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Mute regressions for a while; those that are still there at the end are reported then, once.
+
+    It holds for scans that end between --from and --until. What rises beside a muted subroutine is reported,
+    and what was reported before goes on being updated and resolved.
+    """
+    if context.invoked_subcommand:
+        return
+    if not (service and end and owner.strip()):
+        raise click.UsageError("give --service, --until and --owner: a mute has an end and an owner", context)
+    now = system_clock()
+    if end <= now:
+        raise click.UsageError("--until: lies in the past", context)
+    said = Silence("", service, "muted", now, start or now, end, owner, subroutine or "", reason=reason)
+    _publish(said, settings, dry_run=dry_run, as_json=as_json)
+
+
+def _publish(silence: Silence, settings: Settings, *, dry_run: bool, as_json: bool) -> None:
+    """Publish a silence under an id of its content, unless it has one, and show it."""
+    if not silence.id:
+        prefix = "expect" if silence.kind == "expected" else "mute"
+        digest = xxhash.xxh3_64_hexdigest(encode_silence(silence))
+        silence = replace(silence, id=f"{prefix}-{digest[:12]}")
+    value = encode_silence(silence)
+    try:
+        decode_feedback(value)
+    except InvalidMessage as error:
+        raise ConfigError(str(error)) from None
+    if not dry_run:
+        quiet_client(settings)
+        topics = load_topics(settings.topics)
+        publish_once([Outgoing("feedback", silence.service, value)], settings, topics)
+    click.echo(value.decode() if as_json else _line(silence, system_clock()))
+
+
+def _line(silence: Silence, now: float) -> str:
+    """Write a silence for people: its id first."""
+    about = silence.subroutine or ("the whole service" if silence.kind == "muted" else "whatever it costs")
+    parts = [silence.id, silence.service, about]
+    if silence.kind == "expected":
+        parts.append(f"{silence.cost * 100:.4g} %")
+        parts += [f"of change {silence.change}"] if silence.change else []
+    parts.append(f"from {_moment(silence.start)}")
+    parts += [f"until {_moment(silence.end)}"] if silence.end is not None else []
+    parts += [f"by {silence.owner}"] if silence.owner else []
+    parts += [f"({silence.reason})"] if silence.reason else []
+    if silence.removed is not None:
+        parts.append(f"taken back {_moment(silence.removed)}")
+    elif silence.end is not None and silence.end <= now:
+        parts.append("ended")
+    return escape_controls("  ".join(parts))
+
+
+def _moment(epoch_s: float) -> str:
+    return f"{to_iso(epoch_s)[:16].replace('T', ' ')} UTC"
+
+
+def _listing(kind: SilenceKind, what: str) -> click.Command:
+    @click.command("list", help=f"List {what} that hold; those of commits are in `changes`.")
+    @_service
+    @click.option("--all", "every", is_flag=True, help="Ended and removed ones, too.")
+    @click.option("--json", "as_json", is_flag=True, help="One message a line.")
+    @settings_options("store")
+    def listing(settings: Settings, service: str | None, every: bool, as_json: bool) -> None:
+        now = system_clock()
+        found = [one for one in _stored(settings, service) if one.kind == kind]
+        for one in found:
+            over = one.removed is not None or (one.end is not None and one.end <= now)
+            if every or not over:
+                click.echo(encode_silence(one).decode() if as_json else _line(one, now))
+
+    return listing
+
+
+def _removal(kind: SilenceKind, what: str) -> click.Command:
+    @click.command("remove", help=f"Take back the {what} ID: what it silenced is reported.")
+    @click.argument("silence_id", metavar="ID")
+    @_service
+    @click.option("--dry-run", is_flag=True, help="Publish nothing.")
+    @click.option("--json", "as_json", is_flag=True, help="Print the message.")
+    @settings_options("broker", "topics", "idempotent_producer", "log_level", "store")
+    def removal(
+        settings: Settings, silence_id: str, service: str | None, dry_run: bool, as_json: bool
+    ) -> None:
+        found = [
+            one for one in _stored(settings, service, silence_id) if one.kind == kind and one.removed is None
+        ]
+        if len(found) != 1:
+            named = ", ".join(f"{one.id} of {one.service}" for one in found[:5])
+            raise ConfigError(
+                f"{silence_id!r} could be {named}: give all of it" if found else f"no {what} {silence_id!r}"
+            )
+        _publish(replace(found[0], removed=system_clock()), settings, dry_run=dry_run, as_json=as_json)
+
+    return removal
+
+
+def _stored(settings: Settings, service: str | None, prefix: str = "") -> list[Silence]:
+    with closing(open_store(settings.store)) as store:
+        return [silence_of_row(row) for row in store.rows("silences", service, *_EVER, id_prefix=prefix)]
+
+
+expect.add_command(_listing("expected", "expectations"))
+expect.add_command(_removal("expected", "expectation"))
+mute.add_command(_listing("muted", "mutes"))
+mute.add_command(_removal("muted", "mute"))
