@@ -93,6 +93,14 @@ def moment(text: str) -> float:
     return seconds
 
 
+def reader_names(readers: tuple[str, ...]) -> tuple[str, ...]:
+    """Check the names of functions that read gates."""
+    for reader in readers:
+        if not all(part.isidentifier() for part in reader.split(".")):
+            raise ValueError(f"{reader!r} should be a name such as conf.get")
+    return readers
+
+
 def change_time(text: str) -> float | str:
     """Read a time, or one of the words now and commit."""
     return text if text in ("now", "commit") else moment(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
@@ -16,6 +16,8 @@ from agents.changes.modules import manifest_paths, module_of_source
 from agents.changes.patch import FilePatch, content_of
 from agents.changes.subroutines import compare_python
 from agents.changes.syntax import Question
+from agents.changes.trailers import expected_costs
+from agents.gates.reads import gates_read
 from agents.naming import module_name, subroutine_name
 from pipeline.codec.inputs import encode_change
 from pipeline.model import Change, Outgoing
@@ -55,9 +57,12 @@ def read_change(
     service: str,
     time: float,
     source_roots: Sequence[str] = (),
+    gate_readers: Sequence[str] = (),
 ) -> Change:
     """Describe a commit as ``describe_commit`` does, and log in one line what was left out."""
-    described = describe_commit(repository, commit, service=service, time=time, source_roots=source_roots)
+    described = describe_commit(
+        repository, commit, service=service, time=time, source_roots=source_roots, gate_readers=gate_readers
+    )
     if described.left_out:
         log.warning("%s: %.12s: left out: %s", service, commit.sha, "; ".join(described.left_out))
     return described.change
@@ -70,16 +75,19 @@ def describe_commit(
     service: str,
     time: float,
     source_roots: Sequence[str] = (),
+    gate_readers: Sequence[str] = (),
 ) -> Described:
     """Describe a commit as the change that was deployed to ``service`` at ``time`` (epoch seconds).
 
     Subroutines are spelt as they appear in stack frames: Python's see ``module_of``, other languages' see
-    ``agents.changes.languages``. Whatever the commit holds, the result is a change within the bounds of a
-    message; what they cost stands in ``left_out``.
+    ``agents.changes.languages``; gates are those that its lines of code read, see ``agents.gates.reads``.
+    Whatever the commit holds, the result is a change within the bounds of a message; what they cost stands in
+    ``left_out``.
 
     Raises:
         GitError: the repository cannot be read.
     """
+    expected, wrong = expected_costs(commit.body)
     change = Change(
         id=commit.sha,
         service=service,
@@ -87,17 +95,18 @@ def describe_commit(
         title=commit.title,
         author=commit.author,
         summary=commit.body,
+        expected=expected,
     )
     if repository.is_cut_off(commit):
         fitted, lost = fit(change)
-        return Described(fitted, ("what it changed, because the clone is shallow", *lost))
+        return Described(fitted, (*wrong, "what it changed, because the clone is shallow", *lost))
     try:
         files = repository.changed_files(commit)
     except GitError as error:  # a comparison that takes too long, or objects that this clone lacks
         fitted, lost = fit(change)
-        return Described(fitted, (f"what it changed: {error}", *lost))
+        return Described(fitted, (*wrong, f"what it changed: {error}", *lost))
     patches, cut = repository.patches(commit)
-    left_out = [f"lines: {cut}"] if cut else []
+    left_out = [*wrong, *([f"lines: {cut}"] if cut else [])]
     reader = _Reader(repository, commit, files, source_roots)
     subroutines = reader.python() | reader.others(patches)
     if unread := reader.unread(files):
@@ -107,10 +116,19 @@ def describe_commit(
             change,
             files=tuple(file.path for file in files),
             subroutines=tuple(sorted(subroutines)),
+            gates=gates_read(_code_lines(files, patches), gate_readers),
             content=content_of([(file.path, patches.get(file.blobs)) for file in files]),
         )
     )
     return Described(fitted, (*left_out, *reader.left_out, *_without_lines(files, patches), *lost))
+
+
+def _code_lines(files: Sequence[FileChange], patches: Patches) -> Iterator[tuple[str, str]]:
+    """Yield the path and the text of each line of code that a commit added or removed."""
+    for file in files:
+        if file.blobs in patches and (file.path.endswith(".py") or language_of(file.path)):
+            for hunk in patches[file.blobs].hunks:
+                yield from ((file.path, line.text) for line in (*hunk.removed, *hunk.added))
 
 
 def change_message(change: Change) -> Outgoing:

@@ -30,6 +30,7 @@ from agents.options import (
     change_time,
     checked_by,
     duration_s_of,
+    reader_names,
     roots_option,
     service_option,
 )
@@ -95,6 +96,15 @@ To look at a change without publishing it:
     type=click.Path(path_type=Path, dir_okay=False),
     help="File in which --follow remembers what it published; without it a restart begins anew.",
 )
+@click.option(
+    "--gate-reader",
+    "gate_readers",
+    multiple=True,
+    metavar="NAME",
+    callback=checked_by(reader_names),
+    help="A function that reads a gate, such as conf.get, besides those of common flag clients. May be "
+    "repeated.",
+)
 @click.option("--dry-run", is_flag=True, help="Publish nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print each change as one line of JSON.")
 @roots_option
@@ -110,6 +120,7 @@ def changes(
     time_: float | str,
     interval_s: float | None,
     state: Path | None,
+    gate_readers: tuple[str, ...],
     dry_run: bool,
     as_json: bool,
     source_roots: tuple[str, ...],
@@ -125,7 +136,9 @@ def changes(
     repository = Repository(repo)
     _check_roots(repository, source_roots, branch, pattern, rev or (revisions or "").rpartition("..")[2])
     topics = load_topics(settings.topics)
-    publisher = _Publisher(settings, topics, repository, service, time_, source_roots, dry_run, as_json)
+    publisher = _Publisher(
+        settings, topics, repository, service, time_, source_roots, gate_readers, dry_run, as_json
+    )
     watch = Branch(repository, branch) if branch else Tags(repository, pattern) if pattern else None
     if watch and interval_s is not None:
         known = State(None if dry_run else state, watch.name, service)
@@ -148,6 +161,7 @@ class _Publisher:
     service: str
     time: float | str  # of the deployments: now, commit, or epoch seconds
     source_roots: tuple[str, ...]
+    gate_readers: tuple[str, ...]
     dry_run: bool
     as_json: bool
 
@@ -160,6 +174,7 @@ class _Publisher:
                 service=self.service,
                 time=_deployed(self.time, deployment),
                 source_roots=self.source_roots,
+                gate_readers=self.gate_readers,
             )
             for deployment in deployments
         ]

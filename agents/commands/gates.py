@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from agents.gates import Module, map_gates, read_module
+from agents.options import checked_by, reader_names
 from pipeline.codec.gates import write_gates
 from pipeline.errors import ConfigError
 from pipeline.terminal import escape_controls
@@ -24,13 +25,6 @@ Example:
 """
 
 
-def _names(_context: click.Context, _parameter: click.Parameter, readers: tuple[str, ...]) -> tuple[str, ...]:
-    for reader in readers:
-        if not all(part.isidentifier() for part in reader.split(".")):
-            raise click.BadParameter(f"{reader!r} should be a name such as conf.get")
-    return readers
-
-
 @click.command(epilog=_EXAMPLE)
 @click.argument("source", metavar="SOURCE_DIR", type=click.Path(path_type=Path, file_okay=False, exists=True))
 @click.option(
@@ -39,7 +33,7 @@ def _names(_context: click.Context, _parameter: click.Parameter, readers: tuple[
     multiple=True,
     required=True,
     metavar="NAME",
-    callback=_names,
+    callback=checked_by(reader_names),
     help="A function that reads a gate.",
 )
 @click.option(

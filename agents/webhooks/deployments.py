@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from agents.changes.bounds import fit
 from agents.changes.git import Commit, GitError, Repository
 from agents.changes.history import Described, describe_commit
+from agents.changes.trailers import expected_costs
 from agents.webhooks.forge_event import ForgeEvent, PayloadCommit
 from agents.webhooks.mapping import Source
 from pipeline.model import Change
@@ -67,7 +68,14 @@ def _from_clone(event: ForgeEvent, source: Source, services: Sequence[str], time
         for known, those in _deployed_before(repository, event, source, services, last).items():
             commits, remarks = _since(repository, known, last)
             described = [
-                describe_commit(repository, commit, service="", time=time, source_roots=source.source_roots)
+                describe_commit(
+                    repository,
+                    commit,
+                    service="",
+                    time=time,
+                    source_roots=source.source_roots,
+                    gate_readers=source.gate_readers,
+                )
                 for commit in commits
             ]
             changes += _for_services(described, those)
@@ -125,6 +133,7 @@ def _left_out(described: Sequence[Described]) -> list[str]:
 
 
 def _describe(commit: PayloadCommit, event: ForgeEvent, time: float) -> Described:
+    expected, wrong = expected_costs(commit.body)
     change, left_out = fit(
         Change(
             id=commit.sha or f"{event.repository}@{event.name}"[:400],
@@ -134,6 +143,7 @@ def _describe(commit: PayloadCommit, event: ForgeEvent, time: float) -> Describe
             author=commit.author,
             summary=commit.body,
             files=commit.files,
+            expected=expected,
         )
     )
-    return Described(change, tuple(left_out))
+    return Described(change, (*wrong, *left_out))

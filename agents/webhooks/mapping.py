@@ -45,6 +45,7 @@ class _Repository(StrictModel):
     secret_file: Path | None = None
     repository_path: Path | None = None
     source_roots: tuple[str, ...] = ()
+    gate_readers: tuple[str, ...] = ()
     deploys: tuple[_Rule, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
@@ -68,6 +69,7 @@ class Source:
     secret: str = field(repr=False)
     clone: Path | None = None
     source_roots: tuple[str, ...] = ()
+    gate_readers: tuple[str, ...] = ()
 
     def services(self, occasion: Occasion, name: str) -> tuple[str, ...]:
         """Return the services that a branch, tag or environment of this name deploys."""
@@ -113,6 +115,7 @@ def load_service_map(path: Path, environ: Mapping[str, str]) -> ServiceMap:
                 secret=_secret(repository, environ, where),
                 clone=_folder(repository.repository_path, path, where),
                 source_roots=repository.source_roots,
+                gate_readers=repository.gate_readers,
             )
         )
     return ServiceMap(tuple(sources))
