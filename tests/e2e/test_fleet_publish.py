@@ -59,3 +59,30 @@ def test_the_store_holds_what_the_data_set_does(
     assert dict(zip(stacks.stacks, stacks.before, strict=True)) == {
         stack: expected[stack] for stack in stacks.stacks
     }
+
+
+HOSTS = SCENARIO.replace(
+    "late: {{share: 0.2, delay: 5m}}", "hosts: {{count: 3, regions: {{a: 0.7, b: 0.3}}}}"
+)
+
+
+def test_the_store_holds_who_sent_what(
+    own_broker: str, store_dsn: str, shared_store: Store, service_name: str, tmp_path: Path
+) -> None:
+    (tmp_path / "scenario.yaml").write_text(HOSTS.format(service=service_name))
+    arguments = ["loadgen", "fleet", "--scenario", str(tmp_path / "scenario.yaml"), "--seed", "3"]
+    arguments += ["--out", str(tmp_path / "data"), "--publish", "--broker", own_broker]
+    assert run([*arguments, *([] if is_idempotent(own_broker) else ["--no-idempotent-producer"])]) == 0
+    data = read_dataset(tmp_path / "data")
+
+    def arrived() -> bool:
+        totals = shared_store.strata(service_name, data.start, data.end, 60.0, []).totals
+        return bool(totals.sum() == data.totals.sum())
+
+    with WorkerProcess(own_broker, store_dsn, "aggregate", batch_size=500) as worker:
+        wait_until(arrived, "all that was published", worker)
+        assert worker.stop() == 0
+    found = shared_store.strata(service_name, data.start, data.end, 60.0)
+    assert found.strata == data.strata
+    assert len(found.strata) == 3 * 3  # hosts and releases
+    assert np.array_equal(found.totals, data.stratum_totals)
