@@ -27,6 +27,9 @@ DETECTED: Literal["smidgen.regression.detected"] = "smidgen.regression.detected"
 UPDATED: Literal["smidgen.regression.updated"] = "smidgen.regression.updated"
 RESOLVED: Literal["smidgen.regression.resolved"] = "smidgen.regression.resolved"
 
+_SENDERS: Mapping[str, str] = {"strata": "one_stratum", "releases": "release_effect"}
+"""Fields about those who send samples, and the steps whose subjects they are."""
+
 MAX_EVENT_BYTES = 256 * 1024
 """No event is larger, however long names are: the parts below, and the longest names in what is left."""
 
@@ -84,6 +87,7 @@ def regression_event(regression: Regression, scan: Scan | None = None) -> dict[s
         waste_servers=_waste_servers(regression),
         passed=_fitting([decision_to_json(decision) for decision in candidate.passed], PASSED_BYTES),
         **_interval(candidate),
+        **_senders(candidate),
         **_silences(regression.silences),
         **({"scan": windows_to_json(scan)} if scan else {}),
     )
@@ -193,6 +197,15 @@ def _interval(candidate: Candidate) -> dict[str, Any]:
     """Return the interval of the change time as a field, none where a former version found the candidate."""
     found = candidate.change_time_interval
     return {"change_time_interval": [to_iso(edge) for edge in found]} if found else {}
+
+
+def _senders(candidate: Candidate) -> dict[str, list[str]]:
+    """Return the one label where a regression holds and the releases that make it, as far as known."""
+    found = {
+        field: [name for one in candidate.passed if one.step == step for name in one.subjects]
+        for field, step in _SENDERS.items()
+    }
+    return {field: names for field, names in found.items() if names}
 
 
 def _member(candidate: Candidate) -> dict[str, Any]:

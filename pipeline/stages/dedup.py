@@ -13,6 +13,7 @@ from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.deduplication import dedup_config, gather_dedup
 from pipeline.stages.gather.history import MEMBERS, remember
 from pipeline.stages.gather.scanned import as_scanned
+from pipeline.stages.gather.scopes import with_scopes
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload, workload_of
 
@@ -46,7 +47,7 @@ class DedupStage(Stage):
         remember(self._store, MEMBERS, scan, decision.members)
         return replace(
             scan,
-            candidates=tuple(decision.unique),
+            candidates=with_scopes(store, scan, decision.unique, workload),
             joined=tuple(decision.joined),
             dropped=(*scan.dropped, *decision.dropped),
         )

@@ -26,6 +26,10 @@ OWN_SHARE = 0.5
 """Share of a rise that must be left without the mix: most of it."""
 
 
+_LEAST_FACTOR = 0.25
+"""Where so few of those who run a series have sent samples, the others are taken to be as they always are."""
+
+
 def block_windows(windows: int) -> int:
     """Return how many windows make a block of time for the fit of a mix: a span has 256 blocks at most."""
     return max(1, -(-windows // 256))
@@ -41,9 +45,13 @@ def standardise(matrix: SeriesMatrix, mix: Mix, strata: StrataMatrix) -> SeriesM
     """
     rows = rows_by(matrix.series)
     known = [row for row, key in enumerate(mix.series) if key in rows]
-    samples = matrix.samples.copy()
+    samples, of_mix = matrix.samples.copy(), [rows[mix.series[row]] for row in known]
     factors = mix.factors(strata.strata, strata.totals)[known]
-    samples[[rows[mix.series[row]] for row in known]] /= np.maximum(factors, 1e-3)
+    counted = samples[of_mix]
+    exposure = (factors * matrix.totals).sum(axis=1, keepdims=True)
+    level = counted.sum(axis=1, keepdims=True) / np.maximum(exposure, 1e-300)
+    missing = np.maximum(1 - factors / _LEAST_FACTOR, 0.0)
+    samples[of_mix] = counted / np.maximum(factors, _LEAST_FACTOR) + missing * level * matrix.totals
     return replace(matrix, samples=np.minimum(samples, matrix.totals))
 
 

@@ -148,6 +148,10 @@ class DetectedData(TypedDict):
     """How many of them the regression takes: delta times servers; null where either is unknown."""
     passed: list[Decision]
     """What each step decided, in order."""
+    strata: NotRequired[list[str]]
+    """The label or host, as name=value, with which alone it holds; absent where it holds everywhere."""
+    releases: NotRequired[list[str]]
+    """The releases that cost more where they run than others beside them; absent where none was seen to."""
     change_time_interval: NotRequired[UtcInterval]
     """Between which windows the change lies, with a confidence of 95 %; of a slow rise its beginning."""
     silences: NotRequired[list[AppliedSilence]]

@@ -64,11 +64,16 @@ def test_steps_are_those_of_the_funnel() -> None:
 OF_THE_SERVICE = ("composition", "common_noise")
 """Parts that look at all series of a service; the stage adds them to the matrix."""
 
+OF_SENDERS = ("release_effect",)
+"""Parts for which samples must say who sent them; what they are worth is in test_mix_search."""
+
 OF_NAMES = ("renames",)
 """Parts for which names have to be exchanged; what they are worth is in test_renames."""
 
 
-@pytest.mark.parametrize("part", [p for p in DETECTOR_PARTS if p not in (*OF_THE_SERVICE, *OF_NAMES)])
+@pytest.mark.parametrize(
+    "part", [p for p in DETECTOR_PARTS if p not in (*OF_THE_SERVICE, *OF_SENDERS, *OF_NAMES)]
+)
 def test_a_part_of_the_detector_has_a_switch(part: str) -> None:
     matrix, windows = seasonal_matrix(), Windows(1440, 1464, 1500)
     whole, lacks = (

@@ -196,3 +196,15 @@ def test_strata_that_come_later_are_as_the_others() -> None:
     known = fitted.differing([Stratum.of({"region": "r1"}, host="new")])[:, 0]
     np.testing.assert_allclose(known, fitted.differing(strata)[:, 1], rtol=0.05)
     np.testing.assert_array_equal(fitted.differing([Stratum.of({"region": "r9"})]), 1)
+
+
+def test_hosts_that_have_not_sent_yet_say_nothing() -> None:
+    """Half of the hosts are late, and some series run nowhere else: their last windows are as always."""
+    strata = [Stratum(host=f"h{host}") for host in range(20)]
+    totals = np.random.default_rng(3).poisson(3000, (20, BLOCKS)) * 1.0
+    totals[::2, -3:] = 0
+    differing = np.ones((SERIES, 20))
+    differing[:20, 1::2] = 0.0
+    raw, constant, _ = matrices(draw(strata, totals, differing))
+    assert rises(raw, BLOCKS - 3)[0][:20].max() < -0.9
+    assert np.abs(rises(constant, BLOCKS - 3)[0][:20]).max() < 0.1

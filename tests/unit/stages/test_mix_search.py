@@ -1,0 +1,97 @@
+"""A scan at a constant mix of senders: what a drain moves is dropped, what a rollout brings is found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from loadgen.fleet.scenario import Scenario, load_scenario
+from loadgen.fleet.simulate import simulate
+from pipeline.backtest.dataset import Dataset
+from pipeline.backtest.flow import Flow
+from pipeline.codec.scans import encode_progress
+from pipeline.config import Settings
+from pipeline.model import Progress, Scan
+from pipeline.stages.ablation import NOTHING, Without
+from pipeline.storage.arrays import ArrayStore
+from pipeline.units import DAY_S, HOUR_S
+from pipeline.workloads import load_workloads
+
+(WORKLOAD,) = load_workloads(("frontfaas-small",))
+GRAPH = {"subroutines": 60, "endpoints": 5}
+
+
+def scenario(name: str, **given: object) -> Scenario:
+    """Return a small fleet of a preset's hosts, over the twelve days that one scan takes."""
+    preset = load_scenario(name)
+    small = preset.graph.model_copy(update=GRAPH)
+    return preset.model_copy(update={"graph": small, "duration_s": 12 * DAY_S, "inject": (), **given})
+
+
+def scan_of(dataset: Dataset, end: float, without: Without = NOTHING, stage: str = "detect") -> Scan:
+    """Return one scan of a data set, as the stages up to one leave it."""
+    stages = ("detect", "filter", "dedup")
+    flow = Flow(
+        ArrayStore(dataset),
+        (WORKLOAD,),
+        settings=Settings(),
+        clock=lambda: dataset.end,
+        stages=stages[: stages.index(stage) + 1],
+        without=without,
+    )
+    at = end + WORKLOAD.wait_s
+    progress = Progress(dataset.service, "profiles", 0, at, end - WORKLOAD.rerun_interval_s)
+    flow.send("windows", [encode_progress(progress)])
+    topic = {"detect": "change-points", "filter": "filtered", "dedup": "unique"}[stage]
+    (scan,) = flow.scans(topic)
+    return scan
+
+
+@pytest.fixture(scope="module")
+def drained() -> Dataset:
+    """A region is drained at 0.77 of the time, for a day."""
+    hosts = load_scenario("drained").hosts
+    assert hosts is not None
+    spread = hosts.model_copy(update={"spread": 0.3}) if hasattr(hosts, "spread") else hosts
+    return simulate(scenario("drained", hosts=spread), 1).dataset
+
+
+def test_what_a_drain_moves_is_dropped_with_its_numbers(drained: Dataset) -> None:
+    end = drained.start + 0.77 * 12 * DAY_S // HOUR_S * HOUR_S + 14 * HOUR_S
+    end -= (end - drained.start) % WORKLOAD.rerun_interval_s
+    scan = scan_of(drained, end)
+    moved = [one for one in scan.dropped if one.decision.step == "mix_shift"]
+    assert moved
+    for one in moved:
+        assert one.decision.statistic < one.decision.bound
+        assert one.decision.subjects
+    plain = scan_of(drained, end, frozenset({"mix_shift"}))
+    assert len(plain.candidates) > len(scan.candidates)
+    assert not [one for one in plain.dropped if one.decision.step == "mix_shift"]
+
+
+@pytest.fixture(scope="module")
+def staged() -> tuple[Dataset, float]:
+    """One step that comes in stages, and when it began."""
+    preset = load_scenario("rollout-staged")
+    (group,) = preset.inject
+    one = group.model_copy(update={"count": 1, "delta": (0.01, 0.012), "between": (0.88, 0.9)})
+    dataset = simulate(scenario("rollout-staged", inject=(one,)), 3).dataset
+    (row,) = (row for row in dataset.truth if row["kind"] == "regression")
+    return replace(dataset, truth=(row,)), float(row["start"])
+
+
+def test_a_rollout_is_dated_at_its_first_stage(staged: tuple[Dataset, float]) -> None:
+    dataset, start = staged
+    end = start + 9 * HOUR_S
+    end -= end % WORKLOAD.rerun_interval_s
+    slow = dataset.truth[0]["subroutines"][0]
+    found, without = (
+        {one.metric: one for one in scan_of(dataset, end, which).candidates}
+        for which in (NOTHING, frozenset({"release_effect"}))
+    )
+    assert abs(found[slow].change_time - start) <= 2 * WORKLOAD.resolution_s
+    assert [one.subjects for one in found[slow].passed if one.step == "release_effect"]
+    late = without.get(slow)
+    assert late is None or abs(late.change_time - start) > 2 * WORKLOAD.resolution_s
