@@ -90,6 +90,11 @@ _LINKS: Mapping[str, Code] = {
     "metric_id": Code(
         "has a name like that of {0}", "most similar in its name: {0}", "similarity of the two names"
     ),
+    "onset": Code(
+        "begins at the same time as {0}",
+        "begins at much the same time as {0}",
+        "how sure it is that both do not begin at one time by chance",
+    ),
     "unlike": Code(passed="unlike everything that it was compared with"),
     "nothing": Code(passed="nothing to compare with"),
     "alone": Code(passed="no other candidate goes with it"),
@@ -290,6 +295,12 @@ STEPS: tuple[Step, ...] = (
     _part("stacks", "Do both rise in the same stacks?", "dedup", _STACKS),
     _part("correlation", "Do they move together?", "dedup", "correlation of the two series"),
     _part("metric_id", "Are their names similar?", "dedup", "similarity of the two names"),
+    _part(
+        "onset",
+        "Does a metric get worse when another regression begins, by more than chance?",
+        "dedup",
+        "how sure it is that both do not begin at one time by chance",
+    ),
     _part("residual", "Is it a change point without what rises below it?", "dedup"),
     _factor("attribution", "share of the regression from stacks that hold a subroutine which it modifies"),
     _factor("recency", "how well the rise fits the time of the deployment"),

@@ -36,7 +36,7 @@ Kdd2018Setup = Literal[
 
 log = logging.getLogger(__name__)
 
-_WITHOUT_STACKS: tuple[Feature, ...] = ("correlation", "metric_id")
+_WITHOUT_STACKS: tuple[Feature, ...] = ("correlation", "metric_id", "onset")
 """What can be similar where one of two regressions is of a service-level metric."""
 
 
@@ -63,6 +63,7 @@ class Rule(StrictModel):
     stacks: Similarity = None
     correlation: Similarity = None
     metric_id: Similarity = None
+    onset: Similarity = None
 
     @model_validator(mode="after")
     def _can_hold(self) -> Rule:

@@ -135,6 +135,8 @@ def update_event(update: Update) -> dict[str, Any]:
     else:
         own["grown"] = _member(update.escalated) if update.escalated else None
         own["joined"] = _fitting([_member(candidate) for candidate in update.joined], GROUP_BYTES)
+        if update.suspects:
+            own["root_causes"] = _fitting([_suspect(suspect) for suspect in update.suspects], SUSPECTS_BYTES)
         data = written(shapes.UpdatedData, update, reported, **own, joined_size=len(update.joined))
     attributes = _attributes(update_id(update), update.service, reported, update.time)
     return {**attributes, "type": _TYPES[update.kind], "data": data}

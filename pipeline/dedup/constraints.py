@@ -46,8 +46,8 @@ def same_time(pairs: Pairs) -> BoolArray:
     """Return which changes are near enough in time to be one, and move the same way.
 
     A change point may be placed anywhere in the analysis window; when a slow rise began is known to a day.
-    Two whose intervals overlap may be further apart, if one change modified what both rise through. What goes
-    up in gCPU may go down in a service's metric.
+    Two whose intervals overlap may be further apart, if one change modified what both rise through. As gCPU
+    goes up, a service's metric may go down, and as one metric goes up, another one: all of them got worse.
     """
     slow = pairs.slow[:, None] | pairs.slow[None, :]
     reach = np.where(slow, reach_s(pairs.config, slow=True), reach_s(pairs.config, slow=False))
@@ -56,7 +56,7 @@ def same_time(pairs: Pairs) -> BoolArray:
     overlap = (spans[:, None, 0] <= spans[None, :, 1]) & (spans[None, :, 0] <= spans[:, None, 1])
     within |= overlap & _share_a_change(pairs)
     rises = pairs.deltas > 0
-    same_way = (rises[:, None] == rises[None, :]) | (pairs.gcpu[:, None] != pairs.gcpu[None, :])
+    same_way = (rises[:, None] == rises[None, :]) | ~(pairs.gcpu[:, None] & pairs.gcpu[None, :])
     return np.asarray(within & same_way)
 
 

@@ -84,6 +84,11 @@ class Deployed:
         self._changes = sorted(changes, key=lambda change: (change.time, change.id))
         self._times = [change.time for change in self._changes]
 
+    @property
+    def first_times(self) -> FloatArray:
+        """When each change was deployed first, ascending: (changes,)."""
+        return np.array([change.time for change in first_announcements(self._changes)], dtype=np.float64)
+
     def before(
         self, candidates: Sequence[Candidate], config: DedupConfig, *, early: int = EARLY_WINDOWS
     ) -> list[tuple[Change, ...]]:
@@ -175,6 +180,7 @@ class DedupEvidence:
     deployed: Deployed = field(default_factory=Deployed)
     levels: Levels = field(default_factory=Levels)
     label_groups: LabelGroups | None = None  # finds cost domains of a user's own
+    watched_s: float = 0.0  # before the scan's end: of what time history and changes are
 
 
 def members_of(reported: Reported) -> list[Reported]:
@@ -235,8 +241,8 @@ def may_be_one(known: Candidate, candidate: Candidate, config: DedupConfig) -> b
 
     A slow candidate is the rise over all that the scan sees; when a slow one began is known to a day.
     """
-    same = is_gcpu(known.metric_kind) == is_gcpu(candidate.metric_kind)
-    if same and (known.delta > 0) != (candidate.delta > 0):
+    of_gcpu = is_gcpu(known.metric_kind) and is_gcpu(candidate.metric_kind)
+    if of_gcpu and (known.delta > 0) != (candidate.delta > 0):
         return False
     if candidate.kind == "long_term":
         return True

@@ -16,7 +16,7 @@ from scipy.cluster.hierarchy import DisjointSet
 
 from pipeline.dedup.constraints import may_be_one
 from pipeline.dedup.links import Link
-from pipeline.dedup.pairs import Pairs
+from pipeline.dedup.pairs import Pairs, of_pairs
 from pipeline.dedup.rules import ROUNDING, Between, MergeRule
 from pipeline.model import BoolArray, IntArray
 
@@ -51,10 +51,7 @@ class _Allowed:
 
     def between(self, kind: Between) -> BoolArray:
         """Return the pairs that a rule is for: (n, n)."""
-        gcpu = self.pairs.gcpu
-        both, neither = gcpu[:, None] & gcpu[None, :], ~gcpu[:, None] & ~gcpu[None, :]
-        choices = {"any": np.ones_like(both), "gcpu": both, "service": neither, "mixed": ~(both | neither)}
-        return choices[kind]
+        return of_pairs([kind], self.pairs.gcpu)
 
 
 def merge(pairs: Pairs) -> Merged:
@@ -65,9 +62,14 @@ def merge(pairs: Pairs) -> Merged:
     """
     rules = [rule for rule in pairs.config.pairwise.rules if all(map(pairs.config.runs, rule.bounds))]
     allowed = _Allowed(pairs, may_be_one(pairs), rules)
-    groups = _Groups(len(pairs.candidates), [known.event for known in pairs.reported])
+    groups = _Groups(len(pairs.candidates), [known.event for known in pairs.reported], pairs.gcpu)
     links: dict[int, Link] = {}
-    for _, link, row, other in sorted(_linked(allowed), key=lambda item: (-item[0], *item[2:])):
+    # That two begin together says less than what they have in common in stacks or in their course.
+    linked = sorted(_linked(allowed), key=lambda item: (item[1].code == "onset", -item[0], *item[2:]))
+    for _, link, row, other in linked:
+        # What got slower in two places has two causes, though one metric may have got worse by both.
+        if link.code == "onset" and groups.hold_gcpu(row, other):
+            continue
         if groups.join(row, other):
             links.setdefault(row, link)
             links.setdefault(other, link)
@@ -122,7 +124,7 @@ def _absorb(allowed: _Allowed, groups: _Groups, links: dict[int, Link]) -> dict[
         if same[size[same].argmax()] != row:  # of equals the first stands for its group
             continue
         # What is larger explains all that it calls, whatever made that rise.
-        within = allowed.may[row] & (size <= size[row]) & (roots != roots[row])
+        within = allowed.may[row] & allowed.pairs.gcpu & (size <= size[row]) & (roots != roots[row])
         members = np.flatnonzero(within)
         if not len(members):
             continue
@@ -177,12 +179,13 @@ def _nearest(allowed: _Allowed, roots: IntArray, missed: Mapping[int, Nearest]) 
 class _Groups:
     """Disjoint sets of regressions, of which no two that hold a reported event become one."""
 
-    def __init__(self, size: int, events: Sequence[str]) -> None:
+    def __init__(self, size: int, events: Sequence[str], gcpu: BoolArray) -> None:
         self._sets = DisjointSet(range(size))
         self._first: dict[str, int] = {}  # event → the first of it
         for row, event in enumerate(events):
             # What has no event stands for itself.
             self._sets.merge(self._first.setdefault(event or f"of its own: {row}", row), row)
+        self._gcpu = gcpu
         self._events = {self._sets[row]: number for number, row in enumerate(self._first.values())}
 
     def join(self, row: int, other: int) -> bool:
@@ -195,6 +198,10 @@ class _Groups:
         if events:
             self._events[self._sets[row]] = events[0]
         return True
+
+    def hold_gcpu(self, row: int, other: int) -> bool:
+        """Return whether both of two regressions' sets hold some of gCPU."""
+        return all(any(self._gcpu[member] for member in self._sets.subset(one)) for one in (row, other))
 
     def is_reported(self, row: int) -> bool:
         """Return whether a regression's set holds a reported event."""

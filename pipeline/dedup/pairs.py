@@ -13,6 +13,7 @@ Features are similarities of two regressions, at most 1 (FBDetect §5.4.8):
 - ``stacks``: stack-trace overlap, the share of both rises from stacks that hold both.
 - ``correlation``: Pearson's coefficient of the series, the worse direction taken for up.
 - ``metric_id``: cosine of the metric ids' TF-IDF vectors of 2- and 3-grams.
+- ``onset``: how sure it is that it is no chance that both begin at one time, not both of gCPU.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ from pipeline.dedup.evidence import (
     may_be_one,
 )
 from pipeline.dedup.features import name_vectors
+from pipeline.dedup.onsets import Onset, Watched, onset_similarities
 from pipeline.dedup.packages import modified_by
 from pipeline.dedup.releases import release_similarities
-from pipeline.dedup.rules import Feature
+from pipeline.dedup.rules import Between, Feature
 from pipeline.model import BoolArray, Candidate, Change, FloatArray, SeriesKey
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.stacks import StackIndex, explained_shares, membership
@@ -127,7 +129,10 @@ def pair_up(
     levels = evidence.levels.of(series)
     if "correlation" in asked:
         turned = levels * np.sign([candidate.delta for candidate in every])[:, None]
-        features["correlation"] = _correlations(turned, every, evidence, config)
+        between = [rule.between for rule in config.pairwise.rules if "correlation" in rule.bounds]
+        features["correlation"] = _correlations(turned, every, evidence, config) * of_pairs(between, gcpu)
+    if "onset" in asked:
+        features["onset"] = onset_similarities(*_onsets(evidence, candidates, reported, config))
     if "metric_id" in asked:
         vectors = name_vectors([name for _, name in series], _GRAMS, _NAME_DIMENSIONS)
         features["metric_id"] = np.clip(vectors @ vectors.T, 0.0, 1.0)
@@ -169,6 +174,13 @@ def members_near(
         found += [(row, member) for member in largest_members(candidate)]
     deployed = evidence.deployed.before([member for _, member in found], config)
     return [Member(row, member, before) for (row, member), before in zip(found, deployed, strict=True)]
+
+
+def of_pairs(kinds: Sequence[Between], gcpu: BoolArray) -> BoolArray:
+    """Return the pairs that are of any of some kinds: (n, n)."""
+    both, neither = gcpu[:, None] & gcpu[None, :], ~gcpu[:, None] & ~gcpu[None, :]
+    choices = {"any": np.ones_like(both), "gcpu": both, "service": neither, "mixed": ~(both | neither)}
+    return np.asarray(np.logical_or.reduce([choices[kind] for kind in kinds]), dtype=np.bool_)
 
 
 def stack_overlaps(holds: BoolArray, change: FloatArray) -> FloatArray:
@@ -230,6 +242,31 @@ def _correlations(
     span_s = max(scan.end - first, config.analysis_s)
     columns = slice(max(round((first - span_s - scan.start) / step_s), 0), levels.shape[1])
     return pearson(day_differences(levels, columns, day=round(DAY_S / step_s)))
+
+
+def _onsets(
+    evidence: DedupEvidence,
+    candidates: Sequence[Candidate],
+    reported: Sequence[Reported],
+    config: DedupConfig,
+) -> tuple[list[Onset], Watched]:
+    """Return the onsets of reported ones and of candidates, and what they might have met by chance."""
+
+    def onset(candidate: Candidate, known: Reported | None = None) -> Onset:
+        time = candidate.change_time
+        window = (time - config.resolution_s, time)
+        interval = candidate.change_time_interval or (known.onset if known else None) or window
+        return Onset(
+            *interval, is_gcpu(candidate.metric_kind), abs(candidate.delta), known.event if known else ""
+        )
+
+    watched = Watched(
+        evidence.watched_s or evidence.scan.end - evidence.scan.start,
+        [onset(known.candidate, known) for known in evidence.history.regressions],
+        evidence.deployed.first_times,
+    )
+    known_ones = [onset(known.candidate, known) for known in reported]
+    return [*known_ones, *map(onset, candidates)], watched
 
 
 def _releases(

@@ -11,7 +11,7 @@ from pipeline.dedup.releases import ReleaseConfig
 Between = Literal["any", "gcpu", "service", "mixed"]
 """Which pairs a rule is for: any, both gCPU, both service-level metrics, or one of each."""
 
-Feature = Literal["cause", "caller", "release", "stacks", "correlation", "metric_id"]
+Feature = Literal["cause", "caller", "release", "stacks", "correlation", "metric_id", "onset"]
 
 
 ROUNDING = 1e-9
@@ -37,11 +37,13 @@ DEFAULT_RULES = (
     MergeRule({"release": 0.99}, between="gcpu"),
     MergeRule({"stacks": 0.7}, between="gcpu"),
     MergeRule({"correlation": 0.9}, between="service"),
+    MergeRule({"onset": 0.95}, between="service"),
+    MergeRule({"onset": 0.95}, between="mixed"),
 )
 """One of them is enough. Most of a rise is 0.7 of it, since what is found of it is an estimate.
 
-None is for gCPU and a service-level metric: two large steps of one hour correlate whatever made them, and who
-waits for a drop of throughput should not have to look for it in an update. Users may add one.
+For gCPU and a service-level metric none is by correlation: two large steps of one hour correlate whatever
+made them. That they begin together must be as sure as the intervals of their change times are.
 """
 
 

@@ -19,6 +19,7 @@ from pipeline.lifecycle.recovery import (
 )
 from pipeline.lifecycle.state import OpenRegression, Update
 from pipeline.model import Candidate, Change, Scan
+from pipeline.model.metric_kind import is_gcpu
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,10 +194,18 @@ def _escalations(
     scan = evidence.scan
     updates: dict[str, Update] = {}
     # What grew most speaks for a group; but a regression's own metric goes before its group's.
+    elsewhere = {joined.candidate: joined.regression for joined in scan.joined}
     for candidate in _escalating(scan):
         series = candidate.series
         # The newest regression of a series is the one that has escalated.
         regression = next((one for one in left if one.member(series)), None)
+        # A metric that has joined another one got worse with that.
+        if (
+            regression
+            and not is_gcpu(series.kind)
+            and elsewhere.get(candidate, regression.id) != regression.id
+        ):
+            continue
         if regression is None:
             continue
         member, reported = regression.member(series), regression.last_level(series)

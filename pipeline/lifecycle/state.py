@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pipeline.model import Candidate, Change, SeriesKey
+from pipeline.model import Candidate, Change, SeriesKey, Suspect
 
 UpdateKind = Literal["updated", "resolved"]
 
@@ -49,6 +49,7 @@ class Update:
     escalated: Candidate | None = None  # updated: the series that did; ``before`` is the level reported last
     joined: tuple[Candidate, ...] = ()  # updated: series that rise with it, found by this scan
     changes: tuple[Change, ...] = ()  # resolved: what may have fixed it, the latest first
+    suspects: tuple[Suspect, ...] = ()  # updated: what may have caused it, where only what joined says so
 
     @property
     def share_remaining(self) -> float:

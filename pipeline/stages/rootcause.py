@@ -28,7 +28,17 @@ from pipeline.lifecycle import (
     decide_updates,
     find_fallbacks,
 )
-from pipeline.model import Change, Outgoing, Record, Regression, Scan
+from pipeline.model import (
+    Candidate,
+    Change,
+    Outgoing,
+    Record,
+    Regression,
+    RegressionKind,
+    Scan,
+    SeriesKey,
+)
+from pipeline.model.metric_kind import is_gcpu
 from pipeline.rootcause import Cause, Gates, RankingConfig, find_causes
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.changes import recent_changes
@@ -48,6 +58,8 @@ LEDGER_ROWS = 10_000
 
 Changes = Callable[[], Sequence[Change]]
 """Returns the changes of a scan's service; read once, when they are first asked for."""
+
+_CauseKey = tuple[SeriesKey, RegressionKind]
 
 
 class RootcauseStage(Stage):
@@ -101,18 +113,15 @@ class RootcauseStage(Stage):
 
     def _explain(self, scan: Scan, workload: Workload | None, changes: Changes) -> list[Regression]:
         """Return the regressions of a scan with what is found about their causes."""
-        causes: dict[tuple[str, str, str], Cause] = {}
+        causes: dict[_CauseKey, Cause] = {}
         if workload is None:
             log.warning("no suspects sought: this worker does not know workload %s", scan.workload)
         else:
-            config = cause_config(workload, self._ranking, self._without)
-            for cluster in self._causes.gather(scan, workload, changes()):
-                for one, cause in zip(cluster.candidates, find_causes(cluster, config), strict=True):
-                    causes[one.metric_kind, one.metric, one.kind] = cause
+            causes = self._find_causes(scan, workload, changes)
         servers = self._causes.servers(scan)
         regressions = []
         for one in scan.candidates:
-            cause = causes.get((one.metric_kind, one.metric, one.kind), Cause())
+            cause = causes.get(_key(one), Cause())
             regressions.append(
                 Regression(
                     id=regression_id(scan.service, scan.workload, one, scan.end),
@@ -127,6 +136,15 @@ class RootcauseStage(Stage):
             )
         return regressions
 
+    def _find_causes(self, scan: Scan, workload: Workload, changes: Changes) -> dict[_CauseKey, Cause]:
+        """Return what is found about the causes of a scan's candidates."""
+        config = cause_config(workload, self._ranking, self._without)
+        causes: dict[_CauseKey, Cause] = {}
+        for cluster in self._causes.gather(scan, workload, changes()):
+            found = zip(cluster.candidates, find_causes(cluster, config), strict=True)
+            causes |= {_key(one): cause for one, cause in found}
+        return causes
+
     def _follow(
         self, scan: Scan, workload: Workload, changes: Changes, so_far: SilencedSoFar
     ) -> tuple[LifecycleEvidence, list[Update]]:
@@ -137,7 +155,17 @@ class RootcauseStage(Stage):
         # Gathered last, and for these alone: share factors read many series, changes carry diffs.
         found = self._fallbacks.with_share_factors(found, scan, workload, config)
         confirmed = confirm_fallbacks(evidence, found, config)
-        return evidence, decide_updates(evidence, with_changes(confirmed, workload, changes), config)
+        updates = decide_updates(evidence, with_changes(confirmed, workload, changes), config)
+        return evidence, [self._with_suspects(update, scan, workload, changes) for update in updates]
+
+    def _with_suspects(self, update: Update, scan: Scan, workload: Workload, changes: Changes) -> Update:
+        """Return an update with suspects where subroutines joined a metric, which has no stacks to ask."""
+        joined = [one for one in update.joined if is_gcpu(one.metric_kind)]
+        if not joined or is_gcpu(update.regression.candidate.metric_kind):
+            return update
+        largest = max(joined, key=lambda one: abs(one.delta))
+        cause = self._find_causes(replace(scan, candidates=(largest,)), workload, changes)
+        return replace(update, suspects=cause[_key(largest)].suspects)
 
     def _record(self, scan: Scan, judged: SilencedScan) -> list[bytes]:
         """Store regressions, silenced ones and updates, and return the events."""
@@ -164,3 +192,7 @@ def _ledger(scan: Scan, judged: SilencedScan) -> list[LedgerEntry]:
     whole = replace(scan, candidates=candidates, dropped=(*scan.dropped, *judged.dropped))
     late = [entry_from_json(event) for _, event in judged.late]
     return [*dropped_entries(whole), *reported_entries(whole), *late]
+
+
+def _key(candidate: Candidate) -> _CauseKey:
+    return candidate.series, candidate.kind

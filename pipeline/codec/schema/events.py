@@ -190,6 +190,8 @@ class UpdatedData(UpdateData):
     """Series found since to have the same cause; cut at a bound."""
     joined_size: Count
     """How many there are, also where the list is cut."""
+    root_causes: NotRequired[list[Suspect]]
+    """Where subroutines have joined a metric, of which only they know causes; the likeliest first."""
 
 
 @message

@@ -80,6 +80,7 @@ def gather_dedup(
         deployed=_deployed(store, scan, known, config),
         levels=_levels(store, scan, known, config),
         label_groups=partial(plugged_in, load_plugins()),
+        watched_s=2 * (scan.end - scan.start),
     )
 
 
@@ -130,6 +131,8 @@ def _deployed(store: Store, scan: Scan, known: Sequence[Candidate], config: Dedu
     every = (*scan.candidates, *groups, *known)
     times = [candidate.change_time for candidate in every]
     earliest = min(min(times) - config.lookback_s, *(candidate.change_time_span[0] for candidate in every))
+    if "onset" in asked_features(config.pairwise, every):
+        earliest = min(earliest, scan.start - (scan.end - scan.start))
     latest = max(times) + EARLY_WINDOWS * config.resolution_s + 1e-3
     rows = store.rows("changes", scan.service, earliest, latest)
     # Diffs are for their words; only the ranking of suspects reads those.

@@ -156,7 +156,13 @@ def open_regressions(store: Store, scan: Scan, *, regression: str = "") -> list[
     by_regression: dict[str, list[dict[str, Any]]] = {}
     for row in updates:
         by_regression.setdefault(row["regression"], []).append(row)
-    rows = [row for row in rows if row["detected_time"] < scan.end and row["id"] not in resolved]
+    # Of scans of two workloads that end together, the later one knows what the earlier one reported.
+    rows = [
+        row
+        for row in rows
+        if (row["detected_time"], row["workload"] == scan.workload) < (scan.end, True)
+        and row["id"] not in resolved
+    ]
     rows.sort(key=lambda row: (-row["detected_time"], row["id"]))
     found = []
     for row in rows:

@@ -146,6 +146,46 @@ def test_users_write_the_rules(rule: MergeRule, merged: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("gcpu", "onset", "cause", "expected"),
+    [
+        pytest.param([True, False], {(0, 1): 0.97}, {}, {(0, 1)}, id="one of each"),
+        pytest.param([True, False], {(0, 1): 0.94}, {}, {(0,), (1,)}, id="perhaps by chance"),
+        pytest.param([False, False], {(0, 1): 0.97}, {}, {(0, 1)}, id="two metrics"),
+        pytest.param([True, True], {(0, 1): 0.97}, {}, {(0,), (1,)}, id="two of gCPU"),
+        pytest.param(
+            [True, True, False],
+            {(0, 2): 0.97, (1, 2): 0.99},
+            {},
+            {(0,), (1, 2)},
+            id="the surer cause",
+        ),
+        pytest.param(
+            [True, True, False], {(0, 2): 0.97, (1, 2): 0.99}, {(0, 1): 0.8}, {(0, 1, 2)}, id="one cause"
+        ),
+        pytest.param(
+            [True, False, False],
+            {(0, 1): 0.97, (1, 2): 0.97, (0, 2): 0.97},
+            {},
+            {(0, 1, 2)},
+            id="both",
+        ),
+    ],
+)
+def test_what_begins_together_is_one_unless_it_has_two_causes(
+    gcpu: list[bool],
+    onset: dict[tuple[int, int], float],
+    cause: dict[tuple[int, int], float],
+    expected: set[tuple[int, ...]],
+) -> None:
+    features: dict[Feature, FloatArray] = {"onset": np.eye(len(gcpu)), "cause": np.eye(len(gcpu))}
+    given: list[tuple[Feature, dict[tuple[int, int], float]]] = [("onset", onset), ("cause", cause)]
+    for feature, pairs in given:
+        for (row, other), similarity in pairs.items():
+            features[feature][row, other] = features[feature][other, row] = similarity
+    assert set(merge(pairs_of(features, gcpu)).groups) == expected
+
+
+@pytest.mark.parametrize(
     ("rules", "groups"),
     [
         pytest.param(DEFAULT_RULES, 1, id="by default most of a rise"),

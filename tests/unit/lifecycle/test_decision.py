@@ -156,6 +156,20 @@ def test_what_joins_a_regression_updates_it(joining: str, regression: str, joine
     assert [update.level for update in updates] == [level] * len(joined)
 
 
+@pytest.mark.parametrize(("joins", "escalates"), [("r", True), ("elsewhere", False)])
+def test_a_metric_that_got_worse_with_another_regression_has_not_escalated(
+    joins: str, escalates: bool
+) -> None:
+    own = replace(OWN, metric_kind="service")
+    followed = replace(OPEN, candidate=own)
+    other = replace(OPEN, id="elsewhere", candidate=build_candidate("shop.other"))
+    scan = replace(SCAN, joined=(Joined(joins, further(own, 0.3)),))
+    found = evidence(STILL, scan=scan, followed=(followed,), elsewhere=(other,))
+    updates = decide_updates(found, [], CONFIG)
+    assert [update.regression.id for update in updates if update.escalated] == ["r"] * escalates
+    assert [update.regression.id for update in updates if update.joined] == ["elsewhere"] * (not escalates)
+
+
 def test_a_scan_without_news_needs_no_courses() -> None:
     young = replace(OPEN, candidate=replace(OWN, change_time=199.0))
     known = evidence(None, followed=(young,))
