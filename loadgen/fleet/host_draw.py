@@ -18,6 +18,7 @@ from loadgen.fleet.streams import Streams
 from loadgen.fleet.timeline import Timeline
 from pipeline.backtest.counts import summed
 from pipeline.backtest.labels import folded
+from pipeline.backtest.late import Late
 from pipeline.model import FloatArray, IntArray
 from pipeline.model.strata import Stratum, StratumCounts
 
@@ -38,6 +39,7 @@ class Counted:
     strata: tuple[Stratum, ...]
     totals: FloatArray  # (strata, windows)
     samples: StratumCounts
+    late: tuple[Late, ...]  # what arrives late of all this
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,6 +132,7 @@ def count_strata(draws: HostDraws, found: Incidence, ratio: int) -> Counted:
     whole = np.zeros((found.matrix.shape[1], windows), dtype=np.int32)
     totals = np.zeros((len(strata), windows))
     parts: list[tuple[IntArray, IntArray, IntArray, FloatArray]] = []
+    late_counts, late_totals = np.zeros_like(whole), np.zeros_like(totals)
     for one in draws.samples():
         counts = reported(one, hosts)
         whole += counts
@@ -137,12 +140,20 @@ def count_strata(draws: HostDraws, found: Incidence, ratio: int) -> Counted:
             np.clip(np.arange(windows) - hosts.offset[one.sender.slot], 0, windows - 1)
         ]
         np.add.at(totals, (stratum, np.arange(windows)), counts.sum(axis=0))
+        if hosts.late[one.sender.slot]:
+            late_counts += counts
+            np.add.at(late_totals, (stratum, np.arange(windows)), counts.sum(axis=0))
         parts.append(_entries(count_series(found, counts), stratum, ratio))
     kept, row_of = folded(strata, totals.sum(axis=1))
-    by_kept = np.zeros((len(kept), windows))
+    by_kept, late_by_kept = np.zeros((len(kept), windows)), np.zeros((len(kept), windows))
     np.add.at(by_kept, row_of, totals)
+    np.add.at(late_by_kept, row_of, late_totals)
     series, stratum, window, samples = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return Counted(whole, kept, by_kept, summed(series, row_of[stratum], window, samples))
+    late: tuple[Late, ...] = ()
+    if habit := hosts.spec.late:
+        of_service = late_counts.sum(axis=0, dtype=np.float64)
+        late = (Late(habit.delay_s, count_series(found, late_counts), of_service, late_by_kept),)
+    return Counted(whole, kept, by_kept, summed(series, row_of[stratum], window, samples), late)
 
 
 def _entries(

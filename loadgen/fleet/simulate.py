@@ -99,6 +99,7 @@ def simulate(scenario: Scenario, seed: int) -> Fleet:
             strata=counted.strata,
             stratum_totals=counted.totals,
             stratum_samples=counted.samples,
+            late=counted.late,
         )
     return Fleet(dataset, counts, draws)
 

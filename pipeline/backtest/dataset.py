@@ -27,6 +27,7 @@ from pipeline.backtest.counts import (
     write_totals,
 )
 from pipeline.backtest.labels import label_names, read_labels
+from pipeline.backtest.late import Late
 from pipeline.backtest.metrics_table import read_metrics, write_metrics
 from pipeline.backtest.tables import Texts, read_parquet, write_parquet
 from pipeline.codec import fields
@@ -75,6 +76,7 @@ class Dataset:
     strata: tuple[Stratum, ...] = ()  # who sent the samples; empty where it is not known
     stratum_totals: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))  # (strata, windows)
     stratum_samples: StratumCounts | None = None  # of series and stack windows; None where not known
+    late: tuple[Late, ...] = ()  # what arrives late of all this; not kept in a folder
 
     @property
     def series(self) -> tuple[SeriesKey, ...]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.flow import Flow
+from pipeline.backtest.late import LateService, StoreInThePast
 from pipeline.backtest.symbols import with_symbols
 from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.codec.ledger import entry_from_row, reported_entries
@@ -111,6 +112,7 @@ def detect_scans(
     plan = plan_scans(dataset, workloads, idle_s=settings.partition_idle_s)
     flow = _flow(dataset, workloads, settings, ("detect",), without)
     for watermark, due in plan.watermarks:
+        _set_back(flow, watermark)
         progress = Progress(dataset.service, "profiles", 0, watermark, plan.earliest)
         flow.send("windows", [encode_progress(progress)])
         yield [message.value for message in flow.topics["change-points"]]
@@ -143,7 +145,9 @@ def judge_scans(
     flow = _flow(dataset, workloads, settings, later, without)
     scans: list[Scan] = []
     events: list[dict[str, Any]] = []
+    times = iter(plan_scans(dataset, workloads, idle_s=settings.partition_idle_s).watermarks)
     for batch in detected:
+        _set_back(flow, next(times, (dataset.end, 0))[0])
         flow.send("change-points", batch)
         scans += flow.scans("unique")
         events += flow.events()
@@ -177,7 +181,11 @@ def _flow(
     without: Without,
 ) -> Flow:
     naming = read_namings(settings.names).of(dataset.service)
-    store = ArrayStore(with_symbols(dataset, naming))
+    named = with_symbols(dataset, naming)
+    store: Store = ArrayStore(named)
+    if named.late:
+        what = LateService(named.service, named.start, named.window_s, named.series, named.strata, named.late)
+        store = StoreInThePast(store, what)
     noted = {"service": dataset.service, "time": dataset.start, "version": naming.version, "before": 0}
     store.insert("naming", {name: [value] for name, value in noted.items()})
     return Flow(
@@ -188,6 +196,12 @@ def _flow(
         stages=stages,
         without=without,
     )
+
+
+def _set_back(flow: Flow, now: float) -> None:
+    """Let stages see what had arrived when the watermark was ``now``."""
+    if isinstance(flow.store, StoreInThePast):
+        flow.store.now = now
 
 
 def _source_spans(dataset: Dataset) -> list[tuple[float, float]]:

@@ -27,9 +27,8 @@ def with_symbols(dataset: Dataset, naming: Naming) -> Dataset:
     stacks, stack_row = symbol_stacks(dataset.stacks, naming)
     if named is series and stacks is dataset.stacks:
         return dataset
-    samples = added_rows(dataset.samples, row, len(named))
     row_of = {key: number for number, key in enumerate(named)}
-    starts = np.arange(samples.shape[1]) * dataset.window_s
+    starts = np.arange(len(dataset.totals)) * dataset.window_s
     stack_window = (starts // dataset.stack_window_s).astype(np.int64)
     shares = overcounts(dataset.stacks, dataset.stack_samples, naming)
     scales = {
@@ -37,18 +36,24 @@ def with_symbols(dataset: Dataset, naming: Naming) -> Dataset:
         for symbol, share in shares.items()
         if (row_number := row_of.get(SeriesKey("subroutine", symbol))) is not None
     }
-    for row_number, share in scales.items():
-        samples[row_number] *= share[np.minimum(stack_window, len(share) - 1)]
+
+    def merged(samples: FloatArray, totals: FloatArray) -> FloatArray:
+        found = added_rows(samples, row, len(named))
+        for row_number, share in scales.items():
+            found[row_number] *= share[np.minimum(stack_window, len(share) - 1)]
+        return np.minimum(np.rint(found), totals)
+
     return replace(
         dataset,
         kinds=tuple(kind for kind, _ in named),
         names=tuple(name for _, name in named),
-        samples=np.minimum(np.rint(samples), dataset.totals),
+        samples=merged(dataset.samples, dataset.totals),
         stacks=stacks,
         stack_samples=added_rows(dataset.stack_samples, stack_row, len(stacks)),
         stratum_samples=None
         if dataset.stratum_samples is None
         else _merged(dataset.stratum_samples, row, scales),
+        late=tuple(replace(part, samples=merged(part.samples, part.totals)) for part in dataset.late),
     )
 
 

@@ -1,0 +1,141 @@
+"""Samples that arrive late, and a store as it was before they did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from pipeline.model import FloatArray, IntArray, SeriesKey, SeriesMatrix, StackMatrix, StrataMatrix
+from pipeline.model.strata import Stratum
+from pipeline.stages.gather.store_view import StoreView
+from pipeline.storage.interface import RowTable, SeriesSource, Store
+
+_Key = TypeVar("_Key", SeriesKey, Stratum)
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """A part of a dataset's samples that arrives ``delay_s`` after the end of each window."""
+
+    delay_s: float
+    samples: FloatArray  # (series, windows)
+    totals: FloatArray  # (windows,)
+    stratum_totals: FloatArray  # (strata, windows)
+
+
+@dataclass(frozen=True, slots=True)
+class LateService:
+    """What is late of one service. Window i starts at ``start + i * window_s``, epoch seconds."""
+
+    service: str
+    start: float
+    window_s: float
+    series: tuple[SeriesKey, ...]
+    strata: tuple[Stratum, ...]
+    parts: tuple[Late, ...]
+
+
+class StoreInThePast(StoreView):
+    """A Store as it was at ``now``, event time: without what was on its way.
+
+    Series and totals are exact. Stacks, and counts of series by stratum, are those that come to be: their
+    windows are longer than most delays.
+    """
+
+    def __init__(self, store: Store, late: LateService) -> None:
+        super().__init__(store)
+        self._late = late
+        self._series = {series: row for row, series in enumerate(late.series)}
+        self._strata = {stratum: row for row, stratum in enumerate(late.strata)}
+        self.now = float("inf")
+
+    def series(
+        self,
+        source: SeriesSource,
+        service: str,
+        start: float,
+        end: float,
+        resolution_s: float,
+        names: Sequence[SeriesKey] | None = None,
+    ) -> SeriesMatrix:
+        """Return series without what was on its way; see Store.series."""
+        matrix = self._store.series(source, service, start, end, resolution_s, names)
+        if source != "gcpu" or service != self._late.service:
+            return matrix
+        samples, totals = np.array(matrix.samples), np.array(matrix.totals)
+        for part in self._late.parts:
+            hidden, column = self._hidden(part, matrix.start, resolution_s, len(totals))
+            _take_away(samples, matrix.series, self._series, part.samples[:, hidden], column)
+            np.subtract.at(totals, column, part.totals[hidden])
+        return replace(matrix, samples=np.clip(samples, 0.0, totals), totals=totals)
+
+    def strata(
+        self,
+        service: str,
+        start: float,
+        end: float,
+        resolution_s: float,
+        names: Sequence[SeriesKey] | None = None,
+    ) -> StrataMatrix:
+        """Return who sent what had arrived; see Store.strata."""
+        matrix = self._store.strata(service, start, end, resolution_s, names)
+        if service != self._late.service:
+            return matrix
+        totals = np.array(matrix.totals)
+        for part in self._late.parts:
+            hidden, column = self._hidden(part, matrix.start, resolution_s, totals.shape[1])
+            _take_away(totals, matrix.strata, self._strata, part.stratum_totals[:, hidden], column)
+        return replace(matrix, totals=totals)
+
+    def stacks(self, service: str, before: tuple[float, float], after: tuple[float, float]) -> StackMatrix:
+        """Return stack counts of two spans; see Store.stacks."""
+        return self._store.stacks(service, before, after)
+
+    def rows(
+        self,
+        table: RowTable,
+        service: str | None,
+        start: float,
+        end: float,
+        *,
+        id_prefix: str = "",
+        **equal: str,
+    ) -> list[dict[str, Any]]:
+        """Return rows; see Store.rows."""
+        return self._store.rows(table, service, start, end, id_prefix=id_prefix, **equal)
+
+    def _hidden(
+        self, part: Late, start: float, resolution_s: float, windows: int
+    ) -> tuple[IntArray, IntArray]:
+        """Return the windows that had not arrived, and those of a matrix that they are in."""
+        late = self._late
+        end = late.start + (np.arange(len(part.totals)) + 1) * late.window_s
+        hidden = np.flatnonzero(end + part.delay_s > self.now + 1e-6)
+        column = np.floor((end[hidden] - late.window_s - start) / resolution_s + 1e-9).astype(np.int64)
+        inside = (column >= 0) & (column < windows)
+        return hidden[inside], column[inside]
+
+
+def _take_away(
+    counts: FloatArray,
+    keys: Sequence[_Key],
+    row_of: Mapping[_Key, int],
+    late: FloatArray,
+    column: IntArray,
+) -> None:
+    """Take counts away where they stand in a matrix, in place.
+
+    Args:
+        counts: (keys, windows).
+        keys: What the rows are of.
+        row_of: The row of ``late`` that each is of.
+        late: (rows, late windows).
+        column: (late windows,) the window of ``counts`` that each is in.
+    """
+    pairs = [(here, row_of[key]) for here, key in enumerate(keys) if key in row_of]
+    if pairs and len(column):
+        here, there = np.array(pairs).T
+        np.subtract.at(counts, (here[:, np.newaxis], column), late[there])
