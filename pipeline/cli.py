@@ -19,6 +19,7 @@ COMMANDS = {
         "Sample a process, import stack samples, or receive webhooks, and publish them.",
     ),
     "changes": ("agents.commands", "Publish deployed commits of a git repository, once or as they come."),
+    "flips": ("agents.commands.flips", "Publish what flips in a file of flags, once or as it comes."),
     "expect": ("agents.commands.silences", "Announce a cost: silence regressions just that much."),
     "mute": ("agents.commands.silences", "Mute regressions until a time, with an owner."),
     "embedded": ("pipeline.commands.embedded", "Run a broker and a store on loopback until Ctrl-C."),

@@ -142,7 +142,7 @@ def changes(
     watch = Branch(repository, branch) if branch else Tags(repository, pattern) if pattern else None
     if watch and interval_s is not None:
         known = State(None if dry_run else state, watch.name, service)
-        with _until_stopped() as stop:
+        with until_stopped() as stop:
             follow(watch, known, publisher.publish, interval_s=interval_s, stop=stop)
         return
     found = _once(repository, watch, rev, revisions)
@@ -241,7 +241,7 @@ def _show(described: Described, *, as_json: bool) -> None:
 
 
 @contextmanager
-def _until_stopped() -> Iterator[threading.Event]:
+def until_stopped() -> Iterator[threading.Event]:
     """Give an event that SIGINT and SIGTERM set."""
     stop = threading.Event()
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}

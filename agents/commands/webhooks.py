@@ -1,4 +1,4 @@
-"""``smidgen agent webhooks``: changes from webhooks of GitHub and GitLab."""
+"""``smidgen agent webhooks``: changes from webhooks of forges and flag services."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _address(text: str) -> tuple[str, int]:
     "--service-map",
     required=True,
     type=click.Path(path_type=Path),
-    help="YAML file: which repository and branch is which service, and where its secret is.",
+    help="YAML file: which repository, branch and gate is which service, and where secrets are.",
 )
 @click.option(
     "--listen",
@@ -50,6 +50,7 @@ def _address(text: str) -> tuple[str, int]:
 def webhooks(settings: Settings, service_map: Path, listen: tuple[str, int]) -> None:
     """Receive webhooks of GitHub (POST /github) and GitLab (POST /gitlab) until Ctrl-C.
 
+    So do flag services: POST /launchdarkly, /unleash, /flagsmith and /openfeature make changes of flips.
     Each delivery's signature is verified. The first line printed is the address; GET /healthz says ok.
     A webhook names files but has no diff, so modified subroutines need a local clone, see the service map.
     """

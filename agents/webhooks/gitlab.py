@@ -24,7 +24,10 @@ from agents.webhooks.forge_event import (
 from pipeline.codec import fields
 from pipeline.errors import InvalidMessage
 
-EVENTS = frozenset({"Push Hook", "Tag Push Hook", "Deployment Hook", "Release Hook"})
+FLAG_EVENT = "Feature Flag Hook"
+"""Event of a feature flag that was turned on or off: ``agents.webhooks.flag_events`` reads it."""
+
+EVENTS = frozenset({"Push Hook", "Tag Push Hook", "Deployment Hook", "Release Hook", FLAG_EVENT})
 
 
 def repository_of(payload: Mapping[str, Any]) -> str:

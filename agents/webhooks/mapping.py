@@ -10,43 +10,42 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from agents.webhooks.flag_services import FlagRule, FlagServiceKind, FlagSource
 from agents.webhooks.signatures import SIGNING_PREFIX, signing_key
 from pipeline.errors import ConfigError
 from pipeline.validation import StrictModel, read_yaml, validate
 
 Forge = Literal["github", "gitlab"]
-Occasion = Literal["branch", "tag", "environment"]
-"""What deploys: a push to a branch, a tag or the release made of it, a deployment that succeeded."""
+Occasion = Literal["branch", "tag", "environment", "gate"]
+"""What deploys: a push to a branch, a tag or the release made of it, a deployment that succeeded; or the flip
+of a feature flag that the forge keeps."""
 
 MIN_SECRET = 8
 """Shortest secret, in characters: below it guessing is a matter of time."""
 
 
 class _Rule(StrictModel):
-    """What deploys one service; exactly one of branch, tag and environment, each a glob."""
+    """What deploys one service; exactly one of branch, tag, environment and gate, each a glob."""
 
     service: str = Field(pattern=r"^\w[\w.:@-]{0,199}$")
     branch: str | None = None
     tag: str | None = None
     environment: str | None = None
+    gate: str | None = None
 
     @model_validator(mode="after")
     def _one(self) -> Self:
-        if sum(value is not None for value in (self.branch, self.tag, self.environment)) != 1:
-            raise ValueError("give one of branch, tag and environment")
+        given = (self.branch, self.tag, self.environment, self.gate)
+        if sum(value is not None for value in given) != 1:
+            raise ValueError("give one of branch, tag, environment and gate")
         return self
 
 
-class _Repository(StrictModel):
-    """A repository as the file describes it."""
+class _Signing(StrictModel):
+    """Where a secret stands."""
 
-    forge: Forge
     secret_env: str | None = Field(default=None, pattern=r"^\w+$")
     secret_file: Path | None = None
-    repository_path: Path | None = None
-    source_roots: tuple[str, ...] = ()
-    gate_readers: tuple[str, ...] = ()
-    deploys: tuple[_Rule, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
     def _one_secret(self) -> Self:
@@ -55,8 +54,41 @@ class _Repository(StrictModel):
         return self
 
 
+class _Repository(_Signing):
+    """A repository as the file describes it."""
+
+    forge: Forge
+    repository_path: Path | None = None
+    source_roots: tuple[str, ...] = ()
+    gate_readers: tuple[str, ...] = ()
+    deploys: tuple[_Rule, ...] = Field(min_length=1)
+
+
+class _Flips(StrictModel):
+    """Which gates of a flag service switch one service; each a glob."""
+
+    service: str = Field(pattern=r"^\w[\w.:@-]{0,199}$")
+    project: str = "*"
+    environment: str = "*"
+    gates: str = "*"
+
+
+class _FlagService(_Signing):
+    """A flag service as the file describes it."""
+
+    kind: FlagServiceKind
+    flips: tuple[_Flips, ...] = Field(min_length=1)
+
+
 class _File(StrictModel):
-    repositories: dict[str, _Repository] = Field(min_length=1)
+    repositories: dict[str, _Repository] = {}
+    flag_services: dict[str, _FlagService] = {}
+
+    @model_validator(mode="after")
+    def _some(self) -> Self:
+        if not (self.repositories or self.flag_services):
+            raise ValueError("give repositories or flag_services")
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +115,10 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class ServiceMap:
-    """All repositories that may send webhooks."""
+    """All repositories and flag services that may send webhooks."""
 
     sources: tuple[Source, ...]
+    flag_sources: tuple[FlagSource, ...] = ()
 
     def find(self, forge: Forge, name: str) -> Source | None:
         """Return a forge's repository; forges ignore the case of names."""
@@ -118,7 +151,16 @@ def load_service_map(path: Path, environ: Mapping[str, str]) -> ServiceMap:
                 gate_readers=repository.gate_readers,
             )
         )
-    return ServiceMap(tuple(sources))
+    flag_sources = tuple(
+        FlagSource(
+            name=name,
+            kind=service.kind,
+            rules=tuple(FlagRule(**rule.model_dump()) for rule in service.flips),
+            secret=_secret(service, environ, f"{path}: flag_services.{name}"),
+        )
+        for name, service in file.flag_services.items()
+    )
+    return ServiceMap(tuple(sources), flag_sources)
 
 
 def _rule(rule: _Rule) -> tuple[Occasion, str, str]:
@@ -126,6 +168,8 @@ def _rule(rule: _Rule) -> tuple[Occasion, str, str]:
         return "branch", rule.branch, rule.service
     if rule.tag is not None:
         return "tag", rule.tag, rule.service
+    if rule.gate is not None:
+        return "gate", rule.gate, rule.service
     return "environment", rule.environment or "", rule.service
 
 
@@ -138,7 +182,7 @@ def _folder(clone: Path | None, file: Path, where: str) -> Path | None:
     return found
 
 
-def _secret(repository: _Repository, environ: Mapping[str, str], where: str) -> str:
+def _secret(repository: _Signing, environ: Mapping[str, str], where: str) -> str:
     if repository.secret_env is not None:
         origin = f"{where}.secret_env: environment {repository.secret_env}"
         secret = environ.get(repository.secret_env, "")

@@ -6,21 +6,22 @@ import asyncio
 import hashlib
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agents.changes.history import change_message
+from agents.gates.flips import flip_change
 from agents.webhooks import github, gitlab
+from agents.webhooks.answers import Answer, Send, send_changes
 from agents.webhooks.deployments import deployed_changes
 from agents.webhooks.environments import Environments
+from agents.webhooks.flag_events import read_gitlab_flag
 from agents.webhooks.forge_event import ForgeEvent
 from agents.webhooks.mapping import Forge, ServiceMap, Source
 from agents.webhooks.signatures import github_signed, gitlab_signed
 from pipeline.clock import Clock
 from pipeline.codec.fields import parse_object
-from pipeline.errors import BrokerUnavailable, InvalidMessage
-from pipeline.model import Outgoing
+from pipeline.errors import InvalidMessage
 
 log = logging.getLogger(__name__)
 
@@ -28,16 +29,6 @@ REMEMBERED = 10_000
 """How many deliveries are remembered, so that one that is sent again is not published again."""
 
 _SHOWN = 5  # remarks in one line of the log
-
-Send = Callable[[Sequence[Outgoing]], Awaitable[None]]
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """An HTTP status and one plain line."""
-
-    status: int
-    text: str = ""
 
 
 class Receiver:
@@ -105,6 +96,8 @@ class Receiver:
                 return Answer(404, f"unknown repository {name[:200]!r}")
             if source not in signers:
                 return Answer(401, "wrong or missing signature")
+            if event == gitlab.FLAG_EVENT:
+                return await self._publish_flips(payload, source, key)
             forge_event = _read(forge, event, payload)
         except InvalidMessage as error:
             hint = "; the webhook's content type should be application/json" if body[:1] != b"{" else ""
@@ -113,6 +106,22 @@ class Receiver:
             return Answer(200, "nothing was deployed")
         return await self._publish(forge_event, source, key)
 
+    async def _publish_flips(self, payload: Mapping[str, Any], source: Source, key: bytes) -> Answer:
+        """Publish the flip of a feature flag event."""
+        flips = read_gitlab_flag(payload, self._clock())
+        messages = [
+            change_message(flip_change(flip, service))
+            for flip in flips
+            for service in source.services("gate", flip.gate)
+        ]
+        what = f"the flip of {flips[0].gate[:200]!r} of {source.name}"
+        if not messages:
+            return Answer(200, f"nothing to publish for {what}")
+        answer = await send_changes(self._send, messages, what)
+        if answer.status == 200:
+            self._remember(key, answer)
+        return answer
+
     async def _publish(self, forge_event: ForgeEvent, source: Source, key: bytes) -> Answer:
         now = self._clock()
         forge_event = self._environments.complete(forge_event, source)
@@ -120,20 +129,14 @@ class Receiver:
         what = f"{forge_event.occasion} {forge_event.name[:200]!r} of {source.name}"
         if not deployed.changes:
             return Answer(200, f"nothing to publish for {what}")
-        try:
-            await self._send([change_message(change) for change in deployed.changes])
-        except BrokerUnavailable as error:
-            log.warning("%s: not published: %s", what, error)
-            return Answer(503, "not published, try again")
-        except InvalidMessage as error:
-            log.error("%s: refused by the broker: %s", what, error)
-            return Answer(422, "refused by the broker")
+        messages = [change_message(change) for change in deployed.changes]
+        answer = await send_changes(self._send, messages, what)
+        if answer.status != 200:
+            return answer
         self._environments.note(forge_event, source, now=now)
         if deployed.left_out:
             shown = "; ".join(deployed.left_out[:_SHOWN])
             log.warning("%s: left out: %s (%d remarks)", what, shown, len(deployed.left_out))
-        log.info("%s: published %d changes", what, len(deployed.changes))
-        answer = Answer(200, f"published {len(deployed.changes)} changes for {what}")
         self._remember(key, answer)
         return answer
 

@@ -6,13 +6,16 @@ import asyncio
 import contextlib
 import logging
 import signal
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 
 from aiohttp import web
 
 from agents.publisher import Connect
+from agents.webhooks.answers import Answer
+from agents.webhooks.flag_receiver import SIGNED_BY, FlagReceiver
 from agents.webhooks.mapping import Forge, ServiceMap
-from agents.webhooks.receiver import Answer, Receiver
+from agents.webhooks.receiver import Receiver
 from agents.webhooks.sending import ConfirmedSender
 from pipeline.access import is_loopback
 from pipeline.clock import Clock
@@ -29,6 +32,14 @@ LARGE_BODIES = 4
 
 BODY_S = 20.0
 """How long reading a body may take."""
+
+_SIGNED_BY: Mapping[Forge, Sequence[str]] = {
+    "github": ("X-Hub-Signature-256",),
+    "gitlab": ("X-Gitlab-Token", "webhook-signature"),
+}
+"""The headers of which a forge's request has one."""
+
+Receive = Callable[[Mapping[str, str], bytes], Awaitable[Answer]]
 
 FINISH_S = 10.0
 """How long what is under way may go on when the server ends."""
@@ -54,9 +65,10 @@ async def serve(
         loop.add_signal_handler(number, stop.set)
     sender = ConfirmedSender(connect)
     receiver = Receiver(services, sender.send, clock=clock)
+    flags = FlagReceiver(services.flag_sources, sender.send, clock=clock)
     # A signature is over the body as it was sent, so nothing is decompressed.
     runner = web.AppRunner(
-        make_app(receiver), access_log=None, auto_decompress=False, shutdown_timeout=FINISH_S
+        make_app(receiver, flags), access_log=None, auto_decompress=False, shutdown_timeout=FINISH_S
     )
     await runner.setup()
     try:
@@ -76,16 +88,16 @@ async def serve(
         await sender.close()
 
 
-def make_app(receiver: Receiver) -> web.Application:
-    """Return the application: POST /github and /gitlab, GET /healthz."""
+def make_app(receiver: Receiver, flags: FlagReceiver | None = None) -> web.Application:
+    """Return the application: POST /github, /gitlab and the kinds of flag services, GET /healthz."""
     app = web.Application(client_max_size=MAX_BODY_BYTES)
     large = asyncio.Semaphore(LARGE_BODIES)
 
-    def handler(forge: Forge) -> Callable[[web.Request], object]:
+    def handler(sender: str, signed: Sequence[str], receive: Receive) -> Callable[[web.Request], object]:
         async def handle(request: web.Request) -> web.Response:
-            answer = await _answer(receiver, forge, request, large)
+            answer = await _answer(receive, signed, request, large)
             if answer.status >= 400:
-                log.warning("%s: refused a request from %s: %s", forge, request.remote, answer.text)
+                log.warning("%s: refused a request from %s: %s", sender, request.remote, answer.text)
             if answer.status == 204:
                 return web.Response(status=204)
             return web.Response(status=answer.status, text=answer.text + "\n")
@@ -95,17 +107,23 @@ def make_app(receiver: Receiver) -> web.Application:
     async def health(_: web.Request) -> web.Response:
         return web.Response(text="ok\n")
 
-    app.router.add_post("/github", handler("github"))  # type: ignore[arg-type]
-    app.router.add_post("/gitlab", handler("gitlab"))  # type: ignore[arg-type]
+    for forge, signed in _SIGNED_BY.items():
+        taking = handler(forge, signed, partial(receiver.receive, forge))
+        app.router.add_post(f"/{forge}", taking)  # type: ignore[arg-type]
+    for kind, header in SIGNED_BY.items():
+        if flags:
+            taking = handler(kind, (header,), partial(flags.receive, kind))
+            app.router.add_post(f"/{kind}", taking)  # type: ignore[arg-type]
     app.router.add_get("/healthz", health)
     return app
 
 
-async def _answer(receiver: Receiver, forge: Forge, request: web.Request, large: asyncio.Semaphore) -> Answer:
+async def _answer(
+    receive: Receive, signed: Sequence[str], request: web.Request, large: asyncio.Semaphore
+) -> Answer:
     size = request.content_length
     if size is not None and size > MAX_BODY_BYTES:
         return Answer(413, f"larger than {MAX_BODY_BYTES} bytes")
-    signed = ("X-Hub-Signature-256",) if forge == "github" else ("X-Gitlab-Token", "webhook-signature")
     if not any(request.headers.get(name) for name in signed):
         return Answer(401, "wrong or missing signature")
     slot = large if size is None or size > LARGE_BODY_BYTES else contextlib.nullcontext()
@@ -113,7 +131,7 @@ async def _answer(receiver: Receiver, forge: Forge, request: web.Request, large:
         async with slot:
             async with asyncio.timeout(BODY_S):
                 body = await request.read()
-            return await receiver.receive(forge, request.headers, body)
+            return await receive(request.headers, body)
     except web.HTTPRequestEntityTooLarge:
         return Answer(413, f"larger than {MAX_BODY_BYTES} bytes")
     except TimeoutError:

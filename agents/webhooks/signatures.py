@@ -28,6 +28,16 @@ def gitlab_signed(secret: str, headers: Mapping[str, str], body: bytes, now: flo
     return _equal(secret, headers.get("X-Gitlab-Token", ""))
 
 
+def hex_signed(secret: str, given: str, body: bytes) -> bool:
+    """Check a header that holds HMAC-SHA256 over the body as it was received, in hexadecimal digits."""
+    return _equal(hmac.new(secret.encode(), body, hashlib.sha256).hexdigest(), given)
+
+
+def token_given(secret: str, given: str) -> bool:
+    """Check a header that holds the secret itself, alone or as a bearer token."""
+    return _equal(secret, given.removeprefix("Bearer "))
+
+
 def signing_key(secret: str) -> bytes | None:
     """Return the key of a signing token, None if it is not base64."""
     try:

@@ -77,7 +77,7 @@ def explain(
         headline=f"{candidate.metric} {verb} from {before} to {after}{of}",
         outcome=outcome,
         reported=dropped is None,
-        facts=_facts(entry, frame, ratio=ratio),
+        facts=(*_facts(entry, frame, ratio=ratio), *_silences((event or {}).get("data", {}))),
         steps=_steps(entry),
         domains=_domains(candidate.domains),
         suspects=tuple(_suspect(raw) for raw in (event or {}).get("data", {}).get("root_causes") or []),
@@ -132,6 +132,24 @@ def _facts(entry: LedgerEntry, frame: str, *, ratio: bool) -> tuple[tuple[str, s
         more = f" and {len(candidate.group) - 8} more" if len(candidate.group) > 8 else ""
         facts.append(("with", names + more))
     return tuple(facts)
+
+
+def _silences(data: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Return what was said of a regression beforehand, as facts."""
+    return tuple((str(one.get("kind", "")), describe_silence(one)) for one in data.get("silences") or ())
+
+
+def describe_silence(raw: Mapping[str, Any]) -> str:
+    """Say what was announced or muted, by whom, and until when."""
+    parts = [f"{raw.get('id', '?')}, of {raw.get('subroutine') or 'whatever it is about'}"]
+    if raw.get("cost") is not None:
+        total = raw.get("total")
+        parts.append(f"{level(raw['cost'], ratio=True)} announced")
+        parts += [f"{level(total, ratio=True)} taken"] if total is not None else []
+    parts += [f"by {raw['owner']}"] if raw.get("owner") else []
+    parts += [f"until {str(raw['end'])[:16].replace('T', ' ')} UTC"] if raw.get("end") else []
+    parts += [str(raw["reason"])] if raw.get("reason") else []
+    return ", ".join(parts)
 
 
 def between(interval: tuple[float, float]) -> str:

@@ -20,7 +20,7 @@ from pipeline.errors import InvalidMessage
 from pipeline.frames import element
 from pipeline.model import SeriesKey, SeriesMatrix, StackMatrix
 from pipeline.model.metric_kind import is_gcpu
-from pipeline.report.explain import FINDINGS, in_order
+from pipeline.report.explain import FINDINGS, describe_silence, in_order
 from pipeline.report.figures import icicle_figure, series_figure
 from pipeline.report.flame import Icicle, icicle, largest_shifts
 from pipeline.report.parts import FACTORS, parts_of, shared_beginning
@@ -78,6 +78,7 @@ def render_report(report: ReportData) -> str:
             suspects=parts.suspects,
             meanings=FACTORS,
             domains=in_order(parts.domains),
+            silences=[describe_silence(each) for each in parts.data.get("silences") or ()],
             stacks=parts.stacks,
             shared=shared_beginning(parts.stacks, marked),
             largest=max((abs(line.after - line.before) for line in parts.stacks), default=0.0),

@@ -74,6 +74,7 @@ class Shown(Levels):
     servers: NotRequired[float | None]
     waste_servers: NotRequired[float | None]
     change_time_interval: NotRequired[Interval | None]
+    silences: NotRequired[Several[dict[str, Any]] | None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,8 @@ from agents.changes.modules import module_of_source
 from agents.changes.patch import MAX_CONTENT_BYTES, content_of, parse_patch
 from agents.changes.subroutines import MAX_NAME, compare_python
 from agents.formats.collapsed import parse_collapsed
-from agents.webhooks import github, gitlab, mapping, signatures
+from agents.gates.flips import flip_change
+from agents.webhooks import flag_events, github, gitlab, mapping, signatures
 from pipeline.codec import events, fields, gates, inputs, ledger
 from pipeline.config import load_settings
 from pipeline.embedded.statement import BadRequest, decompress
@@ -143,6 +144,17 @@ def check_github(data: bytes) -> None:
     github.repository_of(payload)
     for event in sorted(github.EVENTS):
         _accepts(lambda event=event: github.read_github(event, payload))  # type: ignore[misc]
+
+
+def check_flag_event(data: bytes) -> None:
+    payload = fields.parse_object(data)
+    for read in (*flag_events.READERS.values(), flag_events.read_gitlab_flag):
+        try:
+            flips = read(payload, seeds.T0)
+        except InvalidMessage:
+            continue
+        for flip in flips:
+            inputs.decode_change(inputs.encode_change(flip_change(flip, "shop")))
 
 
 def check_gitlab(data: bytes) -> None:

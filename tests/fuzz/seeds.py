@@ -114,6 +114,24 @@ def states() -> Iterator[bytes]:
     yield orjson.dumps({"service": "shop", "watch": "branch main", "published": [SHA]})
 
 
+def flag_events() -> Iterator[bytes]:
+    access = {"action": "updateOn", "resource": "proj/p:env/production:flag/new-cart"}
+    entry = {
+        "_id": "57c0",
+        "date": T0 * 1000,
+        "kind": "flag",
+        "accesses": [access],
+        "member": {"email": "a@b"},
+    }
+    yield orjson.dumps(entry)
+    event = {"id": 1, "type": "feature-environment-enabled", "featureName": "new-cart", "project": "p"}
+    yield orjson.dumps({**event, "createdAt": "2023-11-14T22:13:20Z", "environment": "production"})
+    state = {"enabled": True, "feature": {"name": "new-cart"}, "environment": {"name": "production"}}
+    yield orjson.dumps({"event_type": "FLAG_UPDATED", "data": {"new_state": state, "timestamp": T0}})
+    yield orjson.dumps({"type": "PROVIDER_CONFIGURATION_CHANGED", "flagsChanged": ["a", "b"]})
+    yield orjson.dumps({"object_attributes": {"name": "new-cart", "active": True}, "user": {"name": "Ada"}})
+
+
 def github() -> Iterator[bytes]:
     author = {"name": "Ada", "email": "ada@example.org"}
     commit = {"id": SHA, "message": "Fix\n\nBody", "author": author, "added": ["b.py"], "modified": ["a.py"]}

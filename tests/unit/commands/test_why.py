@@ -20,6 +20,7 @@ from pipeline.codec.events import regression_event, regression_id, update_event
 from pipeline.codec.ledger import dropped_entries, entry_to_json, ledger_columns, reported_entries
 from pipeline.lifecycle import OpenRegression, Update
 from pipeline.model import (
+    AppliedSilence,
     Change,
     Decision,
     DomainDecision,
@@ -28,6 +29,7 @@ from pipeline.model import (
     Regression,
     Scan,
     SeriesKey,
+    Silence,
     Suspect,
 )
 from pipeline.report.case import case_in_store, frame_of
@@ -126,6 +128,25 @@ def test_a_reported_one_has_its_suspects_and_what_followed() -> None:
     assert story.suspects == ("f67ada14f Round <b>twice</b> by Ada, score 0.90",)
     assert story.later == ("resolved since 2023-11-14 22:14:50 UTC: 10.1 %, 2% of the change",)
     assert all(step.passed for step in story.steps)
+
+
+def test_what_was_announced_of_it_is_a_fact() -> None:
+    (entry,) = reported_entries(SCAN)
+    said = Silence(
+        "e1", "shop", "expected", START, START, owner="Ada", subroutine="cart.*", cost=0.001, reason="tax"
+    )
+    found = replace(REGRESSION, silences=(AppliedSilence(said, 0.1),))
+    story = explain(entry, event=regression_event(found, SCAN))
+    assert dict(story.facts)["expected"] == "e1, of cart.*, 0.1 % announced, 10 % taken, by Ada, tax"
+    muted = replace(said, id="m1", kind="muted", cost=0.0, end=START + 60, subroutine="", reason="")
+    story = explain(entry, event=regression_event(replace(found, silences=(AppliedSilence(muted),)), SCAN))
+    assert dict(story.facts)["muted"] == "m1, of whatever it is about, by Ada, until 2023-11-14 22:14 UTC"
+
+
+def test_what_was_silenced_is_explained_from_the_ledger_alone() -> None:
+    decision = Decision("muted", False, code="muted", subjects=("m1", "ada"))
+    (entry,) = dropped_entries(replace(SCAN, candidates=(), dropped=(Dropped(FOUND, decision),)))
+    assert explain(entry).outcome == "Step muted dropped it: muted by ada (m1)."
 
 
 def test_a_suspected_flip_has_what_it_switches_beside_it() -> None:

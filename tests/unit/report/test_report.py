@@ -14,6 +14,7 @@ from pipeline.cli import run
 from pipeline.codec.events import regression_event, regression_id
 from pipeline.errors import InvalidMessage
 from pipeline.model import (
+    AppliedSilence,
     Candidate,
     Change,
     DomainDecision,
@@ -21,6 +22,7 @@ from pipeline.model import (
     Regression,
     Scan,
     SeriesMatrix,
+    Silence,
     StackChange,
     StackMatrix,
     Suspect,
@@ -59,6 +61,14 @@ def regression(found: Candidate, *suspects: Suspect, service: str = "shop") -> R
 def suspect(text: str = "Search: keep hits in order", sha: str = "f67ada14f", score: float = 0.93) -> Suspect:
     change = Change(sha, "shop", CHANGE - 2, text, "Daniel", text, ("shop/search.py",), ("shop.rank",))
     return Suspect(change, score, {"attribution": 0.98})
+
+
+def test_what_was_announced_of_it_is_on_its_page(live: Workload) -> None:
+    said = Silence("e1", "shop", "expected", CHANGE, CHANGE, owner="<i>Ada</i>", cost=0.01, change="c0de")
+    found = replace(regression(candidate()), silences=(AppliedSilence(said, 0.08),))
+    text = "Reported though it was expected or muted: e1, of whatever it is about, 1 % announced, 8 % taken"
+    assert text in page(found, live)
+    assert "by &lt;i&gt;Ada" in page(found, live)
 
 
 def test_a_flip_has_what_it_switches_on_its_page(live: Workload) -> None:

@@ -65,7 +65,7 @@ def test_the_service_map(map_file: Path) -> None:
         pytest.param("SHOP_SECRET", "BAD", "base64", id="signing token"),
         pytest.param("/till\n", "/gone\n", "No such file", id="no file"),
         pytest.param("repository_path: clone", "repository_path: gone", "no such folder", id="no clone"),
-        pytest.param("repositories:", "repos:", "repositories: Field required", id="key"),
+        pytest.param("repositories:", "repos:", "repos: unknown key", id="key"),
         pytest.param("acme/web/till:", "acme/shop:", "stands twice", id="twice"),
         pytest.param("repositories:", "- repositories:", "yaml: should be a mapping$", id="list"),
         pytest.param("[src]", "src", "acme/shop.source_roots: should be a list", id="no list"),

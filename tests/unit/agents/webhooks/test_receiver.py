@@ -15,8 +15,9 @@ import pytest
 from multidict import CIMultiDict
 
 from agents.webhooks import deployments
+from agents.webhooks.answers import Answer
 from agents.webhooks.mapping import ServiceMap, Source
-from agents.webhooks.receiver import Answer, Receiver
+from agents.webhooks.receiver import Receiver
 from agents.webhooks.signatures import github_signed, gitlab_signed
 from pipeline.codec.inputs import decode_change
 from pipeline.errors import BrokerUnavailable, InvalidMessage

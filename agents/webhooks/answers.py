@@ -1,0 +1,36 @@
+"""Answers to webhooks, and the sending of what they bring."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from pipeline.errors import BrokerUnavailable, InvalidMessage
+from pipeline.model import Outgoing
+
+log = logging.getLogger(__name__)
+
+Send = Callable[[Sequence[Outgoing]], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An HTTP status and one plain line."""
+
+    status: int
+    text: str = ""
+
+
+async def send_changes(send: Send, messages: Sequence[Outgoing], what: str) -> Answer:
+    """Publish messages and say what came of it; ``what`` brought them."""
+    try:
+        await send(messages)
+    except BrokerUnavailable as error:
+        log.warning("%s: not published: %s", what, error)
+        return Answer(503, "not published, try again")
+    except InvalidMessage as error:
+        log.error("%s: refused by the broker: %s", what, error)
+        return Answer(422, "refused by the broker")
+    log.info("%s: published %d changes", what, len(messages))
+    return Answer(200, f"published {len(messages)} changes for {what}")

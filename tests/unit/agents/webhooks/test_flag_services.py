@@ -1,0 +1,341 @@
+"""Webhooks of flag services: what they say, who signed them, what is answered and published."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+from multidict import CIMultiDict
+
+from agents.webhooks.answers import Answer
+from agents.webhooks.flag_events import READERS, read_gitlab_flag
+from agents.webhooks.flag_receiver import FlagReceiver
+from agents.webhooks.flag_services import FlagRule, FlagServiceKind, FlagSource
+from agents.webhooks.mapping import ServiceMap, Source, load_service_map
+from agents.webhooks.receiver import Receiver
+from agents.webhooks.server import make_app
+from pipeline.codec.inputs import decode_change
+from pipeline.errors import BrokerUnavailable, ConfigError, InvalidMessage
+from pipeline.model import Change, Outgoing
+
+NOW = 1_700_000_100.0
+SECRET = "correct horse"
+RULES = (FlagRule("shop", environment="production"), FlagRule("till", environment="*", gates="till-*"))
+KINDS: tuple[FlagServiceKind, ...] = ("launchdarkly", "unleash", "flagsmith", "openfeature")
+SOURCES = tuple(FlagSource(f"our {kind}", kind, RULES, SECRET) for kind in KINDS[:3])
+OPEN = FlagSource("our openfeature", "openfeature", (FlagRule("shop"),), SECRET)
+
+
+def launchdarkly(
+    *actions: str, gate: str = "new-cart", environment: str = "production", **more: Any
+) -> dict[str, Any]:
+    resource = f"proj/default:env/{environment}:flag/{gate};checkout"
+    return {
+        "_id": "57c0a8e29969090743529965",
+        "date": 1_700_000_000_000,
+        "kind": "flag",
+        "name": "New cart",
+        "titleVerb": "turned on the flag",
+        "comment": "For everybody",
+        "accesses": [{"action": action, "resource": resource} for action in actions or ("updateOn",)],
+        "member": {"firstName": "Ada", "lastName": "Lovelace", "email": "ada@example.org"},
+        **more,
+    }
+
+
+def unleash(kind: str = "feature-environment-enabled", **more: Any) -> dict[str, Any]:
+    return {
+        "id": 919,
+        "type": kind,
+        "createdBy": "ada",
+        "createdAt": "2023-11-14T22:13:20.000Z",
+        "data": {},
+        "featureName": "new-cart",
+        "project": "default",
+        "environment": "production",
+        **more,
+    }
+
+
+def flagsmith(enabled: bool = True, value: Any = None, **more: Any) -> dict[str, Any]:
+    def state(on: bool, content: Any = None) -> dict[str, Any]:
+        feature = {"id": 1, "name": "new-cart", "project": {"id": 2, "name": "Shop"}}
+        environment = {"id": 3, "name": "production"}
+        return {"enabled": on, "feature": feature, "environment": environment, "feature_state_value": content}
+
+    return {
+        "event_type": "FLAG_UPDATED",
+        "data": {
+            "changed_by": "ada@example.org",
+            "timestamp": "2023-11-14T22:13:20.123456Z",
+            "new_state": state(enabled, value),
+            "previous_state": state(False),
+        },
+        **more,
+    }
+
+
+def openfeature(*gates: str) -> dict[str, Any]:
+    return {"type": "PROVIDER_CONFIGURATION_CHANGED", "flagsChanged": list(gates), "providerName": "flagd"}
+
+
+GITLAB = {
+    "object_kind": "feature_flag",
+    "project": {"path_with_namespace": "acme/web/shop"},
+    "user": {"name": "Ada"},
+    "object_attributes": {"id": 6, "name": "new-cart", "description": "The cart", "active": True},
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "found"),
+    [
+        pytest.param("launchdarkly", launchdarkly(), ("new-cart", "on", "production"), id="LaunchDarkly, on"),
+        pytest.param(
+            "launchdarkly", launchdarkly("updateRules"), ("new-cart", "updateRules", "production"), id="rules"
+        ),
+        pytest.param("launchdarkly", launchdarkly("updateName"), None, id="LaunchDarkly, a name"),
+        pytest.param("launchdarkly", launchdarkly("createFlag"), None, id="LaunchDarkly, a new flag"),
+        pytest.param("launchdarkly", launchdarkly(kind="project"), None, id="LaunchDarkly, no flag"),
+        pytest.param("unleash", unleash(), ("new-cart", "on", "production"), id="Unleash, on"),
+        pytest.param(
+            "unleash",
+            unleash("feature-strategy-update"),
+            ("new-cart", "strategy update", "production"),
+            id="Unleash, a strategy",
+        ),
+        pytest.param("unleash", unleash("feature-tagged"), None, id="Unleash, a tag"),
+        pytest.param("flagsmith", flagsmith(), ("new-cart", "on", "production"), id="Flagsmith, on"),
+        pytest.param("flagsmith", flagsmith(value=5), ("new-cart", "on (5)", "production"), id="a value"),
+        pytest.param("flagsmith", flagsmith(False), ("new-cart", "off", "production"), id="Flagsmith, off"),
+        pytest.param("flagsmith", flagsmith(event_type="AUDIT"), None, id="Flagsmith, another event"),
+        pytest.param("openfeature", openfeature("new-cart"), ("new-cart", "", ""), id="OpenFeature"),
+        pytest.param(
+            "openfeature",
+            {"type": "configuration_change", "data": {"flags": {"new-cart": {"type": "update"}}}},
+            ("new-cart", "", ""),
+            id="flagd's event",
+        ),
+        pytest.param(
+            "openfeature",
+            {"specversion": "1.0", "type": "x", "data": openfeature("new-cart")},
+            ("new-cart", "", ""),
+            id="in a CloudEvent",
+        ),
+        pytest.param("openfeature", {"type": "PROVIDER_READY"}, None, id="OpenFeature, ready"),
+    ],
+)
+def test_what_events_say(kind: str, payload: dict[str, Any], found: tuple[str, str, str] | None) -> None:
+    flips = READERS[kind](payload, NOW)
+    assert [(flip.gate, flip.after, flip.environment) for flip in flips] == ([found] if found else [])
+    for flip in flips:
+        assert flip.time == pytest.approx(NOW if kind == "openfeature" else 1_700_000_000.0, abs=0.2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "reason"),
+    [
+        ("launchdarkly", launchdarkly(date="soon"), "date: should be milliseconds"),
+        ("launchdarkly", launchdarkly(accesses=[1]), "accesses: should be objects"),
+        ("unleash", {}, "type: missing"),
+        ("unleash", unleash(createdAt="soon"), "createdAt|not an ISO 8601 time"),
+        ("flagsmith", {"event_type": "FLAG_UPDATED"}, "data: should be an object"),
+        ("flagsmith", flagsmith(data={}), "feature: should be an object"),
+        ("openfeature", openfeature(1), "should be a string"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_wrong_is_named(kind: str, payload: dict[str, Any], reason: str) -> None:
+    with pytest.raises(InvalidMessage, match=reason):
+        READERS[kind](payload, NOW)
+
+
+def test_a_feature_flag_event_of_gitlab() -> None:
+    (flip,) = read_gitlab_flag(GITLAB, NOW)
+    assert (flip.gate, flip.after, flip.author, flip.time) == ("new-cart", "on", "Ada", NOW)
+
+
+class Broker:
+    """Takes messages, or is away."""
+
+    def __init__(self) -> None:
+        self.changes: list[Change] = []
+        self.away = False
+
+    async def send(self, messages: Sequence[Outgoing]) -> None:
+        if self.away:
+            raise BrokerUnavailable("away")
+        self.changes += [decode_change(message.value) for message in messages]
+
+
+def headers(kind: FlagServiceKind, body: bytes, secret: str = SECRET) -> CIMultiDict[str]:
+    digest = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+    return CIMultiDict(
+        {
+            "launchdarkly": {"X-LD-Signature": digest},
+            "flagsmith": {"X-Flagsmith-Signature": digest},
+            "unleash": {"Authorization": secret},
+            "openfeature": {"Authorization": f"Bearer {secret}"},
+        }[kind]
+    )
+
+
+def deliver(receiver: FlagReceiver, kind: FlagServiceKind, payload: object, secret: str = SECRET) -> Answer:
+    body = json.dumps(payload).encode()
+    return asyncio.run(receiver.receive(kind, headers(kind, body, secret), body))
+
+
+@pytest.fixture
+def broker() -> Broker:
+    return Broker()
+
+
+@pytest.fixture
+def receiver(broker: Broker) -> FlagReceiver:
+    return FlagReceiver((*SOURCES, OPEN), broker.send, clock=lambda: NOW)
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload"),
+    [("launchdarkly", launchdarkly()), ("unleash", unleash()), ("flagsmith", flagsmith())],
+)
+def test_a_flip_is_published_once(
+    kind: FlagServiceKind, payload: dict[str, Any], receiver: FlagReceiver, broker: Broker
+) -> None:
+    answer = deliver(receiver, kind, payload)
+    assert answer == Answer(200, f"published 1 changes for the flip of 'new-cart' of our {kind}")
+    (change,) = broker.changes
+    assert (change.service, change.gates) == ("shop", ("new-cart",))
+    assert change.title == "Turn on new-cart in production"
+    assert deliver(receiver, kind, payload) == Answer(200, "already published")
+    assert deliver(receiver, kind, payload, "wrong secret").status == 401
+    assert len(broker.changes) == 1
+
+
+def test_rules_choose_the_service(receiver: FlagReceiver, broker: Broker) -> None:
+    answer = deliver(receiver, "launchdarkly", launchdarkly(environment="test"))
+    assert answer.text == "nothing to publish for the flip of 'new-cart' of our launchdarkly"
+    deliver(receiver, "launchdarkly", launchdarkly(environment="test", gate="till-fast"))
+    assert [change.service for change in broker.changes] == ["till"]
+    deliver(receiver, "launchdarkly", launchdarkly(gate="till-fast"))
+    assert [change.service for change in broker.changes] == ["till", "shop", "till"]
+
+
+def test_what_was_not_published_may_come_again(receiver: FlagReceiver, broker: Broker) -> None:
+    broker.away = True
+    assert deliver(receiver, "unleash", unleash()).status == 503
+    broker.away = False
+    assert deliver(receiver, "unleash", unleash()).status == 200
+    assert len(broker.changes) == 1
+
+
+def test_an_event_without_a_flip_is_taken(receiver: FlagReceiver, broker: Broker) -> None:
+    assert deliver(receiver, "unleash", unleash("feature-tagged")) == Answer(200, "nothing was flipped")
+    assert deliver(receiver, "unleash", ["x"]).status == 400
+    assert deliver(receiver, "unleash", {"type": 1}) == Answer(
+        400, "type: should be a string, not an integer"
+    )
+    assert broker.changes == []
+
+
+def test_sets_of_flags_are_compared_with_the_last(receiver: FlagReceiver, broker: Broker) -> None:
+    def sync(variant: str, *, text: bool = False) -> dict[str, Any]:
+        flags = {"flags": {"new-cart": {"state": "ENABLED", "defaultVariant": variant}}}
+        return {"flagConfiguration": json.dumps(flags)} if text else flags
+
+    assert deliver(receiver, "openfeature", sync("off")).text == "nothing was flipped"
+    broker.away = True
+    assert deliver(receiver, "openfeature", sync("on")).status == 503
+    broker.away = False
+    assert deliver(receiver, "openfeature", sync("on")).status == 200
+    assert deliver(receiver, "openfeature", sync("off", text=True)).status == 200
+    assert [change.title for change in broker.changes] == ["Turn on new-cart", "Turn off new-cart"]
+    assert deliver(receiver, "openfeature", {"flagConfiguration": "{"}).status == 400
+
+
+def test_equal_events_of_openfeature_are_two_flips(receiver: FlagReceiver, broker: Broker) -> None:
+    for _ in range(2):
+        assert deliver(receiver, "openfeature", openfeature("a", "b")).status == 200
+    assert [change.gates for change in broker.changes] == [("a",), ("b",), ("a",), ("b",)]
+
+
+def test_a_feature_flag_event_of_gitlab_is_published_by_the_rules_of_its_project(broker: Broker) -> None:
+    rules = (("gate", "new-*", "shop"), ("branch", "main", "shop"))
+    source = Source("acme/web/shop", "gitlab", rules, "lab token 12345")  # type: ignore[arg-type]
+    receiver = Receiver(ServiceMap((source,)), broker.send, clock=lambda: NOW)
+
+    def flip(name: str) -> Answer:
+        attributes = {**GITLAB["object_attributes"], "name": name}  # type: ignore[dict-item]
+        body = json.dumps({**GITLAB, "object_attributes": attributes}).encode()
+        given = {"X-Gitlab-Event": "Feature Flag Hook", "X-Gitlab-Token": "lab token 12345"}
+        return asyncio.run(receiver.receive("gitlab", CIMultiDict(given), body))
+
+    assert flip("new-cart").text == "published 1 changes for the flip of 'new-cart' of acme/web/shop"
+    assert flip("new-cart") == Answer(200, "already published")
+    assert flip("old-cart").text == "nothing to publish for the flip of 'old-cart' of acme/web/shop"
+    assert [(change.service, change.gates) for change in broker.changes] == [("shop", ("new-cart",))]
+
+
+def test_the_server_takes_them_where_they_are_sent(receiver: FlagReceiver, broker: Broker) -> None:
+    async def posts() -> list[int]:
+        forges = Receiver(ServiceMap(()), broker.send, clock=lambda: NOW)
+        async with TestClient(TestServer(make_app(forges, receiver))) as client:
+            body = json.dumps(unleash()).encode()
+            signed = headers("unleash", body)
+            answers = [
+                await client.post("/unleash", data=body, headers=signed),
+                await client.post("/unleash", data=body),
+                await client.post("/split", data=body, headers=signed),
+            ]
+            return [answer.status for answer in answers]
+
+    assert asyncio.run(posts()) == [200, 401, 404]
+    assert len(broker.changes) == 1
+
+
+MAP = """
+flag_services:
+  ours:
+    kind: launchdarkly
+    secret_env: LD_SECRET
+    flips:
+      - {service: shop, project: default, environment: production, gates: "shop-*"}
+"""
+
+
+def test_the_service_map_has_flag_services(tmp_path: Path) -> None:
+    path = tmp_path / "services.yaml"
+    path.write_text(MAP)
+    services = load_service_map(path, {"LD_SECRET": SECRET})
+    (ours,) = services.flag_sources
+    assert (ours.kind, ours.secret, services.sources) == ("launchdarkly", SECRET, ())
+    assert ours.rules == (FlagRule("shop", "default", "production", "shop-*"),)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reason"),
+    [
+        ("launchdarkly", "split", "flag_services.ours.kind"),
+        ("LD_SECRET", "NONE", "environment NONE: empty"),
+        ("    secret_env: LD_SECRET\n", "", "give either secret_env or secret_file"),
+        ("flag_services:", "flags:", "flags: unknown key"),
+        ("gates:", "gate:", "unknown key"),
+    ],
+)
+def test_a_wrong_service_map_names_the_key(tmp_path: Path, before: str, after: str, reason: str) -> None:
+    path = tmp_path / "services.yaml"
+    path.write_text(MAP.replace(before, after))
+    with pytest.raises(ConfigError, match=reason):
+        load_service_map(path, {"LD_SECRET": SECRET})
+
+
+def test_an_empty_service_map_says_what_may_be_in_it(tmp_path: Path) -> None:
+    (tmp_path / "services.yaml").write_text("{}")
+    with pytest.raises(ConfigError, match="give repositories or flag_services"):
+        load_service_map(tmp_path / "services.yaml", {})
