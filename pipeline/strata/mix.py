@@ -26,10 +26,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.model import BoolArray, FloatArray, SeriesKey, StrataMatrix, Stratum
-from pipeline.strata.terms import Term, terms, value_of
+from pipeline.strata.terms import Term, release_of, terms, value_of
 
 _ROUNDS = 30
-"""Rounds of the fit: a stratum that replaces all others within days takes so many, others a few."""
+"""Most rounds of the fit: a stratum that replaces all others within days takes so many, others a few."""
+
+_SETTLED = 1e-4
+"""Change of any ratio below which the fit has come to its end."""
+
+_RECENT = 0.2
+"""Last part of the span: releases that came before it are one, as hosts have long run one after another."""
 
 _LASTING = 0.5
 """Share of the blocks with data in which a host must be seen to be held against itself."""
@@ -87,7 +93,7 @@ def fit_mix(strata: StrataMatrix, blocks: FloatArray) -> Mix | None:
     """
     totals = strata.totals
     known = totals.sum(axis=0) > 0
-    found = terms(strata.strata, _lasting(strata, known))
+    found = terms(strata.strata, _lasting(strata, known), _recent(strata))
     if not any(term.source != "release" for term in found) or not len(strata.series):
         return None
     totals, blocks = totals[:, known], blocks[:, known]
@@ -102,17 +108,26 @@ def _fit(
     """Return the ratios of each term: (series, values)."""
     # Counts by strata may lack the edges of the span: what they are in all says nothing.
     level = samples.sum(axis=1, keepdims=True) / np.maximum(blocks.sum(axis=1, keepdims=True), 1.0)
-    members = [term.members for term in found]
+    cells, of = np.unique(np.stack([term.of for term in found]), axis=1, return_inverse=True)
+    merged = (of.ravel()[:, None] == np.arange(cells.shape[1])).astype(np.float64)
+    totals, samples = merged.T @ totals, samples @ merged
+    members = [
+        (values[:, None] == np.arange(len(term.values))).astype(np.float64)
+        for term, values in zip(found, cells, strict=True)
+    ]
     ratios = [np.ones((len(samples), len(term.values))) for term in found]
     product = np.ones(samples.shape)
     for _ in range(_ROUNDS):
         expected = product @ totals
         course = np.divide(blocks, expected, out=np.zeros(blocks.shape), where=expected > 0)
         exposure = level * (course @ totals.T)
-        for number, term in enumerate(found):
-            product /= ratios[number][:, term.of]
+        former = product.copy()
+        for number, values in enumerate(cells):
+            product /= ratios[number][:, values]
             ratios[number] = _ratios(samples @ members[number], (exposure * product) @ members[number])
-            product *= ratios[number][:, term.of]
+            product *= ratios[number][:, values]
+        if np.abs(product - former).max(initial=0.0) < _SETTLED:
+            break
     return ratios
 
 
@@ -132,6 +147,17 @@ def _ratios(counts: FloatArray, expected: FloatArray) -> FloatArray:
     strength = 1.0 / variance[:, None]
     ratios: FloatArray = (counts + strength) / (expected + strength)
     return ratios
+
+
+def _recent(strata: StrataMatrix) -> BoolArray:
+    """Return which strata run a release that was first seen in the last part of the span: (strata,)."""
+    first: dict[str, int] = {}
+    names = [release_of(stratum) for stratum in strata.strata]
+    for name, totals in zip(names, strata.totals, strict=True):
+        seen = int(np.argmax(totals > 0)) if totals.any() else len(totals)
+        first[name] = min(first.get(name, seen), seen)
+    since = (1 - _RECENT) * strata.totals.shape[1]
+    return np.array([first[name] >= since for name in names], dtype=np.bool_)
 
 
 def _lasting(strata: StrataMatrix, known: BoolArray) -> BoolArray:

@@ -50,7 +50,7 @@ def release_of(stratum: Stratum) -> str:
     return ";".join([stratum.release, *named] if stratum.release else named)
 
 
-def terms(strata: Sequence[Stratum], lasting: BoolArray) -> list[Term]:
+def terms(strata: Sequence[Stratum], lasting: BoolArray, recent: BoolArray | None = None) -> list[Term]:
     """Return what strata differ in: releases, then labels by name, then hosts.
 
     A host is a value of its own only if it is there for long enough to be held against itself. Where names of
@@ -59,8 +59,11 @@ def terms(strata: Sequence[Stratum], lasting: BoolArray) -> list[Term]:
     Args:
         strata: (strata,).
         lasting: (strata,) whether the host of each is there for long enough.
+        recent: (strata,) whether the release of each came lately; all others are one. All are if None.
     """
-    found = [_term("release", "release", [release_of(stratum) for stratum in strata])]
+    new = [True] * len(strata) if recent is None else recent.tolist()
+    running = [release_of(stratum) if late else "" for stratum, late in zip(strata, new, strict=True)]
+    found = [_term("release", "release", running)]
     names = sorted({name for stratum in strata for name, _ in stratum.labels})
     for name in names:
         if name.lower() not in RELEASE_LABELS:
