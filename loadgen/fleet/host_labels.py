@@ -19,7 +19,7 @@ ObjectArray = NDArray[np.object_]
 RATE = "rate_hz"
 """The label of a stratum that says at which rate its hosts sample, as workers count profiles that do."""
 
-_LETTERS = tuple("bcdfghjklmnpqrstvwxz2456789")
+_ALPHABET = tuple("bcdfghjklmnpqrstvwxz2456789")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,8 +72,8 @@ def build_senders(
                 stratum[first:last] = row_of.setdefault(found, len(row_of))
             senders.append(Sender(slot.number, half, load, stratum))
     order = sorted(row_of)
-    place = {stratum: row for row, stratum in enumerate(order)}
-    moved = np.array([place[stratum] for stratum in row_of], dtype=np.int64)
+    index = {stratum: row for row, stratum in enumerate(order)}
+    moved = np.array([index[stratum] for stratum in row_of], dtype=np.int64)
     return tuple(order), tuple(
         Sender(sender.slot, sender.half, sender.load, moved[sender.stratum]) for sender in senders
     )
@@ -143,13 +143,13 @@ def _runs(states: Sequence[NDArray[Any]]) -> Iterator[tuple[int, int]]:
 
 
 def _host(hosts: Hosts, service: str, state: tuple[int, int, str, int], swap: int, streams: Streams) -> str:
-    """Return a host's name: that of its place, or of a pod that another one follows."""
+    """Return a host's name: that of its slot, or of a pod that another one follows."""
     if not hosts.spec.named:
         return ""
     slot, _, release, _ = state
     if hosts.spec.pods:
         rng = streams.of("pod", *map(str, state))
-        drawn = "".join(_LETTERS[int(i)] for i in rng.integers(len(_LETTERS), size=5))
+        drawn = "".join(_ALPHABET[int(i)] for i in rng.integers(len(_ALPHABET), size=5))
         return f"{service}-{release.replace('.', '')}-{drawn}"
     coloured = any(rollout.swaps for rollout in hosts.rollouts)
     return f"host-{slot:03d}" + (f"-{('blue', 'green')[swap % 2]}" if coloured else "")

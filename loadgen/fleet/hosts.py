@@ -20,7 +20,7 @@ MAIN, PART = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """The place of one host, whatever names the hosts have that stand there in turn."""
+    """Room for one host, whatever names the hosts have that are there in turn."""
 
     number: int
     region: str

@@ -13,7 +13,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Label = Annotated[str, Field(min_length=1, max_length=100)]
 
 MOST_HOSTS = 64
-"""Hosts that are told apart."""
+"""Hosts that are kept apart."""
 
 Style = Literal["staged", "canary", "blue_green", "rolling"]
 Reach = Literal["host", "region", "percent"]

@@ -41,7 +41,7 @@ class _Dictionary:
 def messages(fleet: Fleet, scenario: Scenario, seed: int) -> Iterator[list[Outgoing]]:
     """Yield the messages of one window after another: changes, profiles of every host, metrics.
 
-    Every sample of the data set is in exactly one profile. Where hosts are told apart, each sends its own,
+    Every sample of the data set is in exactly one profile. Where hosts are kept apart, each sends its own,
     with release and labels, in the time of its clock; late ones come late. Else each sample goes to a random
     server of those that report, and a share of the profiles, ``late.share``, comes ``late.delay`` after its
     window has ended.

@@ -297,7 +297,7 @@ class Scenario(StrictModel):
     load: LoadSpec = LoadSpec()
     noise: NoiseSpec = NoiseSpec()
     late: LateSpec = LateSpec()
-    hosts: HostsSpec | None = None  # nobody is told apart unless given
+    hosts: HostsSpec | None = None  # none are kept apart unless given
     changes: ChangesSpec = ChangesSpec()
     inject: tuple[InjectionSpec, ...] = ()
 

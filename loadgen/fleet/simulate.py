@@ -36,7 +36,7 @@ class Fleet:
 
     dataset: Dataset
     counts: CountArray  # (stacks, windows), rows as in dataset.stacks
-    draws: HostDraws | None = None  # of the hosts, where they are told apart
+    draws: HostDraws | None = None  # of the hosts, where they are kept apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def _draw(scenario: Scenario, streams: Streams) -> _Service:
 
 
 def _host_draws(drawn: _Service) -> HostDraws | None:
-    """Return what hosts draw from; None where they are not told apart."""
+    """Return what hosts draw from; None where they are not kept apart."""
     hosts, scenario = drawn.site.hosts, drawn.scenario
     if hosts is None:
         return None

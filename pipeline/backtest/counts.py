@@ -290,7 +290,7 @@ def _refuse_stratum(columns: Columns, name: str, row: int, labels: LabelColumns)
 
 
 def _unknown_labels(columns: Columns, totals: Totals) -> str:
-    """Return what to say of a row that stands twice, where a column of text tells the two apart."""
+    """Return what to say of a row that stands twice, where a column of text distinguishes the two."""
     names = [name for name in label_names(columns) if name not in totals.labels.names]
     return f" ({names[0]!r} is no label: totals.parquet has no such column)" if names else ""
 

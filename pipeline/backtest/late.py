@@ -126,7 +126,7 @@ def _take_away(
     late: FloatArray,
     column: IntArray,
 ) -> None:
-    """Take counts away where they stand in a matrix, in place.
+    """Take counts away from a matrix, which is changed.
 
     Args:
         counts: (keys, windows).

@@ -58,8 +58,8 @@ class Columns:
         if not column.null_count:
             return self.texts(name)
         plain = self._cast(name, column, pa.string()).fill_null("")
-        place = self.table.column_names.index(name)
-        return Columns(self.path, self.table.set_column(place, name, plain)).texts(name)
+        index = self.table.column_names.index(name)
+        return Columns(self.path, self.table.set_column(index, name, plain)).texts(name)
 
     def numbers(self, name: str, dtype: type[Any] = np.float64) -> NDArray[Any]:
         """Return a column of finite numbers."""

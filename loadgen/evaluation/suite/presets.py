@@ -44,4 +44,4 @@ HOSTS = (
     "sampler-rate",
     "traffic-shift",
 )
-"""Presets of fleets whose hosts are told apart: rollouts, and mixes of hosts and of traffic that move."""
+"""Presets of fleets whose hosts are kept apart: rollouts, and mixes of hosts and of traffic that move."""

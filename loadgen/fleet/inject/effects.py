@@ -15,7 +15,7 @@ class StackEffect:
     """Adds cost to one stack, which may be new: ``cost`` × ``profile``.
 
     ``cost`` is a share of the service's cost before any injection, negative where cost goes away. New work
-    costs more on some generations of servers than on others. Where it does not act on all hosts alike,
+    costs more on some generations of servers than on others. Where it acts on some hosts more than on others,
     ``profile`` is its mean over the load.
     """
 

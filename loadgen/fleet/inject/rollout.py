@@ -1,4 +1,4 @@
-"""Steps that do not act on all hosts alike: staged rollouts, some hosts only, and experiments."""
+"""Steps that do not act on all hosts the same way: staged rollouts, some hosts only, and experiments."""
 
 from __future__ import annotations
 

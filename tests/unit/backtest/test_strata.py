@@ -254,7 +254,7 @@ def test_a_mistake_is_named(folder: Path, name: str, spoil: Callable[[Path], Non
     assert message in str(error.value)
 
 
-def test_rows_that_only_an_unknown_column_tells_apart(folder: Path) -> None:
+def test_rows_that_only_an_unknown_column_distinguishes(folder: Path) -> None:
     path = folder / "series.parquet"
     table = pq.read_table(path)
     both = [table.append_column("rack", texts([rack] * table.num_rows)) for rack in ("a", "b")]

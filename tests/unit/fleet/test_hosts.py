@@ -1,4 +1,4 @@
-"""Fleets whose hosts are told apart: strata add up, rollouts reach hosts in stages, mixes move."""
+"""Fleets whose hosts are kept apart: strata add up, rollouts reach hosts in stages, mixes move."""
 
 from __future__ import annotations
 
