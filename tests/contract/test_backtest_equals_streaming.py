@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pipeline.backtest.dataset import read_dataset, write_dataset
 from pipeline.backtest.flow import Flow
 from pipeline.backtest.run import plan_scans, run_backtest
+from pipeline.codec.inputs import encode_silence
 from pipeline.config import Settings
+from pipeline.model import Silence
+from pipeline.steps import LAST
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import Store
 from pipeline.workloads import load_workloads
@@ -56,6 +60,36 @@ def test_events_and_scans_are_those_of_streaming(
         streamed.scans("unique"), key=lambda s: (s.end, s.workload)
     )
     assert len(found.scans) == plan_scans(as_dataset(recording), WORKLOADS, idle_s=0).scans
+
+
+@pytest.mark.parametrize(
+    ("said", "reported"),
+    [
+        pytest.param({"kind": "muted", "end": START + 100}, 1, id="a mute that ends before the regression"),
+        pytest.param({"kind": "muted", "end": START + 1000}, 0, id="a mute that outlasts it"),
+        pytest.param({"kind": "expected", "cost": 0.5, "subroutine": "cart.*", "end": None}, 0, id="a cost"),
+        pytest.param({"kind": "expected", "cost": 0.001, "subroutine": "cart.*", "end": None}, 1, id="less"),
+    ],
+)
+def test_what_people_said_silences_as_in_streaming(
+    shared_store: Store, service_name: str, tmp_path: Path, said: dict[str, Any], reported: int
+) -> None:
+    recording = record(service_name, [(60, BASE), (90, SLOWER)], metrics=False)
+    silence = Silence(id="s1", service=service_name, time=START, start=START, owner="ada", **said)
+    flow = Flow(shared_store, [LIVE], settings=SETTINGS, clock=lambda: START + 500, stream=service_name)
+    flow.send("feedback", [encode_silence(silence)])
+    for topic, messages in recording.messages():
+        flow.send(topic, messages)
+    write_dataset(replace(as_dataset(recording), silences=(silence,)), tmp_path)
+    found = run_backtest(read_dataset(tmp_path), [LIVE])
+    assert list(found.events) == flow.events()
+    assert len(found.events) == reported
+    for event in found.events:
+        assert event["data"]["silences"][0]["id"] == "s1"
+    silent = [
+        line.decision.step for scan in found.scans for line in scan.dropped if line.decision.step in LAST
+    ]
+    assert silent == ([] if reported else [said["kind"]])
 
 
 def test_windows_that_widen_are_those_of_streaming(

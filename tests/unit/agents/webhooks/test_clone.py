@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from agents.webhooks import deployments, environments
+from agents.webhooks.answers import Answer
 from agents.webhooks.environments import Environments
 from agents.webhooks.forge_event import ForgeEvent
 from agents.webhooks.mapping import ServiceMap, Source
-from agents.webhooks.answers import Answer
 from agents.webhooks.receiver import Receiver
 from pipeline.errors import BrokerUnavailable
 from tests.support.repositories import Work
