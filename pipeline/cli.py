@@ -33,6 +33,7 @@ COMMANDS = {
         "pipeline.commands.detectable",
         "Say which regressions a service's traffic lets workloads see.",
     ),
+    "release": ("pipeline.commands.release", "Hold two releases against each other; gate a deployment."),
     "report": ("pipeline.commands.report", "Draw one regression as a page."),
     "gates": (
         "agents.commands.gates",

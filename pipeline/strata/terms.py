@@ -50,6 +50,13 @@ def release_of(stratum: Stratum) -> str:
     return ";".join([stratum.release, *named] if stratum.release else named)
 
 
+def runs(stratum: Stratum, release: str) -> bool:
+    """Return whether a stratum runs a release: by its name, what labels say of it, or any ``name=value``."""
+    name, _, value = release.partition("=")
+    said = [text for label, text in stratum.labels if label.lower() in RELEASE_LABELS]
+    return release in (stratum.release, release_of(stratum), *said) or (name, value) in stratum.labels
+
+
 def terms(strata: Sequence[Stratum], lasting: BoolArray, recent: BoolArray | None = None) -> list[Term]:
     """Return what strata differ in: releases, then labels by name, then hosts.
 

@@ -1,0 +1,204 @@
+"""``smidgen release compare``: a release against the one before, as report and as gate of a deployment."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+from rich.console import Console
+
+from pipeline.clock import from_iso, system_clock
+from pipeline.commands.options import Duration, settings_options
+from pipeline.commands.release.reading import Asked, Comparison, Source, compare, of_folder, of_store
+from pipeline.commands.release.showing import show, to_json
+from pipeline.config import Settings
+from pipeline.errors import ConfigError, InvalidMessage, file_errors
+from pipeline.storage.connect import open_store
+from pipeline.strata.comparison import CompareConfig
+from pipeline.units import WEEK_S
+
+EXIT_CODES = {"steady": 0, "slower": 1, "open": 3}
+
+_DEFAULTS = CompareConfig()
+
+_WIDTH = 140
+"""Columns of a page."""
+
+_EXAMPLES = """\b
+Examples:
+  smidgen release compare v1.4 v1.5 --service shop
+  smidgen release compare v1.4 v1.5 --service shop --watch --timeout 2h
+  smidgen release compare track=stable track=canary --service shop --json
+  smidgen release compare v1.4 v1.5 --service shop --data out/
+"""
+
+
+@click.group()
+def release() -> None:
+    """Hold releases of a service against each other."""
+
+
+@release.command(name="compare", epilog=_EXAMPLES)
+@click.argument("baseline", metavar="A")
+@click.argument("candidate", metavar="B")
+@click.option("--service", required=True, metavar="S", help="Whose releases.")
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="DIR",
+    help="A dataset folder with label columns, instead of a store.",
+)
+@click.option("--since", metavar="TIME", help="ISO 8601: nothing before (default: a week before the end).")
+@click.option("--until", metavar="TIME", help="ISO 8601: nothing after (default: now).")
+@click.option(
+    "--threshold",
+    type=click.FloatRange(min=0, min_open=True, max=1),
+    default=_DEFAULTS.threshold,
+    show_default=True,
+    help="Rise that counts, as a share of the service's CPU.",
+)
+@click.option(
+    "--relative",
+    type=click.FloatRange(min=0),
+    default=_DEFAULTS.relative,
+    show_default=True,
+    help="Rise that counts, as a share of the series' own level; the larger one holds.",
+)
+@click.option(
+    "--alpha",
+    type=click.FloatRange(min=0, min_open=True, max=0.5),
+    default=_DEFAULTS.alpha,
+    show_default=True,
+    help="Chance that any series counts as slower though the releases do not differ.",
+)
+@click.option(
+    "--power",
+    type=click.FloatRange(min=0.5, max=1, max_open=True),
+    default=_DEFAULTS.power,
+    show_default=True,
+    help="Chance that a rise of the threshold is found.",
+)
+@click.option("--by", multiple=True, metavar="LABEL", help="Compare within values of these labels only.")
+@click.option("--without", multiple=True, metavar="HOST", help="Leave a host out. May be repeated.")
+@click.option("--sequential", is_flag=True, help="Hold the errors however often you look.")
+@click.option("--watch", is_flag=True, help="Look again and again until it is decided; sequential.")
+@click.option("--interval", type=Duration(), default="30s", show_default=True, help="Between two looks.")
+@click.option("--timeout", type=Duration(), metavar="DURATION", help="Longest time to watch.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with all tested series.")
+@click.option(
+    "-o", "--out", type=click.Path(path_type=Path, dir_okay=False), metavar="OUT.html", help="Page to write."
+)
+@settings_options("store", "stack_window")
+def compare_releases(settings: Settings, **options: Any) -> int:
+    """Say which subroutines and endpoints release B makes slower or faster than release A.
+
+    A and B are releases as agents send them (--release), or a label as name=value. Best is a canary: both at
+    the same time. Then each hour and each combination of labels (region, machine type) is compared within
+    itself, and hosts are what varies: one that ran both releases counts against itself. Where B only followed
+    A, the report says that the evidence is weaker.
+
+    What is compared is gCPU, the share of the service's CPU. A series is slower if its rise is significant
+    among all series (--alpha is the chance of any false alarm), may be as large as the threshold, and is not
+    that of one host. Callers of what got slower stand under it. "detectable" is the smallest rise that would
+    have been found in 90 of 100 cases.
+
+    Exit code: 0 if no series rose by the threshold, 1 if one did, 3 if there are not enough samples yet (with
+    how many are missing), 2 on bad usage. A job that calls again after 3 says --sequential or --watch: these
+    bounds hold at all looks together. With --data, --watch replays the folder, and stops where a live one
+    would have.
+    """
+    asked = Asked(
+        baseline=options["baseline"],
+        candidate=options["candidate"],
+        by=options["by"] or None,
+        without=options["without"],
+        config=CompareConfig(
+            threshold=options["threshold"],
+            relative=options["relative"],
+            alpha=options["alpha"],
+            power=options["power"],
+            sequential=options["sequential"] or options["watch"],
+        ),
+    )
+    if asked.baseline == asked.candidate:
+        raise ConfigError(f"release {asked.baseline}: is compared with itself")
+    since, until = (_moment(options[name], f"--{name}") for name in ("since", "until"))
+    if options["data"]:
+        source = of_folder(options["data"], options["service"])
+        return _run(source, asked, (since, until), options)
+    with closing(open_store(settings.store)) as store:
+        source = of_store(store, options["service"], settings.stack_window_s)
+        return _run(source, asked, (since, until), options)
+
+
+def _run(
+    source: Source, asked: Asked, span: tuple[float | None, float | None], options: dict[str, Any]
+) -> int:
+    found: Comparison | None = None
+    error = ConfigError(f"--service {source.service}: nothing to look at")
+    for end in _looks(source, span[1], options):
+        start = span[0] if span[0] is not None else end - WEEK_S
+        if source.end is not None and span[0] is None:
+            start = source.origin
+        if start >= end:
+            raise ConfigError("--since: should be before the end")
+        try:
+            found = compare(source, asked, (start, end))
+        except ConfigError as failure:
+            error = failure  # a canary that is watched may not have come yet
+            continue
+        if found.decision != "open":
+            break
+    if found is None:
+        raise error
+    _report(found, options)
+    return EXIT_CODES[found.decision]
+
+
+def _looks(source: Source, until: float | None, options: dict[str, Any]) -> Iterator[float]:
+    """Yield the times up to which data are looked at, as they come."""
+    if source.end is not None:
+        last = min(source.end, until) if until is not None else source.end
+        if options["watch"]:
+            looks = int((last - source.origin) / source.block_s)
+            yield from (source.origin + look * source.block_s for look in range(1, looks))
+        yield last
+        return
+    begun = system_clock()
+    deadline = begun + options["timeout"] if options["timeout"] is not None else None
+    while True:
+        now = system_clock()
+        yield min(now, until) if until is not None else now
+        if not options["watch"] or (until is not None and now >= until):
+            return
+        if deadline is not None and now >= deadline:
+            return
+        wait_s = options["interval"]
+        time.sleep(wait_s if deadline is None else max(0.0, min(wait_s, deadline - now)))
+
+
+def _report(found: Comparison, options: dict[str, Any]) -> None:
+    if options["out"]:
+        page = Console(record=True, width=_WIDTH, file=io.StringIO(), highlight=False)
+        show(page, found)
+        with file_errors(options["out"]):
+            page.save_html(str(options["out"]))
+    if options["as_json"]:
+        click.echo(orjson.dumps(to_json(found)).decode())
+        return
+    show(Console(highlight=False, soft_wrap=False), found)
+
+
+def _moment(text: str | None, flag: str) -> float | None:
+    if text is None:
+        return None
+    try:
+        return from_iso(text)
+    except InvalidMessage as error:
+        raise ConfigError(f"{flag}: {error}") from None

@@ -1,0 +1,202 @@
+"""What a store or a dataset folder has of two releases, and their comparison."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.backtest.dataset import read_dataset
+from pipeline.errors import ConfigError
+from pipeline.gcpu.count import STRATUM_STACK_WINDOWS
+from pipeline.model import FloatArray, SeriesKey, StrataMatrix
+from pipeline.stacks import index_stacks, mean_depths, membership
+from pipeline.storage.arrays import ArrayStore
+from pipeline.storage.interface import Store
+from pipeline.strata.comparison import (
+    Changes,
+    CompareConfig,
+    Contrast,
+    Decided,
+    Matched,
+    Samples,
+    State,
+    collect,
+    decide,
+    explained_by,
+    match,
+    measure,
+)
+from pipeline.strata.terms import release_of, runs
+
+_MOST_BLOCKS = 168
+"""Blocks of time that are read: a week of hours."""
+
+_KNOWN = 8
+"""Releases that are listed where one is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where samples are read."""
+
+    store: Store
+    service: str
+    block_s: float
+    origin: float  # blocks begin at its multiples from here
+    end: float | None  # of all data; None where data go on coming
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which releases are compared, and how."""
+
+    baseline: str
+    candidate: str
+    by: tuple[str, ...] | None
+    without: tuple[str, ...]  # hosts
+    config: CompareConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two releases, and what is decided of each series."""
+
+    service: str
+    asked: Asked
+    matched: Matched
+    contrast: Contrast
+    decided: Decided
+    series: tuple[SeriesKey, ...]
+    cause: tuple[int, ...]  # (series,) the change that explains a significant one; itself else
+    grouped: bool  # whether stacks were there to say so
+
+    @property
+    def decision(self) -> State:
+        """Slower if a series is that no other one explains; open if anything is; else steady."""
+        states = self.decided.state
+        if any(state == "slower" and self.cause[row] == row for row, state in enumerate(states)):
+            return "slower"
+        return "open" if "open" in states else "steady"
+
+
+def of_store(store: Store, service: str, stack_window_s: float) -> Source:
+    """Return samples in a store, whose counts by sender are of several stack windows each."""
+    return Source(store, service, STRATUM_STACK_WINDOWS * stack_window_s, 0.0, None)
+
+
+def of_folder(path: Path, service: str) -> Source:
+    """Return samples of a dataset folder.
+
+    Raises:
+        ConfigError: a file is wrong, or the folder is of another service.
+    """
+    data = read_dataset(path)
+    if data.service != service:
+        raise ConfigError(f"--service {service}: {path} is of {data.service}")
+    if not data.strata:
+        raise ConfigError(f"{path}: totals.parquet has no label columns, so nothing says which release ran")
+    windows = (data.end - data.start) / data.stack_window_s
+    block_s = data.stack_window_s * max(1, math.ceil(windows / _MOST_BLOCKS))
+    return Source(ArrayStore(data), service, block_s, data.start, data.end)
+
+
+def compare(source: Source, asked: Asked, span: tuple[float, float]) -> Comparison:
+    """Compare two releases in a span of time.
+
+    Raises:
+        ConfigError: a release has no samples in the span.
+    """
+    samples = _read(source, asked, span)
+    if asked.without:
+        named = np.array([stratum.host in asked.without for stratum in samples.strata], dtype=np.bool_)
+        samples = samples.only(~named[samples.stratum])
+    matched = match(samples, asked.baseline, asked.candidate, asked.by)
+    if matched is None:
+        raise ConfigError(f"--without {', '.join(asked.without)}: no samples are left of one release")
+    contrast = measure(matched.observed)
+    decided = decide(contrast, asked.config)
+    cause, grouped = _causes(source, matched.span, samples.series, contrast, decided)
+    return Comparison(
+        source.service, asked, matched, contrast, decided, samples.series, tuple(cause), grouped
+    )
+
+
+def _read(source: Source, asked: Asked, span: tuple[float, float]) -> Samples:
+    """Return the counts of the blocks in which both releases ran, or of those with either."""
+    block_s = source.block_s
+    first = source.origin + math.floor((span[0] - source.origin) / block_s) * block_s
+    last = source.origin + math.ceil((span[1] - source.origin) / block_s) * block_s
+    totals = source.store.strata(source.service, first, last, block_s, ())
+    old, new = (_samples_of(totals, name) for name in (asked.baseline, asked.candidate))
+    for name, samples in ((asked.baseline, old), (asked.candidate, new)):
+        if not samples.any():
+            raise ConfigError(_unknown(source.service, name, totals))
+    chosen = np.flatnonzero((old > 0) & (new > 0))
+    if not len(chosen):
+        chosen = np.flatnonzero((old > 0) | (new > 0))
+    blocks = np.arange(chosen[0], chosen[-1] + 1)[-_MOST_BLOCKS:]
+    starts = (first + blocks * block_s).tolist()
+    found = collect(source.store.strata(source.service, start, start + block_s, block_s) for start in starts)
+    if found is None or not all(found.of(name).any() for name in (asked.baseline, asked.candidate)):
+        raise ConfigError(
+            f"--service {source.service}: there are totals by release, but no counts in windows of "
+            f"{block_s:g} s: --stack-window should be that of the workers"
+        )
+    return found
+
+
+def _samples_of(totals: StrataMatrix, release: str) -> FloatArray:
+    """Return the samples of a release: (windows,)."""
+    rows = [row for row, stratum in enumerate(totals.strata) if runs(stratum, release)]
+    found: FloatArray = totals.totals[rows].sum(axis=0)
+    return found
+
+
+def _unknown(service: str, name: str, totals: StrataMatrix) -> str:
+    per_stratum = totals.totals.sum(axis=1).tolist()
+    known: dict[str, float] = {}
+    for stratum, samples in zip(totals.strata, per_stratum, strict=True):
+        known[release_of(stratum)] = known.get(release_of(stratum), 0.0) + samples
+    if not known:
+        return f"--service {service}: no samples whose sender is known in this span"
+    names = [known_name or "(none)" for known_name in sorted(known, key=lambda one: -known[one])]
+    more = f" and {len(names) - _KNOWN} more" if len(names) > _KNOWN else ""
+    return (
+        f"release {name}: no samples of {service} in this span; there are {', '.join(names[:_KNOWN])}{more}"
+    )
+
+
+def _causes(
+    source: Source,
+    span: tuple[float, float],
+    series: tuple[SeriesKey, ...],
+    contrast: Contrast,
+    decided: Decided,
+) -> tuple[list[int], bool]:
+    """Return which change explains each significant one, by the stacks of the span."""
+    cause = list(range(len(series)))
+    rows = [row for row, state in enumerate(decided.state) if state in ("slower", "faster")]
+    if not rows:
+        return cause, True
+    stacks = source.store.stacks(source.service, (span[0], span[0]), span)
+    if not stacks.total_after:
+        return cause, False
+    index = index_stacks(stacks)
+    keys = [series[row] for row in rows]
+    held = membership(index, keys).astype(np.float64)
+    joint = (held * stacks.after) @ held.T
+    own = np.diag(joint)[:, None]
+    share = contrast.share[rows]
+    changes = Changes(
+        change=contrast.change[rows],
+        error=contrast.error[rows],
+        share=share,
+        depth=mean_depths(index, keys),
+        overlap=np.where(own > 0, joint / np.maximum(own, 1e-300), share),
+    )
+    for row, by in zip(rows, explained_by(changes).tolist(), strict=True):
+        cause[row] = rows[by]
+    return cause, True

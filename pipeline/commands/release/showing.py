@@ -1,0 +1,248 @@
+"""A comparison of releases as a table and as JSON."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+
+from pipeline.clock import to_iso
+from pipeline.commands.release.reading import Comparison
+from pipeline.terminal import escape_controls
+from pipeline.units import DAY_S, HOUR_S, MINUTE_S
+
+_OTHERS = 5
+"""Series shown beside those that changed: the ones that may have risen the most."""
+
+_DECISIONS = {"slower": "slower", "steady": "not_slower", "open": "undecided"}
+
+
+def missing(comparison: Comparison) -> dict[str, float | None]:
+    """Return what a decision lacks: samples of the candidate, seconds at its rate, hosts; None: unknown.
+
+    More samples do not do where hosts differ too much: then more hosts of both releases are needed.
+    """
+    decided, matched = comparison.decided, comparison.matched
+    if comparison.decision != "open":
+        return {"samples": 0.0, "seconds": 0.0, "hosts": 0.0}
+    found: dict[str, float | None] = {"samples": None, "seconds": None, "hosts": None}
+    # Where blocks of time are what varies, time brings more of them.
+    by_time = matched.unit != "host" and not math.isfinite(decided.more_samples)
+    times = decided.more_units if by_time else decided.more_samples
+    if math.isfinite(times):
+        start, end = matched.span
+        found["samples"] = math.ceil((times - 1) * matched.samples[1])
+        found["seconds"] = (times - 1) * (end - start)
+        found["hosts"] = 0.0
+    elif math.isfinite(decided.more_units):
+        found["hosts"] = math.ceil((decided.more_units - 1) * sum(matched.hosts))
+    return found
+
+
+def to_json(comparison: Comparison) -> dict[str, Any]:
+    """Return all that was compared; shares are gCPU, intervals of 1 - alpha."""
+    asked, matched = comparison.asked, comparison.matched
+    contrast, config = comparison.contrast, comparison.asked.config
+    labels = {"held": list(matched.held), "not_held": list(matched.not_held)}
+    return {
+        "service": comparison.service,
+        "baseline": asked.baseline,
+        "candidate": asked.candidate,
+        "decision": _DECISIONS[comparison.decision],
+        "missing": missing(comparison),
+        "detectable": _finite(_largest(comparison)),
+        "evidence": matched.evidence,
+        "unit": matched.unit,
+        "labels": labels,
+        "start": to_iso(matched.span[0]),
+        "end": to_iso(matched.span[1]),
+        "hosts": dict(zip(("baseline", "candidate"), matched.hosts, strict=True)),
+        "samples": dict(zip(("baseline", "candidate"), matched.samples, strict=True)),
+        "threshold": {"absolute": config.threshold, "relative": config.relative},
+        "alpha": config.alpha,
+        "power": config.power,
+        "sequential": config.sequential,
+        "tested": int(comparison.decided.tested.sum()),
+        "dispersion": contrast.dispersion,
+        "spread": contrast.spread,
+        "grouped": comparison.grouped,
+        "series": [_series(comparison, row) for row in _order(comparison)],
+    }
+
+
+def _series(comparison: Comparison, row: int) -> dict[str, Any]:
+    decided, contrast = comparison.decided, comparison.contrast
+    key, cause = comparison.series[row], comparison.cause[row]
+    baseline, change = float(decided.baseline[row]), float(contrast.change[row])
+    return {
+        "metric": key.name,
+        "metric_kind": key.kind,
+        "state": decided.state[row],
+        "baseline": baseline,
+        "candidate": float(decided.candidate[row]),
+        "change": change,
+        "relative": change / baseline if baseline > 0 else None,
+        "lower": _finite(decided.lower[row]),
+        "upper": _finite(decided.upper[row]),
+        "p_value": float(decided.p_value[row]),
+        "detectable": _finite(decided.detectable[row]),
+        "explained_by": comparison.series[cause].name if cause != row else None,
+        "one_host": _one_host(comparison, row),
+    }
+
+
+def show(console: Console, comparison: Comparison) -> None:
+    """Print what was compared, what changed, and the decision."""
+    asked, matched, config = comparison.asked, comparison.matched, comparison.asked.config
+    names = [escape_controls(name) for name in (comparison.service, asked.baseline, asked.candidate)]
+    console.print(f"[bold]{names[0]}: {names[2]} against {names[1]}[/bold]", markup=True)
+    where = f", within the same {', '.join(matched.held)}" if matched.held else ""
+    how = "side by side" if matched.evidence == "side_by_side" else "one after the other"
+    span = f"{to_iso(matched.span[0])[:16]} to {to_iso(matched.span[1])[:16]} UTC"
+    console.print(f"{how}, {span}{where}", markup=False, soft_wrap=True)
+    old, new = (
+        f"{count:,.0f} samples of {hosts} hosts"
+        for count, hosts in zip(matched.samples, matched.hosts, strict=True)
+    )
+    console.print(f"{asked.baseline}: {old}; {asked.candidate}: {new}", markup=False, soft_wrap=True)
+    for line in _reservations(comparison):
+        console.print(line, markup=False, soft_wrap=True)
+    rows = _shown(comparison)
+    table = Table(box=SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("% of the CPU", overflow="fold", min_width=20)
+    interval = f"{1 - config.alpha:.0%} interval"
+    for name in (names[1][:12], "change", interval, "rel.", "p", "detectable"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*_cells(comparison, row))
+    if rows:
+        console.print(table)
+    console.print(_conclusion(comparison), markup=False, soft_wrap=True)
+
+
+def _order(comparison: Comparison) -> list[int]:
+    """Return tested series: causes first with what they explain, then by how far they may have risen."""
+    rank = {"slower": 0, "faster": 1, "open": 2, "steady": 3}
+    states, upper = comparison.decided.state, comparison.decided.upper
+    size = np.abs(comparison.contrast.change)
+
+    def key(row: int) -> tuple[float, ...]:
+        cause = comparison.cause[row]
+        changed = states[cause] in ("slower", "faster")
+        return (
+            rank[states[cause]],
+            -float(size[cause] if changed else upper[row]),
+            float(cause),
+            float(row != cause),
+            -float(size[row]),
+        )
+
+    return sorted(np.flatnonzero(comparison.decided.tested).tolist(), key=key)
+
+
+def _shown(comparison: Comparison) -> list[int]:
+    order, states = _order(comparison), comparison.decided.state
+    changed = [row for row in order if states[row] in ("slower", "faster")]
+    alone = [row for row in order if comparison.decided.alone[row]]
+    others = [row for row in order if row not in changed and row not in alone]
+    return [*changed, *alone, *others[:_OTHERS]]
+
+
+def _cells(comparison: Comparison, row: int) -> list[str]:
+    decided, contrast = comparison.decided, comparison.contrast
+    key, state = comparison.series[row], decided.state[row]
+    name = escape_controls(key.name).replace("[", "\\[")
+    if key.kind != "subroutine":
+        name = f"{key.kind} {name}"
+    if comparison.cause[row] != row:
+        name = f"  follows: {name}"
+    elif state in ("slower", "faster"):
+        name = f"[bold]{name}[/bold] {state}"
+    elif host := _one_host(comparison, row):
+        name = f"{name} (host {escape_controls(host)} alone)"
+    change, baseline = float(contrast.change[row]), float(decided.baseline[row])
+    return [
+        name,
+        f"{baseline * 100:.3g}",
+        f"{change * 100:+.3f}",
+        f"{decided.lower[row] * 100:+.3f} to {decided.upper[row] * 100:+.3f}",
+        f"{change / baseline:+.1%}" if baseline > 0 else "",
+        f"{decided.p_value[row]:.1g}",
+        f"{decided.detectable[row] * 100:.3g}",
+    ]
+
+
+def _reservations(comparison: Comparison) -> list[str]:
+    """Return what makes the evidence weaker than it could be."""
+    matched = comparison.matched
+    found = []
+    if matched.evidence == "one_after_the_other":
+        found.append(
+            "weaker evidence: the releases did not run at the same time, and whatever else changed counts"
+        )
+    elif matched.unit == "host_and_block" and not matched.shared_host:
+        found.append("weaker evidence: with so few hosts, what differs between them counts, too")
+    if matched.not_held:
+        labels = ", ".join(matched.not_held)
+        found.append(f"not held apart, since the releases share too few values: {labels}")
+    if not comparison.grouped:
+        found.append("no stacks in the store: callers of what got slower stand by themselves")
+    return found
+
+
+def _conclusion(comparison: Comparison) -> str:
+    config, states = comparison.asked.config, comparison.decided.state
+    bound = f"{config.threshold * 100:g} % of the service's CPU"
+    if config.relative:
+        bound += f" and {config.relative:.0%} of the series"
+    detectable = f"a rise of {_percent(_largest(comparison))} would have been found in any series"
+    if comparison.decision == "slower":
+        roots = [
+            comparison.series[row].name
+            for row, state in enumerate(states)
+            if state == "slower" and comparison.cause[row] == row
+        ]
+        return f"slower: {', '.join(map(escape_controls, roots))}"
+    if comparison.decision == "steady":
+        return f"not slower: no series rose by {bound} ({detectable})"
+    return f"undecided, whether a series rose by {bound} ({detectable}): {_wanted(comparison)}"
+
+
+def _wanted(comparison: Comparison) -> str:
+    lacking = missing(comparison)
+    samples, seconds, hosts = lacking["samples"], lacking["seconds"], lacking["hosts"]
+    if samples is not None and seconds is not None:
+        return f"about {samples:,.0f} more samples of each release are missing, {_span(seconds)} at this rate"
+    if hosts:
+        return f"hosts differ too much for more samples alone: about {hosts:,.0f} more hosts are missing"
+    return "too few hosts and blocks of time to say how much they vary"
+
+
+def _largest(comparison: Comparison) -> float:
+    detectable = comparison.decided.detectable
+    return float(np.nanmax(detectable)) if comparison.decided.tested.any() else math.nan
+
+
+def _one_host(comparison: Comparison, row: int) -> str | None:
+    if not comparison.decided.alone[row]:
+        return None
+    return comparison.matched.units[int(comparison.contrast.unit[row])]
+
+
+def _span(seconds: float) -> str:
+    for unit, size in (("days", DAY_S), ("hours", HOUR_S), ("minutes", MINUTE_S)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} seconds"
+
+
+def _percent(share: float) -> str:
+    return "nothing" if not math.isfinite(share) else f"{share * 100:.3g} %"
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

@@ -1,0 +1,24 @@
+"""Two releases of a service held against each other: what got slower, by how much, how certainly."""
+
+from pipeline.strata.comparison.contrast import Contrast, Observations, measure
+from pipeline.strata.comparison.decision import CompareConfig, Decided, State, decide
+from pipeline.strata.comparison.explained import Changes, explained_by
+from pipeline.strata.comparison.matching import Evidence, Matched, Samples, Unit, collect, match
+
+__all__ = [
+    "Changes",
+    "CompareConfig",
+    "Contrast",
+    "Decided",
+    "Evidence",
+    "Matched",
+    "Observations",
+    "Samples",
+    "State",
+    "Unit",
+    "collect",
+    "decide",
+    "explained_by",
+    "match",
+    "measure",
+]

@@ -1,0 +1,329 @@
+r"""How much two releases differ in each series, with what senders differ in anyway.
+
+The share of series s in the samples of unit h (a host) in cell c (an hour in which both releases ran, and a
+combination of labels) is
+
+    y_hc = μ_c + δ · [h ran the candidate] + α_h + ε_hc,   var α = d φ v,   var ε_hc = d v / N_hc
+
+with v = p (1 - p), N_hc the samples, d what samples of one host vary beyond chance, and φ what hosts differ
+in. δ is estimated by generalised least squares, so that hosts that ran both releases count against
+themselves, others against each other, and nothing is compared across cells. d and φ are estimated from all
+series together (Henderson's method 3: quadratic forms set to what is expected of them; hosts differ by the
+same factor of a share), as a working model. The variance of each series' δ is then that of a sandwich over
+units, divided by what the model expects of it (Bell and McCaffrey, 2002: so are its degrees of freedom), and
+drawn towards that of the other series (Smyth, Statistical Applications in Genetics 3, 2004, §6).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.special import digamma, polygamma
+
+from pipeline.model import BoolArray, FloatArray, IntArray
+
+_LEVELS = 12
+"""Values of φ for which weights are worked out; a series takes the next one."""
+
+_LEAST_COUNT = 20.0
+"""Samples of a series, with and without it, from which on it helps to say how series vary."""
+
+_INDEPENDENT = 30
+"""Series whose variances are independent, at most: callers and callees vary as one."""
+
+
+_ALL = 0.99
+"""Share of a release's weight from which on a unit is all there is of it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observations:
+    """Samples of two releases: one observation is a unit in a cell while it ran one release."""
+
+    counts: csr_array  # (series, observations)
+    totals: FloatArray  # (observations,) all samples, positive
+    cell: IntArray  # (observations,) what is compared within: numbers from 0 without gaps
+    unit: IntArray  # (observations,) what varies as one: numbers from 0 without gaps
+    candidate: BoolArray  # (observations,) whether it is of the new release
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """How much the candidate differs from the baseline in each series: (series,) each."""
+
+    share: FloatArray  # gCPU where both ran
+    change: FloatArray  # of gCPU
+    error: FloatArray  # standard error of the change
+    sampling: FloatArray  # share of its variance that goes away with more samples
+    exposure: FloatArray  # (series, 2) independent samples that would say as much, of baseline and candidate
+    degrees_of_freedom: FloatArray
+    without: FloatArray  # change without the unit that makes the most of it
+    unit: IntArray  # this unit
+    dispersion: float  # what samples of one unit vary beyond chance; 1: not at all
+    spread: float  # standard deviation of units, as a share of a series' level
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Design:
+    """What all series have in common."""
+
+    fixed: csr_array  # (observations, cells + 1) 1 where an observation has a cell, or is the candidate's
+    units: csr_array  # (observations, units)
+    cross: FloatArray  # (cells + 1, units) samples
+    gram: FloatArray  # (cells + 1, cells + 1) samples
+    totals: FloatArray  # (observations,)
+    of_unit: FloatArray  # (units,) samples
+    candidate: BoolArray  # (observations,)
+
+
+def measure(observed: Observations) -> Contrast:
+    """Return how much releases differ; errors are infinite where nothing can be compared."""
+    design = _design(observed)
+    sums_fixed, sums_units = observed.counts @ design.fixed, observed.counts @ design.units
+    both = _in_both(observed)
+    share = np.asarray(observed.counts @ both.astype(np.float64)) / max(observed.totals[both].sum(), 1.0)
+    variance = np.maximum(share * (1.0 - share), 1e-12)
+    sums = _Sums(np.asarray(sums_fixed.todense()), np.asarray(sums_units.todense()))
+    squares = observed.counts.multiply(observed.counts) @ (1.0 / observed.totals)
+    enough = variance * observed.totals[both].sum() >= _LEAST_COUNT
+    dispersion, spread = _components(design, sums, np.asarray(squares), variance, enough)
+    return _estimate(observed, design, sums, _Model(share, variance, enough, dispersion, spread))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Model:
+    """What is taken of the series to weigh their samples."""
+
+    share: FloatArray  # (series,)
+    variance: FloatArray  # (series,) v
+    enough: BoolArray  # (series,) whether there are samples enough to say how they vary
+    dispersion: float  # d
+    spread: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sums:
+    fixed: FloatArray  # (series, cells + 1) samples by cell, and of the candidate
+    units: FloatArray  # (series, units)
+
+
+def _design(observed: Observations) -> _Design:
+    rows = np.arange(len(observed.totals))
+    cells = int(observed.cell.max(initial=-1)) + 1
+    new = np.flatnonzero(observed.candidate)
+    where = np.concatenate([rows, new]), np.concatenate([observed.cell, np.full(len(new), cells)])
+    fixed = csr_array((np.ones(len(where[0])), where), shape=(len(rows), cells + 1))
+    units = csr_array((np.ones(len(rows)), (rows, observed.unit)))
+    weighted = fixed.multiply(observed.totals[:, None]).tocsr()
+    return _Design(
+        fixed=fixed,
+        units=units,
+        cross=np.asarray((weighted.T @ units).todense()),
+        gram=np.asarray((weighted.T @ fixed).todense()),
+        totals=observed.totals,
+        of_unit=np.asarray(units.T @ observed.totals),
+        candidate=observed.candidate,
+    )
+
+
+def _in_both(observed: Observations) -> BoolArray:
+    """Return the observations in cells in which both releases ran; all if there is none."""
+    new = np.bincount(observed.cell, observed.candidate)
+    old = np.bincount(observed.cell, ~observed.candidate)
+    found: BoolArray = ((new > 0) & (old > 0))[observed.cell]
+    return found if found.any() else np.ones(len(found), dtype=np.bool_)
+
+
+def _components(
+    design: _Design, sums: _Sums, squares: FloatArray, variance: FloatArray, enough: BoolArray
+) -> tuple[float, float]:
+    """Return by how much samples of a unit vary beyond chance, and units, as shares of a series' level."""
+    inverse = np.linalg.pinv(design.gram, hermitian=True)
+    within = np.diag(design.of_unit) - design.cross.T @ inverse @ design.cross  # (units, units)
+    left = sums.units - sums.fixed @ inverse @ design.cross  # (series, units)
+    weights = 1.0 / design.of_unit
+    between = (left**2 @ weights) / variance
+    total = (squares - np.einsum("si,ij,sj->s", sums.fixed, inverse, sums.fixed)) / variance
+    rank = np.linalg.matrix_rank(design.gram, hermitian=True)
+    expected_total = np.array([len(design.totals) - rank, np.trace(within)])
+    expected_between = np.array([weights @ np.diag(within), weights @ (within**2).sum(axis=1)])
+    if not enough.any() or expected_between[1] <= 1e-9 * expected_total[1]:
+        return 1.0, 0.0
+    system = np.stack([expected_total, expected_between])
+    if abs(np.linalg.det(system)) <= 1e-6 * system[0, 0] * system[1, 1]:  # one observation a unit
+        dispersion = 1.0
+        units = (between - expected_between[0]) / expected_between[1]
+    else:
+        found = np.linalg.solve(system, np.stack([total, between]))
+        dispersion = max(1.0, float(np.median(found[0][enough])))
+        units = found[1]
+    return dispersion, _spread(units[enough], variance[enough], float(np.median(design.of_unit)))
+
+
+def _spread(units: FloatArray, variance: FloatArray, samples: float) -> float:
+    """Return the common standard deviation of units, from the variance of each series' in units of its own.
+
+    Least squares; a series weighs as much as its variance is known.
+    """
+    squared = 0.0
+    for _ in range(3):
+        weights = 1.0 / (1.0 / samples + squared * variance) ** 2
+        squared = max(0.0, float((weights * units * variance).sum() / (weights * variance**2).sum()))
+    return float(np.sqrt(squared))
+
+
+def _estimate(
+    observed: Observations,
+    design: _Design,
+    sums: _Sums,
+    model: _Model,
+) -> Contrast:
+    """Return the contrast, level by level of what units differ in."""
+    variance, dispersion, spread = model.variance, model.dispersion, model.spread
+    levels = spread**2 * 0.25 / dispersion * np.append(4.0 ** -np.arange(_LEVELS), 0.0)
+    units = spread**2 * variance / dispersion
+    nearest = np.abs(np.log(units[:, None] + 1e-30) - np.log(levels + 1e-30)).argmin(axis=1)
+    size = len(variance)
+    change, sampling, known = np.zeros(size), np.ones(size), np.zeros(size)
+    unit_error, least, ratio = np.full(size, np.inf), np.full(size, np.inf), np.ones(size)
+    parts, without, unit = np.full((size, 2), 0.5), np.zeros(size), np.zeros(size, dtype=np.int64)
+    for level in np.unique(nearest).tolist():
+        rows = np.flatnonzero(nearest == level)
+        weights = _Weights.of(design, float(levels[level]))
+        if weights is None:
+            continue
+        change[rows], influence = weights.apply(observed.counts[rows], sums, rows)
+        unit[rows], without[rows] = weights.leave_one_out(change[rows], influence)
+        parts[rows], sampling[rows] = weights.parts, weights.sampling
+        unit_error[rows], least[rows] = weights.variance, weights.least
+        known[rows] = weights.degrees_of_freedom
+        if weights.degrees_of_freedom:
+            expected = variance[rows] * dispersion * weights.expected
+            ratio[rows] = (influence**2).sum(axis=1) / expected
+    ratio, degrees_of_freedom = _drawn_together(ratio, known, model.enough & (known > 0))
+    found = np.maximum(variance * dispersion * unit_error * ratio, variance * least)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        exposure = variance[:, None] / (parts * found[:, None])
+    return Contrast(
+        share=model.share,
+        change=change,
+        error=np.sqrt(found),
+        sampling=sampling,
+        exposure=np.nan_to_num(exposure, nan=0.0),
+        degrees_of_freedom=degrees_of_freedom,
+        without=without,
+        unit=unit,
+        dispersion=dispersion,
+        spread=spread,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Weights:
+    """The estimator for one value of φ: how observations weigh, and what is expected of it."""
+
+    design: _Design
+    solved: FloatArray  # (cells + 1, cells + 1) covariance of the fixed effects, in units of d v
+    drawn: FloatArray  # (units,) by how much a unit's mean is taken out
+    own: FloatArray  # (units,) what that takes from the weights of its observations
+    direct: FloatArray  # (observations,) weight of a sample's own cell and release
+    loads: FloatArray  # (units, cells + 1) what units say of the fixed effects
+    variance: float  # of the change, in units of d v
+    least: float  # the same if units did not differ
+    sampling: float  # share of it that is chance in sampling
+    parts: FloatArray  # (2,) shares of baseline and candidate in it
+    expected: float  # sum of the squares of influences of units, in units of d v
+    degrees_of_freedom: float
+
+    @classmethod
+    def of(cls, design: _Design, level: float) -> _Weights | None:
+        """Return the estimator; None where no cell has both releases and no unit ran both."""
+        drawn = level / (1.0 + level * design.of_unit)
+        information = design.gram - (design.cross * drawn) @ design.cross.T
+        solved: FloatArray = np.linalg.pinv(information, hermitian=True).astype(np.float64)
+        change = solved[:, -1]
+        if not np.isclose((information @ change)[-1], 1.0, atol=1e-4):
+            return None
+        direct = np.asarray(design.fixed @ change)
+        own = drawn * (design.cross.T @ change)
+        weights = design.totals * (direct - np.asarray(design.units @ own))
+        loads = np.asarray((design.units.T @ design.fixed.multiply(weights[:, None])).todense())
+        covariance = np.diag(loads @ change) - loads @ solved @ loads.T
+        expected, squares = float(np.trace(covariance)), float((covariance**2).sum())
+        variance = float(change[-1])
+        known = expected**2 / squares if expected > 1e-6 * variance else 0.0
+        of_new = float((weights * direct)[design.candidate].sum()) / variance
+        of_new = min(max(of_new, 0.02), 0.98)
+        flat = np.linalg.pinv(design.gram, hermitian=True)
+        return cls(
+            design=design,
+            solved=solved,
+            drawn=drawn,
+            own=own,
+            direct=direct,
+            loads=loads,
+            variance=variance,
+            least=float(flat[-1, -1]),
+            sampling=float((weights**2 / design.totals).sum()) / variance,
+            parts=np.array([1.0 - of_new, of_new]),
+            expected=expected,
+            degrees_of_freedom=known,
+        )
+
+    def apply(self, counts: csr_array, sums: _Sums, rows: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return the change of each series, and what each unit adds to it beyond the fit: (series, units)."""
+        fixed, units = sums.fixed[rows], sums.units[rows]
+        effects = (fixed - (units * self.drawn) @ self.design.cross.T) @ self.solved
+        weighted = self.design.units.multiply(self.direct[:, None]).tocsr()
+        influence = np.asarray((counts @ weighted).todense()) - units * self.own - effects @ self.loads.T
+        return effects[:, -1], influence
+
+    def leave_one_out(self, change: FloatArray, influence: FloatArray) -> tuple[IntArray, FloatArray]:
+        """Return the unit that makes the most of each change, and what is left of it without that unit.
+
+        A unit that is all there is of a release is not left out.
+        """
+        of_new = self.loads[:, -1]
+        of_old = of_new - self.loads[:, :-1].sum(axis=1)
+        leverage = np.maximum(of_new, of_old)
+        weight = np.where(leverage < _ALL, 1.0 / np.maximum(1.0 - leverage, 1.0 - _ALL), 0.0)
+        less = influence * weight * np.sign(change)[:, None]
+        unit = less.argmax(axis=1)
+        return unit, change - np.sign(change) * less[np.arange(len(unit)), unit]
+
+
+def _drawn_together(ratio: FloatArray, known: FloatArray, enough: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """Return ratios of variances drawn towards those of all series, and their degrees of freedom.
+
+    Ratios are χ² over their degrees of freedom, times what varies between series as an inverse χ² does;
+    the logarithms of those of ``enough`` say how much.
+    """
+    if enough.sum() < 3:
+        return np.where(known > 0, ratio, 1.0), known
+    half = known[enough] / 2.0
+    logs = np.log(np.maximum(ratio[enough], 1e-12)) - digamma(half) + np.log(half)
+    by_chance = float(polygamma(1, half).mean())
+    # The difference is uncertain: one standard error more is taken to be real.
+    error = by_chance * np.sqrt(2.0 / min(int(enough.sum()), _INDEPENDENT))
+    prior = 2.0 * _inverse_trigamma(max(float(logs.var(ddof=1)) - by_chance, 0.0) + error)
+    usual = float(np.exp(logs.mean() + digamma(prior / 2.0) - np.log(prior / 2.0)))
+    found = (prior * usual + known * ratio) / (prior + known)
+    return found, prior + known
+
+
+def _inverse_trigamma(value: float) -> float:
+    """Return x with ψ'(x) = value > 0, by Newton's method (Smyth 2004, appendix)."""
+    if value > 1e7:
+        return float(1.0 / np.sqrt(value))
+    if value < 1e-6:
+        return 1.0 / value
+    x = 0.5 + 1.0 / value
+    for _ in range(50):
+        slope = float(polygamma(1, x))
+        step = slope * (1.0 - slope / value) / float(polygamma(2, x))
+        x += step
+        if -step / x < 1e-8:
+            break
+    return float(x)
