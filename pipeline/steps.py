@@ -269,6 +269,12 @@ STEPS: tuple[Step, ...] = (
     _factor("recency", "how well the rise fits the time of the deployment"),
     _factor("text", "similarity of its text to the regression's names"),
     _factor("correlation", "of the series with a set-up metric which it names"),
+    _part(
+        "setup_explanation",
+        "Does a set-up metric explain it better than the step of any change?",
+        "rootcause",
+        "correlation of the series with it, and the share of the rise that its own change makes",
+    ),
     Step(
         "expected",
         "rootcause",
@@ -319,10 +325,15 @@ CONSTRAINTS: tuple[str, ...] = tuple(step.key for step in STEPS if step.stage ==
 FACTORS: tuple[str, ...] = tuple(step.key for step in STEPS if step.factor)
 """Keys of the evidence by which root-cause candidates are ranked."""
 
+CAUSE_PARTS: tuple[str, ...] = tuple(
+    step.key for step in STEPS if step.stage == "rootcause" and not step.drops and not step.factor
+)
+"""Keys of what else is asked about causes."""
+
 LAST: tuple[str, ...] = tuple(step.key for step in STEPS if step.drops and step.stage == "rootcause")
 """Keys of the steps of the last stage that drop candidates: what people said of them."""
 
-ABLATABLE: tuple[str, ...] = (*FUNNEL, *CONSTRAINTS, *DETECTOR_PARTS, *FACTORS)
+ABLATABLE: tuple[str, ...] = (*FUNNEL, *CONSTRAINTS, *DETECTOR_PARTS, *FACTORS, *CAUSE_PARTS)
 """Keys of everything that can be left out to measure what it is worth."""
 
 _UNKNOWN = Step("", "filter", "")

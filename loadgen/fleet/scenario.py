@@ -41,6 +41,7 @@ InjectionKind = Literal[
     "cron",
     "library",
     "experiment",
+    "hit_ratio",
 ]
 
 Language = Literal["python", "go", "java", "cpp", "rust", "javascript", "php"]
@@ -77,6 +78,7 @@ DELTAS: Mapping[str, tuple[float, float]] = {
     "cost_shift": (0.0001, 0.02),
     "new_feature": (0.002, 0.03),
     "service_metric": (0.05, 0.3),
+    "hit_ratio": (0.002, 0.02),
     "refactoring": (0.1, 1.0),
     "cron": (0.01, 0.1),
     "library": (0.3, 0.9),

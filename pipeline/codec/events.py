@@ -87,6 +87,7 @@ def regression_event(regression: Regression, scan: Scan | None = None) -> dict[s
         waste_servers=_waste_servers(regression),
         passed=_fitting([decision_to_json(decision) for decision in candidate.passed], PASSED_BYTES),
         **_interval(candidate),
+        **_explanations(regression),
         **_senders(candidate),
         **_silences(regression.silences),
         **({"scan": windows_to_json(scan)} if scan else {}),
@@ -208,6 +209,11 @@ def _senders(candidate: Candidate) -> dict[str, list[str]]:
         for field, step in _SENDERS.items()
     }
     return {field: names for field, names in found.items() if names}
+
+
+def _explanations(regression: Regression) -> dict[str, Any]:
+    found = [written(shapes.SetupExplanation, explanation) for explanation in regression.explanations]
+    return {"explanations": found} if found else {}
 
 
 def _member(candidate: Candidate) -> dict[str, Any]:

@@ -110,6 +110,8 @@ def _detected(data: Event) -> list[Text]:
         lines.append(Text.assemble("  suspect ", *_change(causes[0].get("change", {})), score, others))
     else:
         lines.append(Text("  no suspect"))
+    for explanation in (data.get("explanations") or [])[:1]:
+        lines.append(Text.assemble("  follows ", (str(explanation.get("metric", "?")), "yellow")))
     group = data.get("group") or []
     if group:
         names = ", ".join(str(member.get("metric", "?")) for member in group[:5])

@@ -276,7 +276,8 @@ def _story_lines(story: Explanation) -> Iterator[Text]:
     yield Text(story.headline, style="bold")
     yield Text(story.outcome, style="bold red" if story.reported else "yellow")
     yield Text("")
-    more = {"domain": story.domains, "suspect": story.suspects, "later": story.later}
+    more = {"domain": story.domains, "follows": story.explanations, "suspect": story.suspects}
+    more["later"] = story.later
     for label, text in (*story.facts, *((label, text) for label, texts in more.items() for text in texts)):
         yield Text.assemble((f"{label:<9}", "dim"), text)
     yield Text("")

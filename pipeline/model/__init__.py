@@ -17,7 +17,7 @@ from pipeline.model.messages import (
 )
 from pipeline.model.metric_kind import METRIC_KINDS, AnnotationKind, MetricKind, is_gcpu
 from pipeline.model.metric_metadata import MetricMetadata
-from pipeline.model.regression import Regression, StackChange, Suspect
+from pipeline.model.regression import Regression, SetupExplanation, StackChange, Suspect
 from pipeline.model.scan import Rename, Scan, Unjudged
 from pipeline.model.series import (
     Detector,
@@ -65,6 +65,7 @@ __all__ = [
     "SeriesMatrix",
     "Silence",
     "SilenceKind",
+    "SetupExplanation",
     "StackChange",
     "StackMatrix",
     "StrataMatrix",

@@ -21,6 +21,18 @@ class Suspect:
 
 
 @dataclass(frozen=True, slots=True)
+class SetupExplanation:
+    """A set-up metric that explains a regression better than any change does."""
+
+    metric: str
+    change_time: float  # of the metric itself
+    before: float
+    after: float
+    correlation: float  # of the regression's series with it, -1 to 1
+    explained: float  # share of the regression that the metric's own change makes
+
+
+@dataclass(frozen=True, slots=True)
 class StackChange:
     """By how much one stack's share of all samples changed: a line of a stack difference."""
 
@@ -40,5 +52,6 @@ class Regression:
     detected_time: float
     suspects: tuple[Suspect, ...] = ()
     stacks: tuple[StackChange, ...] = ()  # the largest changes among its stacks
+    explanations: tuple[SetupExplanation, ...] = ()  # the likeliest first
     servers: float | None = None  # how many the service runs on, where that is known
     silences: tuple[AppliedSilence, ...] = ()  # that are about it, and do not silence it

@@ -48,6 +48,7 @@ class Explanation:
     steps: tuple[Step, ...]
     domains: tuple[str, ...]  # what its cost domains said
     suspects: tuple[str, ...]
+    explanations: tuple[str, ...]  # by set-up metrics
     later: tuple[str, ...]  # what became of a reported one since
 
 
@@ -81,6 +82,9 @@ def explain(
         steps=_steps(entry),
         domains=_domains(candidate.domains),
         suspects=tuple(_suspect(raw) for raw in (event or {}).get("data", {}).get("root_causes") or []),
+        explanations=tuple(
+            _explanation(raw) for raw in (event or {}).get("data", {}).get("explanations") or []
+        ),
         later=tuple(_update(raw, ratio=ratio) for raw in updates),
     )
 
@@ -216,6 +220,18 @@ def _suspect(raw: Mapping[str, Any]) -> str:
 
 def _titled(change: Mapping[str, Any]) -> str:
     return f"{str(change.get('id', '?'))[:12]} {change.get('title', '')}"
+
+
+def _explanation(raw: Mapping[str, Any]) -> str:
+    """Write how a set-up metric explains a regression; what it lacks is left out."""
+    said = [str(raw.get("metric", "?"))]
+    numbers = [raw.get(name) for name in ("before", "after", "explained", "correlation")]
+    if all(isinstance(value, int | float) for value in numbers):
+        before, after, explained, correlation = (float(value) for value in numbers if value is not None)
+        said.append(f"went from {number(before)} to {number(after)}")
+        said.append(f"at {str(raw.get('change_time', '?'))[:19].replace('T', ' ')} UTC")
+        said.append(f"and makes {explained:.0%} of the change (correlation {correlation:.2f})")
+    return " ".join(said)
 
 
 def _update(event: Mapping[str, Any], *, ratio: bool) -> str:

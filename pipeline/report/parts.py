@@ -20,7 +20,9 @@ FACTORS = {step.factor: step.measures for step in STEPS if step.factor}
 """What each factor of a suspect says."""
 
 
-_UNKNOWN: Mapping[str, None] = dict.fromkeys(("relative", "servers", "waste_servers", "change_time_interval"))
+_UNKNOWN: Mapping[str, None] = dict.fromkeys(
+    ("relative", "servers", "waste_servers", "change_time_interval", "explanations")
+)
 
 
 @message
@@ -56,6 +58,18 @@ class ShownSuspect(TypedDict):
 
 
 @message
+class ShownExplanation(TypedDict):
+    """A set-up metric that explains the regression better than any change."""
+
+    metric: Name
+    change_time: Moment
+    before: float
+    after: float
+    correlation: float
+    explained: float
+
+
+@message
 class Shown(Levels):
     """What a page shows of an event's data, as far as every version has it."""
 
@@ -75,6 +89,7 @@ class Shown(Levels):
     waste_servers: NotRequired[float | None]
     change_time_interval: NotRequired[Interval | None]
     silences: NotRequired[Several[dict[str, Any]] | None]
+    explanations: NotRequired[Several[ShownExplanation] | None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pipeline.detect.expected import normalise
 from pipeline.detect.matrix import rows_by_series
-from pipeline.detect.seasonal.daily import CycleConfig
 from pipeline.frames import element
 from pipeline.model import (
     BoolArray,
@@ -21,19 +19,21 @@ from pipeline.model import (
     Scan,
     SeriesKey,
     SeriesMatrix,
+    SetupExplanation,
     StackChange,
     StackMatrix,
     Suspect,
 )
+from pipeline.rootcause import setup_metrics
 from pipeline.rootcause.attribution import NO_PART, Attribution, CallDistances, attribute, call_distances
 from pipeline.rootcause.change_kind import modifies_no_code
 from pipeline.rootcause.correlation import correlations, names_metric, shows_changes, subjects_of
 from pipeline.rootcause.gates import GateHistory, Gates, affected_subroutines, switched_changes
 from pipeline.rootcause.onset import Deployments, Onset, onset_density, weigh_deployments
 from pipeline.rootcause.ranking import Evidence, RankingConfig, candidate_changes, leave_out, rank_suspects
+from pipeline.rootcause.setup_metrics import Regressed, SetupMetrics, without_cycle
 from pipeline.rootcause.text import ChangeTexts, chances, regression_words
 from pipeline.stacks import StackIndex, against_control, carry_over, index_stacks, stack_difference
-from pipeline.units import DAY_S
 
 INSERTED_FRAMES = "inserted_frames"
 """Key of the step that sees a stack's cost before in the stack that it became."""
@@ -63,7 +63,7 @@ class ScanEvidence:
     history: tuple[Change, ...]  # the first announcement of each change
     texts: ChangeTexts  # of the history
     gates: Gates
-    series: SeriesMatrix | None  # of the candidates, from the scan's start to its end; None without changes
+    series: SeriesMatrix | None  # of the candidates, from the scan's start to its end; None if not read
     setup: SeriesMatrix | None  # set-up metrics of the same windows; likewise
 
     @cached_property
@@ -77,14 +77,12 @@ class ScanEvidence:
 
         None where the history is too short to know one.
         """
-        if (
-            self.series is None
-            or self.scan.analysis_start - self.series.start < CycleConfig().min_days * DAY_S
-        ):
-            return None
-        history = round((self.scan.analysis_start - self.series.start) / self.series.resolution_s)
-        later = max(len(self.series.totals) - history, 1)
-        return normalise(self.series, history=history, longest=later, apart=later).levels()
+        return None if self.series is None else without_cycle(self.series, self.scan)
+
+    @cached_property
+    def setup_metrics(self) -> SetupMetrics | None:
+        """The set-up metrics, as far as they may explain a regression."""
+        return None if self.setup is None else SetupMetrics(self.scan, self.setup)
 
     @cached_property
     def index_of(self) -> Mapping[str, int]:
@@ -100,6 +98,13 @@ class ScanEvidence:
     def subjects(self) -> dict[tuple[str, float], frozenset[str]]:
         """What changes are about, as far as it has been asked for."""
         return {}
+
+    def subjects_of(self, change: Change) -> frozenset[str]:
+        """Return what a change is about."""
+        key = (change.id, change.time)
+        if key not in self.subjects:
+            self.subjects[key] = subjects_of(change)
+        return self.subjects[key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +123,7 @@ class Cause:
 
     suspects: tuple[Suspect, ...] = ()
     stacks: tuple[StackChange, ...] = ()
+    explanations: tuple[SetupExplanation, ...] = ()
 
 
 def find_causes(cluster: ClusterEvidence, config: CauseConfig) -> list[Cause]:
@@ -127,7 +133,8 @@ def find_causes(cluster: ClusterEvidence, config: CauseConfig) -> list[Cause]:
         distances, evidence = weighing.distances, weighing.evidence()
         stacks = stack_difference(distances.index.matrix, weighing.regressed) if distances else ()
         suspects = rank_suspects(evidence, config.ranking) if evidence else ()
-        causes.append(Cause(tuple(_named(one, cluster.common, config) for one in suspects), stacks))
+        named = tuple(_named(one, cluster.common, config) for one in suspects)
+        causes.append(Cause(named, stacks, weighing.explanations(suspects)))
     return causes
 
 
@@ -174,6 +181,27 @@ class _Weighing:
             correlation=self._correlations(values, weights, common.setup, changes),
         )
         return leave_out(evidence, self.config.without)
+
+    def explanations(self, suspects: Sequence[Suspect]) -> tuple[SetupExplanation, ...]:
+        """Return the set-up metrics that explain the candidate better than changes, those named above all."""
+        common, one = self.common, self.candidate
+        asked = one.kind == "short_term" and setup_metrics.STEP not in self.config.without
+        row, metrics = common.rows.get(one.series), common.setup_metrics
+        if not asked or metrics is None or common.series is None or row is None:
+            return ()
+        begin, end = one.change_time_span
+        earliest, latest = begin - self.config.lookback_s, end + self.config.resolution_s
+        changes = [change for change in common.history if earliest <= change.time <= latest]
+        # What a change itself moved, such as the share of its gate, speaks for the change.
+        steps = [
+            step
+            for step in metrics.stepping_with(one)
+            if not any(names_metric(common.subjects_of(change), step.metric) for change in changes)
+        ]
+        values, weights = _values(common.series, row)
+        values = values if common.levels is None else common.levels[row]
+        regressed = Regressed(one, values, weights, sum(suspect.score for suspect in suspects))
+        return metrics.explain(regressed, steps, [change.time for change in changes])
 
     def _span(self) -> tuple[float, float]:
         """Return when a change may have been deployed that caused the candidate."""
@@ -230,7 +258,6 @@ class _Weighing:
         self, values: FloatArray, weights: FloatArray, setup: SeriesMatrix, changes: Sequence[Change]
     ) -> FloatArray:
         """Return the strongest correlation with a set-up metric that each change names; NaN without."""
-        subjects = self.common.subjects
         since = self.candidate.change_time - 2 * self.config.lookback_s
         first = 0
         if self.candidate.kind == "short_term":
@@ -240,11 +267,8 @@ class _Weighing:
         rows = np.flatnonzero(np.isfinite(sizes)).tolist()
         moving = [row for row in rows if shows_changes(setup.names[row])]
         for index, change in enumerate(changes if moving else ()):
-            key = (change.id, change.time)
-            if key not in subjects:
-                subjects[key] = subjects_of(change)
             for row in moving:
-                if names_metric(subjects[key], setup.names[row]):
+                if names_metric(self.common.subjects_of(change), setup.names[row]):
                     strongest[index] = np.fmax(strongest[index], sizes[row])
         return strongest
 

@@ -131,6 +131,7 @@ class RootcauseStage(Stage):
                     detected_time=scan.end,
                     suspects=cause.suspects,
                     stacks=cause.stacks,
+                    explanations=cause.explanations,
                     servers=servers,
                 )
             )

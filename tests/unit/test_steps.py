@@ -38,7 +38,8 @@ def named() -> set[str]:
 def test_keys_are_unique_and_questions_end_as_such() -> None:
     assert len(BY_KEY) == len(STEPS)
     assert all(step.asks.endswith("?") for step in STEPS)
-    every = (*steps.FUNNEL, *steps.CONSTRAINTS, *steps.DETECTOR_PARTS, *steps.FACTORS)
+    own = (*steps.FACTORS, *steps.CAUSE_PARTS)
+    every = (*steps.FUNNEL, *steps.CONSTRAINTS, *steps.DETECTOR_PARTS, *own)
     assert every == steps.ABLATABLE
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from loadgen.fleet.inject.cost_shift import inject_cost_shift
 from loadgen.fleet.inject.cron import inject_cron
 from loadgen.fleet.inject.effects import Injected
+from loadgen.fleet.inject.hit_ratio import inject_hit_ratio
 from loadgen.fleet.inject.library import inject_library
 from loadgen.fleet.inject.new_feature import inject_new_feature
 from loadgen.fleet.inject.order import Order
@@ -46,6 +47,7 @@ INJECTORS: Mapping[InjectionKind, Callable[[Order, Site], Injected]] = {
     "refactoring": inject_refactoring,
     "cron": inject_cron,
     "library": inject_library,
+    "hit_ratio": inject_hit_ratio,
     "experiment": inject_experiment,
 }
 

@@ -70,6 +70,20 @@ class Suspect(TypedDict):
 
 
 @message
+class SetupExplanation(TypedDict):
+    """A set-up metric that changed at the same time and explains the regression better than any change."""
+
+    metric: Name
+    change_time: UtcTime
+    before: float
+    after: float
+    correlation: Annotated[float, Field(ge=-1, le=1)]
+    """Of the regression's series with it."""
+    explained: float
+    """The share of the regression that the metric's own change makes."""
+
+
+@message
 class StackChange(TypedDict):
     """By how much stacks changed, as shares of all the service's samples."""
 
@@ -156,6 +170,8 @@ class DetectedData(TypedDict):
     """Between which windows the change lies, with a confidence of 95 %; of a slow rise its beginning."""
     silences: NotRequired[list[AppliedSilence]]
     """Announced costs beyond which it goes, and mutes that have ended or that it rises beside."""
+    explanations: NotRequired[list[SetupExplanation]]
+    """Set-up metrics that explain it better than any change, the likeliest first; absent where none does."""
     scan: NotRequired[ScanWindows]
 
 

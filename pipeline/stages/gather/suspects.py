@@ -90,6 +90,6 @@ class CauseEvidence:
             # What many hosts announced is one text: as many copies would make its own words common.
             texts=self._words.texts(scan.service, history),
             gates=self._gates,
-            series=store.series(workload.series, *span, asked) if history else None,
-            setup=store.series("setup", *span) if history else None,
+            series=store.series(workload.series, *span, asked),
+            setup=store.series("setup", *span),
         )

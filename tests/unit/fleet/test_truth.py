@@ -259,3 +259,16 @@ def test_one_more_injection_changes_no_other_draw() -> None:
             continue
         assert np.array_equal(before[stack], counts), stack
     assert changed
+
+
+def test_cost_follows_the_misses_of_a_cache() -> None:
+    data = fleet("hit_ratio", delta=[0.02, 0.02])
+    (row,) = data.truth
+    (shown,) = [points for points in data.metrics if points.metric == row["explanation"]]
+    assert (shown.setup, row["kind"], row["change"]) == (True, "regression", None)
+    (series,) = [n for n, key in enumerate(data.series) if key.name == row["subroutines"][0]]
+    after = data.start + np.arange(len(data.totals)) * data.window_s >= row["start"]
+    share = data.samples[series] / data.totals
+    assert shown.values[~after].mean() - shown.values[after].mean() > 0.08
+    for part in (after, ~after):  # beside the step, too
+        assert np.corrcoef(share[part], shown.values[part])[0, 1] < -0.8

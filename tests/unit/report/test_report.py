@@ -22,6 +22,7 @@ from pipeline.model import (
     Regression,
     Scan,
     SeriesMatrix,
+    SetupExplanation,
     Silence,
     StackChange,
     StackMatrix,
@@ -75,6 +76,14 @@ def test_a_flip_has_what_it_switches_on_its_page(live: Workload) -> None:
     code = Change("c0de", "shop", CHANGE - 9e4, "Rank <b>by price</b>", "Ada")
     shown = page(regression(candidate(), replace(suspect("Turn on by_price"), switches=(code,))), live)
     assert "switches <code>c0de</code> Rank &lt;b&gt;by price&lt;/b&gt; by Ada" in shown
+
+
+def test_what_explains_a_regression_is_on_its_page(live: Workload) -> None:
+    one = SetupExplanation("cache.<b>hits", CHANGE, 0.95, 0.81, -0.67, 1.02)
+    shown = page(replace(regression(candidate()), explanations=(one,)), live)
+    assert "Likely explanation: the set-up metric <code>cache.&lt;b&gt;hits</code>" in shown
+    assert '<td class="num">0.95</td><td class="num">0.81</td>' in shown
+    assert "Likely explanation" not in page(regression(candidate()), live)
 
 
 def series(*names: tuple[MetricKind, str], windows: int = 60) -> SeriesMatrix:
