@@ -144,7 +144,7 @@ def count_strata(draws: HostDraws, found: Incidence, ratio: int) -> Counted:
             late_counts += counts
             np.add.at(late_totals, (stratum, np.arange(windows)), counts.sum(axis=0))
         parts.append(_entries(count_series(found, counts), stratum, ratio))
-    kept, row_of = folded(strata, totals.sum(axis=1))
+    kept, row_of = folded(strata, totals.sum(axis=1), windows)
     by_kept, late_by_kept = np.zeros((len(kept), windows)), np.zeros((len(kept), windows))
     np.add.at(by_kept, row_of, totals)
     np.add.at(late_by_kept, row_of, late_totals)

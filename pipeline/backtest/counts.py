@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from pipeline.backtest.checks import Grid, added, check_once, compact, read_counts
 from pipeline.backtest.labels import (
-    MOST_STRATA,
     LabelColumns,
     check_labels,
     folded,
@@ -153,11 +152,12 @@ def read_totals(path: Path, grid: Grid) -> Totals:
     labels = read_labels(columns, names)
     check_once(columns, labels.rows * grid.windows + position)
     sums = added(labels.rows, counts, (1, len(labels.strata)))[0]
-    strata, kept = folded(labels.strata, sums) if labels.names else ((), np.zeros(1, dtype=np.int64))
-    if len(strata) < len(labels.strata) and labels.names:
-        log.warning(
-            "%s: %d strata, of which the %d largest are kept apart", path, len(labels.strata), MOST_STRATA
-        )
+    if not labels.names:
+        return Totals(grid, labels, position, counts, (), np.zeros(1, dtype=np.int64))
+    strata, kept = folded(labels.strata, sums, grid.windows)
+    if len(strata) < len(labels.strata):
+        apart = len(strata) - 1
+        log.warning("%s: %d strata, of which the %d largest are kept apart", path, len(labels.strata), apart)
     return Totals(grid, labels, position, counts, strata, kept)
 
 

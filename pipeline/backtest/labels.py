@@ -21,6 +21,9 @@ OWN_COLUMNS = frozenset(
 MOST_STRATA = 1_000
 """Strata of a dataset that are kept apart."""
 
+MOST_STRATUM_POINTS = 5 * 10**7
+"""Largest matrix of totals, strata × windows: 400 MB."""
+
 MOST_LABELS = 16
 """Label columns of a file."""
 
@@ -104,14 +107,18 @@ def label_columns(strata: Sequence[Stratum], rows: IntArray) -> dict[str, Texts]
     return found
 
 
-def folded(strata: Sequence[Stratum], samples: FloatArray) -> tuple[tuple[Stratum, ...], IntArray]:
+def folded(
+    strata: Sequence[Stratum], samples: FloatArray, windows: int
+) -> tuple[tuple[Stratum, ...], IntArray]:
     """Return the strata to be kept apart, sorted, and which of them each stratum is: (strata,).
 
-    Beyond ``MOST_STRATA`` those with the fewest samples are one stratum, the last one.
+    Beyond ``MOST_STRATA``, or fewer if there are very many windows, those with the fewest samples are one
+    stratum, the last one.
     """
+    most = max(1, min(MOST_STRATA, MOST_STRATUM_POINTS // max(windows, 1)))
     order = sorted(range(len(strata)), key=lambda row: (-samples[row], strata[row]))
-    kept = sorted(strata[row] for row in order[:MOST_STRATA])
-    if others := [strata[row] for row in order[MOST_STRATA:]]:
+    kept = sorted(strata[row] for row in order[:most])
+    if others := [strata[row] for row in order[most:]]:
         names = {name for stratum in others for name, _ in stratum.labels}
         host, release = (any(values) for values in zip(*((s.host, s.release) for s in others), strict=True))
         other = Stratum.of(

@@ -201,6 +201,14 @@ def test_the_smallest_strata_are_counted_together(
     assert sorted(set(entries)) == entries
 
 
+def test_fewer_strata_are_kept_apart_in_very_many_windows() -> None:
+    strata = [Stratum(host=f"h{number:02d}") for number in range(20)]
+    samples = np.arange(20, dtype=np.float64)
+    kept, row = labels.folded(strata, samples, labels.MOST_STRATUM_POINTS // 4)
+    assert kept == (*strata[-4:], Stratum(host="(other)"))
+    assert row.tolist() == [4] * 16 + [0, 1, 2, 3]
+
+
 def change_cell(column: str, row: int, value: object) -> Callable[[Path], None]:
     def spoil(path: Path) -> None:
         table = pq.read_table(path)
