@@ -24,6 +24,10 @@ NAMES = (MESSAGES, SAMPLES, PUBLISHED, DEAD_LETTERS, RETRIES)
 REFUSED = "refused_messages"  # left out because their service is over its quota
 REFUSED_SAMPLES = "refused_samples"
 FOLDED = "folded_names"  # counted under a name that stands for many
+FOLDED_HOSTS = "folded_hosts"
+FOLDED_STRATA = "folded_strata"
+LATE_HOSTS = "late_hosts"
+CLOCKS_AHEAD = "clocks_ahead"
 CUT = "cut_names"  # too long: the rest of them is a hash
 SHORTENED = "shortened_stacks"  # too deep: frames left out in the middle
 REPEATED = "repeated_messages"  # published again: their ids have come before
@@ -31,7 +35,10 @@ UNSTABLE = "unstable_names"  # of scans: seen for one process's life only
 RENAMED = "renamed_names"  # of scans: with the history of a former name
 UNJUDGED = "unjudged_scans"  # whose data did not suffice for all series or some
 
-LIMITED = (REFUSED, REFUSED_SAMPLES, FOLDED, CUT, SHORTENED, REPEATED, UNSTABLE, RENAMED)
+LIMITED = (
+    *(REFUSED, REFUSED_SAMPLES, FOLDED, CUT, SHORTENED, REPEATED, UNSTABLE, RENAMED),
+    *(FOLDED_HOSTS, FOLDED_STRATA, LATE_HOSTS, CLOCKS_AHEAD),
+)
 """What was not counted as it came; in a summary only if there is any."""
 
 PREFIX = "smidgen_"
@@ -50,6 +57,10 @@ METRICS: Mapping[str, tuple[Kind, str]] = {
         "counter",
         "Names counted under one that stands for many: a service has too many.",
     ),
+    "folded_hosts_total": ("counter", "Messages whose host is counted with others of its labels: too many."),
+    "folded_strata_total": ("counter", "Messages counted without release and labels: too many of them."),
+    "late_hosts_total": ("counter", "Hosts found to be late by habit, or their clocks behind."),
+    "clocks_ahead_total": ("counter", "Messages of hosts whose clock is ahead by more than a minute."),
     "cut_names_total": ("counter", "Names that were too long."),
     "shortened_stacks_total": ("counter", "Stacks that were too deep."),
     "repeated_messages_total": ("counter", "Messages left out because one with their id has come before."),

@@ -28,6 +28,7 @@ from pipeline.codec.scans import encode_progress
 from pipeline.frames import cut_name
 from pipeline.gcpu.bounds import profile_extent
 from pipeline.gcpu.count import Counts, count_samples
+from pipeline.gcpu.lateness import HostLateness
 from pipeline.model import MetricMetadata, MetricPoints, Outgoing, Profile, Progress, Record, Stratum
 from pipeline.names import Naming, Namings
 from pipeline.quota.admission import Admission, Refused
@@ -61,6 +62,9 @@ REPORT_S = 60.0
 """How often the log says at most what was beyond its quota."""
 
 _MOST_REPORTED = 20
+
+AHEAD_S = 60.0
+"""How far a host's clock may be ahead of this one before it is said."""
 
 _MOST_SENDERS = 10_000
 """Services and days of which the senders are remembered."""
@@ -100,6 +104,8 @@ class AggregateStage(Stage):
         self._resume: dict[CountTable, dict[tuple[str, int], int]] = {}
         self._covered: dict[CountTable, dict[tuple[str, int], int]] = defaultdict(dict)  # by stored rows
         self._admission = Admission(stream, quotas or Quotas(), window_s)
+        self._lateness = HostLateness()
+        self._late: dict[str, int] = {}  # hosts of each service that are late by habit
         self._namings = namings or Namings()
         self._said: dict[tuple[str, str], MetricMetadata] = {}  # of service and metric, as stored last
         self._shown: dict[str, set[str]] = {}  # the symbols of each service of which an example is stored
@@ -120,6 +126,7 @@ class AggregateStage(Stage):
                 if partition in partitions:
                     del offsets[log, partition]
         self._admission.forget(topic, partitions)
+        self._lateness.forget(set(partitions))
 
     def handle(self, batch: Sequence[Record]) -> list[Outgoing]:
         """Store a batch of one topic and return its progress."""
@@ -153,8 +160,23 @@ class AggregateStage(Stage):
             self._note_strata(decided)
             for part in _slices(decided):
                 self._count(part)
+        self._note_senders(known)
         self._report()
-        return _progress(known, self._clock())
+        return _progress(known, self._clock(), self._lateness.waits())
+
+    def _note_senders(self, records: Sequence[Record]) -> None:
+        """Note which hosts are behind the others, and which clocks are ahead of this one."""
+        now = self._clock()
+        for record in records:
+            if not isinstance(profile := record.payload, Profile):
+                continue
+            self._lateness.note(profile.service, record.partition, profile.host, profile.start, profile.end)
+            if profile.end > now + AHEAD_S:
+                self._admission.limited.setdefault(profile.service, Counter())["clocks_ahead"] += 1
+        for (service, _), (_, late) in self._lateness.waits().items():
+            if late > self._late.get(service, 0):
+                self._admission.limited.setdefault(service, Counter())["late_hosts"] = late
+            self._late[service] = late
 
     def _by_symbols(self, records: Sequence[Record]) -> list[Record]:
         """Return profiles by symbols; what the store has to know of that is noted before any is counted."""
@@ -371,10 +393,13 @@ def _slices(batch: Sequence[Record]) -> Iterator[Sequence[Record]]:
         yield part
 
 
-def _progress(batch: Sequence[Record], now: float) -> list[Outgoing]:
+def _progress(
+    batch: Sequence[Record], now: float, waits: Mapping[tuple[str, int], tuple[float, int]]
+) -> list[Outgoing]:
     """Return one message per service and partition: how far its event time has come.
 
-    No further than now: a host whose clock is ahead would end windows that others still fill.
+    No further than now: a host whose clock is ahead would end windows that others still fill. And as far
+    behind the latest as hosts are that are late by habit.
     """
     spans: dict[tuple[str, int], tuple[float, float]] = {}
     for record in batch:
@@ -383,7 +408,13 @@ def _progress(batch: Sequence[Record], now: float) -> list[Outgoing]:
         earliest, latest = spans.get(position, (start, end))
         spans[position] = (min(earliest, start), max(latest, end))
     progress = [
-        Progress(service, batch[0].topic, partition, min(latest, now), earliest)
+        Progress(
+            service,
+            batch[0].topic,
+            partition,
+            min(latest, now) - waits.get((service, partition), (0.0, 0))[0],
+            earliest,
+        )
         for (service, partition), (earliest, latest) in spans.items()
     ]
     return [Outgoing("windows", step.service, encode_progress(step)) for step in progress]
