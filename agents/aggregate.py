@@ -24,6 +24,7 @@ class Source:
     host: str
     release: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
+    rate_hz: float = 0.0  # samples a second and CPU; 0 is not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ def build_profile(stacks: Mapping[Stack, int], *, source: Source, start: float, 
 
     Args:
         stacks: Frames as the sampler spells them, root first, with their samples.
-        source: Service, host, release and labels.
+        source: Service, host, release, labels and sampling rate.
         start: When sampling began, in epoch seconds.
         end: When it ended, in epoch seconds.
 
@@ -67,6 +68,7 @@ def build_profile(stacks: Mapping[Stack, int], *, source: Source, start: float, 
         annotations=tuple(annotations.values()),
         release=source.release,
         labels=source.labels,
+        rate_hz=source.rate_hz,
     )
 
 

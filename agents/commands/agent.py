@@ -125,7 +125,7 @@ def run(
     bootstrap_servers(settings.broker)
     topics = load_topics(settings.topics)
     plan = Plan(
-        source=Source(service, host or socket.gethostname(), release, labels),
+        source=Source(service, host or socket.gethostname(), release, labels, float(hz)),
         pid=pid,
         command=command,
         rate_hz=hz,
