@@ -11,7 +11,7 @@ from pathlib import Path
 
 import orjson
 
-from agents.gates.flag_set import FlagSet, differences, flag_set_of, read_flag_set
+from agents.gates.flag_set import FlagSet, differences, read_flag_set
 from agents.gates.flips import Flip
 from pipeline.clock import Clock
 from pipeline.errors import BrokerUnavailable, ConfigError, InvalidMessage, file_errors
@@ -134,6 +134,3 @@ def watch(
                 file.remember(known)
         if stop.wait(interval_s):
             return
-
-
-__all__ = ["FlagFile", "flag_set_of", "flips_between", "read_flags", "watch"]

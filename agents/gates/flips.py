@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import orjson
 import xxhash
 
-from agents.changes.bounds import fit
+from agents.changes.bounds import MAX_TEXT, fit
 from pipeline.model import Change
 
 ON, OFF = "on", "off"
@@ -44,7 +44,7 @@ def flip_change(flip: Flip, service: str) -> Change:
             title=_title(flip),
             author=flip.author,
             summary=flip.note,
-            gates=(flip.gate,),
+            gates=(flip.gate[:MAX_TEXT],),
         )
     )
     return change

@@ -20,7 +20,7 @@ from pipeline.lifecycle.silence import (
     asks_for_stacks,
     decide_silence,
 )
-from pipeline.lifecycle.silenced import (
+from pipeline.lifecycle.silenced_regression import (
     Silenced,
     SilencedNews,
     SilencedState,

@@ -54,7 +54,9 @@ class GateHistory:
 def affected_subroutines(
     changes: Sequence[Change], history: GateHistory, gates: Gates, *, lookback_s: float
 ) -> tuple[frozenset[str], ...]:
-    """Return what each change affects: the subroutines that it modified, and those behind its gates.
+    """Return what each change affects: what it modified, and of a flip what is behind its gates, too.
+
+    A change of code that only reads a gate does not switch what others put behind it.
 
     Args:
         changes: Candidates.
@@ -65,7 +67,7 @@ def affected_subroutines(
     found = []
     for change in changes:
         names = set(change.subroutines)
-        for gate in change.gates:
+        for gate in () if _brings_code(change) else change.gates:
             names.update(gates.get(gate, ()))
             for earlier in history.before(change, gate, lookback_s):
                 names.update(earlier.subroutines)
@@ -77,10 +79,12 @@ def switched_changes(flip: Change, history: GateHistory, *, lookback_s: float) -
     """Return the changes of code that a flip switches, the latest first, at most MOST_SWITCHED.
 
     Args:
-        flip: A change that carries gates; another switches nothing.
+        flip: A change that carries gates; another, and one of code that reads them, switches nothing.
         history: Of earlier changes of the service.
         lookback_s: How long before the flip they may have been deployed.
     """
+    if _brings_code(flip):
+        return ()
     found = {
         change.id: change
         for gate in flip.gates
@@ -91,10 +95,13 @@ def switched_changes(flip: Change, history: GateHistory, *, lookback_s: float) -
 
 
 def _is_code(change: Change) -> bool:
-    """Return whether a change brought code, and is no earlier flip, perhaps in a file of settings."""
-    return bool(change.subroutines) or (
-        bool(change.content) and not all(file.endswith(_SETTINGS) for file in change.files)
-    )
+    """Return whether a change is of code, and no earlier flip."""
+    return bool(change.subroutines) or _brings_code(change)
+
+
+def _brings_code(change: Change) -> bool:
+    """Return whether a change has a diff of more than files of settings, as a flip may have one."""
+    return bool(change.content) and not all(file.endswith(_SETTINGS) for file in change.files)
 
 
 def _named_whole(gate: str) -> re.Pattern[str] | None:

@@ -20,7 +20,7 @@ from pipeline.codec.ledger import (
 )
 from pipeline.codec.lifecycle import regression_columns, update_columns
 from pipeline.codec.scans import decode_scan
-from pipeline.codec.silenced import silenced_columns
+from pipeline.codec.silenced_regressions import silenced_columns
 from pipeline.lifecycle import (
     LifecycleEvidence,
     Update,

@@ -1,4 +1,4 @@
-"""What is asked of silences in a scan: what people said, and the regressions that it has silenced so far."""
+"""The evidence on silences in a scan: what people said, and the regressions that it silenced so far."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.codec.inputs import silence_of_row
-from pipeline.codec.silenced import silenced_of_row
+from pipeline.codec.silenced_regressions import silenced_of_row
 from pipeline.errors import InvalidMessage
 from pipeline.lifecycle import SilenceCase, Silenced, SilenceEvidence, Spending, asks_for_stacks
 from pipeline.model import Change, Regression, Scan, Silence

@@ -75,6 +75,21 @@ def test_a_diff_that_names_a_gate_is_behind_it(content: str, named: bool) -> Non
     assert [one.id for one in found] == (["code"] if named else [])
 
 
+def test_code_that_reads_a_gate_switches_nothing_that_others_put_behind_it() -> None:
+    earlier = change("c", T - DAY, subroutines=("c.f",), gates=("new_cart",))
+    diff = '+if flags.on("new_cart"):'
+    reader = Change(
+        "r", "shop", T, "r", files=("a.py",), subroutines=("a.f",), gates=("new_cart",), content=diff
+    )
+    in_settings = with_diff("s", T, '+"new_cart": true', "flags/cart.json", gates=("new_cart",))
+    history = GateHistory([earlier, reader, in_settings])
+    gates = {"new_cart": ["m.f"]}
+    affected = affected_subroutines([reader, in_settings], history, gates, lookback_s=30 * DAY)
+    assert [set(names) for names in affected] == [{"a.f"}, {"a.f", "c.f", "m.f"}]
+    assert switched_changes(reader, history, lookback_s=30 * DAY) == ()
+    assert [one.id for one in switched_changes(in_settings, history, lookback_s=30 * DAY)] == ["r", "c"]
+
+
 def test_a_short_name_is_not_looked_for_in_diffs() -> None:
     code, carrier = with_diff("code", T - DAY, "+on = 1", "a.py"), change("c", T, gates=("on",))
     tagged = with_diff("tagged", T - DAY, "+x", "a.py", gates=("on",))

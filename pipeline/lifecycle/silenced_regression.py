@@ -1,4 +1,4 @@
-"""What becomes of a regression that was silenced: it stays silent, is gone, or is reported after all."""
+"""The course of a silenced regression: it stays silent, is gone, or is reported after all."""
 
 from __future__ import annotations
 
