@@ -15,6 +15,9 @@ from pipeline.rootcause.correlation import shows_changes
 from pipeline.rootcause.explanation import fit_metric
 from pipeline.units import DAY_S
 
+MOST_NAMED = 3
+"""Explanations of a regression at most, as there are suspects (FBDetect §5.5.3)."""
+
 STEP = "setup_explanation"
 """Key of the step that asks them."""
 
@@ -106,7 +109,8 @@ class SetupMetrics:
             if fit is not None and fit.explains(regressed.suspected):
                 levels = (step.before, step.after, fit.correlation, fit.explained)
                 found.append((-fit.evidence, SetupExplanation(step.metric, step.change_time, *levels)))
-        return tuple(explanation for _, explanation in sorted(found, key=lambda one: (one[0], one[1].metric)))
+        found.sort(key=lambda one: (one[0], one[1].metric))
+        return tuple(explanation for _, explanation in found[:MOST_NAMED])
 
     def _position(self, time: float) -> float:
         """Return a moment in windows since the scan's start."""

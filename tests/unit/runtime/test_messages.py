@@ -155,6 +155,11 @@ def test_a_library_repeats_itself_once_in_a_while() -> None:
             id="whole",
         ),
         pytest.param(
+            {"metric": "shop.total", "explanations": [{"metric": "cache.hits"}, {"metric": "queue"}]},
+            ["shop.total  ?   ", "  since ?  ", "  no suspect", "  follows cache.hits", "  id      1"],
+            id="explained by a set-up metric",
+        ),
+        pytest.param(
             {"metric": "p99", "metric_kind": "service", "before": 0, "after": 2.5, "delta": 2.5},
             ["p99  ?   ", "  since ?  0 → 2.5  (+2.5, new)", "  no suspect", "  id      1"],
             id="with little in it",
