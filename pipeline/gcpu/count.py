@@ -34,7 +34,7 @@ class Cells:
     services: tuple[str, ...]  # (cells,)
     windows: FloatArray  # (cells,)
     partitions: IntArray  # (cells,)
-    strata: tuple[int, ...]  # (cells,) ids; 0 where they are not told apart
+    strata: tuple[int, ...]  # (cells,) ids; 0 where they are counted together
 
 
 @dataclass(frozen=True, slots=True)

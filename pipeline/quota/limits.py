@@ -23,7 +23,7 @@ class Quota(StrictModel):
     names: int = Field(default=200_000, ge=0)  # new ones a day, beside as many known from the day before
     messages: int = Field(default=300_000, ge=0)  # in PERIOD_S of event time
     stacks: int = Field(default=30_000_000, ge=0)  # in the messages of PERIOD_S
-    hosts: int = Field(default=16, ge=0)  # that are told apart in a day, beside as many known from before
+    hosts: int = Field(default=16, ge=0)  # that are kept apart in a day, beside as many known from before
     strata: int = Field(default=100, ge=0)  # combinations of release and labels, likewise
 
 

@@ -23,13 +23,11 @@ import xxhash
 
 from pipeline.clock import Clock
 from pipeline.codec import inputs
-from pipeline.codec.records import columns_of
 from pipeline.codec.scans import encode_progress
 from pipeline.frames import cut_name
 from pipeline.gcpu.bounds import profile_extent
 from pipeline.gcpu.count import Counts, count_samples
-from pipeline.gcpu.lateness import HostLateness
-from pipeline.model import MetricMetadata, MetricPoints, Outgoing, Profile, Progress, Record, Stratum
+from pipeline.model import MetricMetadata, MetricPoints, Outgoing, Profile, Progress, Record
 from pipeline.names import Naming, Namings
 from pipeline.quota.admission import Admission, Refused
 from pipeline.quota.limits import Quotas
@@ -46,8 +44,8 @@ from pipeline.stages.gather.counted_rows import (
     silence_columns,
 )
 from pipeline.stages.gather.naming import is_noted, was_counted
+from pipeline.stages.senders import Senders
 from pipeline.storage.interface import CountTable, Extent, Store
-from pipeline.units import DAY_S
 
 MAX_ROWS = 400_000
 """Most rows in one INSERT, so that it stays one block, which ClickHouse applies whole or not at all."""
@@ -62,12 +60,6 @@ REPORT_S = 60.0
 """How often the log says at most what was beyond its quota."""
 
 _MOST_REPORTED = 20
-
-AHEAD_S = 60.0
-"""How far a host's clock may be ahead of this one before it is said."""
-
-_MOST_SENDERS = 10_000
-"""Services and days of which the senders are remembered."""
 
 logger = logging.getLogger(__name__)
 
@@ -104,12 +96,10 @@ class AggregateStage(Stage):
         self._resume: dict[CountTable, dict[tuple[str, int], int]] = {}
         self._covered: dict[CountTable, dict[tuple[str, int], int]] = defaultdict(dict)  # by stored rows
         self._admission = Admission(stream, quotas or Quotas(), window_s)
-        self._lateness = HostLateness()
-        self._late: dict[str, int] = {}  # hosts of each service that are late by habit
+        self._senders = Senders(store)
         self._namings = namings or Namings()
         self._said: dict[tuple[str, str], MetricMetadata] = {}  # of service and metric, as stored last
         self._shown: dict[str, set[str]] = {}  # the symbols of each service of which an example is stored
-        self._senders: dict[tuple[str, float], set[Stratum]] = {}  # by service and day: are in the store
         self._reported = clock()
         self.limited: Counter[str] = Counter()
         self.inputs: Mapping[str, Decoder] = {
@@ -126,7 +116,7 @@ class AggregateStage(Stage):
                 if partition in partitions:
                     del offsets[log, partition]
         self._admission.forget(topic, partitions)
-        self._lateness.forget(set(partitions))
+        self._senders.forget(partitions)
 
     def handle(self, batch: Sequence[Record]) -> list[Outgoing]:
         """Store a batch of one topic and return its progress."""
@@ -157,26 +147,12 @@ class AggregateStage(Stage):
             self._save_metadata(decided)
             self._insert_fresh(decided, "metrics", metric_columns)
         else:
-            self._note_strata(decided)
+            self._senders.describe(decided)
             for part in _slices(decided):
                 self._count(part)
-        self._note_senders(known)
+        self._senders.note(known, self._clock(), self._admission.limited)
         self._report()
-        return _progress(known, self._clock(), self._lateness.waits())
-
-    def _note_senders(self, records: Sequence[Record]) -> None:
-        """Note which hosts are behind the others, and which clocks are ahead of this one."""
-        now = self._clock()
-        for record in records:
-            if not isinstance(profile := record.payload, Profile):
-                continue
-            self._lateness.note(profile.service, record.partition, profile.host, profile.start, profile.end)
-            if profile.end > now + AHEAD_S:
-                self._admission.limited.setdefault(profile.service, Counter())["clocks_ahead"] += 1
-        for (service, _), (_, late) in self._lateness.waits().items():
-            if late > self._late.get(service, 0):
-                self._admission.limited.setdefault(service, Counter())["late_hosts"] = late
-            self._late[service] = late
+        return _progress(known, self._clock(), self._senders.waits())
 
     def _by_symbols(self, records: Sequence[Record]) -> list[Record]:
         """Return profiles by symbols; what the store has to know of that is noted before any is counted."""
@@ -222,20 +198,6 @@ class AggregateStage(Stage):
             }
             self._store.insert("naming", {name: [value] for name, value in row.items()})
         self._shown[service] = set()
-
-    def _note_strata(self, records: Sequence[Record]) -> None:
-        """Note who the senders of profiles are, once a day; that is in the store before their counts are."""
-        rows = []
-        for record in records:
-            if isinstance(profile := record.payload, Profile):
-                known = self._senders.setdefault((profile.service, profile.start // DAY_S), set())
-                if (sender := profile.sender) not in known:
-                    known.add(sender)
-                    rows.append({**sender.row, "service": profile.service, "time": profile.start})
-        if rows:
-            self._store.insert("strata", columns_of(rows))
-        while len(self._senders) > _MOST_SENDERS:
-            del self._senders[next(iter(self._senders))]
 
     def _save_names(self) -> None:
         rows = self._admission.unsaved()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,20 +18,16 @@ from pipeline.codec.inputs import change_to_row, silence_to_row
 from pipeline.codec.records import columns_of
 from pipeline.gcpu.count import stack_ids
 from pipeline.model import (
-    Change,
     FloatArray,
-    MetricPoints,
     SeriesKey,
     SeriesMatrix,
-    Silence,
     StackMatrix,
     StrataMatrix,
-    Stratum,
-    StratumCounts,
 )
 from pipeline.quota.limits import Usage
 from pipeline.storage.dense import DenseCounts, DenseStacks
 from pipeline.storage.interface import CountTable, Extent, RowTable, SeriesSource, Table
+from pipeline.storage.loaded import ServiceArrays
 from pipeline.storage.points import Frames, Points, StackPoints
 from pipeline.storage.schema import (
     COLUMNS,
@@ -42,7 +38,7 @@ from pipeline.storage.schema import (
     to_ms,
     to_rows,
 )
-from pipeline.storage.strata_points import StrataPoints
+from pipeline.storage.strata_points import StrataPoints, add_strata_rows, load_strata, strata_columns
 
 _IDENTITY: Mapping[str, tuple[str, ...]] = {
     "changes": ("id", "time"),
@@ -68,70 +64,6 @@ _THE_TOTAL = SeriesKey("service", "")
 
 _UsageKey = tuple[str, int, str]  # stream, partition, service
 _ExtentsKey = tuple[str, str, str | None]  # table, stream, service
-
-
-class ServiceArrays(Protocol):
-    """What can be loaded of one service; see pipeline.backtest.dataset.Dataset, which is one."""
-
-    @property
-    def service(self) -> str:
-        """Name of the service."""
-
-    @property
-    def start(self) -> float:
-        """Start of the first window and of the first stack window, epoch seconds."""
-
-    @property
-    def window_s(self) -> float:
-        """Width of a window."""
-
-    @property
-    def stack_window_s(self) -> float:
-        """Width of a stack window."""
-
-    @property
-    def series(self) -> tuple[SeriesKey, ...]:
-        """(series,)."""
-
-    @property
-    def samples(self) -> FloatArray:
-        """(series, windows) counts."""
-
-    @property
-    def totals(self) -> FloatArray:
-        """(windows,) all samples of the service."""
-
-    @property
-    def stacks(self) -> tuple[Frames, ...]:
-        """(stacks,) root first."""
-
-    @property
-    def stack_samples(self) -> FloatArray:
-        """(stacks, stack windows)."""
-
-    @property
-    def strata(self) -> tuple[Stratum, ...]:
-        """(strata,) who sent the samples; none where that is not known."""
-
-    @property
-    def stratum_totals(self) -> FloatArray:
-        """(strata, windows) all samples."""
-
-    @property
-    def stratum_samples(self) -> StratumCounts | None:
-        """Counts of series by stratum and stack window; None where they are not known."""
-
-    @property
-    def metrics(self) -> tuple[MetricPoints, ...]:
-        """Service-level metrics."""
-
-    @property
-    def changes(self) -> tuple[Change, ...]:
-        """Deployed changes."""
-
-    @property
-    def silences(self) -> tuple[Silence, ...]:
-        """Expectations and mutes."""
 
 
 @dataclass(slots=True)
@@ -322,7 +254,9 @@ class ArrayStore:
         held.loaded_stacks.append(
             DenseStacks(ids, data.stacks, data.stack_samples, start_ms, to_ms(data.stack_window_s))
         )
-        self._load_strata(held, data)
+        if data.strata:
+            load_strata(held.strata, data)
+            self.insert("strata", strata_columns(data))
         for points in data.metrics:
             times_ms = np.rint(points.timestamps * 1000).astype(np.int64)
             kept = held.setup if points.setup else held.metrics
@@ -334,23 +268,6 @@ class ArrayStore:
             self.insert("changes", columns_of(map(change_to_row, data.changes)))
         if data.silences:
             self.insert("silences", columns_of(map(silence_to_row, data.silences)))
-
-    def _load_strata(self, held: _Service, data: ServiceArrays) -> None:
-        if not data.strata:
-            return
-        ids = [stratum.id for stratum in data.strata]
-        start_ms, width_ms, coarse_ms = map(to_ms, (data.start, data.window_s, data.stack_window_s))
-        row, window = np.nonzero(data.stratum_totals)
-        held.strata.add_totals((ids, row), start_ms + window * width_ms, data.stratum_totals[row, window])
-        if (counts := data.stratum_samples) is not None:
-            first_ms = start_ms + counts.window * coarse_ms
-            spans_ms = (first_ms, first_ms + coarse_ms)
-            of = (data.series, counts.series), (ids, counts.stratum)
-            held.strata.add_counts(*of, spans_ms, counts.samples)
-        rows = [stratum.row for stratum in data.strata]
-        columns: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in rows[0]}
-        columns |= {"service": [data.service] * len(rows), "time": [data.start] * len(rows)}
-        self.insert("strata", columns)
 
     def _of(self, service: str) -> _Service:
         return self._services.setdefault(service, _Service())
@@ -407,7 +324,7 @@ def _add(table: Table, held: _Service, data: Mapping[str, list[Any]]) -> None:
             kept.add([SeriesKey("service", data["metric"][i]) for i in chosen], times[chosen], values[chosen])
         return
     if table in ("strata_totals", "strata_gcpu"):
-        _add_strata(table, held.strata, data)
+        add_strata_rows(table, held.strata, data)
         return
     names = (
         [_THE_TOTAL] * len(data["window"])
@@ -416,18 +333,6 @@ def _add(table: Table, held: _Service, data: Mapping[str, list[Any]]) -> None:
     )
     points = held.totals if table == "totals" else held.counts
     points.add(names, np.array(data["window"], dtype=np.int64), np.array(data["samples"], dtype=np.float64))
-
-
-def _add_strata(table: Table, held: StrataPoints, data: Mapping[str, list[Any]]) -> None:
-    """Add counts by stratum of one service."""
-    times_ms = np.array(data["window"], dtype=np.int64)
-    samples, every = np.array(data["samples"], dtype=np.float64), np.arange(len(times_ms))
-    if table == "strata_totals":
-        held.add_totals((data["stratum"], every), times_ms, samples)
-        return
-    spans_ms = (times_ms, times_ms + np.rint(1000 * np.array(data["width_s"])).astype(np.int64))
-    series = map(SeriesKey, data["kind"], data["subroutine"])
-    held.add_counts((series, every), (data["stratum"], every), spans_ms, samples)
 
 
 def _merged_series(parts: Sequence[tuple[list[SeriesKey], FloatArray]]) -> tuple[list[SeriesKey], FloatArray]:

@@ -195,7 +195,7 @@ class ClickHouseStore:
         present = set(found["series"].tolist())
         ids = {key: described.get(key) or Stratum.of({"stratum": str(key)}) for key in present}
         order = sorted(ids, key=ids.__getitem__)
-        column = {key: place for place, key in enumerate(order)}
+        column = {key: number for number, key in enumerate(order)}
         windows = max(0, -(-(bounds["end"] - bounds["start"]) // bounds["resolution"]))
         totals = np.zeros((len(order), windows))
         totals[[column[key] for key in found["series"].tolist()], found["place"]] = found["count"]
@@ -206,8 +206,8 @@ class ClickHouseStore:
         )
         samples = np.zeros((len(known), len(order)))
         for row, (whose, many) in enumerate(zip(strata, counts, strict=True)):
-            there = [place for place, key in enumerate(whose) if key in column]
-            samples[row, [column[whose[place]] for place in there]] = [many[place] for place in there]
+            there = [number for number, key in enumerate(whose) if key in column]
+            samples[row, [column[whose[at]] for at in there]] = [many[at] for at in there]
         return StrataMatrix(
             start=start,
             resolution_s=resolution_s,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.model import FloatArray, IntArray, SeriesKey, StrataMatrix, Stratum
+from pipeline.storage.interface import Table
+from pipeline.storage.loaded import ServiceArrays
+from pipeline.storage.schema import to_ms
 
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -29,7 +32,7 @@ class StrataPoints:
         samples: NDArray[np.number],
     ) -> None:
         """Add all samples of strata in windows: strata and which of them each is of, starts and samples."""
-        self._totals.add(times_ms, _places(self._strata, strata[0])[strata[1]], samples)
+        self._totals.add(times_ms, _rows_of(self._strata, strata[0])[strata[1]], samples)
 
     def add_counts(
         self,
@@ -46,8 +49,8 @@ class StrataPoints:
             spans_ms: Start and end of the window of each count: (counts,) each.
             samples: (counts,).
         """
-        rows = _places(self._series, series[0])[series[1]]
-        stratum = _places(self._strata, strata[0])[strata[1]]
+        rows = _rows_of(self._series, series[0])[series[1]]
+        stratum = _rows_of(self._strata, strata[0])[strata[1]]
         self._counts.add(spans_ms[0], spans_ms[1], stratum, rows, samples)
 
     def matrix(
@@ -128,6 +131,37 @@ class _Columns:
         return tuple(column[low:high] for column in columns)
 
 
-def _places(index: dict[_Key, int], keys: Iterable[_Key]) -> IntArray:
-    """Return the place of each key, which are added to the index."""
+def _rows_of(index: dict[_Key, int], keys: Iterable[_Key]) -> IntArray:
+    """Return the row of each key, which are added to the index."""
     return np.array([index.setdefault(key, len(index)) for key in keys], dtype=np.int64)
+
+
+def load_strata(held: StrataPoints, data: ServiceArrays) -> None:
+    """Take in who sent the samples of a service."""
+    ids = [stratum.id for stratum in data.strata]
+    start_ms, width_ms, coarse_ms = map(to_ms, (data.start, data.window_s, data.stack_window_s))
+    row, window = np.nonzero(data.stratum_totals)
+    held.add_totals((ids, row), start_ms + window * width_ms, data.stratum_totals[row, window])
+    if (counts := data.stratum_samples) is not None:
+        first_ms = start_ms + counts.window * coarse_ms
+        spans_ms = (first_ms, first_ms + coarse_ms)
+        held.add_counts((data.series, counts.series), (ids, counts.stratum), spans_ms, counts.samples)
+
+
+def strata_columns(data: ServiceArrays) -> dict[str, list[Any]]:
+    """Return the rows of ``strata`` of a service."""
+    rows = [stratum.row for stratum in data.strata]
+    columns: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in rows[0]}
+    return columns | {"service": [data.service] * len(rows), "time": [data.start] * len(rows)}
+
+
+def add_strata_rows(table: Table, held: StrataPoints, data: Mapping[str, list[Any]]) -> None:
+    """Add counted rows of one service by stratum."""
+    times_ms = np.array(data["window"], dtype=np.int64)
+    samples, every = np.array(data["samples"], dtype=np.float64), np.arange(len(times_ms))
+    if table == "strata_totals":
+        held.add_totals((data["stratum"], every), times_ms, samples)
+        return
+    spans_ms = (times_ms, times_ms + np.rint(1000 * np.array(data["width_s"])).astype(np.int64))
+    series = map(SeriesKey, data["kind"], data["subroutine"])
+    held.add_counts((series, every), (data["stratum"], every), spans_ms, samples)

@@ -63,9 +63,10 @@ class Mix:
         for term, ratios in zip(self.terms, self.ratios, strict=True):
             if term.source == "release" if only is None else term is not only:
                 continue
-            index = {value: place for place, value in enumerate(term.values)}
-            place = np.array([index.get(value_of(term, stratum), -1) for stratum in strata], dtype=np.int64)
-            product[:, place >= 0] *= ratios[:, place[place >= 0]]
+            position = {value: number for number, value in enumerate(term.values)}
+            found = [position.get(value_of(term, stratum), -1) for stratum in strata]
+            index = np.array(found, dtype=np.int64)
+            product[:, index >= 0] *= ratios[:, index[index >= 0]]
         return product
 
     def factors(self, strata: Sequence[Stratum], totals: FloatArray, only: Term | None = None) -> FloatArray:
@@ -85,7 +86,7 @@ class Mix:
 
 
 def fit_mix(strata: StrataMatrix, blocks: FloatArray) -> Mix | None:
-    """Fit how series differ between strata; None where all samples come from strata that are alike.
+    """Fit how series differ between strata; None where nothing but releases distinguishes them.
 
     Args:
         strata: Totals by blocks of time, and counts of series over the same span.

@@ -5,7 +5,7 @@ has more samples on its hosts than their share says, at every moment. With n_b s
 block b, and x_b the share of the service's samples there that the release sent (weighed by how its strata
 differ by themselves, see ``mix``), the new release's samples are expected to be Σ n_b ρx_b / (1 - x_b +
 ρx_b) for a ratio ρ of the two costs; ρ is where that meets what was counted, and the score test against ρ =
-1 is that of Mantel and Haenszel (1959) with time as strata. Nothing that befalls old and new alike, as load
+1 is that of Mantel and Haenszel (1959) with time as strata. Nothing that befalls both, as load
 and its mix do, touches it: it is a difference in differences. How far hosts differ by themselves, beyond
 counting, widens it.
 

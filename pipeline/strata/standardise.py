@@ -101,7 +101,7 @@ def decide(
 
 def select_counts(matrix: StrataMatrix, series: Sequence[SeriesKey], strata: Sequence[Stratum]) -> FloatArray:
     """Return the counts of some series by some strata, in the orders given: (series, strata)."""
-    rows, columns = rows_by(matrix.series), {stratum: place for place, stratum in enumerate(matrix.strata)}
+    rows, columns = rows_by(matrix.series), {stratum: number for number, stratum in enumerate(matrix.strata)}
     kept = np.ix_([rows[key] for key in series], [columns[stratum] for stratum in strata])
     return np.asarray(matrix.samples[kept])
 

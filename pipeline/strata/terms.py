@@ -1,4 +1,4 @@
-"""What strata are told apart by: release, host, and each of their labels."""
+"""The terms in which strata differ: release, host, and each of their labels."""
 
 from __future__ import annotations
 

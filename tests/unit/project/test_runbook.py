@@ -56,7 +56,7 @@ def test_commands_parse(line: str) -> None:
         pytest.skip("a form of a command, not one")
     words = ["aggregate" if word == "STAGE" else word for word in shlex.split(line)[1:]]
     group: click.Command = smidgen
-    while isinstance(group, click.Group) and words:
+    while isinstance(group, click.Group) and words and not words[0].startswith("-"):
         found = group.get_command(click.Context(group, help_option_names=["-h", "--help"]), words[0])
         assert found is not None, words[0]
         group, words = found, words[1:]

@@ -1,0 +1,72 @@
+"""Who sends profiles: their strata in the store, hosts that are late by habit, clocks that are ahead."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, MutableMapping, Sequence
+
+from pipeline.codec.records import columns_of
+from pipeline.gcpu.lateness import HostLateness
+from pipeline.model import Profile, Record, Stratum
+from pipeline.storage.interface import Store
+from pipeline.units import DAY_S
+
+AHEAD_S = 60.0
+"""How far a host's clock may be ahead of this one before it is said."""
+
+_MOST_DAYS = 10_000
+"""Services and days of which the senders are remembered."""
+
+
+class Senders:
+    """What one aggregate worker knows of the hosts whose profiles it counts."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._described: dict[tuple[str, float], set[Stratum]] = {}  # by service and day: are in the store
+        self._lateness = HostLateness()
+        self._late: dict[tuple[str, int], int] = {}  # late hosts by service and partition
+
+    def describe(self, records: Sequence[Record]) -> None:
+        """Note who the senders of profiles are, once a day; that is in the store before their counts are."""
+        rows = []
+        for record in records:
+            if isinstance(profile := record.payload, Profile):
+                known = self._described.setdefault((profile.service, profile.start // DAY_S), set())
+                if (sender := profile.sender) not in known:
+                    known.add(sender)
+                    rows.append({**sender.row, "service": profile.service, "time": profile.start})
+        if rows:
+            self._store.insert("strata", columns_of(rows))
+        while len(self._described) > _MOST_DAYS:
+            del self._described[next(iter(self._described))]
+
+    def note(self, records: Sequence[Record], now: float, limited: MutableMapping[str, Counter[str]]) -> None:
+        """Note which hosts are behind the others, and which clocks are ahead.
+
+        Args:
+            records: Profiles as they came; others are left out.
+            now: Epoch seconds.
+            limited: Takes what is new of each service: hosts that are late by habit, messages ahead.
+        """
+        for record in records:
+            if isinstance(profile := record.payload, Profile):
+                self._lateness.note(
+                    profile.service, record.partition, profile.host, profile.start, profile.end
+                )
+                if profile.end > now + AHEAD_S:
+                    limited.setdefault(profile.service, Counter())["clocks_ahead"] += 1
+        for position, (_, late) in self._lateness.waits().items():
+            if (more := late - self._late.get(position, 0)) > 0:
+                limited.setdefault(position[0], Counter())["late_hosts"] += more
+            self._late[position] = late
+
+    def waits(self) -> Mapping[tuple[str, int], tuple[float, int]]:
+        """Return how long event time waits and how many hosts are late, by service and partition."""
+        return self._lateness.waits()
+
+    def forget(self, partitions: Sequence[int]) -> None:
+        """Forget what is known of partitions, which another process may have gone on with."""
+        self._lateness.forget(set(partitions))
+        for position in [one for one in self._late if one[1] in partitions]:
+            del self._late[position]
