@@ -52,6 +52,7 @@ OF_THEIR_OWN = {
     "faults": "loadgen.bench.faults.command",
     "soak": "loadgen.bench.soak_report",
     "live": "loadgen.bench.live.command",
+    "release": "loadgen.bench.releases",
 }
 """Benchmarks with options of their own → the module that defines each under its name."""
 
@@ -106,6 +107,7 @@ def bench(names: tuple[str, ...], series: int, stacks: int, profile: Path | None
     How accurate the pipeline is measures `smidgen bench accuracy`, and how well it groups regressions by
     cause `smidgen bench grouping`; from what size on steps in real series are found `smidgen bench injected`.
     Which steps of one process the preset live reports within a minute measures `smidgen bench live`.
+    How often releases are called slower that are or are not measures `smidgen bench release`.
     What it loses or doubles under faults measures `smidgen bench faults`, whether its memory stays flat
     `smidgen bench soak`. These have options of their own.
     """

@@ -32,7 +32,7 @@ def read_profile_graph(spec: GraphSpec, streams: Streams) -> CallGraph:
     Raises:
         ConfigError: the file cannot be read, or holds no stack.
     """
-    samples = _read(Path(spec.profile or ""))
+    samples = read_stacks(Path(spec.profile or ""))
     stacks = list(samples)
     depth = _branching(stacks, spec.endpoints)
     rng = streams.of("graph")
@@ -59,7 +59,12 @@ def read_profile_graph(spec: GraphSpec, streams: Streams) -> CallGraph:
     )
 
 
-def _read(path: Path) -> Counter[Stack]:
+def read_stacks(path: Path) -> Counter[Stack]:
+    """Return the stacks of a profile file with their samples, no deeper than ``DEEPEST``.
+
+    Raises:
+        ConfigError: the file cannot be read, or holds no stack.
+    """
     try:
         data = path.read_bytes()
     except OSError as error:

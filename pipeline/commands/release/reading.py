@@ -32,7 +32,7 @@ from pipeline.strata.comparison import (
 from pipeline.strata.terms import release_of, runs
 
 _MOST_BLOCKS = 168
-"""Blocks of time that are read: a week of hours."""
+"""Blocks of time that are kept apart, a week of hours: of a longer time several are one."""
 
 _KNOWN = 8
 """Releases that are listed where one is not known."""

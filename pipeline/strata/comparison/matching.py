@@ -205,9 +205,17 @@ def _labels(
             samples, new, held, timed=timed
         ):
             held.append(name)
-        else:
+        elif _hosts_of_values(samples, name) > 1:  # else it is a name of the host
             not_held.append(name)
     return held, not_held
+
+
+def _hosts_of_values(samples: Samples, label: str) -> int:
+    """Return how many hosts have the same value of a label, at most."""
+    hosts: dict[str, set[str]] = {}
+    for stratum in samples.strata:
+        hosts.setdefault(dict(stratum.labels).get(label, ""), set()).add(stratum.host)
+    return max(map(len, hosts.values()), default=0)
 
 
 def _matched(samples: Samples, new: BoolArray, labels: Sequence[str], *, timed: bool) -> float:

@@ -146,6 +146,19 @@ def test_labels_that_releases_do_not_share_are_not_held_apart() -> None:
     assert (matched.held, matched.not_held) == ((), ("region",))
 
 
+def test_a_label_that_names_the_host_is_no_matter() -> None:
+    samples = draw(Pair(), 1)
+    named = [
+        Stratum.of(
+            {**dict(stratum.labels), "pod": f"p-{stratum.host}"}, host=stratum.host, release=stratum.release
+        )
+        for stratum in samples.strata
+    ]
+    matched = match(replace(samples, strata=tuple(named)), "v1", "v2")
+    assert matched is not None
+    assert (matched.held, matched.not_held) == (("region",), ())
+
+
 NAMES = {
     "release": (Stratum.of({}, release="v1"), "v1", True),
     "another": (Stratum.of({}, release="v1"), "v2", False),

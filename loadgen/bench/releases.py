@@ -1,0 +1,283 @@
+"""``smidgen bench release``: how often two releases are called different, where they are and where not."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+
+import click
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from scipy.sparse import csr_array
+
+from loadgen.bench.workers import run_in_workers
+from loadgen.fleet.profile_tree import read_stacks
+from loadgen.terminal import print_json, progress
+from pipeline.errors import ConfigError
+from pipeline.frames import series_of
+from pipeline.model import FloatArray, StrataMatrix, Stratum
+from pipeline.strata.comparison import CompareConfig, Decided, Samples, collect, decide, match, measure
+from pipeline.units import HOUR_S
+
+_LEAVES = 150  # of the call tree that is drawn where no profile is given
+_DEPTH = 8
+_ENDPOINTS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a pair of releases is drawn from."""
+
+    hosts: tuple[int, int] = (6, 6)
+    blocks: int = 8  # hours, and looks of a watch
+    samples: int = 20_000  # of a host in an hour
+    spread: float = 0.01  # of hosts, in what each stack costs
+    drift: float = 0.0  # of a host from hour to hour
+    regions: int = 2
+
+
+SETTINGS = {
+    "six hosts of each": Setting(),
+    "three hosts of each": Setting(hosts=(3, 3), regions=1),
+    "a canary of one host in twenty": Setting(hosts=(20, 1), samples=10_000),
+    "hosts that drift": Setting(drift=0.02),
+    "hosts that are equal": Setting(spread=0.0),
+    "few samples": Setting(samples=200),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One pair to be drawn and compared."""
+
+    name: str
+    seed: int
+    rise: float  # of gCPU of one subroutine; 0: the releases are the same
+    subroutine: str
+    threshold: float
+    profile: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a pair."""
+
+    once: str  # the decision on all data
+    watched: str  # the decision of a watch
+    hours: int  # until the watch was decided, or all
+    samples: float  # of the candidate until then
+    found: bool  # whether the subroutine that rose is among the slower ones, of all data
+    besides: bool  # whether a series is slower that does not hold it
+
+
+class Tree:
+    """Stacks with their weights, and which series hold them."""
+
+    def __init__(self, stacks: Sequence[tuple[str, ...]], weights: FloatArray) -> None:
+        names = sorted({name for stack in stacks for name in stack})
+        row = {name: number for number, name in enumerate(names)}
+        cells = sorted({(row[name], column) for column, stack in enumerate(stacks) for name in stack})
+        rows, columns = zip(*cells, strict=True)
+        self.stacks, self.weights = stacks, weights / weights.sum()
+        self.holds = csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(names), len(stacks)))
+        self.series = tuple(map(series_of, names))
+        endpoints = [next((name for name in stack if name.startswith("endpoint=")), "") for stack in stacks]
+        self.endpoint = np.unique(np.array(endpoints), return_inverse=True)[1]
+
+    def holding(self, subroutine: str) -> FloatArray:
+        """Return 1 where a stack holds a subroutine: (stacks,)."""
+        return np.array([float(subroutine in stack) for stack in self.stacks])
+
+
+def drawn_tree(seed: int) -> Tree:
+    """Draw a call tree, whose leaves' weights are log-normal."""
+    rng = np.random.default_rng(seed)
+    stacks = []
+    for leaf in range(_LEAVES):
+        endpoint = int(rng.integers(_ENDPOINTS))
+        path = [f"f{endpoint}.{'.'.join(map(str, rng.integers(0, 2, depth)))}" for depth in range(1, _DEPTH)]
+        keep = int(rng.integers(1, _DEPTH))
+        shared = [f"shared{int(rng.integers(10))}"] if rng.random() < 0.4 else []
+        stacks.append(("main", f"endpoint=/{endpoint}", *path[:keep], *shared, f"leaf{leaf}"))
+    return Tree(stacks, rng.lognormal(0.0, 1.2, len(stacks)))
+
+
+def read_tree(profile: Path) -> Tree:
+    """Return the stacks of a profile file.
+
+    Raises:
+        ConfigError: it cannot be read, or holds no stack.
+    """
+    found = read_stacks(profile)
+    return Tree(list(found), np.array(list(found.values()), dtype=np.float64))
+
+
+def draw_pair(tree: Tree, setting: Setting, rise: float, subroutine: str, seed: int) -> Samples:
+    """Draw the counts of two releases that run side by side.
+
+    Stacks cost a host more or less than others by factors of their own and of their endpoint; regions and
+    hours differ in the same way, and every count is one of a multinomial draw.
+    """
+    rng = np.random.default_rng(seed)
+    endpoints = int(tree.endpoint.max()) + 1
+
+    def factors(spread: float) -> FloatArray:
+        own = spread * np.exp(rng.normal(0.0, 0.5, len(tree.weights))) * rng.normal(size=len(tree.weights))
+        return np.asarray(own + spread * rng.normal(size=endpoints)[tree.endpoint])
+
+    hosts = sum(setting.hosts)
+    regions = [factors(0.2) for _ in range(setting.regions)]
+    differs = [factors(setting.spread) for _ in range(hosts)]
+    rates = setting.samples * np.exp(rng.normal(0.0, 0.3, hosts))
+    holds = tree.holding(subroutine) * tree.weights
+    more = rise * holds / holds.sum() if rise else np.zeros(len(holds))
+    parts = []
+    for hour in range(setting.blocks):
+        course = factors(0.1)
+        counts: dict[Stratum, FloatArray] = {}
+        for host in range(hosts):
+            region, new = host % setting.regions, host >= setting.hosts[0]
+            share = tree.weights * np.exp(regions[region] + differs[host] + course + factors(setting.drift))
+            share = share / share.sum() + more * new
+            drawn = rng.multinomial(max(1, round(rates[host])), share / share.sum())
+            stratum = Stratum.of(
+                {"region": f"r{region}"}, host=f"h{host:02d}", release="new" if new else "old"
+            )
+            counts[stratum] = drawn.astype(np.float64)
+        strata = tuple(sorted(counts))
+        by_stack = np.array([counts[stratum] for stratum in strata]).T
+        totals = by_stack.sum(axis=0)[:, None]
+        samples = np.asarray(tree.holds @ by_stack)
+        parts.append(StrataMatrix(hour * HOUR_S, HOUR_S, strata, totals, tree.series, samples))
+    found = collect(parts)
+    assert found is not None
+    return found
+
+
+def try_pair(task: Task) -> Outcome:
+    """Draw a pair and compare it: with all data, and as a watch would."""
+    setting = SETTINGS[task.name]
+    tree = read_tree(task.profile) if task.profile else drawn_tree(task.seed)
+    subroutine = task.subroutine or _typical(tree)
+    samples = draw_pair(tree, setting, task.rise, subroutine, task.seed)
+    config = CompareConfig(threshold=task.threshold)
+    once = _decided(samples, config)
+    hours, watched = 0, "open"
+    while watched == "open" and hours < setting.blocks:
+        hours += 1
+        watched = _decided(samples.only(samples.block < hours), replace(config, sequential=True)).state_of_all
+    new = samples.of("new") & (samples.block < hours)
+    slower = {key for key, state in zip(samples.series, once.state, strict=True) if state == "slower"}
+    holds = {name for stack in tree.stacks if subroutine in stack for name in stack}
+    return Outcome(
+        once=once.state_of_all,
+        watched=watched,
+        hours=hours,
+        samples=float(samples.totals[new].sum()),
+        found=series_of(subroutine) in slower,
+        besides=bool(slower - set(map(series_of, holds if task.rise else ()))),
+    )
+
+
+def _decided(samples: Samples, config: CompareConfig) -> Decided:
+    matched = match(samples, "old", "new")
+    assert matched is not None
+    return decide(measure(matched.observed), config)
+
+
+def _typical(tree: Tree) -> str:
+    """Return the subroutine whose gCPU is nearest to a tenth."""
+    shares = tree.holds @ tree.weights
+    kinds = np.array([key.kind == "subroutine" for key in tree.series], dtype=np.bool_)
+    return tree.series[int(np.where(kinds, np.abs(shares - 0.1), np.inf).argmin())].name
+
+
+@click.command()
+@click.option("--pairs", type=click.IntRange(min=1), default=100, show_default=True, help="Of each setting.")
+@click.option("--rise", type=click.FloatRange(0, 0.5), default=0.0, show_default=True, help="Of gCPU.")
+@click.option(
+    "--subroutine", default="", metavar="NAME", help="Which one rises (default: one of about a tenth)."
+)
+@click.option(
+    "--threshold",
+    type=click.FloatRange(min=0, min_open=True, max=1),
+    default=CompareConfig().threshold,
+    show_default=True,
+    help="Rise that counts.",
+)
+@click.option(
+    "--profile",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A profile file whose stacks are drawn from, instead of call trees drawn at random.",
+)
+@click.option(
+    "--setting",
+    "names",
+    multiple=True,
+    type=click.Choice(tuple(SETTINGS)),
+    help="Only these. May be repeated.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a setting.")
+def release(
+    pairs: int,
+    rise: float,
+    subroutine: str,
+    threshold: float,
+    profile: Path | None,
+    names: tuple[str, ...],
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Measure how often `smidgen release compare` calls releases different: false alarms, and rises found.
+
+    Pairs of releases are drawn: hosts that differ, regions, hours, and every stack's samples. Each pair is
+    compared with all its samples, and as a watch that looks every hour and stops.
+    Without --rise the releases are the same, and all that is called slower is a false alarm.
+    """
+    if profile:
+        tree = read_tree(profile)
+        if subroutine and series_of(subroutine) not in tree.series:
+            raise ConfigError(f"--subroutine {subroutine}: not in {profile}")
+    found: list[dict[str, float | str]] = []
+    for name in names or tuple(SETTINGS):
+        tasks = [Task(name, seed + number, rise, subroutine, threshold, profile) for number in range(pairs)]
+        with progress(name, pairs) as advance:
+            outcomes = []
+            for _, outcome in run_in_workers(try_pair, tasks, os.cpu_count() or 1, "release"):
+                outcomes.append(outcome)
+                advance()
+        found.append({"setting": name, "pairs": pairs, "rise": rise, **_figures(outcomes, rise)})
+    if as_json:
+        for one in found:
+            print_json(one)
+        return
+    table = Table(*found[0])
+    for one in found:
+        table.add_row(
+            *(f"{value:,.3g}" if isinstance(value, float) else f"{value}" for value in one.values())
+        )
+    Console().print(table)
+
+
+def _figures(outcomes: Sequence[Outcome], rise: float) -> dict[str, float]:
+    """Return shares of the pairs, and what a watch took until it was decided."""
+    count = len(outcomes)
+    shares = {
+        "slower": sum(one.once == "slower" for one in outcomes) / count,
+        "not slower": sum(one.once == "steady" for one in outcomes) / count,
+        "watched: slower": sum(one.watched == "slower" for one in outcomes) / count,
+        "watched: not slower": sum(one.watched == "steady" for one in outcomes) / count,
+    }
+    if rise:
+        shares["found"] = sum(one.found for one in outcomes) / count
+        shares["others slower"] = sum(one.besides for one in outcomes) / count
+    decided = [one for one in outcomes if one.watched != "open"]
+    if decided:
+        shares["hours of a watch"] = float(median(one.hours for one in decided))
+        shares["samples of a watch"] = float(median(one.samples for one in decided))
+    return shares
