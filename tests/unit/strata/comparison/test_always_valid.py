@@ -25,10 +25,12 @@ def test_the_closed_bound_is_near_the_mixture() -> None:
     information, rho = np.array([10.0, 100.0, 1_000.0]), np.array(20.0)
     reach = radius(information, rho, 0.001)
     assert (p_values(reach, information, rho) <= 0.001).all()
-    assert (p_values(0.97 * reach, information, rho) > 0.001).all()
+    assert (p_values(0.9 * reach, information, rho) > 0.001).all()
 
 
-def test_the_bound_is_tightest_where_it_is_asked_to_be() -> None:
-    information = np.array([500.0])
-    sizes = [radius(information, np.array(rho), 0.01)[0] for rho in np.geomspace(1, 10_000, 60)]
-    assert radius(information, tightest_at(information, 0.01), 0.01)[0] <= 1.01 * min(sizes)
+def test_a_large_drift_shows_long_before_the_one_that_is_looked_for() -> None:
+    rho = tightest_at(np.array(1_000.0), 0.001)
+    found = radius(np.array([1_000.0, 60.0, 4.0]), rho, 0.001)
+    assert found[0] == pytest.approx(4.5, abs=0.5)  # a test at one look would ask for 3.1
+    assert found[1] < 5.0
+    assert found[2] < 5.5
