@@ -47,6 +47,7 @@ SETTINGS = {
     "hosts that drift": Setting(drift=0.02),
     "hosts that are equal": Setting(spread=0.0),
     "few samples": Setting(samples=200),
+    "many looks": Setting(blocks=24, samples=2_000, spread=0.003),
 }
 
 
