@@ -294,6 +294,7 @@ def test_a_scan_asks_once_for_what_its_candidates_share(store: Store, service: s
         ("series", "gcpu"),
         ("series", "setup"),
         ("stacks", service),
+        ("strata", service),
     ]
 
 
