@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,14 @@ from pipeline.units import DAY_S, HOUR_S, MINUTE_S
 
 _OTHERS = 5
 """Series shown beside those that changed: the ones that may have risen the most."""
+
+_FOLLOWERS = 4
+"""Series shown under the one that explains them; JSON has all."""
+
+_FIGURES = 60
+"""Columns of a table but for names."""
+
+_SHORTEST_NAME = 16
 
 _DECISIONS = {"slower": "slower", "steady": "not_slower", "open": "undecided"}
 
@@ -113,12 +122,13 @@ def show(console: Console, comparison: Comparison) -> None:
         console.print(line, markup=False, soft_wrap=True)
     rows = _shown(comparison)
     table = Table(box=SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("% of the CPU", overflow="fold", min_width=20)
+    table.add_column("% of the CPU", overflow="fold", min_width=_SHORTEST_NAME)
     interval = f"{1 - config.alpha:.0%} interval"
-    for name in (names[1][:12], "change", interval, "rel.", "p", "detectable"):
+    for name in ("before", "change", interval, "rel.", "p", "detectable"):
         table.add_column(name, justify="right", no_wrap=True)
+    room = max(_SHORTEST_NAME, console.width - _FIGURES)
     for row in rows:
-        table.add_row(*_cells(comparison, row))
+        table.add_row(*_cells(comparison, row, room))
     if rows:
         console.print(table)
     console.print(_conclusion(comparison), markup=False, soft_wrap=True)
@@ -146,31 +156,38 @@ def _order(comparison: Comparison) -> list[int]:
 
 def _shown(comparison: Comparison) -> list[int]:
     order, states = _order(comparison), comparison.decided.state
-    changed = [row for row in order if states[row] in ("slower", "faster")]
+    changed, followers = [], Counter[int]()
+    for row in order:
+        if states[row] in ("slower", "faster"):
+            cause = comparison.cause[row]
+            followers[cause] += row != cause
+            if row == cause or followers[cause] <= _FOLLOWERS:
+                changed.append(row)
     alone = [row for row in order if comparison.decided.alone[row]]
-    others = [row for row in order if row not in changed and row not in alone]
+    others = [row for row in order if states[row] in ("steady", "open") and row not in alone]
     return [*changed, *alone, *others[:_OTHERS]]
 
 
-def _cells(comparison: Comparison, row: int) -> list[str]:
+def _cells(comparison: Comparison, row: int, room: int) -> list[str]:
     decided, contrast = comparison.decided, comparison.contrast
     key, state = comparison.series[row], decided.state[row]
-    name = escape_controls(key.name).replace("[", "\\[")
-    if key.kind != "subroutine":
-        name = f"{key.kind} {name}"
-    if comparison.cause[row] != row:
-        name = f"  follows: {name}"
-    elif state in ("slower", "faster"):
-        name = f"[bold]{name}[/bold] {state}"
+    follows = "  follows: " if comparison.cause[row] != row else ""
+    ending = ""
+    if not follows and state in ("slower", "faster"):
+        ending = f" {state}"
     elif host := _one_host(comparison, row):
-        name = f"{name} (host {escape_controls(host)} alone)"
+        ending = f" (host {escape_controls(host)} alone)"
+    name = escape_controls(key.name if key.kind == "subroutine" else f"{key.kind} {key.name}")
+    left = max(room - len(follows) - len(ending), 10)
+    name = name if len(name) <= left else f"…{name[1 - left :]}"  # what differs is at the end
+    name = f"{follows}{name}{ending}".replace("[", "\\[")
     change, baseline = float(contrast.change[row]), float(decided.baseline[row])
     return [
         name,
         f"{baseline * 100:.3g}",
         f"{change * 100:+.3f}",
         f"{decided.lower[row] * 100:+.3f} to {decided.upper[row] * 100:+.3f}",
-        f"{change / baseline:+.1%}" if baseline > 0 else "",
+        _relative(change / baseline) if baseline > 0 else "",
         f"{decided.p_value[row]:.1g}",
         f"{decided.detectable[row] * 100:.3g}",
     ]
@@ -238,6 +255,10 @@ def _span(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:.0f} seconds"
+
+
+def _relative(change: float) -> str:
+    return f"{change:+.1%}" if abs(change) < 0.995 else f"{change:+.0%}"
 
 
 def _percent(share: float) -> str:

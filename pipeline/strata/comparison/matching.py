@@ -194,10 +194,11 @@ def _labels(
     if by is not None:
         return list(by), []
     values: dict[str, set[str]] = {}
+    names = {name for stratum in samples.strata for name, _ in stratum.labels}
     for stratum in samples.strata:
-        for name, value in stratum.labels:
-            values.setdefault(name, set()).add(value)
-    asked = [name for name in values if name.lower() not in RELEASE_LABELS]
+        for name in names:
+            values.setdefault(name, set()).add(dict(stratum.labels).get(name, ""))
+    asked = [name for name, found in values.items() if name.lower() not in RELEASE_LABELS and len(found) > 1]
     held: list[str] = []
     not_held = []
     for name in sorted(asked, key=lambda name: (len(values[name]), name)):
