@@ -146,11 +146,13 @@ def test_labels_that_releases_do_not_share_are_not_held_apart() -> None:
     assert (matched.held, matched.not_held) == ((), ("region",))
 
 
-def test_a_label_that_names_the_host_is_no_matter() -> None:
+def test_a_label_that_names_the_host_or_has_one_value_is_no_matter() -> None:
     samples = draw(Pair(), 1)
     named = [
         Stratum.of(
-            {**dict(stratum.labels), "pod": f"p-{stratum.host}"}, host=stratum.host, release=stratum.release
+            {**dict(stratum.labels), "pod": f"p-{stratum.host}", "rate_hz": "99"},
+            host=stratum.host,
+            release=stratum.release,
         )
         for stratum in samples.strata
     ]
