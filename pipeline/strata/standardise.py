@@ -15,7 +15,6 @@ from pipeline.model import (
     SeriesKey,
     SeriesMatrix,
     StrataMatrix,
-    Stratum,
 )
 from pipeline.strata.mix import Mix
 from pipeline.strata.terms import value_of
@@ -99,11 +98,26 @@ def decide(
     return dropped
 
 
-def select_counts(matrix: StrataMatrix, series: Sequence[SeriesKey], strata: Sequence[Stratum]) -> FloatArray:
-    """Return the counts of some series by some strata, in the orders given: (series, strata)."""
-    rows, columns = rows_by(matrix.series), {stratum: number for number, stratum in enumerate(matrix.strata)}
-    kept = np.ix_([rows[key] for key in series], [columns[stratum] for stratum in strata])
-    return np.asarray(matrix.samples[kept])
+def common_series(
+    counts: StrataMatrix, matrix: SeriesMatrix, senders: StrataMatrix
+) -> tuple[StrataMatrix, FloatArray]:
+    """Return what two reads of one span both hold: counts by stratum, and (series, windows) of all strata.
+
+    Args:
+        counts: Counts of series by stratum.
+        matrix: Series by windows.
+        senders: Totals by the same windows. A stratum that came in between the reads is left out.
+    """
+    rows, columns = rows_by(counts.series), {stratum: number for number, stratum in enumerate(counts.strata)}
+    kept = [row for row, key in enumerate(matrix.series) if key in rows]
+    known = [number for number, stratum in enumerate(senders.strata) if stratum in columns]
+    series = tuple(matrix.series[row] for row in kept)
+    strata = tuple(senders.strata[number] for number in known)
+    held = np.ix_([rows[key] for key in series], [columns[stratum] for stratum in strata])
+    joined = replace(
+        senders, strata=strata, totals=senders.totals[known], series=series, samples=counts.samples[held]
+    )
+    return joined, matrix.samples[kept]
 
 
 def rows_by(series: Sequence[SeriesKey]) -> dict[SeriesKey, int]:

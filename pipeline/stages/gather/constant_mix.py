@@ -8,7 +8,6 @@ were counted.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from pipeline.model import FloatArray, SeriesKey, SeriesMatrix, StackMatrix, StrataMatrix
@@ -17,7 +16,7 @@ from pipeline.storage.interface import RowTable, SeriesSource, Store
 from pipeline.strata import releases
 from pipeline.strata.mix import Mix, fit_mix
 from pipeline.strata.releases import Effects, ReleaseEffect, Rollout
-from pipeline.strata.standardise import block_windows, select_counts, standardise
+from pipeline.strata.standardise import block_windows, common_series, standardise
 from pipeline.units import HOUR_S
 
 MARGIN_S = HOUR_S
@@ -139,9 +138,8 @@ class ConstantMixStore(StoreView):
         counts = self._store.strata(self._service, *outer, self._resolution_s, None)
         first, last = counts.counted
         senders = self._store.strata(self._service, first, last, self._resolution_s, [])
-        matrix = self._store.series("gcpu", self._service, first, last, self._resolution_s, counts.series)
-        held = select_counts(counts, matrix.series, senders.strata)
-        return replace(senders, series=matrix.series, samples=held), matrix.samples
+        matrix = self._store.series("gcpu", self._service, first, last, self._resolution_s)
+        return common_series(counts, matrix, senders)
 
     def _counts(
         self,
@@ -151,6 +149,4 @@ class ConstantMixStore(StoreView):
     ) -> tuple[StrataMatrix, FloatArray]:
         """Return counts of series by stratum, and by blocks of the same time: (series, blocks)."""
         strata = self._store.strata(self._service, *span, block_s, names)
-        blocks = self._store.series("gcpu", self._service, *span, block_s, strata.series)
-        held = select_counts(strata, blocks.series, strata.strata)
-        return replace(strata, series=blocks.series, samples=held), blocks.samples
+        return common_series(strata, self._store.series("gcpu", self._service, *span, block_s, names), strata)

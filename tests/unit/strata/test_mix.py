@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.model import Candidate, FloatArray, SeriesKey, SeriesMatrix, StrataMatrix, Stratum
 from pipeline.strata.mix import fit_mix
-from pipeline.strata.standardise import KEY, decide, is_moved, standardise
+from pipeline.strata.standardise import KEY, common_series, decide, is_moved, standardise
 from pipeline.units import HOUR_S
 
 BLOCKS, SERIES, HOSTS = 240, 120, 18
@@ -208,3 +208,19 @@ def test_hosts_that_have_not_sent_yet_say_nothing() -> None:
     raw, constant, _ = matrices(draw(strata, totals, differing))
     assert rises(raw, BLOCKS - 3)[0][:20].max() < -0.9
     assert np.abs(rises(constant, BLOCKS - 3)[0][:20]).max() < 0.1
+
+
+def test_what_comes_in_between_two_reads_is_left_out() -> None:
+    strata, totals, differing = regions(0.3)
+    counts, blocks = strata_matrix(draw(strata, totals, differing))
+    kinds, names = zip(*counts.series[1:], strict=True)
+    later = SeriesMatrix(0.0, HOUR_S, kinds, names, blocks[1:], totals.sum(axis=0))
+    newcomer = Stratum.of({"region": "r7"}, host="new")
+    senders = replace(
+        counts, strata=(*counts.strata, newcomer), totals=np.vstack([totals, totals[:1]]), series=()
+    )
+    joined, held = common_series(counts, later, senders)
+    assert (joined.strata, joined.series) == (counts.strata, counts.series[1:])
+    np.testing.assert_array_equal(joined.totals, totals)
+    np.testing.assert_array_equal(joined.samples, counts.samples[1:])
+    np.testing.assert_array_equal(held, blocks[1:])
