@@ -266,8 +266,13 @@ def _end_of_package(node: Any) -> int:
     return int(node.end_byte if node.child_by_field_name("body") else node.start_byte)
 
 
-def _parts(node: Any, source: bytes) -> tuple[str, ...]:
-    """Return a name's parts, outermost first, without template arguments, pointers and parameters."""
+def _parts(node: Any, source: bytes, depth: int = MAX_DEPTH) -> tuple[str, ...]:
+    """Return a name's parts, outermost first, without template arguments, pointers and parameters.
+
+    Parts within so many others are left out.
+    """
+    if not depth:
+        return ()
     for _ in range(MAX_DEPTH):
         inner = node.child_by_field_name("declarator")
         if node.type in ("reference_declarator", "parenthesized_declarator") and node.named_children:
@@ -277,12 +282,14 @@ def _parts(node: Any, source: bytes) -> tuple[str, ...]:
         node = inner
     if fields := _PARTS_OF.get(node.type):
         inside = [node.child_by_field_name(field) for field in fields]
-        parts = [part for each in inside if each is not None for part in _parts(each, source)]
+        parts = [part for each in inside if each is not None for part in _parts(each, source, depth - 1)]
         if node.type == "member_expression":
             parts = [part for part in parts if part not in _JS_OWNERS]
         return tuple(parts[-MAX_DEPTH:])
     if node.type == "nested_namespace_specifier":
-        return tuple(part for child in node.named_children[:MAX_DEPTH] for part in _parts(child, source))
+        return tuple(
+            part for child in node.named_children[:MAX_DEPTH] for part in _parts(child, source, depth - 1)
+        )
     text = _text(node, source)
     return (text.partition("(")[0] if node.type == "operator_cast" else text,)
 

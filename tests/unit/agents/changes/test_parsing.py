@@ -69,6 +69,19 @@ def test_names_and_depth_are_bounded() -> None:
     assert all(len(each.scope) <= MAX_DEPTH for each in touched_definitions(Question("C++", deep, [2])))
 
 
+@pytest.mark.parametrize(
+    ("language", "source"),
+    [
+        ("C++", b"void " + b"a::" * 3000 + b"f() {\n x(); }"),
+        ("C++", b"namespace " + b"a::" * 3000 + b"b {\nvoid f() {\n x(); } }"),
+        ("JavaScript", b"a" + b".b" * 3000 + b" = function() {\n x(); }"),
+    ],
+)
+def test_names_of_thousands_of_parts_are_cut(language: str, source: bytes) -> None:
+    (found,) = touched_definitions(Question(language, source, [2]))
+    assert len(found.scope) <= MAX_DEPTH
+
+
 def test_answers_that_are_none() -> None:
     lines = [
         b"[]",
