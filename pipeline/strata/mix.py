@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import chdtrc, xlogy
 
 from pipeline.model import BoolArray, FloatArray, SeriesKey, StrataMatrix, Stratum
 from pipeline.strata.terms import Term, release_of, terms, value_of
@@ -39,6 +40,9 @@ _RECENT = 0.2
 
 _LASTING = 0.5
 """Share of the blocks with data in which a host must be seen to be held against itself."""
+
+_CHANCE = 0.001
+"""Chance at which strata that do not differ in a series are found to: below it, the series has a mix."""
 
 _LEAST_VARIANCE = 1e-9
 """Of the ratios of a term, where nothing says that they differ."""
@@ -129,7 +133,21 @@ def _fit(
             product *= ratios[number][:, values]
         if np.abs(product - former).max(initial=0.0) < _SETTLED:
             break
-    return ratios
+    by_chance = _by_chance(totals, blocks, samples / np.maximum(level, 1e-300), product, found)
+    return [np.where(by_chance[:, None], 1.0, each) for each in ratios]
+
+
+def _by_chance(
+    totals: FloatArray, blocks: FloatArray, samples: FloatArray, product: FloatArray, found: Sequence[Term]
+) -> BoolArray:
+    """Return which series chance would let strata differ in as much as they were found to: (series,).
+
+    The likelihood ratio against strata that do not differ, each with the course over time that fits it best.
+    """
+    usual = totals.sum(axis=0)
+    moved = np.divide(product @ totals, usual, out=np.ones(blocks.shape), where=usual > 0)
+    gain = xlogy(samples, product).sum(axis=1) - xlogy(blocks, moved).sum(axis=1)
+    return np.asarray(chdtrc(sum(len(term.values) - 1 for term in found), 2 * np.maximum(gain, 0)) > _CHANCE)
 
 
 def _ratios(counts: FloatArray, expected: FloatArray) -> FloatArray:

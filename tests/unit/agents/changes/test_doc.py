@@ -29,7 +29,7 @@ def test_the_plain_message_is_valid() -> None:
 
 
 def test_the_service_map_is_valid(tmp_path: Path) -> None:
-    (text,) = blocks("yaml")
+    (text, *_) = blocks("yaml")
     (tmp_path / "till").write_text("a secret of some length")
     (tmp_path / "clone").mkdir()
     for named, here in {"/run/secrets/till": "till", "/srv/clones/shop": "clone"}.items():
