@@ -50,7 +50,7 @@ _LEAST_VARIANCE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """How series differ between strata, fitted over a span of time."""
+    """How series differ between strata, of those that do, fitted over a span of time."""
 
     series: tuple[SeriesKey, ...]
     terms: tuple[Term, ...]
@@ -90,7 +90,7 @@ class Mix:
 
 
 def fit_mix(strata: StrataMatrix, blocks: FloatArray) -> Mix | None:
-    """Fit how series differ between strata; None where nothing but releases distinguishes them.
+    """Fit how series differ between strata; None where none does beyond chance, by more than its release.
 
     Args:
         strata: Totals by blocks of time, and counts of series over the same span.
@@ -104,7 +104,11 @@ def fit_mix(strata: StrataMatrix, blocks: FloatArray) -> Mix | None:
     totals, blocks = totals[:, known], blocks[:, known]
     reference = totals.sum(axis=1) / totals.sum()
     ratios = _fit(totals, blocks, strata.samples, found)
-    return Mix(strata.series, tuple(found), tuple(ratios), strata.strata, reference)
+    differ = np.flatnonzero(np.any([(each != 1).any(axis=1) for each in ratios], axis=0)).tolist()
+    if not differ:
+        return None
+    series = tuple(strata.series[row] for row in differ)
+    return Mix(series, tuple(found), tuple(each[differ] for each in ratios), strata.strata, reference)
 
 
 def _fit(
