@@ -116,7 +116,8 @@ class AggregateStage(Stage):
                 if partition in partitions:
                     del offsets[log, partition]
         self._admission.forget(topic, partitions)
-        self._senders.forget(partitions)
+        if topic == "profiles":
+            self._senders.forget(partitions)
 
     def handle(self, batch: Sequence[Record]) -> list[Outgoing]:
         """Store a batch of one topic and return its progress."""
@@ -150,9 +151,11 @@ class AggregateStage(Stage):
             self._senders.describe(decided)
             for part in _slices(decided):
                 self._count(part)
-        self._senders.note(known, self._clock(), self._admission.limited)
+        waits: Mapping[tuple[str, int], float] = {}
+        if topic == "profiles":
+            waits = self._senders.note(known, self._clock(), self._admission.limited)
         self._report()
-        return _progress(known, self._clock(), self._senders.waits())
+        return _progress(known, self._clock(), waits)
 
     def _by_symbols(self, records: Sequence[Record]) -> list[Record]:
         """Return profiles by symbols; what the store has to know of that is noted before any is counted."""
@@ -355,9 +358,7 @@ def _slices(batch: Sequence[Record]) -> Iterator[Sequence[Record]]:
         yield part
 
 
-def _progress(
-    batch: Sequence[Record], now: float, waits: Mapping[tuple[str, int], tuple[float, int]]
-) -> list[Outgoing]:
+def _progress(batch: Sequence[Record], now: float, waits: Mapping[tuple[str, int], float]) -> list[Outgoing]:
     """Return one message per service and partition: how far its event time has come.
 
     No further than now: a host whose clock is ahead would end windows that others still fill. And as far
@@ -374,7 +375,7 @@ def _progress(
             service,
             batch[0].topic,
             partition,
-            min(latest, now) - waits.get((service, partition), (0.0, 0))[0],
+            min(latest, now) - waits.get((service, partition), 0.0),
             earliest,
         )
         for (service, partition), (earliest, latest) in spans.items()

@@ -41,13 +41,16 @@ class Senders:
         while len(self._described) > _MOST_DAYS:
             del self._described[next(iter(self._described))]
 
-    def note(self, records: Sequence[Record], now: float, limited: MutableMapping[str, Counter[str]]) -> None:
-        """Note which hosts are behind the others, and which clocks are ahead.
+    def note(
+        self, records: Sequence[Record], now: float, limited: MutableMapping[str, Counter[str]]
+    ) -> Mapping[tuple[str, int], float]:
+        """Return how long event time waits for late hosts, by service and partition, as profiles have come.
 
         Args:
             records: Profiles as they came; others are left out.
             now: Epoch seconds.
-            limited: Takes what is new of each service: hosts that are late by habit, messages ahead.
+            limited: Takes what is new of each service: hosts that are late by habit, messages of clocks
+                that are ahead.
         """
         for record in records:
             if isinstance(profile := record.payload, Profile):
@@ -56,14 +59,12 @@ class Senders:
                 )
                 if profile.end > now + AHEAD_S:
                     limited.setdefault(profile.service, Counter())["clocks_ahead"] += 1
-        for position, (_, late) in self._lateness.waits().items():
+        waits = self._lateness.waits()
+        for position, (_, late) in waits.items():
             if (more := late - self._late.get(position, 0)) > 0:
                 limited.setdefault(position[0], Counter())["late_hosts"] += more
             self._late[position] = late
-
-    def waits(self) -> Mapping[tuple[str, int], tuple[float, int]]:
-        """Return how long event time waits and how many hosts are late, by service and partition."""
-        return self._lateness.waits()
+        return {position: wait_s for position, (wait_s, _) in waits.items()}
 
     def forget(self, partitions: Sequence[int]) -> None:
         """Forget what is known of partitions, which another process may have gone on with."""
