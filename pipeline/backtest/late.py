@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
-from pipeline.model import FloatArray, IntArray, SeriesKey, SeriesMatrix, StackMatrix, StrataMatrix
+from pipeline.model import FloatArray, IntArray, SeriesKey, SeriesMatrix, StrataMatrix
 from pipeline.model.strata import Stratum
 from pipeline.stages.gather.store_view import StoreView
-from pipeline.storage.interface import RowTable, SeriesSource, Store
+from pipeline.storage.interface import SeriesSource, Store
 
 _Key = TypeVar("_Key", SeriesKey, Stratum)
 
@@ -89,23 +89,6 @@ class StoreInThePast(StoreView):
             hidden, column = self._hidden(part, matrix.start, resolution_s, totals.shape[1])
             _take_away(totals, matrix.strata, self._strata, part.stratum_totals[:, hidden], column)
         return replace(matrix, totals=totals)
-
-    def stacks(self, service: str, before: tuple[float, float], after: tuple[float, float]) -> StackMatrix:
-        """Return stack counts of two spans; see Store.stacks."""
-        return self._store.stacks(service, before, after)
-
-    def rows(
-        self,
-        table: RowTable,
-        service: str | None,
-        start: float,
-        end: float,
-        *,
-        id_prefix: str = "",
-        **equal: str,
-    ) -> list[dict[str, Any]]:
-        """Return rows; see Store.rows."""
-        return self._store.rows(table, service, start, end, id_prefix=id_prefix, **equal)
 
     def _hidden(
         self, part: Late, start: float, resolution_s: float, windows: int

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import xlogy
 
 from pipeline.model import BoolArray, FloatArray, IntArray, SeriesKey, StrataMatrix, Stratum
+from pipeline.strata.standardise import rows_by
 from pipeline.strata.terms import terms
 
 KEY = "one_stratum"
@@ -96,7 +97,7 @@ def _log_likelihood(
 
 
 def _aligned(matrix: StrataMatrix, series: Sequence[SeriesKey], strata: Sequence[Stratum]) -> FloatArray:
-    rows = {key: row for row, key in enumerate(matrix.series)}
+    rows = rows_by(matrix.series)
     counts = np.zeros((len(series), len(strata)))
     columns = [strata.index(stratum) for stratum in matrix.strata]
     counts[:, columns] = matrix.samples[[rows[key] for key in series]]

@@ -8,11 +8,11 @@ were counted.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import cached_property
 
-from pipeline.model import FloatArray, SeriesKey, SeriesMatrix, StackMatrix, StrataMatrix
+from pipeline.model import FloatArray, SeriesKey, SeriesMatrix, StrataMatrix
 from pipeline.stages.gather.store_view import StoreView
-from pipeline.storage.interface import RowTable, SeriesSource, Store
+from pipeline.storage.interface import SeriesSource, Store
 from pipeline.strata import releases
 from pipeline.strata.mix import Mix, fit_mix
 from pipeline.strata.releases import Effects, ReleaseEffect, Rollout
@@ -40,7 +40,6 @@ class ConstantMixStore(StoreView):
         self._resolution_s = resolution_s
         self._block_s = resolution_s * block_windows(round((span[1] - span[0]) / resolution_s))
         self._effects = effects or {}
-        self._senders: StrataMatrix | None = None
 
     def series(
         self,
@@ -84,11 +83,10 @@ class ConstantMixStore(StoreView):
             series: That are asked about: all of the service.
             since: Epoch seconds.
         """
-        starts = releases.release_starts(self._span_senders())
         found: dict[SeriesKey, list[ReleaseEffect]] = {}
-        for rollout in releases.find_rollouts(self._span_senders(), since):
+        for rollout in releases.find_rollouts(self._senders, since):
             strata, blocks = self._around(rollout)
-            side = releases.side_by_side(strata, blocks, mix, starts, rollout, found)
+            side = releases.side_by_side(strata, blocks, mix, self._starts, rollout, found)
             for key, effect in releases.changed(side, strata.series, rollout, among=len(series)).items():
                 found.setdefault(key, []).append(effect)
         return {key: tuple(effects) for key, effects in found.items()}
@@ -99,34 +97,20 @@ class ConstantMixStore(StoreView):
         """Return series as if each release that changes them had come at once, with its first host."""
         if effects.keys().isdisjoint(matrix.series):
             return matrix
-        starts = releases.release_starts(self._span_senders())
-        return releases.project(matrix, mix, strata, self._rollouts(), starts, effects)
+        return releases.project(matrix, mix, strata, self._rollouts(), self._starts, effects)
 
-    def stacks(self, service: str, before: tuple[float, float], after: tuple[float, float]) -> StackMatrix:
-        """Return stacks as they were counted; see Store.stacks."""
-        return self._store.stacks(service, before, after)
+    @cached_property
+    def _senders(self) -> StrataMatrix:
+        """Totals of strata by the windows of the span."""
+        return self._store.strata(self._service, *self._span, self._resolution_s, [])
 
-    def rows(
-        self,
-        table: RowTable,
-        service: str | None,
-        start: float,
-        end: float,
-        *,
-        id_prefix: str = "",
-        **equal: str,
-    ) -> list[dict[str, Any]]:
-        """Return rows as they are; see Store.rows."""
-        return self._store.rows(table, service, start, end, id_prefix=id_prefix, **equal)
-
-    def _span_senders(self) -> StrataMatrix:
-        """Return the totals of strata by the windows of the span."""
-        if self._senders is None:
-            self._senders = self._store.strata(self._service, *self._span, self._resolution_s, [])
-        return self._senders
+    @cached_property
+    def _starts(self) -> dict[str, float]:
+        """When each release was first seen."""
+        return releases.release_starts(self._senders)
 
     def _rollouts(self) -> dict[str, Rollout]:
-        found = releases.find_rollouts(self._span_senders(), self._span[0])
+        found = releases.find_rollouts(self._senders, self._span[0])
         return {rollout.release: rollout for rollout in found}
 
     def _around(self, rollout: Rollout) -> tuple[StrataMatrix, FloatArray]:

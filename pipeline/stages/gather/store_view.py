@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pipeline.model import SeriesKey, StrataMatrix
+from pipeline.model import SeriesKey, StackMatrix, StrataMatrix
 from pipeline.quota.limits import Usage
-from pipeline.storage.interface import CountTable, Extent, Store, Table
+from pipeline.storage.interface import CountTable, Extent, RowTable, Store, Table
 
 
 class StoreView:
-    """The verbs of a Store that hold no names."""
+    """The verbs of a Store as they are, but for ``series``, which every view defines."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -36,6 +36,23 @@ class StoreView:
     ) -> StrataMatrix:
         """Return who sent a service's samples; see Store.strata."""
         return self._store.strata(service, start, end, resolution_s, names)
+
+    def stacks(self, service: str, before: tuple[float, float], after: tuple[float, float]) -> StackMatrix:
+        """Return stack counts of two spans; see Store.stacks."""
+        return self._store.stacks(service, before, after)
+
+    def rows(
+        self,
+        table: RowTable,
+        service: str | None,
+        start: float,
+        end: float,
+        *,
+        id_prefix: str = "",
+        **equal: str,
+    ) -> list[dict[str, Any]]:
+        """Return rows; see Store.rows."""
+        return self._store.rows(table, service, start, end, id_prefix=id_prefix, **equal)
 
     def usage(
         self,
