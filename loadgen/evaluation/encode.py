@@ -101,6 +101,7 @@ def _counts(matching: Matching) -> dict[str, int]:
         "events": len(matching.judged),
         "true_positives": len(matching.having("true_positive")),
         "repeated": len(matching.having("repeated")),
+        "allowed": len(matching.having("allowed")),
         "false_positives": len(matching.having("false_positive")),
         "false_negatives": len(matching.missed),
     }

@@ -95,8 +95,9 @@ def match(truth: Sequence[TruthRow], events: Sequence[Event], tolerances: Tolera
     Expected rows and events are paired so that as many rows as possible have an event, and of all such
     pairings the closest is taken. Events left over that an expected row explains are further ones of it;
     of a row's events the one detected first is its true positive, the others are repeated. What no
-    expected row explains is a false positive, by the closest other row if there is one; so is an event
-    whose own metric is a series of such a row while expected rows know it by its group only.
+    expected row explains is a false positive, by the closest other row if there is one, and allowed if that
+    row may be reported; so is an event whose own metric is a series of such a row while expected rows know
+    it by its group only.
 
     The order of rows and events does not matter.
     """
@@ -115,7 +116,8 @@ def match(truth: Sequence[TruthRow], events: Sequence[Event], tolerances: Tolera
         if row is None:
             other = _closest(false[index], unexpected)
             near = None if other else _nearest(event, expected)
-            judged.append(Judged(event, "false_positive", other, near))
+            outcome: Outcome = "allowed" if other and other.allowed else "false_positive"
+            judged.append(Judged(event, outcome, other, near))
         else:
             judged.append(Judged(event, "repeated" if row in reported else "true_positive", expected[row]))
             reported.add(row)

@@ -7,11 +7,15 @@ from typing import Literal
 
 from pipeline.model.metric_kind import is_gcpu
 
-Outcome = Literal["true_positive", "repeated", "false_positive"]
-"""What became of an event: the first of a truth row, a further one of the same row, or of no expected row."""
+Outcome = Literal["true_positive", "repeated", "allowed", "false_positive"]
+"""What became of an event: the first of a truth row, a further one of the same row, of a row that may be
+reported or not, or of no such row."""
 
 EXPECTED_KINDS = ("regression", "gradual", "new_feature")
 """Kinds of truth that are to be reported. A new feature costs what it costs, and has no single root cause."""
+
+ALLOWED_KINDS = ("aborted_rollout", "experiment")
+"""Kinds of truth that may be reported or not: they do cost what they cost, and end by themselves."""
 
 UNEXPECTED_KINDS = ("cost_shift", "transient", "seasonal", "improvement", "mix_shift")
 """Kinds of truth that are not to be reported: an event that they explain is a false alarm of that kind."""
@@ -38,6 +42,11 @@ class TruthRow:
     standard_error: float | None = None  # of ``delta`` over ten hours, from sampling alone
     subkind: str = ""  # which form of its kind it is
     stages: tuple[float, ...] = ()  # when each stage of a rollout begins; empty for what comes at once
+
+    @property
+    def allowed(self) -> bool:
+        """Whether it may be reported or not, and counts neither way."""
+        return not self.expected and self.kind in ALLOWED_KINDS
 
     @property
     def gcpu(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import orjson
 
 from loadgen.evaluation.model import (
+    ALLOWED_KINDS,
     EXPECTED_KINDS,
     UNEXPECTED_KINDS,
     Event,
@@ -141,8 +142,9 @@ def _truth_row(raw: Mapping[str, Any]) -> TruthRow:
 def _expected(raw: Mapping[str, Any], kind: str) -> bool:
     if "expected" in raw:
         return fields.flag(raw, "expected")
-    if kind not in (*EXPECTED_KINDS, *UNEXPECTED_KINDS):
-        known = ", ".join((*EXPECTED_KINDS, *UNEXPECTED_KINDS))
+    kinds = (*EXPECTED_KINDS, *ALLOWED_KINDS, *UNEXPECTED_KINDS)
+    if kind not in kinds:
+        known = ", ".join(kinds)
         raise InvalidMessage(f"kind: {kind[:40]!r} is none of {known}, and the row has no key 'expected'")
     return kind in EXPECTED_KINDS
 

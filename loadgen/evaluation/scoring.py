@@ -105,6 +105,7 @@ def score(
     matching = match(truth, events, tolerances)
     true = matching.having("true_positive")
     false = matching.having("false_positive")
+    counted = [one for one in matching.judged if one.outcome != "allowed"]
     reported = {judged.truth.id for judged in matching.judged if judged.truth}
     group_precision, group_recall = _grouping(matching, truth, tolerances)
     expected = [row for row in truth if row.expected]
@@ -113,21 +114,21 @@ def score(
     dated = _dated(true)
     return Score(
         matching=matching,
-        precision=Rate(len(true), len(matching.judged)),
+        precision=Rate(len(true), len(counted)),
         recall=Rate(len(true), len(expected)),
         detectable=_recall_of([row for row in expected if is_detectable(row)], reported),
         rollouts=_recall_of(rollouts, reported),
         first_stage=Rate(sum(staged), len(staged)),
         false_positive_rate=Rate(min(len(false), funnel.series), funnel.series) if funnel else None,
-        repeated=Rate(len(matching.having("repeated")), len(matching.judged)),
+        repeated=Rate(len(matching.having("repeated")), len(counted)),
         kinds=_kinds(truth, reported),
         cost_shifts=_cost_shifts(truth, reported),
         false_kinds=_false_kinds(false),
-        event_kinds=_precision_by(matching.judged, _event_kind),
+        event_kinds=_precision_by(counted, _event_kind),
         sizes=_in_order(
             _recall_by((r for r in expected if r.gcpu), reported, lambda row: size_of(row.delta))
         ),
-        event_sizes=_in_order(_precision_by(_on_gcpu(matching.judged), lambda e: size_of(e.delta))),
+        event_sizes=_in_order(_precision_by(_on_gcpu(counted), lambda e: size_of(e.delta))),
         delay=spread([j.event.detected_time - j.truth.start for j in true if j.truth]),
         shift=spread([_shift(j.event, j.truth) for j in true if j.truth]),
         coverage=Rate(sum(interval[0] <= start <= interval[1] for interval, start in dated), len(dated)),

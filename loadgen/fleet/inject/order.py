@@ -157,10 +157,13 @@ def regression(
     kind: str = "regression",
     **facts: Any,
 ) -> Injected:
-    """Deploy what makes a subroutine cost more, at the moment that ``Order.deployed`` drew."""
+    """Deploy what makes a subroutine cost more, at the moment that ``Order.deployed`` drew.
+
+    It is felt from then on unless ``facts`` name another ``start``.
+    """
     at, by_config = deployed
     cause, setup = order.cause(site, at, site.timeline.step(at), [subroutine], by_config=by_config)
-    facts |= {"start": at, "cause": cause, "by": "config" if by_config else "code"}
+    facts = {"start": at, **facts, "cause": cause, "by": "config" if by_config else "code"}
     row = subroutine_row(order, site, kind, subroutine, effects, **facts)
     return Injected((row,), stacks=tuple(effects), changes=cause.changes, setup=setup)
 

@@ -33,7 +33,7 @@ def inject_rollout(order: Order, site: Site) -> Injected:
     facts: dict[str, Any] = {"stages": [list(stage) for stage in rollout.stages], "strata": {}}
     facts["release"] = release_name(hosts.timeline.starts[rollout.begin])
     if not rollout.kept:
-        facts |= {"kind": "transient", "end": float(_time(hosts, rollout.end)), "aborted": True}
+        facts |= {"kind": "aborted_rollout", "end": float(_time(hosts, rollout.end))}
     peak = 1.0 if rollout.kept else rollout.stages[-1][1]
     effects = _effects(hosts, site, subroutine, delta, rollout.reach, rollout.share, peak)
     at = float(hosts.timeline.starts[rollout.begin])
@@ -41,7 +41,10 @@ def inject_rollout(order: Order, site: Site) -> Injected:
 
 
 def inject_only(order: Order, site: Site) -> Injected:
-    """Make a subroutine cost more on the hosts with some labels; ``delta`` is that of the whole service."""
+    """Make a subroutine cost more on the hosts with some labels; ``delta`` is that of the whole service.
+
+    What is deployed while those hosts have no load begins when they have some.
+    """
     hosts = _hosts(site)
     delta, deployed = order.size(), order.deployed(site.timeline)
     chosen = hosts.matching(order.spec.only)
@@ -51,14 +54,18 @@ def inject_only(order: Order, site: Site) -> Injected:
     subroutine = site.choose(order.rng, delta / share)
     acting = chosen[:, np.newaxis] * site.timeline.step(deployed[0])
     effects = _effects(hosts, site, subroutine, delta / share, np.stack([acting, acting]), acting, share)
-    strata = dict(order.spec.only)
-    return regression(order, site, subroutine, effects, deployed, subkind="some_hosts", strata=strata)
+    loaded = (hosts.load * acting).sum(axis=0) > 0
+    if not loaded.any():
+        raise NothingFits
+    start = max(deployed[0], float(site.timeline.starts[loaded.argmax()]))
+    facts: dict[str, Any] = {"start": start, "strata": dict(order.spec.only)}
+    return regression(order, site, subroutine, effects, deployed, subkind="some_hosts", **facts)
 
 
 def inject_experiment(order: Order, site: Site) -> Injected:
     """Run a variant that costs more on some hosts, or for some requests, for a while.
 
-    What it costs is known by its label, and goes with it: it is not to be reported.
+    What it costs is known by its label, and goes with it: it may be reported.
     """
     hosts = _hosts(site)
     delta, (begin, length_s) = order.size(), _span(order, hosts, order.length_s())
@@ -80,9 +87,9 @@ def inject_experiment(order: Order, site: Site) -> Injected:
     subroutine = site.choose(order.rng, delta)
     effects = _effects(hosts, site, subroutine, delta, rollout.reach, rollout.share, share)
     strata = {"variant": rollout.label}
-    facts: dict[str, Any] = {"kind": "transient", "end": end, "strata": strata}
+    facts: dict[str, Any] = {"kind": "experiment", "end": end, "strata": strata}
     facts["stages"] = [[start, share]]
-    return regression(order, site, subroutine, effects, (start, False), subkind="experiment", **facts)
+    return regression(order, site, subroutine, effects, (start, False), subkind=order.type, **facts)
 
 
 def _plan(order: Order, hosts: Hosts, spec: RolloutSpec) -> Rollout:

@@ -188,6 +188,18 @@ def test_a_cost_shift_is_not_taken_for_a_regression_that_shares_a_caller() -> No
     assert outcomes(found) == {"e1": ("false_positive", "shift")}
 
 
+@pytest.mark.parametrize("kind", ["aborted_rollout", "experiment"])
+def test_what_may_be_reported_counts_neither_way(kind: str) -> None:
+    truth = [row(), row("back", kind, series=("shop.b",), start=START + HOUR, until=START + 5 * HOUR)]
+    events = [event(), event("e2", "shop.b", change_time=START + HOUR)]
+    with_it, without = (score(truth, some, tolerances=TOLERANCES) for some in (events, events[:1]))
+    assert [one.outcome for one in with_it.matching.judged] == ["true_positive", "allowed"]
+    assert (with_it.precision, with_it.recall) == (without.precision, without.recall) == (Rate(1, 1),) * 2
+    assert with_it.false_kinds == {}
+    assert score_to_json(with_it)["allowed"] == 1
+    assert [(one.name, one.rows) for one in with_it.kinds if one.name == kind] == [(kind, Rate(1, 1))]
+
+
 def test_a_transient_just_before_a_regression_does_not_hide_it() -> None:
     truth = [row("spike", "transient", start=START - 6 * HOUR, until=START - HOUR), row()]
     found = score(truth, [event()], tolerances=TOLERANCES)

@@ -183,7 +183,7 @@ def test_an_aborted_rollout_goes_back(after: int, peak: float) -> None:
     data = rolled({"by": "percent", "aborted": 1, "abort_after": after, "length": ["9h", "9h"]})
     check_sums(data)
     (row,) = data.truth
-    assert (row["kind"], row["aborted"]) == ("transient", True)
+    assert row["kind"] == "aborted_rollout"
     assert row["stages"][-1][1] == peak
     share, end = shares(data, row["release"]), window(data, row["end"])
     assert share[end - 1] == pytest.approx(peak, abs=0.03)
@@ -196,7 +196,8 @@ def test_an_aborted_rollout_goes_back(after: int, peak: float) -> None:
 
 def test_every_other_rollout_is_aborted() -> None:
     data = rolled({"aborted": 0.5, "abort_after": 1, "length": ["2h", "2h"]}, count=4)
-    assert sorted(row["kind"] for row in data.truth) == ["regression", "regression", "transient", "transient"]
+    kinds = sorted(row["kind"] for row in data.truth)
+    assert kinds == ["aborted_rollout", "aborted_rollout", "regression", "regression"]
     stays = [row for row in data.truth if row["kind"] == "regression"]
     spans = sorted((row["start"], row["stages"][-1][0], row["release"]) for row in data.truth)
     assert all(one[1] < other[0] for one, other in zip(spans, spans[1:], strict=False))
@@ -239,13 +240,24 @@ def test_a_regression_on_some_hosts_only() -> None:
     assert whole == pytest.approx(row["delta"], rel=0.2)
 
 
+def test_what_is_deployed_while_its_hosts_are_drained_begins_when_they_return() -> None:
+    drain = {"region": "west", "at": 0.4, "length": "2d", "ramp": "10m"}
+    step = {**STEP, "only": {"region": "west"}, "between": [0.5, 0.6]}
+    data = drawn(hosts={"drains": [drain]}, inject=[step]).dataset
+    (row,) = [row for row in data.truth if row["kind"] == "regression"]
+    back = data.start + 0.4 * (data.end - data.start) + 2 * 86_400
+    deployed = {change.id: change.time for change in data.changes}[row["change"]]
+    assert deployed < back - 86_400 / 2
+    assert row["start"] == pytest.approx(back, abs=1800)
+
+
 @pytest.mark.parametrize("chosen", ["hosts", "requests"])
 def test_an_experiment_has_a_label_of_its_own(chosen: str) -> None:
     group = {"kind": "experiment", "types": [chosen], "between": [0.3, 0.8], "delta": [0.05, 0.05]}
     data = drawn(inject=[group]).dataset
     check_sums(data)
     (row,) = data.truth
-    assert (row["kind"], row["subkind"]) == ("transient", "experiment")
+    assert (row["kind"], row["subkind"]) == ("experiment", chosen)
     share = shares(data, row["strata"]["variant"])
     inside = slice(window(data, row["start"]), window(data, row["end"]))
     assert share[inside].mean() == pytest.approx(row["stages"][0][1], abs=0.05)
