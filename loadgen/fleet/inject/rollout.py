@@ -54,10 +54,11 @@ def inject_only(order: Order, site: Site) -> Injected:
     subroutine = site.choose(order.rng, delta / share)
     acting = chosen[:, np.newaxis] * site.timeline.step(deployed[0])
     effects = _effects(hosts, site, subroutine, delta / share, np.stack([acting, acting]), acting, share)
-    loaded = (hosts.load * acting).sum(axis=0) > 0
-    if not loaded.any():
+    part = hosts.mean(acting)
+    there = part >= part.max() / 2
+    if not part.any():
         raise NothingFits
-    start = max(deployed[0], float(site.timeline.starts[loaded.argmax()]))
+    start = max(deployed[0], float(site.timeline.starts[there.argmax()]))
     facts: dict[str, Any] = {"start": start, "strata": dict(order.spec.only)}
     return regression(order, site, subroutine, effects, deployed, subkind="some_hosts", **facts)
 
