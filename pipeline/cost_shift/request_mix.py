@@ -7,6 +7,7 @@ of percent, each for itself.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,8 +20,14 @@ from pipeline.stacks import Beside
 _ENOUGH = 30.0
 """Samples on either side from which on a request type says what became of it."""
 
+_LEAST = 4
+"""Request types besides its own of which the middle says what became of most."""
+
+_ERRORS = 4.0
+"""Standard errors by which a request type must have fallen that others won from. What rises may be slower."""
+
 _FELL = 2.0
-"""Request types that must have fallen: one may have become faster by itself. What rises may be slower."""
+"""Request types that must have fallen where nothing says what became of one: another may be faster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +38,7 @@ class RequestMix:
     margin: float = 0.0  # share that they may win by chance, as far as their requests are not known
 
 
-def request_mix(beside: Beside, samples: FloatArray, mistaken: float) -> RequestMix:
+def request_mix(beside: Beside, samples: FloatArray, common: float, mistaken: float) -> RequestMix:
     """Return what the mix of requests made of a subroutine, as far as its callers cannot say it.
 
     What else a caller divides into says how far its branches stray from each other. Of a subroutine's own
@@ -40,6 +47,7 @@ def request_mix(beside: Beside, samples: FloatArray, mistaken: float) -> Request
     Args:
         beside: What callers do besides the subroutine.
         samples: (before and after,) independent samples in row 0 for each unit of its shares.
+        common: Factor by which all shares of the service moved.
         mistaken: How often chance may take more, one-sided.
     """
     branches = beside.branches
@@ -48,15 +56,18 @@ def request_mix(beside: Beside, samples: FloatArray, mistaken: float) -> Request
     whole = beside.rest[:, 0] * samples[:, None] + 0.5
     factors = (whole[1] / whole[0])[branches.caller]
     logarithms = np.log(counts[1] / counts[0])
+    ratio = samples[1] / samples[0]
     own = branches.own[0] > 0
     others = ~branches.own.any(axis=0) & (counts >= _ENOUGH).all(axis=0)
     won, squares = 0.0, 0.0
     for caller in np.unique(branches.caller[own]).tolist():
         witnesses = others & (branches.caller == caller)
-        found = _moved(logarithms[witnesses], variances[witnesses], counts[0, witnesses])
+        found = _moved(
+            logarithms[witnesses], variances[witnesses], counts[0, witnesses], math.log(ratio * common)
+        )
         if found is None:
             continue
-        groups, centre = found
+        groups, centre, fell = found
         mine = np.flatnonzero(own & (branches.caller == caller))
         strayed = logarithms[mine] - centre
         likely = groups.responsibilities(strayed, variances[mine])
@@ -68,27 +79,27 @@ def request_mix(beside: Beside, samples: FloatArray, mistaken: float) -> Request
         farthest = -special.stdtrit(int(witnesses.sum()) - 1, tail) * error
         most = became * np.expm1(np.minimum(farthest, -np.log(became)))  # no more than all
         won += float((became - before * factors[mine]).sum())
-        squares += float((most**2).sum())
+        squares += float((most**2).sum()) if fell >= _FELL else 0.0
     return RequestMix(won, squares**0.5)
 
 
 def _moved(
-    logarithms: FloatArray, variances: FloatArray, weights: FloatArray
-) -> tuple[TwoGroups, float] | None:
-    """Return how branches strayed, and what became of most; None where none did by traffic.
+    logarithms: FloatArray, variances: FloatArray, weights: FloatArray, common: float
+) -> tuple[TwoGroups, float, float] | None:
+    """Return how branches strayed, what became of most, and how many fell; None where none did by traffic.
 
     Args:
         logarithms: (branches,) of the factors by which they moved.
         variances: (branches,) of sampling.
         weights: (branches,) samples.
+        common: Logarithm of the factor by which everything moved.
     """
-    if len(logarithms) < 2 * _FELL:
+    if len(logarithms) < _LEAST:
         return None
     order = np.argsort(logarithms)
     centre = float(logarithms[order][np.searchsorted(np.cumsum(weights[order]), weights.sum() / 2)])
     strayed = logarithms - centre
     groups = fit_two_groups(strayed, variances)
     likely = groups.responsibilities(strayed, variances)
-    if float(likely[strayed < 0].sum()) < _FELL:
-        return None
-    return groups, centre
+    certain = logarithms - min(centre, common) < -_ERRORS * np.sqrt(variances)
+    return (groups, centre, float(likely[strayed < 0].sum())) if certain.any() else None

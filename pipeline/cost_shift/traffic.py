@@ -35,6 +35,9 @@ _MANY = 30
 _OWN = 1 / 3
 """Share of a rise that may be its own, beside traffic that is twice as much."""
 
+_OWN_OF_MANY = 1 / 2
+"""The same where most of what rose at the time did so with traffic: then so did the others, it is likely."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Traffic:
@@ -43,6 +46,16 @@ class _Traffic:
     groups: TwoGroups  # of callers whose traffic moved, and the others
     dispersion: float  # of counts, in units of what independent samples make
     daily: DailyNoise
+
+
+@dataclass(frozen=True, slots=True)
+class _OwnPart:
+    """How much of a rise is a candidate's own, and up to which part it is what others strayed by."""
+
+    part: float
+    beside_callers: float  # part that is left beside what its callers do, request types aside
+    by_callers: float  # from what their callers do
+    by_mix: float  # from what their request types do
 
 
 def judge_traffic_shifts(
@@ -63,6 +76,7 @@ def judge_traffic_shifts(
     decisions = [Decision(_STEP, True, 1.0, _OWN)] * len(labels)
     if traffic is None:
         return list(zip(candidates, decisions, strict=True))
+    parts: dict[int, _OwnPart] = {}
     asked = list(range(len(labels)))
     samples = _samples(history)[:, 0] / traffic.dispersion
     rising: set[str] = set()
@@ -72,31 +86,50 @@ def judge_traffic_shifts(
         for row in asked:
             beside = beside_callers(history.index, nodes, labels[row], shares, samples, deepest)
             if beside is not None:
-                decisions[row] = _judge(history, beside, traffic, config)
+                parts[row] = _own_part(history, beside, traffic, config)
+                decisions[row] = _decide(parts[row], _OWN)
         alone = {labels[row] for row in asked if decisions[row].passed}
         rising |= alone
         asked = [row for row in asked if not decisions[row].passed] if alone else []
+    if 2 * sum(not decision.passed for decision in decisions) > len(decisions):
+        for row, part in parts.items():
+            decisions[row] = _decide(part, _OWN_OF_MANY)
     return list(zip(candidates, decisions, strict=True))
 
 
-def _judge(history: StackHistory, beside: Beside, traffic: _Traffic, config: CostShiftConfig) -> Decision:
-    """Drop a candidate of whose rise no more than a negligible part is its own, or what others strayed by.
-
-    ``statistic`` is its own part: 0 if it rose with its callers, 1 if they did not rise.
-    """
+def _own_part(history: StackHistory, beside: Beside, traffic: _Traffic, config: CostShiftConfig) -> _OwnPart:
+    """Return how much of a candidate's rise is its own, and what others strayed by."""
     change = _change(history, beside, traffic)
-    mix = request_mix(beside, _samples(history)[:, 0] / traffic.dispersion, config.mistaken)
+    samples = _samples(history)[:, 0] / traffic.dispersion
+    mix = request_mix(beside, samples, float(history.share_factor[0]), config.mistaken)
     # What rises makes all else shrink.
     won = change.after - change.before * (1 - change.after) / max(1 - change.before, 1e-9)
     if won <= 0:
-        return Decision(_STEP, True, 1.0, _OWN)
-    part = (change.after - change.expected - mix.won) / won
-    by_callers = min(_OWN, config.negligible + math.hypot(change.margin(config.mistaken), mix.margin) / won)
-    by_mix = config.negligible + mix.margin / won
-    bound = max(by_callers, by_mix)
-    if part >= bound:
-        return Decision(_STEP, True, part, bound)
-    return Decision(_STEP, False, part, bound, "callers" if part < by_callers else "requests")
+        return _OwnPart(1.0, 1.0, 0.0, 0.0)
+    return _OwnPart(
+        part=(change.after - change.expected - mix.won) / won,
+        beside_callers=(change.after - change.expected) / won,
+        by_callers=config.negligible + math.hypot(change.margin(config.mistaken), mix.margin) / won,
+        by_mix=config.negligible + mix.margin / won,
+    )
+
+
+def _decide(own: _OwnPart, most: float) -> Decision:
+    """Drop a candidate of whose rise no more than a negligible part is its own, or what others strayed by.
+
+    ``statistic`` is its own part: 0 if it rose with its callers, 1 if they did not rise.
+
+    Args:
+        own: Its own part.
+        most: Largest part that may be taken for what others stray by from their callers.
+    """
+    by_callers = min(most, own.by_callers)
+    bound = max(by_callers, own.by_mix)
+    if own.part >= bound:
+        return Decision(_STEP, True, own.part, bound)
+    return Decision(
+        _STEP, False, own.part, bound, "callers" if own.beside_callers < by_callers else "requests"
+    )
 
 
 def _change(history: StackHistory, beside: Beside, traffic: _Traffic) -> ShareChange:

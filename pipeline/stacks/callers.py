@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from pipeline.model import BoolArray, FloatArray, Int32Array, IntArray
 from pipeline.stacks.index import StackIndex
+
+_ENOUGH = 30.0
+"""Samples on either side from which on what a branch does besides a subroutine says where it strayed to."""
 
 _ERRORS = 3.0
 """Standard errors by which a callee must have risen beyond the others of its caller to be no witness."""
@@ -190,7 +192,26 @@ def _witnesses(
     callee: Int32Array | IntArray,
     samples: FloatArray,
 ) -> BoolArray:
-    """Return which stacks say what became of their caller's traffic: (stacks,)."""
+    """Return which stacks say what became of their caller's traffic: (stacks,).
+
+    Of each caller the callee that won most is left out if it rose beyond the others.
+    """
+    largest = _winners(counts, caller, beside, callee)
+    callers = int(caller.max(initial=0)) + 1
+    it, rest = (
+        _by_caller(counts, caller, rows, callers) * samples[:, None] + 0.5
+        for rows in (largest, beside & ~largest)
+    )
+    apart = np.log(it[1] * rest[0] / (it[0] * rest[1]))
+    variance = (1 / it + 1 / rest).sum(axis=0)
+    risen = apart > _ERRORS * np.sqrt(variance)
+    return np.asarray(beside & ~(largest & risen[caller]))
+
+
+def _winners(
+    counts: FloatArray, caller: IntArray, beside: BoolArray, callee: Int32Array | IntArray
+) -> BoolArray:
+    """Return the stacks of each caller's callee that won most: (stacks,)."""
     stacks = np.flatnonzero(beside)
     _, one, at = np.unique(callee[stacks], return_index=True, return_inverse=True)
     at = at.reshape(-1)
@@ -202,15 +223,7 @@ def _witnesses(
     most[order[np.append(np.diff(of[order]) != 0, True)[: len(order)]]] = True
     largest = np.zeros(len(beside), dtype=np.bool_)
     largest[stacks[most[at]]] = True
-    callers = int(caller.max(initial=0)) + 1
-    it, rest = (
-        _by_caller(counts, caller, rows, callers) * samples[:, None] + 0.5
-        for rows in (largest, beside & ~largest)
-    )
-    apart = np.log(it[1] * rest[0] / (it[0] * rest[1]))
-    variance = (1 / it + 1 / rest).sum(axis=0)
-    risen = apart > _ERRORS * np.sqrt(variance)
-    return np.asarray(beside & ~(largest & risen[caller]))
+    return largest
 
 
 def _enough(
@@ -244,9 +257,10 @@ def _branches(
     rising: IntArray,
     samples: FloatArray,
 ) -> Branches:
-    """Return what callers divide into: from each down, the first nodes beside which there is as much.
+    """Return what callers divide into, and of each branch what says where it strayed to.
 
-    Frames around all that a caller does divide nothing.
+    What else a branch does says it. One that does hardly anything besides the subroutine is asked what that
+    itself divides into: whatever of it won most may be slower, the others show how often it is called.
 
     Args:
         nodes: From the callers' depth down.
@@ -256,33 +270,64 @@ def _branches(
         rising: (stacks,) depth below the callers of what rises by itself: below a branch it does not count.
         samples: (before and after,) independent samples for each unit of counts.
     """
-    stacks = np.flatnonzero(caller >= 0)
-    branch, found, counted = np.full(len(caller), -1), 0, caller >= 0
-    callee = np.arange(len(caller))
-    above = np.array([np.bincount(nodes[0][stacks], side[stacks]) for side in counts])
-    for depth, (over, node) in enumerate(pairwise(nodes), start=1):
-        sums = np.array([np.bincount(node[stacks], side[stacks]) for side in counts])
-        divided = (2 * sums[:, node[stacks]] <= above[:, over[stacks]]).all(axis=0)
-        chosen = stacks[divided]
-        names, number = np.unique(node[chosen], return_inverse=True)
-        branch[chosen] = found + number.reshape(-1)
-        counted[chosen] &= rising[chosen] <= depth
-        callee[chosen] = depth * len(caller) + nodes[min(depth + 1, len(nodes) - 1)][chosen]
-        found += len(names)
-        stacks, above = stacks[~divided], sums
-        if not len(stacks):
-            break
-    # What nothing divides further is one.
-    names, number = np.unique(caller[stacks], return_inverse=True)
-    branch[stacks] = found + number.reshape(-1)
-    found += len(names)
-    of = np.zeros(found, dtype=np.int64)
+    branch, depths = _divide(nodes, counts, caller, np.zeros(len(caller), dtype=np.int64))
     known = branch >= 0
+    found = int(branch.max(initial=-1)) + 1
+    of = np.zeros(found, dtype=np.int64)
     of[branch[known]] = caller[known]
+    counted = known & (rising <= depths)
     # Where something below the subroutine rises by itself, what else the subroutine does is a witness.
     beside_rising = np.isin(branch, branch[known & own[1] & ~counted])
+    deeper = np.minimum(depths + 1, len(nodes) - 1)
+    callee = depths * len(depths) + np.stack(nodes).astype(np.int64)[deeper, np.arange(len(depths))]
     rest = _witnesses(counts, branch, counted & (~own[1] | beside_rising), callee, samples)
-    return Branches(of, *(_by_caller(counts, branch, rows, found) for rows in (own[0] & known, rest)))
+    mine, others = (_by_caller(counts, branch, rows, found) for rows in (own[0] & known, rest))
+    silent = np.asarray((others * samples[:, None] < _ENOUGH).any(axis=0))
+    inside = counted & own[1] & silent[branch]
+    if inside.any():
+        part, _ = _divide(nodes, counts, np.where(inside, branch, -1), depths)
+        inside &= ~_winners(counts, branch, inside, part)
+        at = np.unique(branch[inside])
+        others[:, at] = _by_caller(counts, branch, inside, found)[:, at]
+    return Branches(of, mine, others)
+
+
+def _divide(
+    nodes: Sequence[Int32Array | IntArray], counts: FloatArray, whole: IntArray, begins: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Return the parts into which stacks divide: from each whole down, the first nodes with as much beside.
+
+    Frames around all of a whole divide nothing. What nothing divides further is one part.
+
+    Args:
+        nodes: From one depth down.
+        counts: (before and after, stacks)
+        whole: (stacks,) number of its whole, -1 for none.
+        begins: (stacks,) how far down its whole begins.
+
+    Returns:
+        (stacks,) number of its part, -1 for none; and how far down that begins.
+    """
+    stacks = np.flatnonzero(whole >= 0)
+    part, depths, found = np.full(len(whole), -1), np.full(len(whole), len(nodes)), 0
+    sums = _by_caller(counts, whole, whole >= 0, int(whole.max(initial=-1)) + 1)
+    above = sums[:, whole]
+    for depth, node in enumerate(nodes[1:], start=1):
+        begun = begins[stacks] < depth
+        asked = stacks[begun]
+        if not len(asked):
+            continue
+        here = np.array([np.bincount(node[asked], side[asked]) for side in counts])[:, node[asked]]
+        divided = (2 * here <= above[:, asked]).all(axis=0)
+        chosen = asked[divided]
+        names, number = np.unique(node[chosen], return_inverse=True)
+        part[chosen], depths[chosen] = found + number.reshape(-1), depth
+        found += len(names)
+        above[:, asked] = here
+        stacks = np.concatenate([stacks[~begun], asked[~divided]])
+    _, number = np.unique(whole[stacks], return_inverse=True)
+    part[stacks] = found + number.reshape(-1)
+    return part, depths
 
 
 def _joined(branches: Sequence[Branches], callers: Sequence[int]) -> Branches:

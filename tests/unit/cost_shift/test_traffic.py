@@ -130,9 +130,12 @@ def test_another_callee_that_got_slower_is_no_traffic() -> None:
         pytest.param(MOVED, {}, "handle6", "requests", id="a request type rises as others move"),
         pytest.param(MOVED, {}, "handle4", "requests", id="by less than they do"),
         pytest.param({6: 3.0}, {}, "handle6", "", id="one alone rises"),
-        pytest.param({0: 0.5, 6: 3.0}, {}, "handle6", "", id="one fell, as what became faster does"),
+        pytest.param({0: 0.5, 6: 3.0}, {}, "handle6", "requests", id="one fell as a whole, and it rose so"),
+        pytest.param({0: 0.5}, {"f6.1": 9.0}, "handle6", "", id="one fell, and a callee of it got slower"),
+        pytest.param({}, {"f0.1": 0.1, "f6.1": 9.0}, "handle6", "", id="one became faster, it got slower"),
         pytest.param({0: 1.6, 2: 2.0, 6: 3.0}, {}, "handle6", "", id="several rise, as what is slower does"),
-        pytest.param({**MOVED, 6: 60.0}, {}, "handle6", "", id="it rises far beyond the others"),
+        pytest.param({**MOVED, 6: 60.0}, {}, "handle6", "requests", id="it rises far beyond the others"),
+        pytest.param(MOVED, {"f6.1": 1.3}, "handle6", "requests", id="most of its rise is requests"),
         pytest.param(MOVED, {"f8.1": 1.6}, "f8.1", "", id="a callee got slower where its siblings stayed"),
         pytest.param(MOVED, {"f4.1": 2.5}, "f4.1", "", id="and where they rose by less"),
     ],
@@ -156,6 +159,15 @@ def test_on_a_quiet_day_other_types_excuse_no_rise() -> None:
 
 def test_a_request_type_rises_by_itself_where_only_what_got_slower_in_it_did() -> None:
     matrix = fleet(MOVED, {"f8.1": 3.0})
-    (alone,) = judge(matrix, ["handle8"])
-    assert alone.code == "requests"
+    assert all(decision.passed for decision in judge(matrix, ["handle8"]))
     assert all(decision.passed for decision in judge(matrix, ["handle8", "f8.1"]))
+
+
+def test_where_most_rose_with_traffic_what_rose_by_half_did_too() -> None:
+    matrix = fleet({0: 2.0, 1: 0.5}, {"f0.3": 1.4}, seed=2, samples=10_000)
+    (alone,) = judge(matrix, ["f0.3"])
+    *others, among = judge(matrix, ["f0.0", "f0.1", "f0.2", "f0.3"])
+    assert not any(decision.passed for decision in others)
+    assert alone.passed
+    assert not among.passed
+    assert 1 / 3 < among.statistic < among.bound
