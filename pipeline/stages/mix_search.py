@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from pipeline.detect.matrix import select_series
 from pipeline.detect.search import Found, SearchConfig, find_change_points
 from pipeline.detect.short_term import Windows
-from pipeline.model import Candidate, Decision, SeriesMatrix, StrataMatrix
+from pipeline.model import Candidate, Decision, SeriesKey, SeriesMatrix, StrataMatrix
 from pipeline.stages.ablation import Without
 from pipeline.stages.gather.constant_mix import ConstantMixStore
 from pipeline.storage.interface import Store
@@ -49,33 +50,38 @@ def find_at_constant_mix(store: Store, searched: Searched, config: SearchConfig,
     mix, strata = view.fit(matrix)
     if standardise.KEY in without:
         mix = None
-    constant = matrix if mix is None else standardise.standardise(matrix, mix, strata)
+    factors = None if mix is None else mix.factors(strata.strata, strata.totals)
+    constant = matrix
+    if mix is not None and factors is not None:
+        constant = standardise.standardise(matrix, mix, factors)
     effects: Effects = {}
     if len(strata.strata) > 1 and releases.KEY not in without:
         since = searched.moment(windows.analysis) - ROLLOUT_S
         effects = view.find_effects(mix, matrix.series, since)
     found = find_change_points(view.projected(constant, mix, strata, effects), windows, config)
     found = replace(found, candidates=_with_effects(found.candidates, effects))
-    return found if mix is None else _with_mix_shifts(found, searched, constant, mix, strata, config)
+    if mix is None or factors is None:
+        return found
+    moved = standardise.moved_series(mix, factors, matrix, windows.analysis, config.absolute or 0.0)
+    return _with_mix_shifts(found, searched, moved, constant, mix, strata, config) if moved else found
 
 
 def _with_mix_shifts(
     found: Found,
     searched: Searched,
+    moved: Collection[SeriesKey],
     constant: SeriesMatrix,
     mix: Mix,
     strata: StrataMatrix,
     config: SearchConfig,
 ) -> Found:
-    """Return what was found with the change points that the series have only as they were counted."""
-    matrix, windows, least = searched.matrix, searched.windows, config.absolute or 0.0
-    if not standardise.is_moved(mix, strata, matrix, windows.analysis, least):
-        return found
+    """Return what was found with the change points that moved series have only as they were counted."""
+    matrix = select_series(searched.matrix, moved)
     known = {candidate.series for candidate in found.candidates}
     steps = replace(config, detectors=("short_term",))
-    raw = find_change_points(matrix, windows, steps).candidates
+    raw = find_change_points(matrix, searched.windows, steps).candidates
     unknown = [candidate for candidate in raw if candidate.series not in known]
-    dropped = standardise.decide(unknown, matrix, constant, mix, strata)
+    dropped = standardise.decide(unknown, matrix, select_series(constant, moved), mix, strata)
     return replace(found, dropped=(*found.dropped, *dropped))
 
 

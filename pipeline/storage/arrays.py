@@ -23,6 +23,7 @@ from pipeline.model import (
     SeriesMatrix,
     StackMatrix,
     StrataMatrix,
+    Stratum,
 )
 from pipeline.quota.limits import Usage
 from pipeline.storage.dense import DenseCounts, DenseStacks
@@ -80,6 +81,7 @@ class _Service:
     metrics: Points = field(default_factory=Points)
     setup: Points = field(default_factory=Points)
     rows: dict[str, dict[tuple[Any, ...], tuple[Any, ...]]] = field(default_factory=dict)
+    described: dict[int, Stratum] = field(default_factory=dict)  # by id, as the rows of strata say
 
 
 class ArrayStore:
@@ -206,10 +208,10 @@ class ArrayStore:
         """Return who sent a service's samples; see Store.strata."""
         with self._lock:
             held = self._services.get(service) or _Service()
-            rows = to_rows("strata", held.rows.get("strata", {}).values())
-            return held.strata.matrix(
-                (to_ms(start), to_ms(end)), to_ms(resolution_s), described_strata(rows), names
-            )
+            rows = held.rows.get("strata", {})
+            if len(rows) != len(held.described):  # what a stratum is never changes
+                held.described = described_strata(to_rows("strata", rows.values()))
+            return held.strata.matrix((to_ms(start), to_ms(end)), to_ms(resolution_s), held.described, names)
 
     def rows(
         self,

@@ -64,11 +64,15 @@ class Mix:
         A value that the span did not have is as the others on average.
         """
         product = np.ones((len(self.series), len(strata)))
+        labels = [dict(stratum.labels) for stratum in strata]
         for term, ratios in zip(self.terms, self.ratios, strict=True):
             if term.source == "release" if only is None else term is not only:
                 continue
             position = {value: number for number, value in enumerate(term.values)}
-            found = [position.get(value_of(term, stratum), -1) for stratum in strata]
+            if term.source == "label":
+                found = [position.get(each.get(term.name, ""), -1) for each in labels]
+            else:
+                found = [position.get(value_of(term, stratum), -1) for stratum in strata]
             index = np.array(found, dtype=np.int64)
             product[:, index >= 0] *= ratios[:, index[index >= 0]]
         return product
@@ -169,7 +173,8 @@ def _ratios(counts: FloatArray, expected: FloatArray) -> FloatArray:
     variance = np.maximum(excess / np.maximum((expected**2).sum(axis=1), 1e-300), _LEAST_VARIANCE)
     strength = 1.0 / variance[:, None]
     ratios: FloatArray = (counts + strength) / (expected + strength)
-    return ratios
+    # A series that has samples by strata and none over time is at the edge of the span: nothing is known.
+    return np.where(expected.any(axis=1, keepdims=True), ratios, 1.0)
 
 
 def _recent(strata: StrataMatrix) -> BoolArray:

@@ -34,18 +34,18 @@ def block_windows(windows: int) -> int:
     return max(1, -(-windows // 256))
 
 
-def standardise(matrix: SeriesMatrix, mix: Mix, strata: StrataMatrix) -> SeriesMatrix:
+def standardise(matrix: SeriesMatrix, mix: Mix, factors: FloatArray) -> SeriesMatrix:
     """Return counts as if every window had the mix of the whole span.
 
     Args:
         matrix: Series; those that the mix does not know stay as they are.
         mix: How they differ between strata.
-        strata: Totals by the windows of the matrix.
+        factors: (series of the mix, windows) by which the mix raised them, from ``Mix.factors``.
     """
     rows = rows_by(matrix.series)
     known = [row for row, key in enumerate(mix.series) if key in rows]
     samples, of_mix = matrix.samples.copy(), [rows[mix.series[row]] for row in known]
-    factors = mix.factors(strata.strata, strata.totals)[known]
+    factors = factors[known]
     counted = samples[of_mix]
     exposure = (factors * matrix.totals).sum(axis=1, keepdims=True)
     level = counted.sum(axis=1, keepdims=True) / np.maximum(exposure, 1e-300)
@@ -54,22 +54,24 @@ def standardise(matrix: SeriesMatrix, mix: Mix, strata: StrataMatrix) -> SeriesM
     return replace(matrix, samples=np.minimum(samples, matrix.totals))
 
 
-def is_moved(mix: Mix, strata: StrataMatrix, matrix: SeriesMatrix, analysis: int, least: float) -> bool:
-    """Return whether the mix moved any series by as much as a scan may report.
+def moved_series(
+    mix: Mix, factors: FloatArray, matrix: SeriesMatrix, analysis: int, least: float
+) -> set[SeriesKey]:
+    """Return the series that the mix moved by as much as a scan may report.
 
     Args:
         mix: How series differ between strata.
-        strata: Totals by the windows of the matrix.
+        factors: (series of the mix, windows) by which the mix raised them, from ``Mix.factors``.
         matrix: As it was counted.
         analysis: First window of the analysis window.
         least: Change of gCPU that is reported.
     """
-    factors = mix.factors(strata.strata, strata.totals)
     levels = matrix.samples.sum(axis=1) / max(float(matrix.totals.sum()), 1.0)
     of_series = dict(zip(matrix.series, levels.tolist(), strict=True))
     level = np.array([of_series.get(key, 0.0) for key in mix.series])
     before = factors[:, :analysis].mean(axis=1, keepdims=True)
-    return bool((np.abs(factors[:, analysis:] - before).max(axis=1, initial=0.0) * level >= least).any())
+    moved = np.abs(factors[:, analysis:] - before).max(axis=1, initial=0.0) * level >= least
+    return {mix.series[row] for row in np.flatnonzero(moved).tolist()}
 
 
 def decide(
@@ -109,9 +111,10 @@ def common_series(
         senders: Totals by the same windows. A stratum that came in between the reads is left out.
     """
     rows, columns = rows_by(counts.series), {stratum: number for number, stratum in enumerate(counts.strata)}
-    kept = [row for row, key in enumerate(matrix.series) if key in rows]
+    every = matrix.series
+    kept = [row for row, key in enumerate(every) if key in rows]
     known = [number for number, stratum in enumerate(senders.strata) if stratum in columns]
-    series = tuple(matrix.series[row] for row in kept)
+    series = tuple(every[row] for row in kept)
     strata = tuple(senders.strata[number] for number in known)
     held = np.ix_([rows[key] for key in series], [columns[stratum] for stratum in strata])
     joined = replace(

@@ -55,7 +55,9 @@ class ConstantMixStore(StoreView):
         if source != "gcpu" or service != self._service or not matrix.names:
             return matrix
         mix, strata = self.fit(matrix, names)
-        constant = matrix if mix is None else standardise(matrix, mix, strata)
+        constant = matrix
+        if mix is not None:
+            constant = standardise(matrix, mix, mix.factors(strata.strata, strata.totals))
         return self.projected(constant, mix, strata, self._effects)
 
     def fit(

@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.model import Candidate, FloatArray, SeriesKey, SeriesMatrix, StrataMatrix, Stratum
 from pipeline.strata.mix import fit_mix
-from pipeline.strata.standardise import KEY, common_series, decide, is_moved, standardise
+from pipeline.strata.standardise import KEY, common_series, decide, moved_series, standardise
 from pipeline.units import HOUR_S
 
 BLOCKS, SERIES, HOSTS = 240, 120, 18
@@ -47,7 +47,11 @@ def matrices(counts: Counts) -> tuple[SeriesMatrix, SeriesMatrix, StrataMatrix]:
     kinds, names = zip(*strata.series, strict=True)
     raw = SeriesMatrix(0.0, HOUR_S, kinds, names, blocks, strata.totals.sum(axis=0))
     mix = fit_mix(strata, blocks)
-    return raw, raw if mix is None else standardise(raw, mix, strata), strata
+    return (
+        raw,
+        raw if mix is None else standardise(raw, mix, mix.factors(strata.strata, strata.totals)),
+        strata,
+    )
 
 
 def rises(matrix: SeriesMatrix, at: int, end: int = BLOCKS) -> tuple[FloatArray, FloatArray]:
@@ -178,8 +182,9 @@ def test_the_ledger_says_what_moved() -> None:
     raw, constant, windows = matrices(draw(strata, totals, differing))
     fitted = fit_mix(windows, raw.samples)
     assert fitted is not None
-    assert is_moved(fitted, windows, raw, AT, 1e-4)
-    assert not is_moved(fitted, windows, raw, AT, 0.5)
+    factors = fitted.factors(windows.strata, windows.totals)
+    assert moved_series(fitted, factors, raw, AT, 1e-4)
+    assert not moved_series(fitted, factors, raw, AT, 0.5)
     row = int(np.argmax(rises(raw, AT)[1]))
     one = Candidate("subroutine", raw.names[row], "short_term", AT * HOUR_S, 0.01, 0.02, 1e-9, 50.0)
     (dropped,) = decide([one], raw, constant, fitted, windows)
@@ -226,3 +231,13 @@ def test_what_comes_in_between_two_reads_is_left_out() -> None:
     np.testing.assert_array_equal(joined.totals, totals)
     np.testing.assert_array_equal(joined.samples, counts.samples[1:])
     np.testing.assert_array_equal(held, blocks[1:])
+
+
+def test_a_series_that_only_strata_know_has_no_mix() -> None:
+    # Counts by stratum are of whole hours, and the windows of a young service of a part of one.
+    strata = tuple(Stratum(host=f"h{number}") for number in range(5))
+    totals = np.full((5, 4), 1000.0)
+    key = SeriesKey("subroutine", "f")
+    counts = StrataMatrix(0, HOUR_S, strata, totals, (key,), np.array([[9.0, 0, 1, 40, 2]]))
+    with np.errstate(all="raise"):
+        assert fit_mix(counts, np.zeros((1, 4))) is None
