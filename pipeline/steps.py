@@ -18,7 +18,6 @@ from pipeline.model.step import Step as Step
 TEXT = "text"
 """Code of a decision that a version without codes stored: its one subject is the sentence."""
 
-
 _NOT_SLOW: tuple[RegressionKind, ...] = ("short_term",)
 """The long-term path takes the season out first, and looks at lasting trends by itself (FBDetect §5.4.5)."""
 
@@ -194,6 +193,16 @@ STEPS: tuple[Step, ...] = (
                 "a regression of an earlier scan that has escalated: it goes beyond what was reported; as it "
                 "has risen steadily it updates the known one"
             ),
+        },
+    ),
+    Step(
+        "within_strata",
+        "dedup",
+        "Did it rise within those who send its samples?",
+        measures="share of its rise that is left with each who sends samples held against itself",
+        passes="it rose within those who send its samples",
+        codes={
+            "usual": Code("each of those who send its samples has it as before: more came from some of them"),
         },
     ),
     Step(

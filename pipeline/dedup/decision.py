@@ -25,6 +25,7 @@ from pipeline.dedup.within_scan import group_cluster
 from pipeline.frames import element
 from pipeline.model import Candidate, Dropped, Joined
 from pipeline.steps import divide
+from pipeline.strata import within
 
 
 @dataclass(slots=True)
@@ -58,7 +59,11 @@ def decide(evidence: DedupEvidence, config: DedupConfig) -> DedupDecision:
     """Decide on every candidate of a scan, cluster by cluster in the order of time."""
     decision = DedupDecision()
     for whole in evidence.clusters:
-        cluster, frames = _without_frames(evidence, whole, config)
+        cluster, mixed = _without_mix(evidence, whole)
+        decision.dropped += mixed
+        if not cluster.candidates:
+            continue
+        cluster, frames = _without_frames(evidence, cluster, config)
         cluster, moved = _without_traffic(cluster, config)
         decision.dropped += [*frames, *moved]
         if not cluster.candidates:
@@ -72,6 +77,18 @@ def decide(evidence: DedupEvidence, config: DedupConfig) -> DedupDecision:
             history = _history(evidence, cluster, decision)
             decision.take(join_reported(evidence, cluster, rest, history, config), evidence.event_of)
     return decision
+
+
+def _without_mix(evidence: DedupEvidence, cluster: Cluster) -> tuple[Cluster, Sequence[Dropped]]:
+    """Return a cluster without what did not rise within those who send its samples."""
+    asked = [candidate for candidate in cluster.candidates if candidate in evidence.rises]
+    if not asked:
+        return cluster, ()
+    kept, dropped = divide((c, within.decide(c.delta, evidence.rises[c])) for c in asked)
+    decided = {candidate.series: candidate for candidate in kept}
+    gone = {each.candidate.series for each in dropped}
+    left = [decided.get(c.series, c) for c in cluster.candidates if c.series not in gone]
+    return cluster.having(left), dropped
 
 
 def _without_frames(

@@ -19,6 +19,7 @@ from pipeline.model import Candidate, Change, FloatArray, Scan, SeriesKey, Serie
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.rootcause import first_announcements
 from pipeline.stacks import CarriedOver, StackIndex, against_control, carry_over
+from pipeline.strata.within import RiseWithin
 from pipeline.units import DAY_S
 
 TOLERANCE_WINDOWS = 2
@@ -181,6 +182,7 @@ class DedupEvidence:
     levels: Levels = field(default_factory=Levels)
     label_groups: LabelGroups | None = None  # finds cost domains of a user's own
     watched_s: float = 0.0  # before the scan's end: of what time history and changes are
+    rises: Mapping[Candidate, RiseWithin] = field(default_factory=dict)  # within those who send samples
 
 
 def members_of(reported: Reported) -> list[Reported]:

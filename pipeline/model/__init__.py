@@ -28,9 +28,10 @@ from pipeline.model.series import (
     StackMatrix,
 )
 from pipeline.model.silence import AppliedSilence, ExpectedCost, Silence, SilenceKind
-from pipeline.model.strata import StrataMatrix, Stratum, StratumCounts
+from pipeline.model.strata import RATE_LABEL, StrataMatrix, Stratum, StratumCounts
 
 __all__ = [
+    "RATE_LABEL",
     "METRIC_KINDS",
     "Annotation",
     "AnnotationKind",

@@ -10,9 +10,7 @@ from pipeline.model.arrays import FloatArray, IntArray
 from pipeline.model.metric_kind import AnnotationKind
 from pipeline.model.metric_metadata import MetricMetadata
 from pipeline.model.silence import ExpectedCost
-from pipeline.model.strata import Stratum
-
-_RATE = "rate_hz"
+from pipeline.model.strata import RATE_LABEL, Stratum
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +72,7 @@ class Profile:
     @property
     def sender(self) -> Stratum:
         """The stratum that the samples belong to; hosts that are sampled at another rate are another."""
-        rate = {_RATE: f"{self.rate_hz:g}"} if self.rate_hz else {}
+        rate = {RATE_LABEL: f"{self.rate_hz:g}"} if self.rate_hz else {}
         return Stratum.of({**rate, **self.labels}, host=self.host, release=self.release)
 
 

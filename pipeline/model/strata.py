@@ -13,6 +13,9 @@ from pipeline.model.series import SeriesKey
 
 _SEPARATOR = "="
 
+RATE_LABEL = "rate_hz"
+"""Label of how often a stratum is sampled."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Stratum:

@@ -32,7 +32,9 @@ from pipeline.stages.gather.evidence import (
     stacks_on_earlier_days,
 )
 from pipeline.stages.gather.history import MEMBERS, read_history
+from pipeline.stages.gather.rises import read_rises
 from pipeline.storage.interface import SeriesSource, Store
+from pipeline.strata import within
 from pipeline.workloads import Workload
 
 
@@ -81,6 +83,7 @@ def gather_dedup(
         levels=_levels(store, scan, known, config),
         label_groups=partial(plugged_in, load_plugins()),
         watched_s=2 * (scan.end - scan.start),
+        rises=read_rises(store, scan, workload) if config.runs(within.KEY) else {},
     )
 
 

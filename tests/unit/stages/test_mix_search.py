@@ -95,3 +95,31 @@ def test_a_rollout_is_dated_at_its_first_stage(staged: tuple[Dataset, float]) ->
     assert [one.subjects for one in found[slow].passed if one.step == "release_effect"]
     late = without.get(slow)
     assert late is None or abs(late.change_time - start) > 2 * WORKLOAD.resolution_s
+
+
+@pytest.fixture(scope="module")
+def returned() -> tuple[Dataset, float]:
+    """A region that is slower for a while is drained for a day; and when it returned."""
+    preset = load_scenario("drained")
+    assert preset.hosts is not None
+    west = next(drain for drain in preset.hosts.drains if drain.region == "west")
+    group = next(group for group in preset.inject if group.only)
+    slower = group.model_copy(update={"count": 1, "delta": (0.01, 0.01), "between": (0.8, 0.81)})
+    hosts = preset.hosts.model_copy(update={"drains": (west,)})
+    dataset = simulate(scenario("drained", hosts=hosts, inject=(slower,)), 1).dataset
+    return dataset, dataset.start + west.at * 12 * DAY_S + west.length_s
+
+
+def test_what_returns_as_it_was_is_no_regression(returned: tuple[Dataset, float]) -> None:
+    dataset, back = returned
+    (row,) = (row for row in dataset.truth if row["kind"] == "regression")
+    assert row["start"] < back - 1.5 * DAY_S
+    end = back + 7 * HOUR_S
+    end -= end % WORKLOAD.rerun_interval_s
+    scan = scan_of(dataset, end, stage="dedup")
+    usual = {one.candidate.metric for one in scan.dropped if one.decision.step == "within_strata"}
+    assert row["subroutines"][0] in usual
+    assert row["subroutines"][0] not in {one.metric for one in scan.candidates}
+    without = scan_of(dataset, end, frozenset({"within_strata"}), stage="dedup")
+    groups = [{one.metric, *(member.metric for member in one.group)} for one in without.candidates]
+    assert any(row["subroutines"][0] in group for group in groups)

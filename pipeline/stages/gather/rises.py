@@ -1,0 +1,88 @@
+"""How far candidates rose within those who send their samples: the counts by stratum around each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pipeline.model import Candidate, Scan, SeriesMatrix
+from pipeline.model.metric_kind import is_gcpu
+from pipeline.storage.interface import Store
+from pipeline.strata.releases import KEY as RELEASE_EFFECT
+from pipeline.strata.within import RiseWithin, rises_within
+from pipeline.units import DAY_S, HOUR_S
+from pipeline.workloads import Workload
+
+Span = tuple[float, float]
+
+
+def read_rises(store: Store, scan: Scan, workload: Workload) -> dict[Candidate, RiseWithin]:
+    """Return the rises of a scan's candidates, as far as counts by stratum say it.
+
+    Nothing is asked of those that a release changes while others run beside it: that is the better evidence.
+    Slow rises have no change point to be held around.
+
+    Args:
+        store: As the scan is to see it.
+        scan: With candidates.
+        workload: Of the scan.
+    """
+    asked = [candidate for candidate in scan.candidates if _is_asked(candidate, workload)]
+    if not asked:
+        return {}
+    resolution_s = scan.resolution_s or workload.resolution_s
+    usual = store.strata(scan.service, scan.start, scan.end, resolution_s, [])
+    if len(usual.strata) < 2:
+        return {}
+    names = sorted({candidate.series for candidate in asked})
+    levels = store.series("gcpu", scan.service, scan.start, scan.end, resolution_s, names)
+    # Counts by stratum are of whole hours or so: candidates of one hour have the same.
+    by_hour: dict[float, list[Candidate]] = {}
+    for candidate in asked:
+        by_hour.setdefault(candidate.change_time // HOUR_S, []).append(candidate)
+    found: dict[Candidate, RiseWithin] = {}
+    for candidates in by_hour.values():
+        spans = _spans(scan, candidates, workload)
+        series = sorted({candidate.series for candidate in candidates})
+        after, *before = (store.strata(scan.service, *span, resolution_s, series) for span in spans)
+        rises = rises_within(usual, before, after)
+        for candidate in candidates:
+            if candidate.series in rises:
+                whole = _rise(levels, candidate, before[0].counted, after.counted)
+                if np.isfinite(whole):
+                    found[candidate] = RiseWithin(*rises[candidate.series], whole)
+    return found
+
+
+def _is_asked(candidate: Candidate, workload: Workload) -> bool:
+    by_release = any(decision.step == RELEASE_EFFECT for decision in candidate.passed)
+    sudden = candidate.kind == "short_term" and candidate.after != candidate.before
+    return workload.series == "gcpu" and is_gcpu(candidate.metric_kind) and sudden and not by_release
+
+
+def _spans(scan: Scan, candidates: Sequence[Candidate], workload: Workload) -> list[Span]:
+    """Return the span after the change points, and those before them, the nearest first.
+
+    The windows next to the change points are left out: they may hold both levels.
+    """
+    first = min(candidate.change_time for candidate in candidates) - workload.resolution_s
+    last = max(candidate.change_time for candidate in candidates) + workload.resolution_s
+    length_s = max(scan.end - last, workload.analysis_s)
+    ends = [first, first - length_s, first - DAY_S, first - 2 * DAY_S, scan.start]
+    before = [(max(begin, scan.start), end) for end, begin in zip(ends, ends[1:], strict=False)]
+    return [(last, scan.end), *(span for span in before if span[1] - span[0] > 0)]
+
+
+def _rise(levels: SeriesMatrix, candidate: Candidate, before: Span, after: Span) -> float:
+    """Return how far a series rose between two spans; NaN where either has no samples."""
+    if candidate.series not in levels.series:
+        return float("nan")
+    row = levels.series.index(candidate.series)
+    times = levels.start + levels.resolution_s * np.arange(len(levels.totals))
+    rates = []
+    for span in (before, after):
+        inside = (times >= span[0] - 1e-6) & (times < span[1] - 1e-6)
+        total = levels.totals[inside].sum()
+        rates.append(levels.samples[row, inside].sum() / total if total > 0 else np.nan)
+    return float(rates[1] - rates[0])

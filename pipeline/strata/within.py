@@ -1,0 +1,141 @@
+"""How far a series rose within those who send its samples, each held against its own last samples.
+
+A mix that was fitted over a whole span knows one ratio of each label and host. What began in one region some
+days ago is not in it, nor is what one host does by itself while it sends a third of all samples. So a
+candidate is asked once more, by direct standardisation (Breslow and Day, 1987): the rise of each host, or of
+all hosts of equal labels, at the share that they usually have of the samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.model import RATE_LABEL, BoolArray, Decision, FloatArray, SeriesKey, StrataMatrix, Stratum
+from pipeline.strata.standardise import OWN_SHARE, rows_by
+from pipeline.strata.terms import RELEASE_LABELS
+
+KEY = "within_strata"
+
+_KNOWN = 0.5
+"""Share of the samples, of usual ones and of those after, whose senders must be known on both sides."""
+
+_USUAL = 0.25
+"""Part of its usual share that a sender must have in a span to be known from it."""
+
+_ERRORS = 2.576
+"""Standard errors below which one true regression in 200 comes to lie."""
+
+
+@dataclass(frozen=True, slots=True)
+class RiseWithin:
+    """By how much a series rose around one change point."""
+
+    within: float  # within those who send samples, at their usual shares
+    error: float  # of that, by sampling
+    whole: float  # of all samples together, as scans read them, between the same spans
+
+
+def rises_within(
+    usual: StrataMatrix, before: Sequence[StrataMatrix], after: StrataMatrix
+) -> dict[SeriesKey, tuple[float, float]]:
+    """Return the rise of each series within those who send samples, with its standard error.
+
+    Args:
+        usual: Who sends samples over a long time.
+        before: Spans before a change, the nearest first: of each sender the first counts in which it has a
+            good part of its usual samples.
+        after: The span after the change.
+
+    Returns:
+        Nothing if too few of the samples are of senders that are known before and after.
+    """
+    series = [key for key in after.series if all(key in span.series for span in before)]
+    every = sorted({*usual.strata, *after.strata, *(one for span in before for one in span.strata)})
+    for with_host in (True, False):
+        cells = sorted({_cell(stratum, with_host) for stratum in every})
+        number = {cell: row for row, cell in enumerate(cells)}
+
+        def by_cell(
+            span: StrataMatrix, number: dict[Stratum, int] = number, with_host: bool = with_host
+        ) -> tuple[FloatArray, FloatArray]:
+            of = [number[_cell(stratum, with_host)] for stratum in span.strata]
+            return _by_cell(span, series, np.array(of, dtype=np.int64), len(number))
+
+        whole = np.bincount(
+            [number[_cell(stratum, with_host)] for stratum in usual.strata],
+            usual.totals.sum(axis=1),
+            minlength=len(cells),
+        )
+        shares = whole / max(whole.sum(), 1.0)
+        then, now = _latest([by_cell(span) for span in before], shares), by_cell(after)
+        known = (then[0] > 0) & (now[0] > 0) & (now[0] >= _USUAL * shares * now[0].sum())
+        held = (shares[known].sum(), now[0][known].sum() / max(now[0].sum(), 1.0))
+        if known.sum() > 1 and min(held) >= _KNOWN:
+            rises, errors = _standardised(shares, then, now, known)
+            return dict(zip(series, zip(rises.tolist(), errors.tolist(), strict=True), strict=True))
+    return {}
+
+
+def decide(rise: float, found: RiseWithin) -> Decision:
+    """Return whether most of a candidate's rise is left within those who send its samples.
+
+    It is dropped where a rise that is all its own would hardly ever have so little left.
+
+    What the mix made between the spans is the difference of both rises: cycles of time are in both.
+
+    Args:
+        rise: Of the candidate.
+        found: What was counted around it.
+    """
+    own = 1 - (found.whole - found.within) / rise
+    bound = min(OWN_SHARE, 1 - _ERRORS * found.error / abs(rise))
+    return Decision(KEY, own >= bound, own, bound, "" if own >= bound else "usual")
+
+
+def _cell(stratum: Stratum, with_host: bool) -> Stratum:
+    """Return whose samples are held against each other, whatever they run and how often they are taken."""
+    other = RELEASE_LABELS | {RATE_LABEL}
+    labels = tuple(pair for pair in stratum.labels if pair[0].lower() not in other)
+    return Stratum(stratum.host if with_host else "", "", labels)
+
+
+def _by_cell(
+    span: StrataMatrix, series: Sequence[SeriesKey], of: np.ndarray, cells: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return samples of cells in the windows that are counted, (cells,), and of series: (series, cells)."""
+    times = span.start + span.resolution_s * np.arange(span.totals.shape[1])
+    counted = (times >= span.counted[0] - 1e-6) & (times < span.counted[1] - 1e-6)
+    members = (of[:, None] == np.arange(cells)).astype(np.float64)
+    rows = rows_by(span.series)
+    samples = span.samples[[rows[key] for key in series]]
+    return span.totals[:, counted].sum(axis=1) @ members, samples @ members
+
+
+def _latest(
+    spans: Sequence[tuple[FloatArray, FloatArray]], shares: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return samples of each cell from the first span in which it has a good part of what it usually has."""
+    totals, samples = np.zeros(len(shares)), np.zeros(spans[0][1].shape)
+    left: BoolArray = np.ones(len(shares), dtype=np.bool_)
+    for span_totals, span_samples in spans:
+        chosen = left & (span_totals > 0) & (span_totals >= _USUAL * shares * span_totals.sum())
+        totals[chosen], samples[:, chosen] = span_totals[chosen], span_samples[:, chosen]
+        left &= ~chosen
+    return totals, samples
+
+
+def _standardised(
+    shares: FloatArray,
+    then: tuple[FloatArray, FloatArray],
+    now: tuple[FloatArray, FloatArray],
+    known: BoolArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the rises at usual shares, and their standard errors: (series,)."""
+    weights = shares[known] / shares[known].sum()
+    levels = [samples[:, known] / totals[known] for totals, samples in (then, now)]
+    # One sample more keeps a share of 0 from being certain.
+    variances = [(samples[:, known] + 1) / totals[known] ** 2 for totals, samples in (then, now)]
+    return (levels[1] - levels[0]) @ weights, np.sqrt(sum(variances) @ weights**2)
