@@ -68,7 +68,7 @@ class Score:
     precision: Rate
     recall: Rate
     detectable: Rate  # recall of the steps that sampling noise does not hide, see DETECTABLE
-    rollouts: Rate  # recall of what came in stages
+    rollouts: Rate  # recall of what came in stages and stands out, see DETECTABLE
     first_stage: Rate  # of those that were reported, how many are dated within the first stage
     false_positive_rate: Rate | None  # per scanned series; None without a funnel
     repeated: Rate  # of events
@@ -109,7 +109,7 @@ def score(
     reported = {judged.truth.id for judged in matching.judged if judged.truth}
     group_precision, group_recall = _grouping(matching, truth, tolerances)
     expected = [row for row in truth if row.expected]
-    rollouts = [row for row in expected if row.stages]
+    rollouts = [row for row in expected if row.stages and _stands_out(row)]
     staged = [_in_first_stage(one.event, one.truth) for one in true if one.truth and one.truth.stages]
     dated = _dated(true)
     return Score(
@@ -142,8 +142,11 @@ def score(
 
 def is_detectable(row: TruthRow) -> bool:
     """Return whether a row is a step of gCPU that stands out of what sampling alone makes of its series."""
-    sudden = row.kind == "regression" and row.until <= row.start
-    return sudden and row.standard_error is not None and abs(row.delta) >= DETECTABLE * row.standard_error
+    return row.kind == "regression" and row.until <= row.start and _stands_out(row)
+
+
+def _stands_out(row: TruthRow) -> bool:
+    return row.standard_error is not None and abs(row.delta) >= DETECTABLE * row.standard_error
 
 
 def size_of(delta: float) -> str:

@@ -214,7 +214,8 @@ def test_a_gradual_regression_may_be_placed_anywhere_on_its_rise() -> None:
     assert found.shift.largest == 0
 
 
-ROLLOUT = replace(row(until=START + 9 * HOUR), stages=(START, START + 3 * HOUR, START + 9 * HOUR))
+STAGES = (START, START + 3 * HOUR, START + 9 * HOUR)
+ROLLOUT = replace(row(until=START + 9 * HOUR), stages=STAGES, standard_error=0.001 / 8)
 
 
 @pytest.mark.parametrize(
@@ -240,6 +241,9 @@ def test_a_rollout_is_found_at_any_stage_and_dated_by_its_first(
     assert (found.rollouts, found.first_stage) == (Rate(1, 1), Rate(first, 1))
     assert found.recall == Rate(1, 2)
     assert score([ROLLOUT], [], tolerances=TOLERANCES).rollouts == Rate(0, 1)
+    hidden = replace(ROLLOUT, standard_error=0.001 / 7)
+    assert score([hidden], [], tolerances=TOLERANCES).rollouts == Rate(0, 0)
+    assert score([hidden], [reported], tolerances=TOLERANCES).first_stage == Rate(first, 1)
 
 
 def test_a_service_metric_that_falls_matches_without_regard_to_units() -> None:

@@ -96,7 +96,8 @@ def test_goals_add_up_the_seeds_of_a_scenario() -> None:
 
 
 def test_goals_of_rollouts_are_there_where_rollouts_are() -> None:
-    staged = replace(row("r1", series=("s1",), until=START + HOUR), stages=(START, START + HOUR))
+    one = row("r1", series=("s1",), until=START + HOUR)
+    staged = replace(one, stages=(START, START + HOUR), standard_error=one.delta / 20)
     found = score([staged], [event("e1", "s1")], funnel=Funnel(2, 100, ()))
     runs = [{"scenario": "a", "seed": 1, "seconds": {}, "score": score_to_json(found)}]
     assert goals_json(runs)["a"]["first stage"] == {"hits": 1, "of": 1, "bound": 0.9, "met": True}
