@@ -28,6 +28,7 @@ def _benchmarks(series: int, stacks: int, profile: Path | None) -> dict[str, tup
     from loadgen.bench.peers import measure_peers
     from loadgen.bench.scan import measure_scan, services_of
     from loadgen.bench.stacks import STEPS, measure_stacks
+    from loadgen.bench.storage import CASES, measure_storage
 
     scan = partial(measure_scan, series=series, processes=os.cpu_count() or 1)
     return {
@@ -35,14 +36,15 @@ def _benchmarks(series: int, stacks: int, profile: Path | None) -> dict[str, tup
         "detect": (partial(measure_detect, profile=profile), parts_of(profile)),
         "scan": (scan, services_of(series)),
         "stacks": (partial(measure_stacks, stacks=stacks), STEPS),
+        "storage": (measure_storage, len(CASES)),
         "peers": (measure_peers, 5),
     }
 
 
-NAMES = ("aggregate", "detect", "scan", "stacks", "peers")
+NAMES = ("aggregate", "detect", "scan", "stacks", "storage", "peers")
 
 OF_THE_PRODUCT = ("aggregate", "detect", "scan")
-"""What is measured unless names are given: not stacks, which take a gigabyte, nor peers, which take long."""
+"""What is measured unless names are given: not stacks, which take a gigabyte, nor what takes long."""
 
 
 OF_THEIR_OWN = {
@@ -94,14 +96,15 @@ class _Bench(click.Command):
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a result.")
 def bench(names: tuple[str, ...], series: int, stacks: int, profile: Path | None, as_json: bool) -> None:
-    """Measure speed on this machine: aggregate, detect, scan, or, when named, stacks or peers.
+    """Measure speed on this machine: aggregate, detect, scan, or, when named, stacks, storage or peers.
 
     aggregate: messages and samples a second, for the stage alone and for a worker process from Kafka to
     the store, on an embedded broker and store. detect: series of 500 and 1,500 windows a second, by the
     screen alone, by the whole detector, and by a naive CUSUM of numpy, on steady noise and, given --profile,
     on a fleet of a real call tree in which much moves. scan: a whole fleet, by detector and filters, on all
     cores. stacks: time and memory of comparing all stacks of a service around one change with those of a
-    week. peers: `smidgen detect` beside other detectors that are installed, accuracy and
+    week. storage: what it costs to know who sent samples, in bytes a sample and rows that a scan reads.
+    peers: `smidgen detect` beside other detectors that are installed, accuracy and
     speed.
 
     How accurate the pipeline is measures `smidgen bench accuracy`, and how well it groups regressions by

@@ -129,6 +129,7 @@ def update_event(update: Update) -> dict[str, Any]:
         "regression": update.regression.id,
         "regression_time": reported.change_time,
         "detected_time": update.time,
+        **_senders(reported),
     }
     if update.kind == "resolved":
         own["resolved_by"] = _fitting([_reported_change(change) for change in update.changes], SUSPECTS_BYTES)

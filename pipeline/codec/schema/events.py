@@ -194,6 +194,16 @@ class UpdateData(TypedDict):  # annotated: a docstring below a field is lost to 
         float,
         Field(description="How much of the regression is left: 1 as reported, 0 at the level before it."),
     ]
+    strata: NotRequired[
+        Annotated[
+            list[str], Field(description="The label or host with which alone it held, as it was reported.")
+        ]
+    ]
+    releases: NotRequired[
+        Annotated[
+            list[str], Field(description="The releases that cost more beside others, as it was reported.")
+        ]
+    ]
 
 
 @message

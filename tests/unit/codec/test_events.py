@@ -19,11 +19,13 @@ from pipeline.codec.events import (
     update_id,
 )
 from pipeline.codec.fields import MAX_NAME
+from pipeline.codec.ledger import candidate_of_event
 from pipeline.errors import InvalidMessage
 from pipeline.lifecycle import OpenRegression, Update
 from pipeline.model import (
     Candidate,
     Change,
+    Decision,
     DomainDecision,
     Regression,
     Scan,
@@ -289,6 +291,19 @@ def test_growth_and_return_show_what_changed() -> None:
     assert (gone["level"], gone["share_remaining"]) == (0.11, pytest.approx(0.2))
     assert [change["id"] for change in gone["resolved_by"]] == ["c0ffee"]
     assert "joined" not in gone
+
+
+@pytest.mark.parametrize("update", [UPDATE, RETURN], ids=["updated", "resolved"])
+def test_what_became_of_a_release_says_which(update: Update) -> None:
+    passed = (
+        Decision("release_effect", True, 1.5, 1e-9, "side_by_side", ("r260114",)),
+        Decision("one_stratum", True, code="only", subjects=("region=west",)),
+    )
+    reported = regression_event(replace(REGRESSION, candidate=replace(CANDIDATE, passed=passed)))
+    known = candidate_of_event(reported["data"])
+    data = update_event(replace(update, regression=replace(OPEN, candidate=known)))["data"]
+    assert (data["releases"], data["strata"]) == (["r260114"], ["region=west"])
+    assert "releases" not in update_event(update)["data"]
 
 
 def test_what_joined_a_regression_is_reported_with_its_levels() -> None:

@@ -1,0 +1,108 @@
+"""What it costs to know who sent samples: bytes a sample in the store, and rows that a scan reads."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+
+from clickhouse_connect import get_client
+from clickhouse_connect.driver.client import Client
+
+from loadgen.bench.profiles import INTERVAL_S, START, draw_profiles
+from loadgen.bench.result import Result
+from pipeline.clock import system_clock
+from pipeline.embedded.stack import EmbeddedStore
+from pipeline.model import Profile, Record
+from pipeline.stages.aggregate import AggregateStage
+from pipeline.storage.connect import open_store
+from pipeline.storage.interface import Store
+
+SERVICE = "bench-storage"
+SAMPLES = 200
+BATCH = 500
+WINDOW_S, STACK_WINDOW_S = 60.0, 600.0
+CASES = (("not known", 0), ("16 hosts", 16), ("50 hosts", 50))
+"""What is known of senders: of 50 hosts the quota keeps 16 apart."""
+
+_SCANNED = ("totals", "gcpu")
+_OF_SENDERS = ("strata_totals", "strata_gcpu", "strata")
+
+
+def measure_storage(advance: Callable[[], None], hours: float = 4.0) -> list[Result]:
+    """Count what one service's profiles take in the store, by what is known of those who send them.
+
+    Args:
+        advance: Called after each case.
+        hours: Of profiles; 16 hosts send one each ten seconds.
+    """
+    messages = round(16 * hours * 3600 / INTERVAL_S)
+    profiles = draw_profiles(messages, service=SERVICE, hosts=16, samples=SAMPLES)
+    results = []
+    for name, hosts in CASES:
+        with EmbeddedStore() as embedded, closing(open_store(embedded.url)) as store:
+            store.migrate()
+            began = time.perf_counter()
+            _count(store, _sent_by(profiles, hosts))
+            seconds = time.perf_counter() - began
+            with closing(get_client(dsn=embedded.url)) as client:
+                results.append(Result(f"storage, senders: {name}", _figures(store, client, hours)))
+        results[-1].figures["samples/s counted"] = messages * SAMPLES / seconds
+        results[-1].setup.update(messages=messages, samples=messages * SAMPLES, hosts=hosts)
+        advance()
+    return results
+
+
+def _sent_by(profiles: Sequence[Profile], hosts: int) -> Iterator[Profile]:
+    """Return the profiles as if so many hosts in three regions took turns; of none nothing is known."""
+    for number, profile in enumerate(profiles):
+        host = number % hosts if hosts else 0
+        labels = {"region": ("east", "north", "west")[host % 3]} if hosts else {}
+        yield replace(profile, host=f"host-{host}" if hosts else "", labels=labels)
+
+
+def _count(store: Store, profiles: Iterator[Profile]) -> None:
+    stage = AggregateStage(
+        store=store,
+        clock=system_clock,
+        stream="bench",
+        window_s=WINDOW_S,
+        stack_window_s=STACK_WINDOW_S,
+    )
+    batch: list[Record] = []
+    for offset, profile in enumerate(profiles):
+        batch.append(Record("profiles", 0, offset, profile))
+        if len(batch) == BATCH:
+            stage.handle(batch)
+            batch = []
+    if batch:
+        stage.handle(batch)
+
+
+def _figures(store: Store, client: Client, hours: float) -> dict[str, float]:
+    """Return what a service takes once parts are merged, and what a scan of all of it reads."""
+    tables = (*_SCANNED, *_OF_SENDERS, "stacks")
+    for table in tables:
+        client.command(f"OPTIMIZE TABLE {table} FINAL")
+    found = client.query(
+        "SELECT table, sum(bytes_on_disk), sum(rows) FROM system.parts"
+        " WHERE active AND database = currentDatabase() GROUP BY table"
+    ).result_rows
+    stored = {str(table): int(size) for table, size, _ in found if table in tables}
+    rows = {str(table): int(count) for table, _, count in found if table in tables}
+    start = START // STACK_WINDOW_S * STACK_WINDOW_S
+    span = (SERVICE, start, start + (hours + 1) * 3600)
+    began = time.perf_counter()
+    matrix = store.series("gcpu", *span, WINDOW_S)
+    read = time.perf_counter()
+    store.strata(*span, WINDOW_S)
+    samples = float(matrix.totals.sum())
+    return {
+        "bytes/sample": sum(stored.values()) / samples,
+        "bytes/sample of senders": sum(stored.get(table, 0) for table in _OF_SENDERS) / samples,
+        "rows/scan": float(sum(rows.get(table, 0) for table in _SCANNED)),
+        "rows/scan of senders": float(sum(rows.get(table, 0) for table in _OF_SENDERS)),
+        "ms/read of series": 1000 * (read - began),
+        "ms/read of senders": 1000 * (time.perf_counter() - read),
+    }
