@@ -101,6 +101,10 @@ class HostsSpec(StrictModel):
         for drain in self.drains:
             if drain.region not in self.regions:
                 raise ValueError(f"drains: {drain.region!r} is none of the regions")
+            if drain.taken and len(self.regions) == 1:
+                raise ValueError(
+                    f"drains: no other region takes the load of {drain.region!r}; say taken: false"
+                )
         if (self.churn or self.least_hosts < 1) and not self.pods:
             raise ValueError("pods: hosts that come and go should be pods")
         return self

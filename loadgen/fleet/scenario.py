@@ -333,7 +333,12 @@ class Scenario(StrictModel):
             raise ValueError("inject: only one group can have a rollout or be an experiment")
         if self.hosts and (self.siblings or self.late.share):
             raise ValueError("hosts: go with neither siblings nor late.share; give hosts.late")
+        for clock in self.hosts.clocks if self.hosts else ():
+            if clock.offset_s % self.window_s:
+                raise ValueError(f"hosts: clocks: offset should be whole windows of {self.window_s:g} s")
         for group in self.inject:
+            if group.rollout and group.rollout.by == "region" and not (self.hosts and self.hosts.regions):
+                raise ValueError("inject: rollout: by region needs hosts.regions")
             for label, value in group.only.items():
                 known = {"region": self.hosts.regions, "machine": self.hosts.machines} if self.hosts else {}
                 if value not in known.get(label, {}):

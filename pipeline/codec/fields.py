@@ -91,11 +91,13 @@ def listing(raw: Mapping[str, Any], field: str, *, optional: bool = False) -> li
 
 
 def mapping_of_text(raw: Mapping[str, Any], field: str) -> dict[str, str]:
-    """Return an optional field that is an object whose values are strings."""
+    """Return an optional field that is an object of named strings."""
     value = raw.get(field, {})
     if not isinstance(value, dict):
         raise InvalidMessage(f"{field}: should be an object, not {kind_of(value)}")
     for name, item in value.items():
+        if not name:
+            raise InvalidMessage(f"{field}: a name is empty")
         if not isinstance(item, str):
             raise InvalidMessage(f"{field}.{name[:100]}: should be a string, not {kind_of(item)}")
     return value

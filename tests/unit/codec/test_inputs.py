@@ -215,6 +215,7 @@ def test_a_missing_field_is_named(kind: str, field: str, how: object) -> None:
         ("profile", {"release": 7}, "release: should be a string, not an integer"),
         ("profile", {"labels": []}, "labels: should be an object, not a list"),
         ("profile", {"labels": {"zone": 1}}, "labels.zone: should be a string, not an integer"),
+        ("profile", {"labels": {"": "a"}}, "labels: a name is empty"),
         ("metric", {"metric": True}, "metric: should be a string, not a boolean"),
         ("change", {"id": 3.5}, "id: should be a string, not a number"),
         ("change", {"title": {}}, "title: should be a string, not an object"),

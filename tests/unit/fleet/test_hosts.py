@@ -411,6 +411,18 @@ BAD = {
         {"hosts": {"drains": [{"region": "x", "at": 0.5, "length": "1d"}]}},
         "drains: 'x' is none of the regions",
     ),
+    "a drain of all": (
+        {"hosts": {"regions": {"a": 1}, "drains": [{"region": "a", "at": 0.5, "length": "1d"}]}},
+        "no other region takes the load of 'a'",
+    ),
+    "part of a window": (
+        {"hosts": {"clocks": [{"share": 0.2, "offset": 7}]}},
+        "clocks: offset should be whole windows of 600 s",
+    ),
+    "nowhere": (
+        {"hosts": {"regions": {}}, "inject": [{**STEP, "rollout": {"by": "region"}}]},
+        "by region needs hosts.regions",
+    ),
     "churn": ({"hosts": {"churn": 1}}, "pods: hosts that come and go should be pods"),
     "stages": ({"inject": [{**STEP, "rollout": {"stages": [0.5, 0.2, 1]}}]}, "stages: shares should rise"),
     "last stage": ({"inject": [{**STEP, "rollout": {"stages": [0.5]}}]}, "the last share should be 1"),
