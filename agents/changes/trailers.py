@@ -11,7 +11,11 @@ MOST = 20
 
 _PARAGRAPH = re.compile(r"\n\s*\n")
 _TRAILER = re.compile(r"(?i)expected-cost\s*:\s*(.*)")
-_COST = re.compile(r"(\d+(?:\.\d+)?)\s*%(?:\s+(\S{1,1000}))?")
+_MISSPELT = re.compile(r"(?i)expected[-_\s]*costs?\b[:=\s]*[0-9].*%.*")
+"""A line that was meant to be a trailer, as far as its name and a share say so."""
+
+_SHARE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%")  # other scripts' digits look like something else
+_COST = re.compile(rf"({_SHARE.pattern})(?:\s+(\S{{1,1000}}))?")
 
 
 def expected_costs(body: str) -> tuple[tuple[ExpectedCost, ...], list[str]]:
@@ -24,13 +28,30 @@ def expected_costs(body: str) -> tuple[tuple[ExpectedCost, ...], list[str]]:
     found: list[ExpectedCost] = []
     wrong: list[str] = []
     for line in last.splitlines():
-        trailer = _TRAILER.fullmatch(line.strip())
-        if trailer is None:
+        line = line.strip()
+        trailer = _TRAILER.fullmatch(line)
+        if trailer is None and not _MISSPELT.fullmatch(line):
             continue
-        cost = _COST.fullmatch(trailer[1].strip())
-        share = float(cost[1]) / 100 if cost else 0.0
-        if cost is None or not 0 < share <= 1 or len(found) == MOST:
-            wrong.append(f"the trailer {line.strip()[:80]!r}, which is not like 'Expected-Cost: 0.1% NAME'")
+        cost = _cost(trailer[1].strip()) if trailer else None
+        if cost is None:
+            wrong.append(f"the trailer {line[:80]!r}, which is not like 'Expected-Cost: 0.1% NAME'")
+        elif len(found) == MOST:
+            wrong.append(f"the trailer {line[:80]!r}, since a message has at most {MOST} of them")
         else:
-            found.append(ExpectedCost(share, cost[2] or ""))
+            found.append(cost)
     return tuple(found), wrong
+
+
+def cost_share(text: str) -> float | None:
+    """Read a share above 0 and up to 1, such as ``0.1%``; None if it is none."""
+    found = _SHARE.fullmatch(text)
+    share = float(found[1]) / 100 if found else 0.0
+    return share if 0 < share <= 1 else None
+
+
+def _cost(text: str) -> ExpectedCost | None:
+    found = _COST.fullmatch(text)
+    share = cost_share(found[1]) if found else None
+    if found is None or share is None or not text.isprintable():
+        return None
+    return ExpectedCost(share, found[3] or "")

@@ -10,8 +10,10 @@ from typing import Any
 
 import click
 import xxhash
+from click.core import ParameterSource
 
 from agents.broker import publish_once, quiet_client
+from agents.changes.trailers import cost_share
 from agents.options import checked_by, moment, service_name
 from pipeline.clock import system_clock, to_iso
 from pipeline.codec.inputs import decode_feedback, encode_silence, silence_of_row
@@ -27,8 +29,7 @@ from pipeline.units import parse_duration_s
 _EVER = (946_684_800.0, 4_102_444_800.0)
 """The years 2000 to 2100: no message has another time."""
 
-_SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%")
-_LATER = re.compile(r"\d+(\.\d+)?\s*[a-z]+")
+_LATER = re.compile(r"[0-9]+(\.[0-9]+)?\s*[a-z]+")
 
 _EXPECT_EXAMPLES = """\b
 Examples:
@@ -49,9 +50,8 @@ Examples:
 
 
 def _cost(text: str) -> float:
-    found = _SHARE.fullmatch(text.strip())
-    share = float(found[1]) / 100 if found else 0.0
-    if not 0 < share <= 1:
+    share = cost_share(text.strip())
+    if share is None:
         raise ValueError(f"should be a share of the service's CPU such as 0.1%, not {text[:40]!r}")
     return share
 
@@ -70,6 +70,21 @@ def _glob(text: str) -> str:
     if not text.strip() or not text.isprintable():
         raise ValueError("should be a subroutine, as events spell it, or a pattern such as 'shop.pricing.*'")
     return text
+
+
+def _change(text: str) -> str:
+    if not text.isprintable() or text != text.strip():
+        raise ValueError(f"should be a change's id, or its first 7 digits, not {text[:40]!r}")
+    return text
+
+
+def _refuse_lost(context: click.Context) -> None:
+    """Refuse options that stand before a subcommand, which has its own."""
+    for parameter in context.command.params:
+        if parameter.name and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(
+                f"{parameter.opts[0]}: give the options of {context.invoked_subcommand!r} after it", context
+            )
 
 
 _service = click.option("--service", callback=checked_by(service_name), metavar="S", help="Its regressions.")
@@ -99,7 +114,9 @@ def _common(about: str, until: str) -> _Decorator:
 @click.group(invoke_without_command=True, epilog=_EXPECT_EXAMPLES)
 @_service
 @click.option("--cost", callback=checked_by(_cost), metavar="SHARE", help="Of the service's CPU: 0.1%.")
-@click.option("--change", default="", metavar="ID", help="Change whose cost it is; 7 digits will do.")
+@click.option(
+    "--change", callback=checked_by(_change), metavar="ID", help="Change whose cost it is; 7 digits will do."
+)
 @_common(
     "Subroutine that may cost more, or a pattern of names such as 'shop.pricing.*'.",
     "Change times up to then; ISO 8601, epoch seconds, or a duration from now (default: no end).",
@@ -111,7 +128,7 @@ def expect(
     settings: Settings,
     service: str | None,
     cost: float | None,
-    change: str,
+    change: str | None,
     subroutine: str | None,
     start: float | None,
     end: float | None,
@@ -126,12 +143,13 @@ def expect(
     for what --change is suspected of, and for scans that end after now.
     """
     if context.invoked_subcommand:
+        _refuse_lost(context)
         return
     if not (service and cost and (subroutine or change)):
         raise click.UsageError("give --service, --cost, and --subroutine or --change", context)
     now = system_clock()
     said = Silence(
-        "", service, "expected", now, start or now, end, owner, subroutine or "", cost, change, reason
+        "", service, "expected", now, start or now, end, owner, subroutine or "", cost, change or "", reason
     )
     _publish(said, settings, dry_run=dry_run, as_json=as_json)
 
@@ -162,6 +180,7 @@ def mute(
     and what was reported before goes on being updated and resolved.
     """
     if context.invoked_subcommand:
+        _refuse_lost(context)
         return
     if not (service and end and owner.strip()):
         raise click.UsageError("give --service, --until and --owner: a mute has an end and an owner", context)

@@ -109,11 +109,26 @@ def test_nothing_is_published_to_look_at_it(typed: Typed) -> None:
         ("expect --service shop --cost 0.1 --subroutine a", "such as 0.1%, not '0.1'"),
         ("expect --service shop --cost 101% --subroutine a", "such as 0.1%"),
         ("expect --service shop --cost 0% --subroutine a", "such as 0.1%"),
+        ("expect --service shop --cost \u0663% --subroutine a", "such as 0.1%"),
+        ("expect --service shop --cost 1% --change |", "give --service, --cost, and"),
+        ("expect --service shop --cost 1% --change | ", "'--change': should be a change's id"),
+        ("expect --service shop --cost 1% --change |8f2c11d0\n", "'--change': should be a change's id"),
+        ("expect --service shop --cost 1% --change |8f2c\u202e", "'--change': should be a change's id"),
+        ("mute --service shop --owner ada --until \u0663h", "or a duration from now such as 2h"),
+        (
+            "mute --service shop --until 2h --owner ada list --store {dsn}",
+            "--service: give the options of 'list' after it",
+        ),
+        ("mute --dry-run remove mute-1 --store {dsn}", "--dry-run: give the options of 'remove' after it"),
+        ("expect --cost 1% list --store {dsn}", "--cost: give the options of 'list' after it"),
+        ("expect --log-level info list --store {dsn}", "--log-level: give the options of 'list' after it"),
         ("expect forget x", "No such command 'forget'"),
     ],
 )
 def test_what_is_wrong_is_one_line_and_exit_code_2(typed: Typed, line: str, reason: str) -> None:
-    code, out, err = typed(line.format(dsn=typed.dsn))
+    """What follows a | is one value as it stands."""
+    words, bar, value = line.format(dsn=typed.dsn).partition("|")
+    code, out, err = typed(words, *([value] if bar else []))
     assert (code, out, typed.published) == (2, "", [])
     assert reason in err
     assert err.count("\n") == 1

@@ -29,6 +29,7 @@ TENTH = ExpectedCost(0.001, "shop.pricing.*")
         ),
         pytest.param("Expected-Cost: 2%\n\nNo trailer any more.", [], id="not in the last paragraph"),
         pytest.param("The Expected-Cost: 2% is high", [], id="in a sentence"),
+        pytest.param("Expected costs are those of the new rules", [], id="a sentence of costs"),
         pytest.param("", [], id="no body"),
     ],
 )
@@ -36,16 +37,44 @@ def test_a_cost_is_announced_in_the_last_paragraph(body: str, found: list[Expect
     assert expected_costs(body) == (tuple(found), [])
 
 
-@pytest.mark.parametrize("value", ["", "2", "0%", "101%", "-1%", "1e3%", "2% a b", "high", "2%%", "NaN%"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "2",
+        "0%",
+        "101%",
+        "-1%",
+        "1e3%",
+        "2% a b",
+        "high",
+        "2%%",
+        "NaN%",
+        "\u0663%",
+        "2% a\x07b",
+        "2% a\u202eb",
+    ],
+)
 def test_a_wrong_trailer_is_said(value: str) -> None:
     found, (remark,) = expected_costs(f"Expected-Cost: {value}")
     assert found == ()
     assert "which is not like 'Expected-Cost: 0.1% NAME'" in remark
+    assert remark.isprintable()
+
+
+@pytest.mark.parametrize(
+    "line", ["Expected_Cost: 0.1%", "Expected-Costs: 0.1% a", "Expected-Cost 0.1%", "expected cost = 1 %"]
+)
+def test_what_was_meant_to_be_a_trailer_is_said(line: str) -> None:
+    found, (remark,) = expected_costs(f"Why.\n\nExpected-Cost: 2%\n{line}")
+    assert found == (ExpectedCost(0.02),)
+    assert remark == f"the trailer {line!r}, which is not like 'Expected-Cost: 0.1% NAME'"
 
 
 def test_a_message_of_trailers_alone_has_a_bound() -> None:
     found, wrong = expected_costs("Expected-Cost: 1%\n" * 50)
     assert (len(found), len(wrong)) == (MOST, 50 - MOST)
+    assert wrong[0] == "the trailer 'Expected-Cost: 1%', since a message has at most 20 of them"
 
 
 def test_a_commit_brings_its_cost_and_its_gates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
