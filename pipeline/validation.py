@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pipeline.errors import ConfigError, file_errors
+from pipeline.errors import ConfigError, InvalidMessage, file_errors
 
 
 class StrictModel(BaseModel):
@@ -86,7 +86,38 @@ class _CheckedLoader(yaml.SafeLoader):
                     raise _problem(f"key {key.value[:100]!r} stands twice", key.start_mark)
                 seen.add(key.value)
         mapping: dict[Any, Any] = super().construct_mapping(node, deep=deep)
+        if len(mapping) < len(seen):
+            raise _problem("two keys are the same value", node.start_mark)  # such as 1 and true
         return mapping
+
+
+class WrongYaml(InvalidMessage):
+    """YAML that cannot be read, and the line if it is known."""
+
+    def __init__(self, problem: str, line: int | None = None) -> None:
+        super().__init__(problem if line is None else f"line {line}: {problem}")
+        self.problem = problem
+        self.line = line
+
+
+def parse_yaml(content: bytes) -> Any:
+    """Parse YAML safely: plain values, at most MAX_YAML_DEPTH deep and MAX_YAML_NODES of them.
+
+    Raises:
+        WrongYaml: it is not YAML, has a key twice or is beyond these bounds.
+    """
+    try:
+        return yaml.load(content.decode(), Loader=_CheckedLoader)  # a SafeLoader
+    except UnicodeDecodeError:
+        raise WrongYaml("not UTF-8 text") from None
+    except yaml.MarkedYAMLError as error:
+        raise WrongYaml(
+            str(error.problem), error.problem_mark.line + 1 if error.problem_mark else 1
+        ) from None
+    except yaml.YAMLError as error:
+        raise WrongYaml(str(error).splitlines()[0]) from None
+    except (ValueError, OverflowError):  # PyYAML's own, of an escape such as \UFFFFFFFF
+        raise WrongYaml("an escape stands for no character") from None
 
 
 def read_yaml(path: Path) -> Any:
@@ -101,16 +132,10 @@ def read_yaml(path: Path) -> Any:
     if len(content) > MAX_YAML_BYTES:
         raise ConfigError(f"{path}: larger than {MAX_YAML_BYTES // 1024**2} MiB")
     try:
-        return yaml.load(content.decode(), Loader=_CheckedLoader)  # a SafeLoader
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path}: not UTF-8 text") from None
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise ConfigError(f"{path}:{line}: {error.problem}") from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: {str(error).splitlines()[0]}") from None
-    except (ValueError, OverflowError):  # PyYAML's own, of an escape such as \UFFFFFFFF
-        raise ConfigError(f"{path}: an escape stands for no character") from None
+        return parse_yaml(content)
+    except WrongYaml as error:
+        where = path if error.line is None else f"{path}:{error.line}"
+        raise ConfigError(f"{where}: {error.problem}") from None
 
 
 def _problem(what: str, mark: yaml.Mark) -> yaml.MarkedYAMLError:

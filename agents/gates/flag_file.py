@@ -11,12 +11,16 @@ from pathlib import Path
 
 import orjson
 
-from agents.gates.flag_set import FlagSet, differences, read_flag_set
+from agents.gates.flag_set import MAX_BYTES, FlagSet, differences, read_flag_set
 from agents.gates.flips import Flip
 from pipeline.clock import Clock
+from pipeline.codec.fields import parse_object
 from pipeline.errors import BrokerUnavailable, ConfigError, InvalidMessage, file_errors
 
 log = logging.getLogger(__name__)
+
+MAX_STATE_BYTES = 16 * MAX_BYTES
+"""Largest state file: a rule that flags share stands with each of them there."""
 
 
 class FlagFile:
@@ -40,12 +44,13 @@ class FlagFile:
         """
         if self._state is None or not self._state.exists():
             return None
-        with file_errors(self._state):
-            content = self._state.read_bytes()
+        content = _content(self._state, MAX_STATE_BYTES)
+        if len(content) > MAX_STATE_BYTES:
+            raise ConfigError(f"--state: {self._state}: larger than {MAX_STATE_BYTES} bytes")
         try:
-            raw = orjson.loads(content)
+            raw = parse_object(content)
             service, flags = raw["service"], {gate: dict(flag) for gate, flag in raw["flags"].items()}
-        except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError, ValueError):
+        except (InvalidMessage, AttributeError, KeyError, TypeError, ValueError):
             raise ConfigError(f"--state: {self._state}: not a state file") from None
         if service != self._service:
             raise ConfigError(f"--state: {self._state}: belongs to service {str(service)[:200]!r}")
@@ -55,10 +60,13 @@ class FlagFile:
         """Replace what is remembered, whole or not at all."""
         if self._state is None:
             return
+        content = orjson.dumps({"service": self._service, "flags": flags})
+        if len(content) > MAX_STATE_BYTES:
+            raise ConfigError(f"--state: {self._state}: would be larger than {MAX_STATE_BYTES} bytes")
         beside = self._state.with_name(self._state.name + ".new")
         with file_errors(self._state):
             with beside.open("wb") as file:
-                file.write(orjson.dumps({"service": self._service, "flags": flags}, default=str))
+                file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
             beside.replace(self._state)
@@ -84,12 +92,16 @@ def read_flags(path: Path) -> FlagSet:
     Raises:
         ConfigError: there is no such file, or it holds no flags.
     """
-    with file_errors(path):
-        content = path.read_bytes()
     try:
-        return read_flag_set(content)
+        return read_flag_set(_content(path, MAX_BYTES))
     except InvalidMessage as error:
         raise ConfigError(f"{path}: {error}") from None
+
+
+def _content(path: Path, limit: int) -> bytes:
+    """Read a file, of a larger one only a byte more than ``limit``: a device has no end."""
+    with file_errors(path), path.open("rb") as file:
+        return file.read(limit + 1)
 
 
 def flips_between(before: FlagSet, after: FlagSet, *, time: float, pattern: str = "*") -> list[Flip]:

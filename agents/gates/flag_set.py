@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import orjson
-import yaml
 
+from agents.gates.plain_json import PlainJson
 from pipeline.codec.fields import MAX_NAME
 from pipeline.errors import InvalidMessage
+from pipeline.validation import WrongYaml, parse_yaml
 
 FlagSet = Mapping[str, Mapping[str, Any]]
 """Gate → what decides on its value: state, default variant, variants and targeting."""
@@ -36,24 +37,27 @@ def read_flag_set(content: bytes) -> FlagSet:
         raw = orjson.loads(content)
     except orjson.JSONDecodeError:
         try:
-            raw = yaml.safe_load(content)
-        except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError):
-            raise InvalidMessage("neither JSON nor YAML") from None
+            raw = parse_yaml(content)
+        except WrongYaml as error:
+            raise InvalidMessage(f"neither JSON nor YAML: {error}") from None
     return flag_set_of(raw)
 
 
 def flag_set_of(raw: object) -> FlagSet:
     """Return the flags of a parsed definition: ``{"flags": {gate: {"state": …, "variants": …}}}``.
 
+    What decides is copied as plain JSON, so that sets compare whatever they were parsed from.
+
     Raises:
-        InvalidMessage: it is none, and where.
+        InvalidMessage: it is none, or beyond JSON or the bounds, and where.
     """
     if not isinstance(raw, dict) or not isinstance(raw.get("flags"), dict):
         raise InvalidMessage("flags: should be an object of flags, as flagd has them")
     if len(raw["flags"]) > MOST_FLAGS:
         raise InvalidMessage(f"flags: more than {MOST_FLAGS}")
+    plain = PlainJson(MAX_BYTES)
     shared = raw.get("$evaluators")
-    shared = shared if isinstance(shared, dict) else {}
+    shared = plain.copy(shared, "$evaluators", 3) if isinstance(shared, dict) else {}
     found: dict[str, Mapping[str, Any]] = {}
     for gate, flag in raw["flags"].items():
         if not isinstance(gate, str) or not gate or len(gate) > MAX_NAME:
@@ -63,7 +67,9 @@ def flag_set_of(raw: object) -> FlagSet:
         own = {name: flag[name] for name in _DECIDES if flag.get(name) not in (None, {}, "")}
         if isinstance(own.get("defaultVariant"), bool):  # what YAML makes of on and off
             own["defaultVariant"] = "on" if own["defaultVariant"] else "off"
-        used = {name: rule for name, rule in shared.items() if _refers(own.get("targeting"), name)}
+        own = plain.copy(own, f"flags.{plain.copy(gate, 'flags')[:100]}", 2)
+        targeting = _json(own.get("targeting")) if shared else b""
+        used = {name: rule for name, rule in shared.items() if b'"$ref":' + _json(name) in targeting}
         found[gate] = {**own, **({"evaluators": used} if used else {})}
     return found
 
@@ -72,7 +78,7 @@ def differences(before: FlagSet, after: FlagSet) -> Iterator[tuple[str, str, str
     """Yield each gate that two sets differ in, by name, with its state before and after in a few words."""
     for gate in sorted({*before, *after}):
         old, new = before.get(gate), after.get(gate)
-        if _plain(old) != _plain(new):
+        if _json(old) != _json(new):
             yield gate, *_words(old, new)
 
 
@@ -80,7 +86,7 @@ def _words(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> tupl
     first, second = _state(old), _state(new)
     if first != second or old is None or new is None:
         return first, second
-    changed = [name for name in (*_DECIDES, "evaluators") if _plain(old.get(name)) != _plain(new.get(name))]
+    changed = [name for name in (*_DECIDES, "evaluators") if _json(old.get(name)) != _json(new.get(name))]
     return first, f"{second}, with other {' and '.join(changed)}"
 
 
@@ -93,12 +99,5 @@ def _state(flag: Mapping[str, Any] | None) -> str:
     return f"{variant} with targeting" if flag.get("targeting") else variant
 
 
-def _refers(rule: object, name: str) -> bool:
-    return rule is not None and f'"$ref":{orjson.dumps(name).decode()}' in _plain(rule).decode()
-
-
-def _plain(value: object) -> bytes:
-    try:
-        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS, default=str)
-    except (TypeError, RecursionError):  # nested deeper than any rule is
-        return repr(type(value)).encode()
+def _json(value: object) -> bytes:
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)

@@ -64,7 +64,7 @@ def read_launchdarkly(payload: Mapping[str, Any], now: float) -> list[Flip]:
     return [
         Flip(
             gate=gate,
-            time=fields.moment({"date": date / 1000}, "date"),
+            time=_time({"date": date / 1000}, now, "date"),
             after=_on_or_off(title) if action == "updateOn" else action,
             author=author or text(member, "email"),
             note=text(payload, "comment") or text(payload, "description"),
@@ -102,9 +102,17 @@ def read_unleash(payload: Mapping[str, Any], now: float) -> list[Flip]:
             author=text(payload, "createdBy"),
             project=text(payload, "project"),
             environment=text(payload, "environment"),
-            id=str(payload.get("id", ""))[:100],
+            id=_identity(payload),
         )
     ]
+
+
+def _identity(payload: Mapping[str, Any]) -> str:
+    """Return an event's id, a text or a number; empty where there is none, then time and state make it."""
+    value = payload.get("id")
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return text(payload, "id")[:100]
 
 
 def read_flagsmith(payload: Mapping[str, Any], now: float) -> list[Flip]:

@@ -18,6 +18,7 @@ from agents.gates.flips import Flip
 from agents.webhooks.answers import Answer, Send, send_changes
 from agents.webhooks.flag_events import READERS
 from agents.webhooks.flag_services import FlagServiceKind, FlagSource
+from agents.webhooks.forge_event import section
 from agents.webhooks.signatures import hex_signed, token_given
 from pipeline.clock import Clock
 from pipeline.codec.fields import parse_object
@@ -102,12 +103,14 @@ def _signed(source: FlagSource, headers: Mapping[str, str], body: bytes) -> bool
 
 def _flag_set(payload: Mapping[str, Any]) -> FlagSet | None:
     """Return the flags of flagd's sync, as an object or as a text of JSON; None of anything else."""
-    text = payload.get("flagConfiguration", payload.get("flag_configuration"))
-    if isinstance(text, str):
+    synced = payload.get("flagConfiguration", payload.get("flag_configuration"))
+    if isinstance(synced, str):
         try:
-            return flag_set_of(orjson.loads(text))
+            return flag_set_of(orjson.loads(synced))
         except orjson.JSONDecodeError as error:
             raise InvalidMessage(f"flagConfiguration: not JSON: {error}") from None
+    if synced is not None:
+        return flag_set_of(section({"flagConfiguration": synced}, "flagConfiguration"))
     return flag_set_of(payload) if isinstance(payload.get("flags"), dict) else None
 
 

@@ -78,16 +78,23 @@ def sha(raw: Mapping[str, Any], field: str) -> str:
 
 
 def moment(raw: Mapping[str, Any], *names: str) -> float | None:
-    """Return the first of several optional times: epoch seconds or any of the forges' spellings."""
+    """Return the first of several optional times: epoch seconds or any of the forges' spellings.
+
+    None or an empty text is none.
+
+    Raises:
+        InvalidMessage: it is no time.
+    """
     for name in names:
         value = raw.get(name)
-        if isinstance(value, str) and value:
+        if value is None or value == "":
+            continue
+        if isinstance(value, str):
             if len(value) > _LONGEST_TIME:
                 raise InvalidMessage(f"{name}: longer than {_LONGEST_TIME} characters")
             spelt = _OFFSET.sub(lambda m: f"{m[1]}:{m[2]}" if m[1] else "+00:00", value)
             return fields.moment({name: from_iso(spelt)}, name)
-        if isinstance(value, int | float):
-            return fields.moment(raw, name)
+        return fields.moment(raw, name)
     return None
 
 

@@ -65,6 +65,7 @@ def laughs(levels: int) -> str:
         pytest.param(r'"\UFFFFFFFF"', ": an escape stands for no character", id="beyond an integer"),
         pytest.param("!!python/object/apply:os.getcwd []", "could not determine a constructor", id="Python"),
         pytest.param("a: 1\na: 2", ":2: key 'a' stands twice", id="key twice"),
+        pytest.param("a: {1: 2, true: 3}", ":1: two keys are the same value", id="keys that are equal"),
     ],
 )
 def test_hostile_files_are_refused_in_one_line(file: Path, text: str, reason: str) -> None:

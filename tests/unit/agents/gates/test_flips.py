@@ -9,12 +9,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agents.commands import flips as command
+from agents.gates import flag_file
 from agents.gates.flag_file import FlagFile, watch
 from agents.gates.flag_set import differences, flag_set_of, read_flag_set
 from agents.gates.flips import Flip, flip_change
+from agents.gates.plain_json import PlainJson
 from pipeline.cli import run
 from pipeline.codec.inputs import decode_change
 from pipeline.errors import BrokerUnavailable, InvalidMessage
@@ -22,6 +27,11 @@ from pipeline.model import Change, Outgoing
 
 T = 1_700_000_000.0
 ON = {"state": "ENABLED", "variants": {"on": True, "off": False}, "defaultVariant": "off"}
+
+
+def nested(depth: int) -> bytes:
+    rule = '{"!": [' * (depth // 2) + "1" + "]}" * (depth // 2)
+    return f'{{"flags": {{"a": {{"state": "ENABLED", "targeting": {rule}}}}}}}'.encode()
 
 
 def flags(**changed: dict[str, Any]) -> bytes:
@@ -76,11 +86,65 @@ def test_yaml_is_read_as_json_is() -> None:
         (b'{"flags": []}', "flags: should be an object"),
         (b'{"flags": {"a": 1}}', "flags.a: should be an object"),
         (b'{"flags": {"": {}}}', "names should be texts"),
+        (nested(300), "flags.a: nested deeper than 50"),
+        (nested(2000), "neither JSON nor YAML: line 1: nested deeper than 50"),
+        (b"flags: {a: {targeting: &x [*x]}}", "an alias stands within what it names"),
+        (b"flags: {a: {variants: {1: 2, true: 3}}}", "two keys are the same value"),
+        (b"flags: {a: {variants: {1: 2, '1': 3}}}", "key '1' stands twice"),
+        (b"flags: {a: {variants: {0x1: 2, '1': 3}}}", "flags.a: two keys are the same text"),
+        (b"flags: {a: {variants: {~: 2, 'null': 3}}}", "flags.a: two keys are the same text"),
+        (b"flags: {a: {defaultVariant: 123456789012345678901234567890}}", "line 1: a number beyond 64 bits"),
+        (b"flags: {a: {variants: {b: .nan}}}", "flags.a: a number should be finite"),
+        (b"flags: {a: {variants: !!set {b}}}", "flags.a: should be plain JSON, not set"),
+        (b"flags: {a: {variants: !!binary aGk=}}", "flags.a: should be plain JSON, not bytes"),
+        (b"$evaluators: {r: .inf}\nflags: {}", "evaluators: a number should be finite"),
+        (rb'flags: {"a\uD800": {state: ENABLED}}', "half a character"),
+        (rb'{"flags": {"a\ud800": {"state": "ENABLED"}}}', "half a character"),
+        (
+            b"flags: {a: {variants: {b: &b " + b"b" * 2**20 + b", c: [" + b"*b," * 20 + b"]}}}",
+            "too many values",
+        ),
     ],
 )
 def test_what_is_no_set_of_flags_says_so(content: bytes, reason: str) -> None:
     with pytest.raises(InvalidMessage, match=reason):
         read_flag_set(content)
+
+
+@pytest.mark.parametrize(
+    "yaml",
+    [
+        pytest.param("{on: true, off: false}", id="booleans as keys"),
+        pytest.param("{1: 2, 2.5: 3, ~: 4}", id="numbers and null as keys"),
+        pytest.param("{a: 2026-01-01, 2026-01-02: 2026-01-01T00:00:00Z}", id="dates"),
+        pytest.param("{a: 18446744073709551615.0, b: -9223372036854775808}", id="large numbers"),
+        pytest.param("{a: &a [1, {b: c}], b: *a}", id="an alias"),
+    ],
+)
+def test_what_yaml_alone_has_is_kept_as_json(tmp_path: Path, yaml: str) -> None:
+    def content(state: str) -> bytes:
+        return f"flags: {{a: {{state: {state}, variants: {yaml}}}}}".encode()
+
+    on, off = read_flag_set(content("ENABLED")), read_flag_set(content("DISABLED"))
+    assert [gate for gate, _, _ in differences(on, off)] == ["a"]
+    file = FlagFile(tmp_path / "flags", tmp_path / "state", service="shop", pattern="*", clock=lambda: T)
+    file.remember(on)
+    assert file.remembered() == on == json.loads(json.dumps(on))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.dates() | st.binary(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.integers() | st.booleans(), inner),
+    )
+)
+def test_whatever_was_parsed_becomes_json_or_is_refused(value: object) -> None:
+    try:
+        plain = PlainJson(10_000).copy(value, "value")
+    except InvalidMessage:
+        return
+    assert PlainJson(10_000).copy(json.loads(orjson.dumps(plain)), "value") == plain
 
 
 @pytest.mark.parametrize(
@@ -199,6 +263,20 @@ def test_watching_publishes_each_flip_once_and_outlives_outages(tmp_path: Path) 
         (["none.json", "--service", "shop", "--before", "flags.json"], "none.json: No such file"),
         (["flags.json", "--service", "shop", "--before", "bad.json"], "bad.json: neither JSON nor YAML"),
         (["flags.json", "--service", "shop", "--state", "bad.json"], "bad.json: not a state file"),
+        (["flags.json", "--service", "shop", "--state", "deep.json"], "deep.json: not a state file"),
+        (
+            ["/dev/zero", "--service", "shop", "--before", "flags.json"],
+            "/dev/zero: larger than 16777216 bytes",
+        ),
+        (
+            ["flags.json", "--service", "shop", "--before", "/dev/zero"],
+            "/dev/zero: larger than 16777216 bytes",
+        ),
+        (["flags.json", "--service", "shop", "--state", "/dev/zero"], "/dev/zero: larger than 4194304 bytes"),
+        (["deep.json", "--service", "shop", "--state", "new.json"], "flags.a: nested deeper than 50"),
+        (["deep.json", "--service", "shop", "--before", "deep.json"], "flags.a: nested deeper than 50"),
+        (["flags.json", "--service", "shop", "--before", "half.yaml", "--dry-run"], "half a character"),
+        (["half.yaml", "--service", "shop", "--state", "new.json"], "half a character"),
         (["flags.json", "--service", "shop", "--follow", "soon"], "--follow"),
         (["flags.json", "--before", "flags.json"], "Missing option '--service'"),
     ],
@@ -214,6 +292,9 @@ def test_what_is_wrong_is_one_line_and_exit_code_2(
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "flags.json", flags())
     write(tmp_path / "bad.json", b"{")
+    write(tmp_path / "deep.json", nested(300))
+    write(tmp_path / "half.yaml", rb'flags: {"a\uD800\n": {state: ENABLED}}')
+    monkeypatch.setattr(flag_file, "MAX_STATE_BYTES", 4 * 2**20)
     assert run(["flips", *given]) == 2
     err = capsys.readouterr().err
     assert reason in err

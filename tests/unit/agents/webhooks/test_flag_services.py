@@ -14,6 +14,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from multidict import CIMultiDict
 
+from agents.gates.flips import flip_change
 from agents.webhooks.answers import Answer
 from agents.webhooks.flag_events import READERS, read_gitlab_flag
 from agents.webhooks.flag_receiver import FlagReceiver
@@ -21,7 +22,7 @@ from agents.webhooks.flag_services import FlagRule, FlagServiceKind, FlagSource
 from agents.webhooks.mapping import ServiceMap, Source, load_service_map
 from agents.webhooks.receiver import Receiver
 from agents.webhooks.server import make_app
-from pipeline.codec.inputs import decode_change
+from pipeline.codec.inputs import decode_change, encode_change
 from pipeline.errors import BrokerUnavailable, ConfigError, InvalidMessage
 from pipeline.model import Change, Outgoing
 
@@ -86,6 +87,8 @@ def openfeature(*gates: str) -> dict[str, Any]:
     return {"type": "PROVIDER_CONFIGURATION_CHANGED", "flagsChanged": list(gates), "providerName": "flagd"}
 
 
+DEEP = '{"flags": {"a": {"state": "ENABLED", "targeting": ' + "[" * 300 + "]" * 300 + "}}}"
+
 GITLAB = {
     "object_kind": "feature_flag",
     "project": {"path_with_namespace": "acme/web/shop"},
@@ -143,9 +146,15 @@ def test_what_events_say(kind: str, payload: dict[str, Any], found: tuple[str, s
     ("kind", "payload", "reason"),
     [
         ("launchdarkly", launchdarkly(date="soon"), "date: should be milliseconds"),
+        ("launchdarkly", launchdarkly(date=5), "date: 0.005 is not a time"),
         ("launchdarkly", launchdarkly(accesses=[1]), "accesses: should be objects"),
         ("unleash", {}, "type: missing"),
         ("unleash", unleash(createdAt="soon"), "createdAt|not an ISO 8601 time"),
+        ("unleash", unleash(createdAt={}), "createdAt: should be a number, not an object"),
+        ("unleash", unleash(createdAt=[1]), "createdAt: should be a number, not a list"),
+        ("unleash", unleash(createdAt=True), "createdAt: should be a number, not a boolean"),
+        ("unleash", unleash(id={}), "id: should be a string, not an object"),
+        ("unleash", unleash(id=True), "id: should be a string, not a boolean"),
         ("flagsmith", {"event_type": "FLAG_UPDATED"}, "data: should be an object"),
         ("flagsmith", flagsmith(data={}), "feature: should be an object"),
         ("openfeature", openfeature(1), "should be a string"),  # type: ignore[arg-type]
@@ -154,6 +163,32 @@ def test_what_events_say(kind: str, payload: dict[str, Any], found: tuple[str, s
 def test_what_is_wrong_is_named(kind: str, payload: dict[str, Any], reason: str) -> None:
     with pytest.raises(InvalidMessage, match=reason):
         READERS[kind](payload, NOW)
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload"),
+    [
+        pytest.param("launchdarkly", launchdarkly(date=1000 * (NOW + 7200)), id="LaunchDarkly"),
+        pytest.param("unleash", unleash(createdAt=NOW + 7200), id="Unleash"),
+        pytest.param("unleash", unleash(createdAt=None), id="Unleash, unknown"),
+        pytest.param("openfeature", {**openfeature("new-cart"), "time": NOW + 7200}, id="OpenFeature"),
+    ],
+)
+def test_no_flip_is_ahead_of_now(kind: str, payload: dict[str, Any]) -> None:
+    (flip,) = READERS[kind](payload, NOW)
+    assert flip.time == NOW
+    decode_change(encode_change(flip_change(flip, "shop")), now=NOW)
+
+
+def test_events_without_an_id_are_known_by_their_time_and_state() -> None:
+    def id_of(**more: Any) -> str:
+        (flip,) = READERS["unleash"](unleash(**more), NOW)
+        return flip_change(flip, "shop").id
+
+    later = {"createdAt": "2023-11-14T22:13:50.000Z"}
+    assert id_of(id=None) != id_of(id=None, **later)
+    assert id_of(id=None) == id_of(id="")
+    assert id_of(id=7) == id_of(id=7, **later) == id_of(id="7")
 
 
 def test_a_feature_flag_event_of_gitlab() -> None:
@@ -245,8 +280,10 @@ def test_an_event_without_a_flip_is_taken(receiver: FlagReceiver, broker: Broker
 
 
 def test_sets_of_flags_are_compared_with_the_last(receiver: FlagReceiver, broker: Broker) -> None:
-    def sync(variant: str, *, text: bool = False) -> dict[str, Any]:
+    def sync(variant: str, *, text: bool = False, inside: bool = False) -> dict[str, Any]:
         flags = {"flags": {"new-cart": {"state": "ENABLED", "defaultVariant": variant}}}
+        if inside:
+            return {"flagConfiguration": flags}
         return {"flagConfiguration": json.dumps(flags)} if text else flags
 
     assert deliver(receiver, "openfeature", sync("off")).text == "nothing was flipped"
@@ -256,7 +293,26 @@ def test_sets_of_flags_are_compared_with_the_last(receiver: FlagReceiver, broker
     assert deliver(receiver, "openfeature", sync("on")).status == 200
     assert deliver(receiver, "openfeature", sync("off", text=True)).status == 200
     assert [change.title for change in broker.changes] == ["Turn on new-cart", "Turn off new-cart"]
-    assert deliver(receiver, "openfeature", {"flagConfiguration": "{"}).status == 400
+    assert deliver(receiver, "openfeature", sync("on", inside=True)).status == 200
+    assert [change.title for change in broker.changes[2:]] == ["Turn on new-cart"]
+
+
+@pytest.mark.parametrize(
+    ("payload", "reason"),
+    [
+        ({"flagConfiguration": "{"}, "flagConfiguration: not JSON"),
+        ({"flagConfiguration": 5}, "flagConfiguration: should be an object"),
+        ({"flag_configuration": []}, "flagConfiguration: should be an object"),
+        ({"flagConfiguration": {"a": 1}}, "flags: should be an object of flags"),
+        ({"flagConfiguration": DEEP}, "flags.a: nested deeper than 50"),
+    ],
+)
+def test_a_wrong_set_of_flags_is_refused(
+    payload: dict[str, Any], reason: str, receiver: FlagReceiver, broker: Broker
+) -> None:
+    answer = deliver(receiver, "openfeature", payload)
+    assert (answer.status, broker.changes) == (400, [])
+    assert reason in answer.text
 
 
 def test_equal_events_of_openfeature_are_two_flips(receiver: FlagReceiver, broker: Broker) -> None:
