@@ -7,9 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 
-from clickhouse_connect import get_client
-from clickhouse_connect.driver.client import Client
-
 from loadgen.bench.profiles import INTERVAL_S, START, draw_profiles
 from loadgen.bench.result import Result
 from pipeline.clock import system_clock
@@ -17,6 +14,7 @@ from pipeline.embedded.stack import EmbeddedStore
 from pipeline.model import Profile, Record
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.storage.connect import open_store
+from pipeline.storage.inspection import merged_tables
 from pipeline.storage.interface import Store
 
 SERVICE = "bench-storage"
@@ -46,8 +44,7 @@ def measure_storage(advance: Callable[[], None], hours: float = 4.0) -> list[Res
             began = time.perf_counter()
             _count(store, _sent_by(profiles, hosts))
             seconds = time.perf_counter() - began
-            with closing(get_client(dsn=embedded.url)) as client:
-                results.append(Result(f"storage, senders: {name}", _figures(store, client, hours)))
+            results.append(Result(f"storage, senders: {name}", _figures(store, embedded.url, hours)))
         results[-1].figures["samples/s counted"] = messages * SAMPLES / seconds
         results[-1].setup.update(messages=messages, samples=messages * SAMPLES, hosts=hosts)
         advance()
@@ -80,17 +77,12 @@ def _count(store: Store, profiles: Iterator[Profile]) -> None:
         stage.handle(batch)
 
 
-def _figures(store: Store, client: Client, hours: float) -> dict[str, float]:
+def _figures(store: Store, dsn: str, hours: float) -> dict[str, float]:
     """Return what a service takes once parts are merged, and what a scan of all of it reads."""
     tables = (*_SCANNED, *_OF_SENDERS, "stacks")
-    for table in tables:
-        client.command(f"OPTIMIZE TABLE {table} FINAL")
-    found = client.query(
-        "SELECT table, sum(bytes_on_disk), sum(rows) FROM system.parts"
-        " WHERE active AND database = currentDatabase() GROUP BY table"
-    ).result_rows
-    stored = {str(table): int(size) for table, size, _ in found if table in tables}
-    rows = {str(table): int(count) for table, _, count in found if table in tables}
+    merged = merged_tables(dsn, tables)
+    stored = {table: one.size_bytes for table, one in merged.items()}
+    rows = {table: one.rows for table, one in merged.items()}
     start = START // STACK_WINDOW_S * STACK_WINDOW_S
     span = (SERVICE, start, start + (hours + 1) * 3600)
     began = time.perf_counter()

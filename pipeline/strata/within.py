@@ -13,7 +13,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.model import RATE_LABEL, BoolArray, Decision, FloatArray, SeriesKey, StrataMatrix, Stratum
+from pipeline.model import (
+    RATE_LABEL,
+    BoolArray,
+    Decision,
+    FloatArray,
+    SeriesKey,
+    SeriesMatrix,
+    StrataMatrix,
+    Stratum,
+)
 from pipeline.strata.standardise import OWN_SHARE, rows_by
 from pipeline.strata.terms import RELEASE_LABELS
 
@@ -77,6 +86,26 @@ def rises_within(
             rises, errors = _standardised(shares, then, now, known)
             return dict(zip(series, zip(rises.tolist(), errors.tolist(), strict=True), strict=True))
     return {}
+
+
+def rise_of_all(
+    levels: SeriesMatrix, key: SeriesKey, before: tuple[float, float], after: tuple[float, float]
+) -> float:
+    """Return how far a series rose between two spans of time (s), of all samples together.
+
+    Returns:
+        NaN where the series is unknown or either span has no samples.
+    """
+    if key not in levels.series:
+        return float("nan")
+    row = levels.series.index(key)
+    times = levels.start + levels.resolution_s * np.arange(len(levels.totals))
+    rates = []
+    for begin, end in (before, after):
+        inside = (times >= begin - 1e-6) & (times < end - 1e-6)
+        total = levels.totals[inside].sum()
+        rates.append(levels.samples[row, inside].sum() / total if total > 0 else np.nan)
+    return float(rates[1] - rates[0])
 
 
 def decide(rise: float, found: RiseWithin) -> Decision:

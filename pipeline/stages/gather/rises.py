@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-import numpy as np
-
-from pipeline.model import Candidate, Scan, SeriesMatrix
+from pipeline.model import Candidate, Scan
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.storage.interface import Store
 from pipeline.strata.releases import KEY as RELEASE_EFFECT
-from pipeline.strata.within import RiseWithin, rises_within
+from pipeline.strata.within import RiseWithin, rise_of_all, rises_within
 from pipeline.units import DAY_S, HOUR_S
 from pipeline.workloads import Workload
 
@@ -49,8 +48,8 @@ def read_rises(store: Store, scan: Scan, workload: Workload) -> dict[Candidate, 
         rises = rises_within(usual, before, after)
         for candidate in candidates:
             if candidate.series in rises:
-                whole = _rise(levels, candidate, before[0].counted, after.counted)
-                if np.isfinite(whole):
+                whole = rise_of_all(levels, candidate.series, before[0].counted, after.counted)
+                if math.isfinite(whole):
                     found[candidate] = RiseWithin(*rises[candidate.series], whole)
     return found
 
@@ -72,17 +71,3 @@ def _spans(scan: Scan, candidates: Sequence[Candidate], workload: Workload) -> l
     ends = [first, first - length_s, first - DAY_S, first - 2 * DAY_S, scan.start]
     before = [(max(begin, scan.start), end) for end, begin in zip(ends, ends[1:], strict=False)]
     return [(last, scan.end), *(span for span in before if span[1] - span[0] > 0)]
-
-
-def _rise(levels: SeriesMatrix, candidate: Candidate, before: Span, after: Span) -> float:
-    """Return how far a series rose between two spans; NaN where either has no samples."""
-    if candidate.series not in levels.series:
-        return float("nan")
-    row = levels.series.index(candidate.series)
-    times = levels.start + levels.resolution_s * np.arange(len(levels.totals))
-    rates = []
-    for span in (before, after):
-        inside = (times >= span[0] - 1e-6) & (times < span[1] - 1e-6)
-        total = levels.totals[inside].sum()
-        rates.append(levels.samples[row, inside].sum() / total if total > 0 else np.nan)
-    return float(rates[1] - rates[0])
