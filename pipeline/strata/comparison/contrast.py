@@ -54,6 +54,7 @@ class Contrast:
     """How much the candidate differs from the baseline in each series: (series,) each."""
 
     share: FloatArray  # gCPU where both ran
+    baseline: FloatArray  # gCPU of the baseline in the cells that make the change, as they weigh in it
     change: FloatArray  # of gCPU
     error: FloatArray  # standard error of the change
     sampling: FloatArray  # share of its variance that goes away with more samples
@@ -188,6 +189,8 @@ def _estimate(
     size = len(variance)
     change, sampling, known = np.zeros(size), np.ones(size), np.zeros(size)
     unit_error, least, ratio = np.full(size, np.inf), np.full(size, np.inf), np.ones(size)
+    old = observed.totals * ~observed.candidate
+    baseline = np.asarray(observed.counts @ (old / observed.totals)) / max(old.sum(), 1.0)
     parts, without, unit = np.full((size, 2), 0.5), np.zeros(size), np.zeros(size, dtype=np.int64)
     for level in np.unique(nearest).tolist():
         rows = np.flatnonzero(nearest == level)
@@ -195,6 +198,7 @@ def _estimate(
         if weights is None:
             continue
         change[rows], influence = weights.apply(observed.counts[rows], sums, rows)
+        baseline[rows] = observed.counts[rows] @ (weights.of_baseline / observed.totals)
         unit[rows], without[rows] = weights.leave_one_out(change[rows], influence)
         parts[rows], sampling[rows] = weights.parts, weights.sampling
         unit_error[rows], least[rows] = weights.variance, weights.least
@@ -208,6 +212,7 @@ def _estimate(
         exposure = variance[:, None] / (parts * found[:, None])
     return Contrast(
         share=model.share,
+        baseline=baseline,
         change=change,
         error=np.sqrt(found),
         sampling=sampling,
@@ -234,6 +239,7 @@ class _Weights:
     least: float  # the same if units did not differ
     sampling: float  # share of it that is chance in sampling
     parts: FloatArray  # (2,) shares of baseline and candidate in it
+    of_baseline: FloatArray  # (observations,) what each says of the baseline's level; the sum is 1
     expected: float  # sum of the squares of influences of units, in units of d v
     degrees_of_freedom: float
 
@@ -268,6 +274,7 @@ class _Weights:
             least=float(flat[-1, -1]),
             sampling=float((weights**2 / design.totals).sum()) / variance,
             parts=np.array([1.0 - of_new, of_new]),
+            of_baseline=_of_baseline(design, weights),
             expected=expected,
             degrees_of_freedom=known,
         )
@@ -292,6 +299,21 @@ class _Weights:
         less = influence * weight * np.sign(change)[:, None]
         unit = less.argmax(axis=1)
         return unit, change - np.sign(change) * less[np.arange(len(unit)), unit]
+
+
+def _of_baseline(design: _Design, weights: FloatArray) -> FloatArray:
+    """Return how observations of the baseline weigh in its level, by their weights in the change.
+
+    In the change, candidate less baseline, both weigh the same in each cell. Hosts that ran both make some
+    weights negative, which would put the level beyond all that was sampled: these are left out.
+    """
+    cells = design.fixed[:, :-1]
+    of_cell = np.maximum(cells.T @ (weights * design.candidate), 0.0)
+    inside = np.where(design.candidate, 0.0, np.maximum(-weights, 0.0))
+    of_old = cells.T @ inside
+    per_cell = np.where(of_old > 0, of_cell / np.maximum(of_old, 1e-300), 0.0)
+    found = inside * np.asarray(cells @ per_cell)
+    return np.asarray(found / found.sum(), dtype=np.float64)
 
 
 def _drawn_together(ratio: FloatArray, known: FloatArray, enough: BoolArray) -> tuple[FloatArray, FloatArray]:

@@ -22,6 +22,9 @@ _FURTHEST = 37.0
 _WITHOUT = 0.5
 """Share of a change that is left without any one host, or it is that host's and not the release's."""
 
+_LEAST_THRESHOLD = 1e-9
+"""Rise of gCPU that no number of samples tells from none: a lower threshold is as this one."""
+
 _MARGIN = 1.1
 """More samples that are asked for at least, where few are missing."""
 
@@ -68,13 +71,12 @@ def decide(found: Contrast, config: CompareConfig) -> Decided:
     the threshold is excluded. Tested are series whose gCPU is at least a quarter of the threshold, on average
     of both releases.
     """
-    weight = found.exposure / np.maximum(found.exposure.sum(axis=1, keepdims=True), 1e-300)
-    baseline = np.clip(found.share - found.change * weight[:, 1], 0.0, 1.0)
+    baseline = found.baseline
     candidate = np.clip(baseline + found.change, 0.0, 1.0)
-    threshold = np.maximum(config.threshold, config.relative * found.share)
+    threshold = np.maximum(max(config.threshold, _LEAST_THRESHOLD), config.relative * found.share)
     tested = (baseline + candidate >= threshold / 2) & (found.share < 1 - 1e-9)
     scale = _scale(found, config, threshold, int(tested.sum()))
-    z = _standard(found, baseline, candidate)
+    z = _standard(found)
     p_value = _holm(scale.p_values(z), tested)
     p_faster = _holm(scale.p_values(-z), tested)
     reach = scale.quantile(config.alpha / 2) * found.error
@@ -151,12 +153,16 @@ def _quantile(
     return always
 
 
-def _standard(found: Contrast, baseline: FloatArray, candidate: FloatArray) -> FloatArray:
+def _standard(found: Contrast) -> FloatArray:
     """Return changes as standard normal deviates.
 
     It is the signed root of the likelihood ratio of two binomial shares, which is near normal for small
     counts too (Barndorff-Nielsen, Biometrika 73, 1986), brought from Student's distribution to the normal.
+    Both shares are the change apart and, on average, what was sampled: error and exposure are of that level.
     """
+    weight = found.exposure / np.maximum(found.exposure.sum(axis=1, keepdims=True), 1e-300)
+    baseline = np.clip(found.share - found.change * weight[:, 1], 0.0, 1.0)
+    candidate = np.clip(baseline + found.change, 0.0, 1.0)
     pooled = np.clip(found.share, 1e-300, 1.0)
     deviance = np.zeros(len(pooled))
     for share, exposure in zip((baseline, candidate), found.exposure.T, strict=True):

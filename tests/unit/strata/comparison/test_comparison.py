@@ -64,6 +64,55 @@ def test_a_rise_of_a_hundredth_is_found_and_measured(pair: Pair) -> None:
         assert found.lower[RISEN] < change < found.upper[RISEN]
 
 
+BASELINES = {
+    "as many hosts of each": (Pair(), 8, None),
+    "canary in one region only": (Pair(candidate=("west",) * 4, region=0.8), 8, None),
+    "rates that differ": (Pair(rates=1.0), 8, None),
+    "half of the hosts, one after the other": (Pair(rolling=True, blocks=12), 6, None),
+    "the same, no label held": (Pair(rolling=True, blocks=12), 4, ()),
+    "one after the other": (Pair(apart=True, blocks=16), 16, None),
+}
+
+
+@pytest.mark.parametrize(("pair", "blocks", "by"), BASELINES.values(), ids=BASELINES.keys())
+def test_the_baseline_is_the_level_that_it_was_sampled_at(
+    pair: Pair, blocks: int, by: tuple[str, ...] | None
+) -> None:
+    for seed in range(5):
+        samples = upto(draw(replace(pair, spread=0.02, rise=0.5), seed), blocks)
+        matched = match(samples, "v1", "v2", by)
+        assert matched is not None
+        observed = matched.observed
+        found = decide(measure(observed), SMALL)
+        counts = np.asarray(observed.counts.todense())
+        both = np.intersect1d(observed.cell[observed.candidate], observed.cell[~observed.candidate])
+        old = ~observed.candidate & np.isin(observed.cell, both)
+        shares = counts[:, old] / observed.totals[old]
+        assert (found.baseline >= shares.min(axis=1)).all()
+        assert (found.baseline <= shares.max(axis=1)).all()
+        pooled = counts[RISEN, old].sum() / observed.totals[old].sum()
+        assert found.baseline[RISEN] == pytest.approx(pooled, rel=0.1)
+
+
+def test_where_hosts_keep_their_release_the_change_is_that_of_both_levels() -> None:
+    pair = Pair(baseline=("west",) * 4, candidate=("west",) * 4, blocks=1, spread=0.1)
+    matched = match(draw(pair, 1), "v1", "v2")
+    assert matched is not None
+    observed, found = matched.observed, measure(matched.observed)
+    shares = np.asarray(observed.counts.todense()) / observed.totals
+    old, new = shares[:, ~observed.candidate].mean(axis=1), shares[:, observed.candidate].mean(axis=1)
+    np.testing.assert_allclose(found.baseline, old, rtol=1e-9)
+    np.testing.assert_allclose(found.change, new - old, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("sequential", [False, True])
+def test_a_threshold_of_next_to_nothing_is_only_undecided(sequential: bool) -> None:
+    found = decided(draw(Pair(), 1), CompareConfig(threshold=1e-300, sequential=sequential))
+    assert found.state_of_all == "open"
+    assert not np.isnan(found.p_value).any()
+
+
 def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
     held = [
         (found.lower[found.tested] < 0) & (found.upper[found.tested] > 0)
