@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
@@ -26,27 +27,29 @@ _HTTP_OPTIONS = frozenset(
 _TIMEOUTS = {"connect_timeout": 10, "send_receive_timeout": 120}
 
 
-def open_store(dsn: str) -> ClickHouseStore:
+def open_store(dsn: str, *, existing: bool = False) -> ClickHouseStore:
     """Connect to a store, which is the caller's to migrate and to close.
 
     ``http(s)://[user[:password]@]host[:port][/database][?option=value]`` is a ClickHouse server, where
     options are those of clickhouse-connect for TLS (verify, ca_cert, client_cert, client_cert_key,
     server_host_name), compress, connect_timeout and send_receive_timeout; ``chdb:///path`` is a folder and
     ``chdb://memory`` nothing but memory, for this process alone and one path at a time. The database, if
-    it is not ``default``, is made by ``migrate``.
+    it is not ``default``, is made by ``migrate``. A folder is made where there is none, unless what is there
+    is only to be read, ``existing``.
 
     Raises:
-        ConfigError: the DSN is wrong, its user is refused, or chDB is not installed or cannot open the path.
+        ConfigError: the DSN is wrong, there is no such folder, its user is refused, or chDB is not installed
+            or cannot open the path.
         StoreUnavailable: nothing answers there.
     """
-    client = open_client(dsn)
+    client = open_client(dsn, existing=existing)
     # Loaded here: commands that need no store start without the driver.
     from pipeline.storage.clickhouse import ClickHouseStore
 
     return ClickHouseStore(client, redact(dsn))
 
 
-def open_client(dsn: str) -> Client:
+def open_client(dsn: str, *, existing: bool = False) -> Client:
     """Connect the driver to the database of a store; see ``open_store``."""
     where = redact(dsn)
     try:
@@ -56,6 +59,9 @@ def open_client(dsn: str) -> Client:
         database = _database(parts, options)
     except ValueError as error:
         raise ConfigError(f"store: {where!r}: {error}") from None
+    folder = arguments.get("path", ":memory:")
+    if existing and folder != ":memory:" and not Path(folder).is_dir():
+        raise ConfigError(f"store: {where!r}: no such folder; smidgen store migrate makes it")
     return _connect(arguments, database, where)
 
 

@@ -119,6 +119,12 @@ def test_a_wrong_dsn_is_one_clear_line(dsn: str, text: str) -> None:
     assert "\n" not in str(raised.value)
 
 
+def test_what_is_only_read_makes_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no such folder; smidgen store migrate"):
+        open_store(f"chdb://{tmp_path}/none", existing=True)
+    assert not (tmp_path / "none").exists()
+
+
 def test_a_second_chdb_folder_in_one_process_is_refused(chdb_dsn: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="chdb"):
         open_store(f"chdb://{tmp_path}")
