@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -48,6 +49,17 @@ class Duration(click.ParamType):
             return parse_duration_s(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+
+class FiniteRange(click.FloatRange):
+    """A number in a range; NaN is in none, nor is a number without end."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read the number."""
+        found: float = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value} is not a finite number", param, ctx)
+        return found
 
 
 def settings_options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

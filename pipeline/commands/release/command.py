@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import time
-from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +11,15 @@ import click
 import orjson
 from rich.console import Console
 
-from pipeline.clock import from_iso, system_clock
-from pipeline.commands.options import Duration, settings_options
-from pipeline.commands.release.reading import Asked, Comparison, Source, compare, of_folder, of_store
+from pipeline.clock import from_iso
+from pipeline.commands.options import Duration, FiniteRange, settings_options
+from pipeline.commands.release.reading import Asked, Comparison, Source, of_folder, of_store
 from pipeline.commands.release.showing import show, to_json
+from pipeline.commands.release.watch import Watch, look_at_folder, look_at_store
 from pipeline.config import Settings
 from pipeline.errors import ConfigError, InvalidMessage, file_errors
 from pipeline.storage.connect import open_store
 from pipeline.strata.comparison import CompareConfig
-from pipeline.units import WEEK_S
 
 EXIT_CODES = {"steady": 0, "slower": 1, "open": 3}
 
@@ -54,32 +52,40 @@ def release() -> None:
     metavar="DIR",
     help="A dataset folder with label columns, instead of a store.",
 )
-@click.option("--since", metavar="TIME", help="ISO 8601: nothing before (default: a week before the end).")
-@click.option("--until", metavar="TIME", help="ISO 8601: nothing after (default: now).")
+@click.option(
+    "--since",
+    metavar="TIME",
+    help="ISO 8601: the hour that it is in is the first one (default: a week before the end).",
+)
+@click.option(
+    "--until",
+    metavar="TIME",
+    help="ISO 8601: nothing after; the hour that it is in is not looked at (default: now).",
+)
 @click.option(
     "--threshold",
-    type=click.FloatRange(min=0, min_open=True, max=1),
+    type=FiniteRange(min=0, min_open=True, max=1),
     default=_DEFAULTS.threshold,
     show_default=True,
     help="Rise that counts, as a share of the service's CPU.",
 )
 @click.option(
     "--relative",
-    type=click.FloatRange(min=0),
+    type=FiniteRange(min=0),
     default=_DEFAULTS.relative,
     show_default=True,
     help="Rise that counts, as a share of the series' own level; the larger one holds.",
 )
 @click.option(
     "--alpha",
-    type=click.FloatRange(min=0, min_open=True, max=0.5),
+    type=FiniteRange(min=0, min_open=True, max=0.5),
     default=_DEFAULTS.alpha,
     show_default=True,
     help="Chance that any series counts as slower though the releases do not differ.",
 )
 @click.option(
     "--power",
-    type=click.FloatRange(min=0.5, max=1, max_open=True),
+    type=FiniteRange(min=0.5, max=1, max_open=True),
     default=_DEFAULTS.power,
     show_default=True,
     help="Chance that a rise of the threshold is found.",
@@ -129,58 +135,23 @@ def compare_releases(settings: Settings, **options: Any) -> int:
     if asked.baseline == asked.candidate:
         raise ConfigError(f"release {asked.baseline}: is compared with itself")
     since, until = (_moment(options[name], f"--{name}") for name in ("since", "until"))
+    if since is not None and until is not None and since >= until:
+        raise ConfigError("--since: should be before the end")
+    watch = Watch(options["interval"], options["timeout"]) if options["watch"] else None
     if options["data"]:
         source = of_folder(options["data"], options["service"])
-        return _run(source, asked, (since, until), options)
-    with closing(open_store(settings.store)) as store:
-        source = of_store(store, options["service"], settings.stack_window_s)
-        return _run(source, asked, (since, until), options)
+        found = look_at_folder(source, asked, (since, until), watch)
+    else:
+        service = options["service"]
 
+        def opened() -> Source:
+            store = stack.enter_context(closing(open_store(settings.store, existing=True)))
+            return of_store(store, service, settings.stack_window_s)
 
-def _run(
-    source: Source, asked: Asked, span: tuple[float | None, float | None], options: dict[str, Any]
-) -> int:
-    found: Comparison | None = None
-    error = ConfigError(f"--service {source.service}: nothing to look at")
-    for end in _looks(source, span[1], options):
-        start = span[0] if span[0] is not None else end - WEEK_S
-        if source.end is not None and span[0] is None:
-            start = source.origin
-        if start >= end:
-            raise ConfigError("--since: should be before the end")
-        try:
-            found = compare(source, asked, (start, end))
-        except ConfigError as failure:
-            error = failure  # a canary that is watched may not have come yet
-            continue
-        if found.decision != "open":
-            break
-    if found is None:
-        raise error
+        with ExitStack() as stack:
+            found = look_at_store(opened, asked, (since, until), watch)
     _report(found, options)
     return EXIT_CODES[found.decision]
-
-
-def _looks(source: Source, until: float | None, options: dict[str, Any]) -> Iterator[float]:
-    """Yield the times up to which data are looked at, as they come."""
-    if source.end is not None:
-        last = min(source.end, until) if until is not None else source.end
-        if options["watch"]:
-            looks = int((last - source.origin) / source.block_s)
-            yield from (source.origin + look * source.block_s for look in range(1, looks))
-        yield last
-        return
-    begun = system_clock()
-    deadline = begun + options["timeout"] if options["timeout"] is not None else None
-    while True:
-        now = system_clock()
-        yield min(now, until) if until is not None else now
-        if not options["watch"] or (until is not None and now >= until):
-            return
-        if deadline is not None and now >= deadline:
-            return
-        wait_s = options["interval"]
-        time.sleep(wait_s if deadline is None else max(0.0, min(wait_s, deadline - now)))
 
 
 def _report(found: Comparison, options: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,13 +30,17 @@ from pipeline.strata.comparison import (
     match,
     measure,
 )
-from pipeline.strata.terms import release_of, runs
+from pipeline.strata.terms import RELEASE_LABELS, release_of, runs
 
 _MOST_BLOCKS = 168
 """Blocks of time that are kept apart, a week of hours: of a longer time several are one."""
 
 _KNOWN = 8
-"""Releases that are listed where one is not known."""
+"""Releases, labels or hosts that are listed where one is not known."""
+
+
+class NotYet(ConfigError):
+    """A release, or a host that is named, has no samples: one that is watched may have some later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,10 @@ class Source:
     block_s: float
     origin: float  # blocks begin at its multiples from here
     end: float | None  # of all data; None where data go on coming
+
+    def start_of(self, moment: float) -> float:
+        """Return when the block of a moment begins."""
+        return self.origin + math.floor((moment - self.origin) / self.block_s) * self.block_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +107,8 @@ def of_folder(path: Path, service: str) -> Source:
         raise ConfigError(f"--service {service}: {path} is of {data.service}")
     if not data.strata:
         raise ConfigError(f"{path}: totals.parquet has no label columns, so nothing says which release ran")
+    if data.stratum_samples is None:
+        raise ConfigError(f"{path}: strata.parquet is not there, nor has series.parquet label columns")
     windows = (data.end - data.start) / data.stack_window_s
     block_s = data.stack_window_s * max(1, math.ceil(windows / _MOST_BLOCKS))
     return Source(ArrayStore(data), service, block_s, data.start, data.end)
@@ -107,7 +118,8 @@ def compare(source: Source, asked: Asked, span: tuple[float, float]) -> Comparis
     """Compare two releases in a span of time.
 
     Raises:
-        ConfigError: a release has no samples in the span.
+        NotYet: a release, or a host that is left out, has no samples in the span.
+        ConfigError: no sender has a label within whose values it is to be compared.
     """
     samples = _read(source, asked, span)
     if asked.without:
@@ -115,7 +127,7 @@ def compare(source: Source, asked: Asked, span: tuple[float, float]) -> Comparis
         samples = samples.only(~named[samples.stratum])
     matched = match(samples, asked.baseline, asked.candidate, asked.by)
     if matched is None:
-        raise ConfigError(f"--without {', '.join(asked.without)}: no samples are left of one release")
+        raise NotYet(f"--without {', '.join(asked.without)}: no samples are left of one release")
     contrast = measure(matched.observed)
     decided = decide(contrast, asked.config)
     cause, grouped = _causes(source, matched.span, samples.series, contrast, decided)
@@ -127,13 +139,14 @@ def compare(source: Source, asked: Asked, span: tuple[float, float]) -> Comparis
 def _read(source: Source, asked: Asked, span: tuple[float, float]) -> Samples:
     """Return the counts of the blocks in which both releases ran, or of those with either."""
     block_s = source.block_s
-    first = source.origin + math.floor((span[0] - source.origin) / block_s) * block_s
+    first = source.start_of(span[0])
     last = source.origin + math.ceil((span[1] - source.origin) / block_s) * block_s
     totals = source.store.strata(source.service, first, last, block_s, ())
     old, new = (_samples_of(totals, name) for name in (asked.baseline, asked.candidate))
     for name, samples in ((asked.baseline, old), (asked.candidate, new)):
         if not samples.any():
-            raise ConfigError(_unknown(source.service, name, totals))
+            raise NotYet(_unknown(source.service, name, totals))
+    _check_terms(asked, totals)
     chosen = np.flatnonzero((old > 0) & (new > 0))
     if not len(chosen):
         chosen = np.flatnonzero((old > 0) | (new > 0))
@@ -141,11 +154,29 @@ def _read(source: Source, asked: Asked, span: tuple[float, float]) -> Samples:
     starts = (first + blocks * block_s).tolist()
     found = collect(source.store.strata(source.service, start, start + block_s, block_s) for start in starts)
     if found is None or not all(found.of(name).any() for name in (asked.baseline, asked.candidate)):
-        raise ConfigError(
-            f"--service {source.service}: there are totals by release, but no counts in windows of "
-            f"{block_s:g} s: --stack-window should be that of the workers"
-        )
+        counts = f"--service {source.service}: there are totals by release, but no counts of both"
+        if source.end is not None:
+            raise ConfigError(f"{counts} in that time")
+        raise NotYet(f"{counts} in windows of {block_s:g} s: --stack-window should be that of the workers")
     return found
+
+
+def _check_terms(asked: Asked, totals: StrataMatrix) -> None:
+    """Refuse labels and hosts that no sender has."""
+    names = {name for stratum in totals.strata for name, _ in stratum.labels}
+    labels = sorted(name for name in names if name.lower() not in RELEASE_LABELS)
+    for name in asked.by or ():
+        if name not in labels:
+            raise ConfigError(f"--by {name}: no such label; there are {_listed(labels)}")
+    hosts = sorted({stratum.host for stratum in totals.strata if stratum.host})
+    for name in asked.without:
+        if name not in hosts:
+            raise NotYet(f"--without {name}: no such host; there are {_listed(hosts)}")
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _KNOWN} more" if len(names) > _KNOWN else ""
+    return f"{', '.join(names[:_KNOWN]) or 'none'}{more}"
 
 
 def _samples_of(totals: StrataMatrix, release: str) -> FloatArray:
@@ -163,10 +194,7 @@ def _unknown(service: str, name: str, totals: StrataMatrix) -> str:
     if not known:
         return f"--service {service}: no samples whose sender is known in this span"
     names = [known_name or "(none)" for known_name in sorted(known, key=lambda one: -known[one])]
-    more = f" and {len(names) - _KNOWN} more" if len(names) > _KNOWN else ""
-    return (
-        f"release {name}: no samples of {service} in this span; there are {', '.join(names[:_KNOWN])}{more}"
-    )
+    return f"release {name}: no samples of {service} in this span; there are {_listed(names)}"
 
 
 def _causes(

@@ -27,6 +27,9 @@ _FIGURES = 60
 
 _SHORTEST_NAME = 16
 
+_NAME = 60
+"""Characters of a name that are shown at least, in several lines where columns are few."""
+
 _DECISIONS = {"slower": "slower", "steady": "not_slower", "open": "undecided"}
 
 
@@ -114,7 +117,7 @@ def show(console: Console, comparison: Comparison) -> None:
     span = f"{to_iso(matched.span[0])[:16]} to {to_iso(matched.span[1])[:16]} UTC"
     console.print(f"{how}, {span}{where}", markup=False, soft_wrap=True)
     old, new = (
-        f"{count:,.0f} samples of {hosts} hosts"
+        f"{count:,.0f} samples of {_counted(hosts, 'host')}"
         for count, hosts in zip(matched.samples, matched.hosts, strict=True)
     )
     console.print(f"{asked.baseline}: {old}; {asked.candidate}: {new}", markup=False, soft_wrap=True)
@@ -126,7 +129,7 @@ def show(console: Console, comparison: Comparison) -> None:
     interval = f"{1 - config.alpha:.0%} interval"
     for name in ("before", "change", interval, "rel.", "p", "detectable"):
         table.add_column(name, justify="right", no_wrap=True)
-    room = max(_SHORTEST_NAME, console.width - _FIGURES)
+    room = max(_NAME, console.width - _FIGURES)
     for row in rows:
         table.add_row(*_cells(comparison, row, room))
     if rows:
@@ -177,10 +180,11 @@ def _cells(comparison: Comparison, row: int, room: int) -> list[str]:
         ending = f" {state}"
     elif host := _one_host(comparison, row):
         ending = f" (host {escape_controls(host)} alone)"
-    name = escape_controls(key.name if key.kind == "subroutine" else f"{key.kind} {key.name}")
-    left = max(room - len(follows) - len(ending), 10)
+    beginning = follows if key.kind == "subroutine" else f"{follows}{key.kind} "
+    name = escape_controls(key.name)
+    left = max(room - len(beginning) - len(ending), _SHORTEST_NAME)
     name = name if len(name) <= left else f"…{name[1 - left :]}"  # what differs is at the end
-    name = f"{follows}{name}{ending}".replace("[", "\\[")
+    name = f"{beginning}{name}{ending}".replace("[", "\\[")
     change, baseline = float(contrast.change[row]), float(decided.baseline[row])
     return [
         name,
@@ -207,7 +211,7 @@ def _reservations(comparison: Comparison) -> list[str]:
         labels = ", ".join(matched.not_held)
         found.append(f"not held apart, since the releases share too few values: {labels}")
     if not comparison.grouped:
-        found.append("no stacks in the store: callers of what got slower stand by themselves")
+        found.append("no stacks of that time: callers of what got slower stand by themselves")
     return found
 
 
@@ -235,7 +239,9 @@ def _wanted(comparison: Comparison) -> str:
     if samples is not None and seconds is not None:
         return f"about {samples:,.0f} more samples of each release are missing, {_span(seconds)} at this rate"
     if hosts:
-        return f"hosts differ too much for more samples alone: about {hosts:,.0f} more hosts are missing"
+        more = _counted(hosts, "more host")
+        verb = "is" if hosts == 1 else "are"
+        return f"hosts differ too much for more samples alone: about {more} {verb} missing"
     return "too few hosts and blocks of time to say how much they vary"
 
 
@@ -248,6 +254,10 @@ def _one_host(comparison: Comparison, row: int) -> str | None:
     if not comparison.decided.alone[row]:
         return None
     return comparison.matched.units[int(comparison.contrast.unit[row])]
+
+
+def _counted(count: float, name: str) -> str:
+    return f"{count:,.0f} {name}{'' if count == 1 else 's'}"
 
 
 def _span(seconds: float) -> str:

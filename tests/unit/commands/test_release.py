@@ -177,6 +177,48 @@ def test_the_unit_of_a_threshold_may_be_the_series_itself(
     assert run(compare(path, "--relative", "0.5")) == 0
 
 
+def test_a_watched_folder_begins_where_it_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path / "data", Fleet(rise=0.05, windows=12))
+    assert run(compare(path, "--watch", "--since", "2025-10-09T12:30", "--json")) == 1
+    assert json.loads(capsys.readouterr().out)["start"] == "2025-10-09T12:00:00.000Z"
+
+
+SPANS = {
+    "all": ([], "09:00", "15:00"),
+    "nothing after the end": (["--until", "2025-10-09T11:50"], "09:00", "11:00"),
+    "a whole hour": (["--until", "2025-10-09T12:00"], "09:00", "12:00"),
+    "the hour of the beginning": (["--since", "2025-10-09T11:50"], "11:00", "15:00"),
+    "after all data": (["--until", "2999-01-01"], "09:00", "15:00"),
+    "long before all data": (["--since", "0001-01-01"], "09:00", "15:00"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "start", "end"), SPANS.values(), ids=SPANS.keys())
+def test_whole_hours_are_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], start: str, end: str
+) -> None:
+    run(compare(write(tmp_path / "data", Fleet()), "--json", *arguments))
+    found = json.loads(capsys.readouterr().out)
+    assert (found["start"][11:16], found["end"][11:16]) == (start, end)
+
+
+def test_names_are_whole_on_a_narrow_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "shop.checkout.baskets.Basket.sum_of_all_positions"
+    stacks = tuple(tuple(name if one == "parse" else one for one in stack) for stack in STACKS)
+    monkeypatch.setattr(f"{__name__}.STACKS", stacks)
+    monkeypatch.setenv("COLUMNS", "80")
+    run(compare(write(tmp_path / "data", Fleet(rise=0.05, hosts=1, windows=12))))
+    shown = capsys.readouterr().out
+    lines = shown.splitlines()
+    first = next(number for number, line in enumerate(lines) if "before" in line) + 2
+    cells = "".join(line.split("  ")[0].strip() for line in lines[first:])
+    assert f"{name}slower" in cells.replace(" ", "")
+    assert "samples of 1 host;" in shown
+    assert "1 hosts" not in shown
+
+
 MISTAKES = {
     "unknown release": (
         ["v1", "v9", "--service", "shop"],
@@ -186,6 +228,35 @@ MISTAKES = {
     "the same": (["v1", "v1", "--service", "shop"], "release v1: is compared with itself"),
     "no service": (["v1", "v2"], "Missing option '--service'"),
     "no number": (["v1", "v2", "--service", "shop", "--alpha", "2"], "--alpha"),
+    "threshold that is no number": (["v1", "v2", "--service", "shop", "--threshold", "nan"], "--threshold"),
+    "relative without end": (["v1", "v2", "--service", "shop", "--relative", "inf"], "--relative"),
+    "relative that is no number": (["v1", "v2", "--service", "shop", "--relative", "nan"], "--relative"),
+    "alpha that is no number": (["v1", "v2", "--service", "shop", "--alpha", "nan"], "--alpha"),
+    "power that is no number": (["v1", "v2", "--service", "shop", "--power", "nan"], "--power"),
+    "unknown label": (
+        ["v1", "v2", "--service", "shop", "--by", "zone"],
+        "--by zone: no such label; there are region",
+    ),
+    "release as a label": (
+        ["v1", "v2", "--service", "shop", "--by", "release"],
+        "--by release: no such label; there are region",
+    ),
+    "unknown host": (
+        ["v1", "v2", "--service", "shop", "--without", "h99"],
+        "--without h99: no such host; there are h0, h1, h2, h3, h4, h5, h6, h7",
+    ),
+    "end before the data": (
+        ["v1", "v2", "--service", "shop", "--until", "2020-01-01"],
+        "--until: the data begin at 2025-10-09T09:00",
+    ),
+    "end in the first hour": (
+        ["v1", "v2", "--service", "shop", "--until", "2025-10-09T09:30"],
+        "--until: no whole block of 3600 s is over before it",
+    ),
+    "beginning after the data": (
+        ["v1", "v2", "--service", "shop", "--since", "2030-01-01"],
+        "--since: the data end at 2025-10-09T15:00",
+    ),
     "no time": (["v1", "v2", "--service", "shop", "--since", "soon"], "--since: "),
     "all left out": (
         [
@@ -220,6 +291,22 @@ def test_mistakes_take_one_line(
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_a_folder_without_counts_by_sender_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path / "data", Fleet(samples=100))
+    (path / "strata.parquet").unlink()
+    assert run(compare(path)) == 2
+    assert "strata.parquet is not there" in capsys.readouterr().err
+
+
+def test_a_folder_without_stacks_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path / "data", Fleet(rise=0.05))
+    (path / "stacks.parquet").unlink()
+    assert run(compare(path)) == 1
+    assert "no stacks of that time: callers" in capsys.readouterr().out
 
 
 def test_a_folder_without_labels_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,109 @@
+"""Looks at two releases: one, or one after the other until it is decided."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import click
+
+from pipeline.clock import system_clock, to_iso
+from pipeline.commands.release.reading import Asked, Comparison, NotYet, Source, compare
+from pipeline.errors import ConfigError, StoreUnavailable
+from pipeline.units import WEEK_S
+
+Span = tuple[float | None, float | None]
+"""What is asked for, since and until; None where it is not said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """How often to look, and for how long."""
+
+    interval_s: float
+    timeout_s: float | None  # None: until it is decided
+
+
+def look_at_folder(source: Source, asked: Asked, span: Span, watch: Watch | None) -> Comparison:
+    """Return what a folder says of two releases; a watch looks at its blocks as they would have come.
+
+    Raises:
+        ConfigError: the folder has nothing of the span, or not both releases.
+    """
+    since, until = span
+    end = source.origin if source.end is None else source.end
+    if until is not None:
+        if until <= source.origin:
+            raise ConfigError(f"--until: the data begin at {to_iso(source.origin)}")
+        end = min(end, _whole(source, until))
+    if since is not None and since >= end:
+        raise ConfigError(f"--since: the data end at {to_iso(end)}")
+    start = source.origin if since is None else source.start_of(max(since, source.origin))
+    _check_span((start, end), source)
+    looks = range(1, int((end - start) / source.block_s)) if watch else ()
+    for look in looks:
+        try:
+            found = compare(source, asked, (start, start + look * source.block_s))
+        except NotYet:
+            continue
+        if found.decision != "open":
+            return found
+    return compare(source, asked, (start, end))
+
+
+def look_at_store(opened: Callable[[], Source], asked: Asked, span: Span, watch: Watch | None) -> Comparison:
+    """Return what a store says of two releases; a watch looks until it is decided, or its time is over.
+
+    A watch waits for a release that is not there yet, and for a store that does not answer; what it waits
+    for is said on stderr.
+
+    Raises:
+        ConfigError: the store is not as it should be; or the releases were not there at the last look.
+        StoreUnavailable: the store does not answer; or did not at any look.
+    """
+    begun = system_clock()
+    deadline = begun + watch.timeout_s if watch and watch.timeout_s is not None else None
+    source: Source | None = None
+    found: Comparison | None = None
+    said = ""
+    while True:
+        now = system_clock()
+        over = watch is None or any(end is not None and now >= end for end in (span[1], deadline))
+        try:
+            source = source or opened()
+            found = compare(source, asked, _span_at(now, source, span))
+        except (NotYet, StoreUnavailable) as failure:
+            if over and found is None:
+                raise
+            if str(failure) != said:
+                said = str(failure)
+                click.echo(f"waiting: {said}", err=True)
+        if found is not None and (over or found.decision != "open"):
+            return found
+        wait_s = watch.interval_s if watch else 0.0
+        time.sleep(wait_s if deadline is None else max(0.0, min(wait_s, deadline - now)))
+
+
+def _span_at(now: float, source: Source, span: Span) -> tuple[float, float]:
+    since, until = span
+    if until is not None and now >= until:
+        end = _whole(source, until)
+        start = end - WEEK_S if since is None else since
+        _check_span((start, end), source)
+        return start, end
+    if since is not None and since >= now:
+        raise ConfigError("--since: should be before the end")
+    return now - WEEK_S if since is None else since, now
+
+
+def _whole(source: Source, until: float) -> float:
+    """Return the end of the last block that is over at a time; that of all data is, too."""
+    if source.end is not None and until >= source.end:
+        return source.end
+    return source.start_of(until)
+
+
+def _check_span(span: tuple[float, float], source: Source) -> None:
+    if span[0] >= span[1]:
+        raise ConfigError(f"--until: no whole block of {source.block_s:g} s is over before it")
