@@ -41,7 +41,7 @@ def span(
         held = shares.get(one.host, shares.get(region, shares.get("", 0.02)))
         samples[0, row] = rng.poisson(held * totals[row].sum())
     present = totals.any(axis=1)
-    kept = tuple(one for one, there in zip(strata, present.tolist(), strict=True) if there)
+    kept = tuple(strata[row] for row in np.flatnonzero(present).tolist())
     counted = (0.0, hours * HOUR_S)
     return StrataMatrix(0.0, HOUR_S, kept, totals[present], (SERIES,), samples[:, present], counted)
 
