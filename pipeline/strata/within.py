@@ -61,30 +61,20 @@ def rises_within(
     Returns:
         Nothing if too few of the samples are of senders that are known before and after.
     """
-    series = [key for key in after.series if all(key in span.series for span in before)]
+    if not before:
+        return {}
     every = sorted({*usual.strata, *after.strata, *(one for span in before for one in span.strata)})
     for with_host in (True, False):
-        cells = sorted({_cell(stratum, with_host) for stratum in every})
-        number = {cell: row for row, cell in enumerate(cells)}
-
-        def by_cell(
-            span: StrataMatrix, number: dict[Stratum, int] = number, with_host: bool = with_host
-        ) -> tuple[FloatArray, FloatArray]:
-            of = [number[_cell(stratum, with_host)] for stratum in span.strata]
-            return _by_cell(span, series, np.array(of, dtype=np.int64), len(number))
-
-        whole = np.bincount(
-            [number[_cell(stratum, with_host)] for stratum in usual.strata],
-            usual.totals.sum(axis=1),
-            minlength=len(cells),
-        )
-        shares = whole / max(whole.sum(), 1.0)
-        then, now = _latest([by_cell(span) for span in before], shares), by_cell(after)
+        cells = _Cells(every, with_host=with_host)
+        shares = cells.sums(usual.strata, usual.totals.sum(axis=1)[None, :])[0]
+        shares /= max(shares.sum(), 1.0)
+        then = _latest([cells.counted(span, after.series) for span in before], shares)
+        now = cells.counted(after, after.series)
         known = (then[0] > 0) & (now[0] > 0) & (now[0] >= _USUAL * shares * now[0].sum())
         held = (shares[known].sum(), now[0][known].sum() / max(now[0].sum(), 1.0))
         if known.sum() > 1 and min(held) >= _KNOWN:
             rises, errors = _standardised(shares, then, now, known)
-            return dict(zip(series, zip(rises.tolist(), errors.tolist(), strict=True), strict=True))
+            return dict(zip(after.series, zip(rises.tolist(), errors.tolist(), strict=True), strict=True))
     return {}
 
 
@@ -124,23 +114,35 @@ def decide(rise: float, found: RiseWithin) -> Decision:
     return Decision(KEY, own >= bound, own, bound, "" if own >= bound else "usual")
 
 
-def _cell(stratum: Stratum, with_host: bool) -> Stratum:
-    """Return whose samples are held against each other, whatever they run and how often they are taken."""
-    other = RELEASE_LABELS | {RATE_LABEL}
-    labels = tuple(pair for pair in stratum.labels if pair[0].lower() not in other)
-    return Stratum(stratum.host if with_host else "", "", labels)
+class _Cells:
+    """Whose samples are held against each other, whatever they run and how often they are taken."""
 
+    def __init__(self, strata: Sequence[Stratum], *, with_host: bool) -> None:
+        self._with_host = with_host
+        cells = sorted({self._cell(stratum) for stratum in strata})
+        self._number = {cell: number for number, cell in enumerate(cells)}
 
-def _by_cell(
-    span: StrataMatrix, series: Sequence[SeriesKey], of: np.ndarray, cells: int
-) -> tuple[FloatArray, FloatArray]:
-    """Return samples of cells in the windows that are counted, (cells,), and of series: (series, cells)."""
-    times = span.start + span.resolution_s * np.arange(span.totals.shape[1])
-    counted = (times >= span.counted[0] - 1e-6) & (times < span.counted[1] - 1e-6)
-    members = (of[:, None] == np.arange(cells)).astype(np.float64)
-    rows = rows_by(span.series)
-    samples = span.samples[[rows[key] for key in series]]
-    return span.totals[:, counted].sum(axis=1) @ members, samples @ members
+    def sums(self, strata: Sequence[Stratum], values: FloatArray) -> FloatArray:
+        """Return the sums over the strata of each cell: (rows, strata) to (rows, cells)."""
+        of = np.array([self._number[self._cell(stratum)] for stratum in strata], dtype=np.int64)
+        members = of[:, None] == np.arange(len(self._number))
+        return np.asarray(values @ members.astype(np.float64))
+
+    def counted(self, span: StrataMatrix, series: Sequence[SeriesKey]) -> tuple[FloatArray, FloatArray]:
+        """Return samples in the windows that counts are of, (cells,), and of series: (series, cells)."""
+        times = span.start + span.resolution_s * np.arange(span.totals.shape[1])
+        inside = (times >= span.counted[0] - 1e-6) & (times < span.counted[1] - 1e-6)
+        samples = np.zeros((len(series), len(span.strata)))
+        rows = rows_by(span.series)  # those without a sample are absent
+        known = [number for number, key in enumerate(series) if key in rows]
+        samples[known] = span.samples[[rows[series[number]] for number in known]]
+        totals = span.totals[:, inside].sum(axis=1)
+        return self.sums(span.strata, totals[None, :])[0], self.sums(span.strata, samples)
+
+    def _cell(self, stratum: Stratum) -> Stratum:
+        other = RELEASE_LABELS | {RATE_LABEL}
+        labels = tuple(pair for pair in stratum.labels if pair[0].lower() not in other)
+        return Stratum(stratum.host if self._with_host else "", "", labels)
 
 
 def _latest(

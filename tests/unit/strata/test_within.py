@@ -82,6 +82,16 @@ def test_each_is_held_against_itself(before: list[StrataMatrix], after: StrataMa
     assert 0 < error < 0.001
 
 
+def test_a_series_of_one_region_alone_returns_with_it() -> None:
+    alone = {"west": 0.04, "": 0.0}
+    away = span(4, alone, GONE)
+    nothing = StrataMatrix(0.0, HOUR_S, away.strata, away.totals, (), away.samples[:0], away.counted)
+    found, error = rises_within(USUAL, [nothing, span(20, alone)], span(4, alone, seed=2))[SERIES]
+    assert found == pytest.approx(0.0, abs=4 * error)
+    appeared, error = rises_within(USUAL, [nothing, nothing], span(4, {"east": 0.03, "": 0.0}, GONE))[SERIES]
+    assert appeared == pytest.approx(0.03 / 2, abs=4 * error)
+
+
 def replaced(old: Stratum, *, host: str = "", release: str = "", **labels: str) -> Stratum:
     return Stratum.of(dict(old.labels) | labels, host=host or old.host, release=release)
 
@@ -113,6 +123,10 @@ def test_who_stays_the_same(then: Sequence[Stratum], now: Sequence[Stratum]) -> 
 def test_of_strangers_nothing_is_said(then: Sequence[Stratum], now: Sequence[Stratum]) -> None:
     usual = span(240, strata=sorted({*then, *now}))
     assert rises_within(usual, [span(4, strata=then)], span(4, strata=now, seed=2)) == {}
+
+
+def test_of_what_begins_with_the_data_nothing_is_said() -> None:
+    assert rises_within(USUAL, [], span(4, seed=2)) == {}
 
 
 @pytest.mark.parametrize(
