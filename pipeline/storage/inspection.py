@@ -44,6 +44,7 @@ WHERE latest.2 >= all_series
 ORDER BY scans DESC, service, workload
 """
 _UNJUDGED_SINCE = 10
+_MERGE = "OPTIMIZE TABLE {table:Identifier} FINAL"
 _PARTS = """
 SELECT table, sum(bytes_on_disk), sum(rows)
 FROM system.parts
@@ -96,7 +97,7 @@ def merged_tables(dsn: str, tables: Sequence[str]) -> dict[str, TableSize]:
     """
     with closing(open_client(dsn)) as client, translated(redact(dsn)):
         for table in tables:
-            client.command(f"OPTIMIZE TABLE {table} FINAL")
+            client.command(_MERGE, {"table": table})
         found = client.query(_PARTS).result_rows
     return {str(table): TableSize(int(size), int(rows)) for table, size, rows in found if table in tables}
 
