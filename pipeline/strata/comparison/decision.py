@@ -23,7 +23,7 @@ _WITHOUT = 0.5
 """Share of a change that is left without any one host, or it is that host's and not the release's."""
 
 _LEAST_THRESHOLD = 1e-9
-"""Rise of gCPU that no number of samples tells from none: a lower threshold is as this one."""
+"""Rise of gCPU that no number of samples can show: a lower threshold is as this one."""
 
 _MARGIN = 1.1
 """More samples that are asked for at least, where few are missing."""
