@@ -74,7 +74,7 @@ def profiles(draw: st.DrawFn) -> Profile:
         counts=np.array(draw(st.lists(counts, min_size=len(stacks), max_size=len(stacks))), dtype=np.int64),
         annotations=tuple(draw(st.lists(annotation, max_size=3 if frames else 0))),
         release=draw(text),
-        labels=draw(st.dictionaries(text, text, max_size=3)),
+        labels=draw(st.dictionaries(text.filter(bool), text, max_size=3)),
     )
 
 

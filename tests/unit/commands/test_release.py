@@ -177,7 +177,7 @@ def test_the_unit_of_a_threshold_may_be_the_series_itself(
     assert run(compare(path, "--relative", "0.5")) == 0
 
 
-def test_a_watched_folder_begins_where_it_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_watched_folder_begins_at_since(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path / "data", Fleet(rise=0.05, windows=12))
     assert run(compare(path, "--watch", "--since", "2025-10-09T12:30", "--json")) == 1
     assert json.loads(capsys.readouterr().out)["start"] == "2025-10-09T12:00:00.000Z"
