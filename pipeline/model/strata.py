@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import xxhash
 
 from pipeline.model.arrays import FloatArray, IntArray
@@ -84,3 +85,10 @@ class StrataMatrix:
     series: tuple[SeriesKey, ...]
     samples: FloatArray  # (series, strata)
     counted: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def counted_totals(self) -> FloatArray:
+        """All samples in the windows that counts of series are of: (strata,)."""
+        times = self.start + self.resolution_s * np.arange(self.totals.shape[1])
+        inside = (times >= self.counted[0] - 1e-6) & (times < self.counted[1] - 1e-6)
+        return np.asarray(self.totals[:, inside].sum(axis=1))

@@ -278,8 +278,10 @@ def _branches(
     counted = known & (rising <= depths)
     # Where something below the subroutine rises by itself, what else the subroutine does is a witness.
     beside_rising = np.isin(branch, branch[known & own[1] & ~counted])
-    deeper = np.minimum(depths + 1, len(nodes) - 1)
-    callee = depths * len(depths) + np.stack(nodes).astype(np.int64)[deeper, np.arange(len(depths))]
+    callee = np.arange(len(caller))  # of what nothing divides, each stack by itself
+    for depth in np.unique(depths[known & (depths < len(nodes))]).tolist():
+        rows = depths == depth
+        callee[rows] = depth * len(caller) + nodes[min(depth + 1, len(nodes) - 1)][rows]
     rest = _witnesses(counts, branch, counted & (~own[1] | beside_rising), callee, samples)
     mine, others = (_by_caller(counts, branch, rows, found) for rows in (own[0] & known, rest))
     silent = np.asarray((others * samples[:, None] < _ENOUGH).any(axis=0))

@@ -64,15 +64,11 @@ class Mix:
         A value that the span did not have is as the others on average.
         """
         product = np.ones((len(self.series), len(strata)))
-        labels = [dict(stratum.labels) for stratum in strata]
         for term, ratios in zip(self.terms, self.ratios, strict=True):
             if term.source == "release" if only is None else term is not only:
                 continue
             position = {value: number for number, value in enumerate(term.values)}
-            if term.source == "label":
-                found = [position.get(each.get(term.name, ""), -1) for each in labels]
-            else:
-                found = [position.get(value_of(term, stratum), -1) for stratum in strata]
+            found = [position.get(value_of(term, stratum), -1) for stratum in strata]
             index = np.array(found, dtype=np.int64)
             product[:, index >= 0] *= ratios[:, index[index >= 0]]
         return product

@@ -106,8 +106,6 @@ def _aligned(matrix: StrataMatrix, series: Sequence[SeriesKey], strata: Sequence
 
 def _totals(matrix: StrataMatrix, strata: Sequence[Stratum]) -> FloatArray:
     """Return the samples of strata in the windows that counts of series are of: (strata,)."""
-    times = matrix.start + matrix.resolution_s * np.arange(matrix.totals.shape[1])
-    counted = (times >= matrix.counted[0] - 1e-6) & (times < matrix.counted[1] - 1e-6)
     totals = np.zeros(len(strata))
-    totals[[strata.index(stratum) for stratum in matrix.strata]] = matrix.totals[:, counted].sum(axis=1)
+    totals[[strata.index(stratum) for stratum in matrix.strata]] = matrix.counted_totals
     return totals

@@ -130,14 +130,11 @@ class _Cells:
 
     def counted(self, span: StrataMatrix, series: Sequence[SeriesKey]) -> tuple[FloatArray, FloatArray]:
         """Return samples in the windows that counts are of, (cells,), and of series: (series, cells)."""
-        times = span.start + span.resolution_s * np.arange(span.totals.shape[1])
-        inside = (times >= span.counted[0] - 1e-6) & (times < span.counted[1] - 1e-6)
         samples = np.zeros((len(series), len(span.strata)))
         rows = rows_by(span.series)  # those without a sample are absent
         known = [number for number, key in enumerate(series) if key in rows]
         samples[known] = span.samples[[rows[series[number]] for number in known]]
-        totals = span.totals[:, inside].sum(axis=1)
-        return self.sums(span.strata, totals[None, :])[0], self.sums(span.strata, samples)
+        return self.sums(span.strata, span.counted_totals[None, :])[0], self.sums(span.strata, samples)
 
     def _cell(self, stratum: Stratum) -> Stratum:
         other = RELEASE_LABELS | {RATE_LABEL}
