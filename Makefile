@@ -48,10 +48,11 @@ format: $(READY) ## Format the code and fix what can be fixed by itself
 bench: $(READY) ## Measure speed on this machine (BENCH="NAME --json" chooses)
 	@$(BIN)/smidgen bench $(BENCH)
 
-record: $(READY) ## Rewrite docs/accuracy.md and docs/accuracy-world.md from the results in loadgen/evaluation/records
+record: $(READY) ## Rewrite docs/accuracy*.md from the results in loadgen/evaluation/records
 	@$(BIN)/smidgen bench accuracy --from $(RECORDS)/accuracy.json.gz --from $(RECORDS)/ablation.json.gz \
 	  --page docs/accuracy.md --json > /dev/null
 	@$(BIN)/smidgen bench accuracy --from $(RECORDS)/world.json.gz --page docs/accuracy-world.md --json > /dev/null
+	@$(BIN)/smidgen bench accuracy --from $(RECORDS)/hosts.json.gz --page docs/accuracy-hosts.md --json > /dev/null
 
 figures: $(READY) ## Draw the figures of docs/maths again
 	@$(BIN)/python -m loadgen.evaluation.maths_figures docs/maths/figures

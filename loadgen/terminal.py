@@ -56,19 +56,6 @@ def read_file(path: Path) -> bytes:
         raise ConfigError(f"{path}: {error.strerror or error}") from None
 
 
-def write_file(path: Path, content: bytes, mode: str = "wb") -> None:
-    """Write a file, or append to it with mode ``ab``.
-
-    Raises:
-        ConfigError: it cannot be written.
-    """
-    try:
-        with path.open(mode) as file:
-            file.write(content)
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or error}") from None
-
-
 def new_figure(width: float, height: float, **options: Any) -> Any:
     """Return an empty figure of matplotlib; its size is in inches.
 

@@ -16,7 +16,9 @@ from loadgen.evaluation.reading import read_events, read_funnel, read_ledger, re
 from loadgen.evaluation.scoring import Score
 from loadgen.evaluation.scoring import score as score_events
 from loadgen.evaluation.sweep import Curve, ledger_curves
-from loadgen.terminal import Duration, print_json, progress, write_file
+from loadgen.terminal import Duration, print_json, progress
+from pipeline.backtest.files import dataset_files
+from pipeline.outputs import check_outputs, write_output
 from pipeline.workloads import PRESETS_PATH, Workload, load_workloads, read_workload_file
 
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -71,6 +73,7 @@ def score(
     chosen = load_workloads(workloads)
     if sweep and len(chosen) != 1:
         raise click.UsageError("--sweep needs exactly one --workload, whose threshold it changes")
+    check_outputs({"--html": html}, [truth, events, funnel, ledger])
     rows, reported = read_truth(truth), read_events(events).events
     tolerances = choose_tolerances(reported, chosen, tolerance)
     if chosen and len(reached := in_reach(rows, chosen)) < len(rows):
@@ -114,6 +117,8 @@ def compare(
     from pipeline.backtest.dataset import read_dataset
 
     (events_a, ledger_a), (events_b, ledger_b) = _results(a), _results(b)
+    read = [events_a, ledger_a, events_b, ledger_b, *(dataset_files(data) if data else ())]
+    check_outputs({"--html": html}, read)
     reported_a, reported_b = read_events(events_a).events, read_events(events_b).events
     difference = compare_events(
         reported_a,
@@ -125,7 +130,7 @@ def compare(
     names = (str(a), str(b))
     if html:
         dataset = read_dataset(data) if data else None
-        write_file(html, render_difference(difference, names, dataset).encode())
+        write_output(html, render_difference(difference, names, dataset).encode())
     if as_json:
         print_json(difference_to_json(difference))
     else:
@@ -158,7 +163,7 @@ def _show(
     if html:
         from loadgen.evaluation.page import render_score  # plotly takes half a second to load
 
-        write_file(html, render_score(found, title=title, curves=curves, runs=runs).encode())
+        write_output(html, render_score(found, title=title, curves=curves, runs=runs).encode())
     if as_json:
         swept = (*curves, runs) if runs else curves
         print_json(score_to_json(found, swept))

@@ -23,8 +23,7 @@ from pipeline.dedup.evidence import (
 )
 from pipeline.dedup.within_scan import group_cluster
 from pipeline.frames import element
-from pipeline.model import Candidate, Dropped, Joined
-from pipeline.steps import divide
+from pipeline.model import Candidate, Dropped, Joined, divide
 from pipeline.strata import within
 
 

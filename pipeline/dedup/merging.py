@@ -114,7 +114,7 @@ def _absorb(allowed: _Allowed, groups: _Groups, links: dict[int, Link]) -> dict[
         return missed
     weighted = allowed.pairs.holds * allowed.pairs.rise
     rises = weighted.sum(axis=1)
-    size = np.abs(rises)
+    size = np.round(np.abs(rises), 12)  # shares: what is equal is not to differ by the order of a sum
     certain = allowed.pairs.gcpu & (size > 1e-12 * np.abs(weighted).sum(axis=1))
     roots = groups.roots()
     for row in np.argsort(size, kind="stable").tolist():

@@ -12,8 +12,8 @@ from typing import Protocol, cast
 
 from pipeline.filters.evidence import FilterCase, FilterConfig, FilterEvidence, open_case
 from pipeline.filters.same_regression import ESCALATED
-from pipeline.model import Candidate, Decision, Dropped
-from pipeline.steps import FILTERS, Step, divide
+from pipeline.model import Candidate, Decision, Dropped, divide
+from pipeline.steps import FILTERS, Step
 
 
 class Filter(Protocol):

@@ -4,7 +4,7 @@ Times are seconds since the epoch (UTC); gCPU is a ratio between 0 and 1.
 """
 
 from pipeline.model.arrays import BoolArray, FloatArray, Int32Array, IntArray
-from pipeline.model.candidate import Candidate, Dropped, Joined, RegressionKind
+from pipeline.model.candidate import Candidate, Dropped, Joined, RegressionKind, divide
 from pipeline.model.decision import Decision, DomainDecision, DomainFinding
 from pipeline.model.messages import (
     Annotation,
@@ -74,5 +74,6 @@ __all__ = [
     "StratumCounts",
     "Suspect",
     "Unjudged",
+    "divide",
     "is_gcpu",
 ]

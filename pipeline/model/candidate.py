@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from pipeline.model.decision import Decision, DomainDecision
@@ -69,3 +70,17 @@ class Joined:
 
     regression: str  # the id of its event
     candidate: Candidate
+
+
+def divide(
+    decided: Iterable[tuple[Candidate, Decision]],
+) -> tuple[tuple[Candidate, ...], tuple[Dropped, ...]]:
+    """Split candidates by one step's decisions; those that passed carry theirs along."""
+    decided = list(decided)
+    passed = tuple(
+        replace(candidate, passed=(*candidate.passed, decision))
+        for candidate, decision in decided
+        if decision.passed
+    )
+    dropped = tuple(Dropped(candidate, decision) for candidate, decision in decided if not decision.passed)
+    return passed, dropped

@@ -41,6 +41,7 @@ class Step:
     drops: bool = True  # whether it drops candidates: a step of the funnel
     ablatable: bool = True
     factor: str = ""  # the factor of a suspect's score that it is, as events name it
+    event_field: str = ""  # the field of events that lists what it found of a candidate
 
     @property
     def question(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -43,6 +44,15 @@ class Stratum:
         return tuple(f"{name.replace(_SEPARATOR, '-')}{_SEPARATOR}{value}" for name, value in self.labels)
 
     @property
+    def rate_hz(self) -> float:
+        """How often a second each of its CPUs is sampled; 0 where that is not known."""
+        try:
+            rate = float(dict(self.labels).get(RATE_LABEL, 0))
+        except ValueError:
+            return 0.0
+        return rate if 0 < rate < math.inf else 0.0
+
+    @property
     def row(self) -> dict[str, Any]:
         """What a store keeps of it."""
         return {
@@ -75,7 +85,7 @@ class StrataMatrix:
     """Who sent a service's samples in a span of time.
 
     Window j starts at ``start + j * resolution_s``. Counts of series are of those coarser windows that lie
-    wholly inside: of the time from ``counted[0]`` to ``counted[1]``.
+    wholly inside: of the time from ``counted[0]`` to ``counted[1]``, whatever was asked for (0 if nothing).
     """
 
     start: float

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from pipeline.detect.matrix import select_series
 from pipeline.detect.search import Found, SearchConfig, find_change_points
 from pipeline.detect.short_term import Windows
-from pipeline.model import Candidate, Decision, SeriesKey, SeriesMatrix, StrataMatrix
+from pipeline.model import Candidate, SeriesKey, SeriesMatrix, StrataMatrix
 from pipeline.stages.ablation import Without
 from pipeline.stages.gather.constant_mix import ConstantMixStore
+from pipeline.stages.gather.release_effects import release_decision
 from pipeline.storage.interface import Store
 from pipeline.strata import releases, standardise
 from pipeline.strata.mix import Mix
-from pipeline.strata.releases import Effects, ReleaseEffect
+from pipeline.strata.releases import Compared, Effects, ReleaseEffect
 from pipeline.units import DAY_S
 from pipeline.workloads import Workload
 
@@ -55,11 +56,16 @@ def find_at_constant_mix(store: Store, searched: Searched, config: SearchConfig,
     if mix is not None and factors is not None:
         constant = standardise.standardise(matrix, mix, factors)
     effects: Effects = {}
+    compared: list[Compared] = []
     if len(strata.strata) > 1 and releases.KEY not in without:
         since = searched.moment(windows.analysis) - ROLLOUT_S
-        effects = view.find_effects(mix, matrix.series, since)
+        effects, compared = view.find_effects(mix, matrix.series, since)
     found = find_change_points(view.projected(constant, mix, strata, effects), windows, config)
-    found = replace(found, candidates=_with_effects(found.candidates, effects))
+    candidates = (
+        _with_effects(one, effects.get(one.series, ()), compared, matrix.resolution_s)
+        for one in found.candidates
+    )
+    found = replace(found, candidates=tuple(candidates))
     if mix is None or factors is None:
         return found
     moved = standardise.moved_series(mix, factors, matrix, windows.analysis, config.absolute or 0.0)
@@ -85,15 +91,12 @@ def _with_mix_shifts(
     return replace(found, dropped=(*found.dropped, *dropped))
 
 
-def _with_effects(candidates: Sequence[Candidate], effects: Effects) -> tuple[Candidate, ...]:
-    """Return candidates with what releases make of their series."""
-    return tuple(
-        replace(candidate, passed=(*candidate.passed, *map(_effect_decision, effects[candidate.series])))
-        if candidate.series in effects
-        else candidate
-        for candidate in candidates
-    )
-
-
-def _effect_decision(effect: ReleaseEffect) -> Decision:
-    return Decision(releases.KEY, True, effect.ratio, effect.p_value, "side_by_side", (effect.release,))
+def _with_effects(
+    candidate: Candidate, effects: Sequence[ReleaseEffect], compared: Sequence[Compared], margin_s: float
+) -> Candidate:
+    """Return a candidate with what releases make of its series, or else with the one that brought it."""
+    found = [release_decision(effect) for effect in effects]
+    sudden = candidate.kind == "short_term"
+    if not found and sudden and (brought := releases.brought_by(candidate, compared, margin_s)):
+        found = [release_decision(brought[0], since=brought[1].start)]
+    return replace(candidate, passed=(*candidate.passed, *found)) if found else candidate

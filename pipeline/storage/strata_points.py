@@ -89,6 +89,8 @@ class StrataPoints:
 
         And the time that those windows are of.
         """
+        if asked is not None and not asked:
+            return (), np.zeros((0, len(strata))), (0.0, 0.0)
         first_ms, last_ms, stratum, series, samples = self._counts.within(start, end)
         inside = last_ms <= end
         rank = np.full(len(self._strata), -1)

@@ -18,11 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
-from scipy.special import stdtr
+from scipy.special import ndtri, stdtr
 
-from pipeline.model import BoolArray, FloatArray, SeriesKey, SeriesMatrix, StrataMatrix, Stratum
+from pipeline.model import BoolArray, Candidate, FloatArray, SeriesKey, SeriesMatrix, StrataMatrix, Stratum
 from pipeline.strata.mix import Mix
 from pipeline.strata.standardise import rows_by
 from pipeline.strata.terms import release_of
@@ -31,6 +32,9 @@ KEY = "release_effect"
 
 BY_CHANCE = 0.001
 """Series per scan that may seem changed by a release by chance."""
+
+_DISTINGUISHED = 1.0
+"""Standard errors of what hosts say that a rise has to have, if they are to say whether a release made it."""
 
 _WHOLE = 0.99
 """Share of the samples from which on a release is everywhere: a few hosts are always behind."""
@@ -89,6 +93,34 @@ def find_rollouts(strata: StrataMatrix, since: float) -> list[Rollout]:
             if last > seen[0]:
                 found.append(Rollout(name, start, strata.start + last * strata.resolution_s))
     return sorted(found, key=lambda rollout: (rollout.start, rollout.release))
+
+
+def since_deployed(
+    strata: StrataMatrix, rollouts: Sequence[Rollout], deployed: Sequence[float]
+) -> list[Rollout]:
+    """Return rollouts, of which some begin when most hosts took them: a host with a wrong clock was first.
+
+    Nobody runs what is not deployed. If no change was as the first host was seen, but one was as most hosts
+    took the release, it was that one. Else the first host is the best that is known.
+
+    Args:
+        strata: Totals by windows.
+        rollouts: As hosts were seen.
+        deployed: When changes were, in any order; they may be announced two windows early or late.
+    """
+    names, shares = release_shares(strata.strata, strata.totals)
+    share_of = dict(zip(names, shares, strict=True))
+    times = np.array(deployed, dtype=np.float64)
+    found = []
+    for rollout in rollouts:
+        first, last = (
+            round((at - strata.start) / strata.resolution_s) for at in (rollout.start, rollout.end)
+        )
+        taken = first + int(np.argmax(np.diff(share_of[rollout.release][first : last + 1], prepend=0.0)))
+        most = strata.start + taken * strata.resolution_s
+        announced = [(np.abs(times - at) <= 2 * strata.resolution_s).any() for at in (rollout.start, most)]
+        found.append(replace(rollout, start=most) if announced == [False, True] else rollout)
+    return found
 
 
 def release_starts(strata: StrataMatrix) -> dict[str, float]:
@@ -162,15 +194,62 @@ def side_by_side(
     return SideBySide(members, strata.totals, differing, blocks, strata.samples)
 
 
-def changed(
-    side: SideBySide, series: Sequence[SeriesKey], rollout: Rollout, *, among: int
-) -> dict[SeriesKey, ReleaseEffect]:
-    """Return the series that a release changes, of so many that are asked about that chance would not."""
-    ratios, p_values = compare(side)
-    return {
-        series[row]: ReleaseEffect(rollout.release, float(ratios[row]), float(p_values[row]))
-        for row in np.flatnonzero(p_values * among < BY_CHANCE).tolist()
-    }
+@dataclass(frozen=True)
+class Compared:
+    """What series cost on a release against what they cost beside it."""
+
+    rollout: Rollout
+    series: Sequence[SeriesKey]
+    ratios: FloatArray  # (series,)
+    p_values: FloatArray  # (series,)
+
+    def changed(self, *, among: int) -> dict[SeriesKey, ReleaseEffect]:
+        """Return the series that the release changes, of so many that are asked about; chance would not."""
+        rows = np.flatnonzero(self.p_values * among < BY_CHANCE).tolist()
+        return {self.series[row]: self._effect(row) for row in rows}
+
+    def effect_on(self, series: SeriesKey) -> ReleaseEffect | None:
+        """Return what the release seems to make of a series, by chance or not."""
+        row = self._rows.get(series)
+        return None if row is None else self._effect(row)
+
+    @cached_property
+    def _rows(self) -> Mapping[SeriesKey, int]:
+        return rows_by(self.series)
+
+    def _effect(self, row: int) -> ReleaseEffect:
+        return ReleaseEffect(self.rollout.release, float(self.ratios[row]), float(self.p_values[row]))
+
+
+def brought_by(
+    candidate: Candidate, compared: Sequence[Compared], margin_s: float
+) -> tuple[ReleaseEffect, Rollout] | None:
+    """Return which release brought a candidate that was found by time, if one likely did.
+
+    It is one series, and it rose while the release rolled out: what is asked is not whether the release
+    changes some series of all, but which of two it was. Either the release made the whole rise, or it came
+    over all hosts at one time. Of the two the one is taken under which what is counted is likelier, where
+    hosts can distinguish them.
+
+    Args:
+        candidate: With its change point.
+        compared: Releases with what they were held against.
+        margin_s: How far from a rollout a change point may lie that is in it.
+    """
+    if candidate.after == candidate.before:
+        return None
+    begin, end = candidate.change_time_span
+    rise = np.log(np.clip(candidate.after / max(candidate.before, 1e-300), 1 / _LARGEST, _LARGEST))
+    found = []
+    for one in compared:
+        during = one.rollout.start - margin_s <= end and begin <= one.rollout.end + margin_s
+        if not during or (effect := one.effect_on(candidate.series)) is None:
+            continue
+        seen = np.log(effect.ratio)
+        errors = float(ndtri(1 - effect.p_value / 2))
+        if errors > 0 and seen / rise > 0.5 and errors * rise / seen >= _DISTINGUISHED:
+            found.append((effect, one.rollout))
+    return min(found, key=lambda each: each[0].p_value, default=None)
 
 
 def compare(side: SideBySide) -> tuple[FloatArray, FloatArray]:

@@ -3,13 +3,14 @@
 A mix that was fitted over a whole span knows one ratio of each label and host. What began in one region some
 days ago is not in it, nor is what one host does by itself while it sends a third of all samples. So a
 candidate is asked once more, by direct standardisation (Breslow and Day, 1987): the rise of each host, or of
-all hosts of equal labels, at the share that they usually have of the samples.
+all hosts of equal labels, at the share that they usually have of the CPU time, which is that of the samples
+where nothing says how often they are taken.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,7 +30,7 @@ from pipeline.strata.terms import RELEASE_LABELS
 KEY = "within_strata"
 
 _KNOWN = 0.5
-"""Share of the samples, of usual ones and of those after, whose senders must be known on both sides."""
+"""Share of the CPU time, of the usual and of that after, whose senders must be known on both sides."""
 
 _USUAL = 0.25
 """Part of its usual share that a sender must have in a span to be known from it."""
@@ -66,14 +67,13 @@ def rises_within(
     every = sorted({*usual.strata, *after.strata, *(one for span in before for one in span.strata)})
     for with_host in (True, False):
         cells = _Cells(every, with_host=with_host)
-        shares = cells.sums(usual.strata, usual.totals.sum(axis=1)[None, :])[0]
-        shares /= max(shares.sum(), 1.0)
+        shares = cells.shares(usual.strata, usual.totals.sum(axis=1))
         then = _latest([cells.counted(span, after.series) for span in before], shares)
         now = cells.counted(after, after.series)
-        known = (then[0] > 0) & (now[0] > 0) & (now[0] >= _USUAL * shares * now[0].sum())
-        held = (shares[known].sum(), now[0][known].sum() / max(now[0].sum(), 1.0))
+        known = then.present & now.holds(shares)
+        held = (shares[known].sum(), now.shares[known].sum())
         if known.sum() > 1 and min(held) >= _KNOWN:
-            rises, errors = _standardised(shares, then, now, known)
+            rises, errors = _standardised(shares[known], then.of(known), now.of(known))
             return dict(zip(after.series, zip(rises.tolist(), errors.tolist(), strict=True), strict=True))
     return {}
 
@@ -114,11 +114,34 @@ def decide(rise: float, found: RiseWithin) -> Decision:
     return Decision(KEY, own >= bound, own, bound, "" if own >= bound else "usual")
 
 
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """What senders sent in a span."""
+
+    totals: FloatArray  # (cells,) samples
+    samples: FloatArray  # (series, cells)
+    shares: FloatArray  # (cells,) of the CPU time
+
+    @property
+    def present(self) -> BoolArray:
+        """Which senders have samples: (cells,)."""
+        return np.asarray(self.totals > 0)
+
+    def holds(self, shares: FloatArray) -> BoolArray:
+        """Return which senders have a good part of the share that they usually have: (cells,)."""
+        return self.present & (self.shares >= _USUAL * shares)
+
+    def of(self, chosen: BoolArray) -> _Counted:
+        """Return what is of some senders."""
+        return _Counted(self.totals[chosen], self.samples[:, chosen], self.shares[chosen])
+
+
 class _Cells:
     """Whose samples are held against each other, whatever they run and how often they are taken."""
 
     def __init__(self, strata: Sequence[Stratum], *, with_host: bool) -> None:
         self._with_host = with_host
+        self._by_rate = all(stratum.rate_hz for stratum in strata)
         cells = sorted({self._cell(stratum) for stratum in strata})
         self._number = {cell: number for number, cell in enumerate(cells)}
 
@@ -128,13 +151,24 @@ class _Cells:
         members = of[:, None] == np.arange(len(self._number))
         return np.asarray(values @ members.astype(np.float64))
 
-    def counted(self, span: StrataMatrix, series: Sequence[SeriesKey]) -> tuple[FloatArray, FloatArray]:
-        """Return samples in the windows that counts are of, (cells,), and of series: (series, cells)."""
+    def shares(self, strata: Sequence[Stratum], totals: FloatArray) -> FloatArray:
+        """Return the share of the CPU time of each cell: (strata,) samples to (cells,)."""
+        rates = [stratum.rate_hz for stratum in strata] if self._by_rate else np.ones(len(strata))
+        time = self.sums(strata, (totals / np.asarray(rates))[None, :])[0]
+        return np.asarray(time / max(time.sum(), 1e-300))
+
+    def counted(self, span: StrataMatrix, series: Sequence[SeriesKey]) -> _Counted:
+        """Return the samples in the windows that counts are of."""
         samples = np.zeros((len(series), len(span.strata)))
         rows = rows_by(span.series)  # those without a sample are absent
         known = [number for number, key in enumerate(series) if key in rows]
         samples[known] = span.samples[[rows[series[number]] for number in known]]
-        return self.sums(span.strata, span.counted_totals[None, :])[0], self.sums(span.strata, samples)
+        totals = span.counted_totals
+        return _Counted(
+            self.sums(span.strata, totals[None, :])[0],
+            self.sums(span.strata, samples),
+            self.shares(span.strata, totals),
+        )
 
     def _cell(self, stratum: Stratum) -> Stratum:
         other = RELEASE_LABELS | {RATE_LABEL}
@@ -142,28 +176,19 @@ class _Cells:
         return Stratum(stratum.host if self._with_host else "", "", labels)
 
 
-def _latest(
-    spans: Sequence[tuple[FloatArray, FloatArray]], shares: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return samples of each cell from the first span in which it has a good part of what it usually has."""
-    totals, samples = np.zeros(len(shares)), np.zeros(spans[0][1].shape)
-    left: BoolArray = np.ones(len(shares), dtype=np.bool_)
-    for span_totals, span_samples in spans:
-        chosen = left & (span_totals > 0) & (span_totals >= _USUAL * shares * span_totals.sum())
-        totals[chosen], samples[:, chosen] = span_totals[chosen], span_samples[:, chosen]
-        left &= ~chosen
-    return totals, samples
+def _latest(spans: Sequence[_Counted], shares: FloatArray) -> _Counted:
+    """Return what each cell sent in the first span in which it has a good part of what it usually has."""
+    found = replace(spans[0], totals=np.zeros(len(shares)), samples=np.zeros(spans[0].samples.shape))
+    for span in spans:
+        chosen = ~found.present & span.holds(shares)
+        found.totals[chosen], found.samples[:, chosen] = span.totals[chosen], span.samples[:, chosen]
+    return found
 
 
-def _standardised(
-    shares: FloatArray,
-    then: tuple[FloatArray, FloatArray],
-    now: tuple[FloatArray, FloatArray],
-    known: BoolArray,
-) -> tuple[FloatArray, FloatArray]:
+def _standardised(shares: FloatArray, then: _Counted, now: _Counted) -> tuple[FloatArray, FloatArray]:
     """Return the rises at usual shares, and their standard errors: (series,)."""
-    weights = shares[known] / shares[known].sum()
-    levels = [samples[:, known] / totals[known] for totals, samples in (then, now)]
+    weights = shares / shares.sum()
+    levels = [counted.samples / counted.totals for counted in (then, now)]
     # One sample more keeps a share of 0 from being certain.
-    variances = [(samples[:, known] + 1) / totals[known] ** 2 for totals, samples in (then, now)]
+    variances = [(counted.samples + 1) / counted.totals**2 for counted in (then, now)]
     return (levels[1] - levels[0]) @ weights, np.sqrt(sum(variances) @ weights**2)

@@ -54,7 +54,17 @@ def test_series_that_are_asked_for(store: Store, service_name: str) -> None:
     found = store.strata(service_name, T0, T0 + 2 * MINUTE, MINUTE, asked)
     assert dict(zip(found.series, found.samples[:, 0].tolist(), strict=True)) == {asked[0]: 2, asked[1]: 7}
     none = store.strata(service_name, T0, T0 + 2 * MINUTE, MINUTE, [])
-    assert (none.series, none.totals.tolist()) == ((), [[100, 0]])
+    assert (none.series, none.totals.tolist(), none.counted) == ((), [[100, 0]], (0, 0))
+
+
+def test_counts_are_of_the_same_time_whichever_series_are_asked_for(store: Store, service_name: str) -> None:
+    describe(store, service_name, WEST)
+    store.insert("strata_totals", strata_totals(service_name, [(WEST, 0, 100)]))
+    counts = [("a.f", WEST, 0, 1), ("a.f", WEST, 120, 1), ("a.rare", WEST, 60, 1)]
+    store.insert("strata_gcpu", strata_gcpu(service_name, counts))
+    for asked in (None, [SeriesKey("subroutine", "a.rare")], [SeriesKey("subroutine", "a.absent")]):
+        found = store.strata(service_name, T0, T0 + 4 * MINUTE, MINUTE, asked)
+        assert found.counted == (T0, T0 + 4 * MINUTE)
 
 
 def test_a_stratum_that_nobody_described_and_one_that_says_nothing(store: Store, service_name: str) -> None:

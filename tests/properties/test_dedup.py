@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipeline.dedup.baselines.exclusive_stacks import group_by_exclusive_stacks
@@ -71,7 +71,17 @@ def test_each_candidate_is_in_one_group(matrix: StackMatrix, changes: list[Chang
         assert all(len(group.members) == len(group.explained) for group in groups)
 
 
+EQUAL_RISES = build_stacks(
+    {
+        **{"a": (0, 0), "a->a": (0, 0), "a->a->c": (16, 15), "a->b": (16, 3), "a->c": (22, 39)},
+        **{"a->a->a": (0, 0), "a->a->b": (0, 16), "a->d": (31, 6), "b->a": (36, 26)},
+    },
+    total=1000,
+)
+
+
 @given(STACKS, CHANGES)
+@example(EQUAL_RISES, [])
 @settings(max_examples=60)
 def test_the_order_of_stacks_changes_no_cause(matrix: StackMatrix, changes: list[Change]) -> None:
     turned = StackMatrix(

@@ -23,9 +23,10 @@ from loadgen.evaluation.suite.presets import HOSTS, LEFT_OUT, SLOW, WORLD
 from loadgen.evaluation.suite.runs import Job, Run, mean_json, pooled, run_suite, scenario_means
 from loadgen.evaluation.suite.table import print_against, print_suite, worth_table
 from loadgen.fleet.scenario import load_scenario, preset_names
-from loadgen.terminal import print_json, read_file, write_file
+from loadgen.terminal import print_json, read_file
 from pipeline.codec import fields
 from pipeline.errors import ConfigError, InvalidMessage
+from pipeline.outputs import check_outputs, write_output
 from pipeline.steps import ABLATABLE as STEPS
 from pipeline.workloads import load_workloads
 
@@ -93,6 +94,7 @@ def accuracy(
     --from shows what an earlier --out wrote; given twice, the second for what each step is worth. A
     FILE whose name ends in .gz is compressed.
     """
+    check_outputs({"--out": out, "--page": page}, [against, *shown])
     old = read_suite(against) if against else None
     if shown:
         _refuse_to_run(context)
@@ -110,7 +112,7 @@ def accuracy(
         result = _measure(jobs, (steps or STEPS) if ablate else (), processes, out, resume=resume)
         ablated = result if ablate else None
     if page:
-        write_file(page, accuracy_page(result, ablated).encode())
+        write_output(page, accuracy_page(result, ablated).encode())
     comparison = compare_suites(old["runs"], result["runs"]) if old else None
     if as_json:
         print_json({**result, "against": comparison.to_json()} if comparison else result)
@@ -123,7 +125,7 @@ def _measure(
     jobs: Sequence[Job], steps: Sequence[str], processes: int | None, out: Path | None, *, resume: bool
 ) -> dict[str, Any]:
     """Make all runs, and those without each of the steps, and store what they come to."""
-    kept = KeptRuns(out) if out else None
+    kept = KeptRuns(out) if out and (out.is_file() or not out.exists()) else None
     everything = _run(
         ablation_jobs(jobs, steps),
         processes or os.cpu_count() or 1,
@@ -133,8 +135,9 @@ def _measure(
     result = suite_to_json(everything[: len(jobs)], jobs[0].workloads)
     if steps:
         result["ablation"] = [one.to_json() for one in worth_of_steps(everything)]
-    if out and kept:
-        write_file(out, _encoded(result, packed=out.suffix == PACKED))
+    if out:
+        write_output(out, _encoded(result, packed=out.suffix == PACKED))
+    if kept:
         kept.discard()
     return result
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import orjson
 
 from loadgen.evaluation.suite.runs import Job, Run
-from loadgen.terminal import read_file, write_file
+from loadgen.terminal import read_file
 from pipeline.codec import fields
-from pipeline.errors import ConfigError, InvalidMessage
+from pipeline.errors import ConfigError, InvalidMessage, file_errors
+from pipeline.outputs import write_output
 
 
 class KeptRuns:
@@ -37,7 +38,7 @@ class KeptRuns:
         Raises:
             ConfigError: it cannot be written.
         """
-        self._write("wb", known)
+        write_output(self._path, _lines(known))
 
     def add(self, job: Job, run: Run) -> None:
         """Keep one more run.
@@ -45,15 +46,17 @@ class KeptRuns:
         Raises:
             ConfigError: it cannot be written.
         """
-        self._write("ab", {job: run})
+        with file_errors(self._path), self._path.open("ab") as file:
+            file.write(_lines({job: run}))
 
     def discard(self) -> None:
         """Remove the file: the result holds all of it."""
         self._path.unlink(missing_ok=True)
 
-    def _write(self, mode: str, runs: dict[Job, Run]) -> None:
-        lines = [orjson.dumps({"job": asdict(job), "run": run}) + b"\n" for job, run in runs.items()]
-        write_file(self._path, b"".join(lines), mode)
+
+def _lines(runs: dict[Job, Run]) -> bytes:
+    lines = (orjson.dumps({"job": asdict(job), "run": run}) + b"\n" for job, run in runs.items())
+    return b"".join(lines)
 
 
 def _entry(line: bytes) -> tuple[Job, Run]:

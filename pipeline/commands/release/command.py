@@ -11,13 +11,15 @@ import click
 import orjson
 from rich.console import Console
 
+from pipeline.backtest.files import dataset_files
 from pipeline.clock import from_iso
 from pipeline.commands.options import Duration, FiniteRange, settings_options
 from pipeline.commands.release.reading import Asked, Comparison, Source, of_folder, of_store
 from pipeline.commands.release.showing import show, to_json
 from pipeline.commands.release.watch import Watch, look_at_folder, look_at_store
 from pipeline.config import Settings
-from pipeline.errors import ConfigError, InvalidMessage, file_errors
+from pipeline.errors import ConfigError, InvalidMessage
+from pipeline.outputs import check_outputs, write_output
 from pipeline.storage.connect import open_store
 from pipeline.strata.comparison import CompareConfig
 
@@ -138,8 +140,10 @@ def compare_releases(settings: Settings, **options: Any) -> int:
     if since is not None and until is not None and since >= until:
         raise ConfigError("--since: should be before the end")
     watch = Watch(options["interval"], options["timeout"]) if options["watch"] else None
-    if options["data"]:
-        source = of_folder(options["data"], options["service"])
+    data = options["data"]
+    check_outputs({"-o": options["out"]}, dataset_files(data) if data else ())
+    if data:
+        source = of_folder(data, options["service"])
         found = look_at_folder(source, asked, (since, until), watch)
     else:
         service = options["service"]
@@ -158,8 +162,7 @@ def _report(found: Comparison, options: dict[str, Any]) -> None:
     if options["out"]:
         page = Console(record=True, width=_WIDTH, file=io.StringIO(), highlight=False)
         show(page, found)
-        with file_errors(options["out"]):
-            page.save_html(str(options["out"]))
+        write_output(options["out"], page.export_html().encode())
     if options["as_json"]:
         click.echo(orjson.dumps(to_json(found)).decode())
         return

@@ -139,8 +139,8 @@ def compare(source: Source, asked: Asked, span: tuple[float, float]) -> Comparis
 def _read(source: Source, asked: Asked, span: tuple[float, float]) -> Samples:
     """Return the counts of the blocks in which both releases ran, or of those with either."""
     block_s = source.block_s
-    first = source.start_of(span[0])
     last = source.origin + math.ceil((span[1] - source.origin) / block_s) * block_s
+    first = _first(source, source.start_of(span[0]), last)
     totals = source.store.strata(source.service, first, last, block_s, ())
     old, new = (_samples_of(totals, name) for name in (asked.baseline, asked.candidate))
     for name, samples in ((asked.baseline, old), (asked.candidate, new)):
@@ -159,6 +159,15 @@ def _read(source: Source, asked: Asked, span: tuple[float, float]) -> Samples:
             raise ConfigError(f"{counts} in that time")
         raise NotYet(f"{counts} in windows of {block_s:g} s: --stack-window should be that of the workers")
     return found
+
+
+def _first(source: Source, first: float, last: float) -> float:
+    """Return a block from which on there are samples: what is asked for may begin years before them."""
+    coarse_s = _MOST_BLOCKS * source.block_s
+    if last - first <= coarse_s:
+        return first
+    there = source.store.strata(source.service, first, last, coarse_s, ()).totals.any(axis=0)
+    return first + coarse_s * int(np.argmax(there)) if there.any() else last - coarse_s
 
 
 def _check_terms(asked: Asked, totals: StrataMatrix) -> None:

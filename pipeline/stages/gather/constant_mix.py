@@ -15,7 +15,7 @@ from pipeline.stages.gather.store_view import StoreView
 from pipeline.storage.interface import SeriesSource, Store
 from pipeline.strata import releases
 from pipeline.strata.mix import Mix, fit_mix
-from pipeline.strata.releases import Effects, ReleaseEffect, Rollout
+from pipeline.strata.releases import Compared, Effects, ReleaseEffect, Rollout
 from pipeline.strata.standardise import block_windows, common_series, standardise
 from pipeline.units import HOUR_S
 
@@ -77,8 +77,10 @@ class ConstantMixStore(StoreView):
         strata, blocks = self._counts(self._span, self._block_s, asked)
         return fit_mix(strata, blocks), windows
 
-    def find_effects(self, mix: Mix | None, series: Sequence[SeriesKey], since: float) -> Effects:
-        """Return what the releases that came after a time make of series.
+    def find_effects(
+        self, mix: Mix | None, series: Sequence[SeriesKey], since: float
+    ) -> tuple[Effects, list[Compared]]:
+        """Return what the releases that came after a time make of series, and what says so.
 
         Args:
             mix: How series differ between strata.
@@ -86,12 +88,16 @@ class ConstantMixStore(StoreView):
             since: Epoch seconds.
         """
         found: dict[SeriesKey, list[ReleaseEffect]] = {}
-        for rollout in releases.find_rollouts(self._senders, since):
+        compared: list[Compared] = []
+        for rollout in self._rollouts:
+            if rollout.start < since:
+                continue
             strata, blocks = self._around(rollout)
             side = releases.side_by_side(strata, blocks, mix, self._starts, rollout, found)
-            for key, effect in releases.changed(side, strata.series, rollout, among=len(series)).items():
+            compared.append(Compared(rollout, strata.series, *releases.compare(side)))
+            for key, effect in compared[-1].changed(among=len(series)).items():
                 found.setdefault(key, []).append(effect)
-        return {key: tuple(effects) for key, effects in found.items()}
+        return {key: tuple(effects) for key, effects in found.items()}, compared
 
     def projected(
         self, matrix: SeriesMatrix, mix: Mix | None, strata: StrataMatrix, effects: Effects
@@ -99,7 +105,8 @@ class ConstantMixStore(StoreView):
         """Return series as if each release that changes them had come at once, with its first host."""
         if effects.keys().isdisjoint(matrix.series):
             return matrix
-        return releases.project(matrix, mix, strata, self._rollouts(), self._starts, effects)
+        rollouts = {rollout.release: rollout for rollout in self._rollouts}
+        return releases.project(matrix, mix, strata, rollouts, self._starts, effects)
 
     @cached_property
     def _senders(self) -> StrataMatrix:
@@ -108,12 +115,19 @@ class ConstantMixStore(StoreView):
 
     @cached_property
     def _starts(self) -> dict[str, float]:
-        """When each release was first seen."""
-        return releases.release_starts(self._senders)
+        """When each release was first seen, or deployed."""
+        rollouts = {rollout.release: rollout.start for rollout in self._rollouts}
+        return releases.release_starts(self._senders) | rollouts
 
-    def _rollouts(self) -> dict[str, Rollout]:
+    @cached_property
+    def _rollouts(self) -> list[Rollout]:
+        """The releases that rolled out within the span, in the order in which they came."""
         found = releases.find_rollouts(self._senders, self._span[0])
-        return {rollout.release: rollout for rollout in found}
+        if not found:
+            return []
+        changes = self._store.rows("changes", self._service, *self._span)
+        deployed = [float(row["time"]) for row in changes]
+        return releases.since_deployed(self._senders, found, deployed)
 
     def _around(self, rollout: Rollout) -> tuple[StrataMatrix, FloatArray]:
         """Return counts by stratum of a rollout, and by windows of the same time: (series, windows).

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pipeline.model import Scan
 from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.gather.constant_mix import ConstantMixStore
+from pipeline.stages.gather.release_effects import effects_of
 from pipeline.stages.gather.renamed import by_present_names
 from pipeline.storage.interface import Store
-from pipeline.strata.releases import KEY as RELEASE_EFFECT
-from pipeline.strata.releases import Effects, ReleaseEffect
 from pipeline.strata.standardise import KEY
 from pipeline.workloads import Workload
 
@@ -18,19 +17,5 @@ def as_scanned(store: Store, scan: Scan, workload: Workload | None, without: Wit
     if workload is not None and workload.series == "gcpu" and KEY not in without:
         resolution_s = scan.resolution_s or workload.resolution_s
         span = (scan.start, scan.end)
-        store = ConstantMixStore(store, scan.service, span, resolution_s, _effects(scan))
+        store = ConstantMixStore(store, scan.service, span, resolution_s, effects_of(scan))
     return by_present_names(store, scan)
-
-
-def _effects(scan: Scan) -> Effects:
-    """Return what releases make of a scan's candidates, as the detector found it."""
-    found = {}
-    for candidate in scan.candidates:
-        effects = tuple(
-            ReleaseEffect(one.subjects[0], one.statistic, one.bound)
-            for one in candidate.passed
-            if one.step == RELEASE_EFFECT
-        )
-        if effects:
-            found[candidate.series] = effects
-    return found

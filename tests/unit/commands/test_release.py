@@ -5,13 +5,19 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from pipeline.backtest.dataset import Dataset, write_dataset
+from pipeline.backtest.dataset import Dataset, read_dataset, write_dataset
 from pipeline.cli import run
-from pipeline.model import SeriesKey, Stratum, StratumCounts
+from pipeline.commands.release.reading import Asked, Source
+from pipeline.commands.release.reading import compare as compare_of
+from pipeline.errors import ConfigError
+from pipeline.model import SeriesKey, StrataMatrix, Stratum, StratumCounts
+from pipeline.storage.arrays import ArrayStore
+from pipeline.strata.comparison import CompareConfig
 from pipeline.units import HOUR_S
 
 T0 = 1_760_000_400.0
@@ -91,6 +97,16 @@ def write(path: Path, fleet: Fleet) -> Path:
 
 def compare(path: Path, *more: str) -> list[str]:
     return ["release", "compare", "v1", "v2", "--service", "shop", "--data", str(path), *more]
+
+
+class WithoutYears(ArrayStore):
+    """A store that is never asked for ten thousand windows at once."""
+
+    def strata(
+        self, service: str, start: float, end: float, resolution_s: float, *names: Any
+    ) -> StrataMatrix:
+        assert (end - start) / resolution_s < 10_000
+        return super().strata(service, start, end, resolution_s, *names)
 
 
 CASES = {
@@ -200,6 +216,17 @@ def test_whole_hours_are_compared(
     run(compare(write(tmp_path / "data", Fleet()), "--json", *arguments))
     found = json.loads(capsys.readouterr().out)
     assert (found["start"][11:16], found["end"][11:16]) == (start, end)
+
+
+def test_what_is_asked_of_a_live_store_may_begin_long_before_its_data(tmp_path: Path) -> None:
+    data = read_dataset(write(tmp_path / "data", Fleet(rise=0.02)))
+    asked = Asked("v1", "v2", None, (), CompareConfig())
+    source = Source(WithoutYears(data), "shop", HOUR_S, 0.0, None)
+    found = compare_of(source, asked, (0.0, data.end))
+    assert found.matched.span == (data.start, data.end)
+    assert found.decision == "slower"
+    with pytest.raises(ConfigError, match="no samples whose sender is known"):
+        compare_of(source, asked, (0.0, data.start))
 
 
 def test_names_are_whole_on_a_narrow_terminal(

@@ -11,12 +11,11 @@ import pytest
 
 from pipeline.cost_shift.scan import StackEvidence, judge_cost_shifts
 from pipeline.dedup.evidence import TOLERANCE_WINDOWS, Deployed
-from pipeline.model import Candidate, Change, Decision, StackMatrix
+from pipeline.model import Candidate, Change, Decision, StackMatrix, divide
 from pipeline.stacks import index_stacks
 from pipeline.stages.gather import domain_plugins
 from pipeline.stages.gather.deduplication import dedup_config
 from pipeline.stages.gather.domain_plugins import ENTRY_POINTS, DomainPlugin, load_plugins, plugged_in
-from pipeline.steps import divide
 from pipeline.workloads import Workload
 from tests.support.builders import build_candidate, build_change, build_stacks
 from tests.support.fleets import LIVE

@@ -133,6 +133,7 @@ def test_a_page_says_which_record_it_is_of(scenarios: list[str], record: Record)
     [
         pytest.param("accuracy.md", ["accuracy.json.gz", "ablation.json.gz"], id="standard"),
         pytest.param("accuracy-world.md", ["world.json.gz"], id="world"),
+        pytest.param("accuracy-hosts.md", ["hosts.json.gz"], id="hosts"),
     ],
 )
 def test_the_page_in_docs_is_that_of_the_files(page: str, files: list[str]) -> None:

@@ -10,6 +10,7 @@ from loadgen.fleet.scenario import Scenario, load_scenario
 from loadgen.fleet.simulate import simulate
 from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.flow import Flow
+from pipeline.clock import from_iso
 from pipeline.codec.scans import encode_progress
 from pipeline.config import Settings
 from pipeline.model import Progress, Scan
@@ -71,15 +72,19 @@ def test_what_a_drain_moves_is_dropped_with_its_numbers(drained: Dataset) -> Non
     assert not [one for one in plain.dropped if one.decision.step == "mix_shift"]
 
 
+def with_one_step(name: str, **given: object) -> tuple[Dataset, float]:
+    """Return a fleet of a preset's rollouts with one step of its kind, and when the first host had it."""
+    (group,) = load_scenario(name).inject
+    one = group.model_copy(update={"count": 1, **given})
+    dataset = simulate(scenario(name, inject=(one,)), 3).dataset
+    (row,) = (row for row in dataset.truth if row["kind"] == "regression")
+    return replace(dataset, truth=(row,)), float(row["start"])
+
+
 @pytest.fixture(scope="module")
 def staged() -> tuple[Dataset, float]:
     """One step that comes in stages, and when it began."""
-    preset = load_scenario("rollout-staged")
-    (group,) = preset.inject
-    one = group.model_copy(update={"count": 1, "delta": (0.01, 0.012), "between": (0.88, 0.9)})
-    dataset = simulate(scenario("rollout-staged", inject=(one,)), 3).dataset
-    (row,) = (row for row in dataset.truth if row["kind"] == "regression")
-    return replace(dataset, truth=(row,)), float(row["start"])
+    return with_one_step("rollout-staged", delta=(0.01, 0.012), between=(0.88, 0.9))
 
 
 def test_a_rollout_is_dated_at_its_first_stage(staged: tuple[Dataset, float]) -> None:
@@ -95,6 +100,35 @@ def test_a_rollout_is_dated_at_its_first_stage(staged: tuple[Dataset, float]) ->
     assert [one.subjects for one in found[slow].passed if one.step == "release_effect"]
     late = without.get(slow)
     assert late is None or abs(late.change_time - start) > 2 * WORKLOAD.resolution_s
+
+
+@pytest.fixture(scope="module")
+def canary() -> tuple[Dataset, float]:
+    """One step that hours on one host of twenty hardly show, and when that host had it."""
+    return with_one_step("rollout-canary", delta=(0.003, 0.0033), between=(0.86, 0.88))
+
+
+def test_what_rose_with_a_rollout_is_dated_by_its_first_host_once_it_is_known_to_last(
+    canary: tuple[Dataset, float],
+) -> None:
+    dataset, start = canary
+    whole = dataset.truth[0]["stages"][-1][0]
+    end = whole + 9 * HOUR_S
+    end -= end % WORKLOAD.rerun_interval_s
+    slow = dataset.truth[0]["subroutines"][0]
+    found = {
+        stage: {one.metric: one for one in scan_of(dataset, end, stage=stage).candidates}[slow]
+        for stage in ("filter", "dedup")
+    }
+    codes = {
+        stage: [(each.code, each.subjects) for each in one.passed if each.step == "release_effect"]
+        for stage, one in found.items()
+    }
+    assert abs(found["filter"].change_time - whole) <= 2 * WORKLOAD.resolution_s
+    ((code, (release, since)),) = codes["filter"]
+    assert (code, abs(from_iso(since) - start) <= WORKLOAD.resolution_s) == ("brought", True)
+    assert abs(found["dedup"].change_time - start) <= WORKLOAD.resolution_s
+    assert codes["dedup"] == [("side_by_side", (release,))]
 
 
 @pytest.fixture(scope="module")

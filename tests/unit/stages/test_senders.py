@@ -7,6 +7,7 @@ import numpy as np
 from pipeline.codec.scans import decode_progress
 from pipeline.model import MetricPoints, Profile, Record
 from pipeline.stages.aggregate import AggregateStage
+from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.arrays import ArrayStore
 
 T0 = 1_767_571_200.0
@@ -27,7 +28,11 @@ def watermark(stage: AggregateStage, topic: str, offset: int, *payloads: Profile
 
 def test_profiles_wait_for_late_hosts_and_metrics_do_not() -> None:
     stage = AggregateStage(
-        store=ArrayStore(), clock=lambda: T0 + 3600, stream="s", window_s=MINUTE, stack_window_s=5 * MINUTE
+        store=ArrayStore(),
+        clock=lambda: T0 + 3600,
+        streams=one_stream("s"),
+        window_s=MINUTE,
+        stack_window_s=5 * MINUTE,
     )
     for minute in range(6):
         now = T0 + minute * MINUTE

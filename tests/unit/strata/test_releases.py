@@ -6,20 +6,24 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 from pipeline.model import SeriesKey, SeriesMatrix, StrataMatrix, Stratum
 from pipeline.strata.mix import Mix
 from pipeline.strata.releases import (
+    Compared,
     ReleaseEffect,
     Rollout,
-    changed,
+    brought_by,
     compare,
     find_rollouts,
     project,
     release_starts,
     side_by_side,
+    since_deployed,
 )
 from pipeline.units import HOUR_S
+from tests.support.builders import build_candidate
 
 BLOCKS, HOSTS, SERIES, AT = 48, 20, 200, 24
 STAGES = ((0, 1), (4, 5), (8, 12), (12, 20))
@@ -59,7 +63,7 @@ def rollout(
 def effects_of(strata: StrataMatrix, counted: SeriesMatrix) -> dict[SeriesKey, ReleaseEffect]:
     (found,) = find_rollouts(strata, HOUR_S)
     side = side_by_side(strata, counted.samples, None, release_starts(strata), found, {})
-    return changed(side, strata.series, found, among=SERIES)
+    return Compared(found, strata.series, *compare(side)).changed(among=SERIES)
 
 
 def test_a_rollout_is_from_its_first_host_to_its_last() -> None:
@@ -68,6 +72,30 @@ def test_a_rollout_is_from_its_first_host_to_its_last() -> None:
     assert find_rollouts(strata, (AT + 1) * HOUR_S) == []
     early, _ = rollout(until=AT + 2)
     assert find_rollouts(early, HOUR_S) == [Rollout("v2", AT * HOUR_S, (AT + 2) * HOUR_S)]
+
+
+@pytest.mark.parametrize(
+    ("deployed", "start"),
+    [
+        pytest.param([], AT, id="nothing is known"),
+        pytest.param([AT], AT, id="with the first host"),
+        pytest.param([AT - 2], AT, id="announced early"),
+        pytest.param([AT, AT + 8], AT, id="and another with most hosts"),
+        pytest.param([AT + 12], AT + 12, id="with most hosts"),
+        pytest.param([AT + 10.5, AT + 60], AT + 12, id="a little before them"),
+        pytest.param([AT + 5], AT, id="in between"),
+        pytest.param([AT - 20, AT + 40], AT, id="before and after"),
+    ],
+)
+def test_nobody_runs_what_is_not_deployed(deployed: list[float], start: float) -> None:
+    """The first host has v2 twelve hours before eighteen others; the last one has it a day after them."""
+    hosts = [Stratum(f"h{host:02d}", version) for host in range(HOSTS) for version in ("v1", "v2")]
+    new = np.array([0, *[12] * (HOSTS - 2), 36])[:, np.newaxis] <= np.arange(2 * BLOCKS) - AT
+    totals = 9.0 * np.stack([~new, new], axis=1).reshape(2 * HOSTS, -1).astype(np.float64)
+    strata = StrataMatrix(0.0, HOUR_S, tuple(hosts), totals, (), np.zeros((0, 2 * HOSTS)))
+    rollouts = find_rollouts(strata, HOUR_S)
+    (found,) = since_deployed(strata, rollouts, [hour * HOUR_S for hour in deployed])
+    assert found == replace(rollouts[0], start=start * HOUR_S)
 
 
 def test_an_aborted_rollout_ends_with_its_release() -> None:
@@ -130,6 +158,64 @@ def test_a_series_is_as_if_the_release_had_come_at_once() -> None:
     np.testing.assert_array_equal(at_once.samples[1:], counted.samples[1:])
 
 
+def half_way(z_expected: float, of_rise: float) -> tuple[float, float]:
+    """Return ratio and p-value where hosts say so much of a rise by a fifth, which is so many errors."""
+    ratio = 1.2**of_rise
+    return ratio, float(2 * ndtr(-abs(z_expected * of_rise)))
+
+
+BROUGHT = {
+    "all of it, for sure": (half_way(5, 1.0), (0, 0), True),
+    "all of it, hardly": (half_way(1.5, 1.0), (0, 0), True),
+    "most of it": (half_way(3, 0.6), (0, 0), True),
+    "the smaller part": (half_way(3, 0.4), (0, 0), False),
+    "nothing": (half_way(3, 0.001), (0, 0), False),
+    "a fall": (half_way(3, -1.0), (0, 0), False),
+    "hosts that can say nothing": (half_way(0.5, 1.0), (0, 0), False),
+    "no counts at all": ((1.0, 1.0), (0, 0), False),
+    "beyond doubt": ((1.2, 0.0), (0, 0), True),
+    "an interval that ends before the rollout": (half_way(5, 1.0), (-7, -5.5), False),
+    "one that ends as it begins": (half_way(5, 1.0), (-7, -3.5), True),
+    "one that begins as it ends": (half_way(5, 1.0), (12.5, 14), True),
+    "one that begins after it": (half_way(5, 1.0), (14, 20), False),
+}
+
+
+@pytest.mark.parametrize(("said", "hours", "brought"), BROUGHT.values(), ids=BROUGHT.keys())
+@pytest.mark.parametrize("falls", [False, True])
+def test_a_release_or_a_time(
+    said: tuple[float, float], hours: tuple[float, float], brought: bool, falls: bool
+) -> None:
+    """A rise by a fifth in hour 40, which v2 may have brought: it rolled out from hour 36 to 52."""
+    one = Rollout("v2", 36 * HOUR_S, 52 * HOUR_S)
+    ratio, p_value = said
+    levels = (0.024, 0.02) if falls else (0.02, 0.024)
+    candidate = replace(
+        build_candidate("f0", before=levels[0], after=levels[1], change_time=40 * HOUR_S),
+        change_time_interval=((40 + hours[0]) * HOUR_S, (40 + hours[1]) * HOUR_S),
+    )
+    compared = Compared(
+        one, [candidate.series], np.array([1 / ratio if falls else ratio]), np.array([p_value])
+    )
+    found = brought_by(candidate, [compared], HOUR_S)
+    assert found == ((ReleaseEffect("v2", compared.ratios[0], p_value), one) if brought else None)
+    other = replace(candidate, metric="f1")
+    assert brought_by(other, [compared], HOUR_S) is None
+    assert brought_by(replace(candidate, after=candidate.before), [compared], HOUR_S) is None
+
+
+def test_of_two_releases_the_surer_brought_it() -> None:
+    candidate = build_candidate("f0", before=0.02, after=0.024, change_time=40 * HOUR_S)
+    said = {"v2": half_way(2, 1.0), "v3": half_way(3, 1.0), "v4": half_way(9, 0.1)}
+    compared = [
+        Compared(Rollout(name, 36 * HOUR_S, 52 * HOUR_S), [candidate.series], *map(np.atleast_1d, one))
+        for name, one in said.items()
+    ]
+    found = brought_by(candidate, compared, HOUR_S)
+    assert found is not None
+    assert found[0].release == "v3"
+
+
 def test_a_later_release_holds_what_the_one_before_it_changed() -> None:
     """The second of two rollouts that overlap changes nothing: what it has, it has from the first."""
     rng = np.random.default_rng(7)
@@ -155,7 +241,7 @@ def test_a_later_release_holds_what_the_one_before_it_changed() -> None:
     mix: Mix | None = None
     for one in find_rollouts(matrix, HOUR_S):
         side = side_by_side(matrix, samples.sum(axis=0)[np.newaxis], mix, starts, one, found)
-        for key, effect in changed(side, series, one, among=1).items():
+        for key, effect in Compared(one, series, *compare(side)).changed(among=1).items():
             found.setdefault(key, []).append(effect)
     (effect,) = found[series[0]]
     assert effect.release == "v2"

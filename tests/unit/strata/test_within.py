@@ -92,6 +92,25 @@ def test_a_series_of_one_region_alone_returns_with_it() -> None:
     assert appeared == pytest.approx(0.03 / 2, abs=4 * error)
 
 
+@pytest.mark.parametrize(
+    ("rates", "share"),
+    [
+        pytest.param(["10"] * 11 + ["100"], 1 / 12, id="of the CPU"),
+        pytest.param(["10"] * 10 + ["", "100"], 10 / 21, id="of the samples, as one is not known"),
+        pytest.param(["often"] * 11 + ["100"], 10 / 21, id="of the samples, as some are no numbers"),
+    ],
+)
+def test_a_host_that_is_sampled_often_counts_for_its_share(rates: list[str], share: float) -> None:
+    hosts = [replaced(one, rate_hz=rate) if rate else one for one, rate in zip(HOSTS, rates, strict=True)]
+    often = hosts[-1].host
+    more = {often: 10.0}
+    usual, before = (span(hours, weight=more, strata=hosts) for hours in (240, 4))
+    after = span(4, {often: 0.03, "": 0.02}, more, hosts, seed=2)
+    found, error = rises_within(usual, [before], after)[SERIES]
+    assert found == pytest.approx(0.01 * share, abs=4 * error)
+    assert error < 0.0002
+
+
 def replaced(old: Stratum, *, host: str = "", release: str = "", **labels: str) -> Stratum:
     return Stratum.of(dict(old.labels) | labels, host=host or old.host, release=release)
 
