@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
+import os
 import sys
 
 import click
@@ -49,6 +51,10 @@ COMMANDS = {
 """Subcommand → (module that defines it under its own name, one line of help); loaded when it is called."""
 
 
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""How writing fails where nothing more fits; a file that a command names is in the error."""
+
+
 class LazyGroup(click.Group):
     """A group that imports a subcommand's module only when it is used: ``--help`` stays instant."""
 
@@ -78,6 +84,9 @@ def smidgen() -> None:
 
 def main() -> None:
     """Run the command line: exit 0 on success, 1 on a finding, 2 on bad usage or input, 130 on Ctrl-C."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # it was closed: the next file that is opened would take its number
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
     sys.exit(run(sys.argv[1:]))
 
 
@@ -85,6 +94,7 @@ def run(arguments: list[str]) -> int:
     """Run one command and return its exit code; failures print one line on stderr."""
     try:
         result = smidgen.main(args=arguments, prog_name="smidgen", standalone_mode=False)
+        sys.stdout.flush()
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.ctx.get_help() if error.ctx else "", err=True)
         return 2
@@ -95,6 +105,11 @@ def run(arguments: list[str]) -> int:
         return _fail(f"smidgen: {error}")
     except (click.Abort, KeyboardInterrupt):
         return 130
+    except OSError as error:
+        if error.errno not in _FULL or error.filename is not None:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # lest what is left of it fails once more at the end
+        return _fail(f"smidgen: standard output: {error.strerror}")
     return result if isinstance(result, int) else 0
 
 

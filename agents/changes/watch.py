@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import orjson
 
 from agents.changes.git import Commit, GitError, Repository, Tag
 from pipeline.errors import BrokerUnavailable, ConfigError
+from pipeline.outputs import write_output
 
 log = logging.getLogger(__name__)
 
@@ -150,15 +150,7 @@ class State:
         """
         if not self._path:
             return
-        new = self._path.with_name(self._path.name + ".new")
-        try:
-            with new.open("wb") as file:
-                file.write(orjson.dumps({**self._key, "published": sorted(seen)}))
-                file.flush()
-                os.fsync(file.fileno())
-            new.replace(self._path)
-        except OSError as error:
-            raise ConfigError(f"--state: {self._path}: {error.strerror}") from None
+        write_output(self._path, orjson.dumps({**self._key, "published": sorted(seen)}), durable=True)
 
 
 def follow(

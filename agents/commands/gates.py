@@ -11,7 +11,7 @@ import click
 from agents.gates import Module, map_gates, read_module
 from agents.options import checked_by, reader_names
 from pipeline.codec.gates import write_gates
-from pipeline.errors import ConfigError
+from pipeline.outputs import check_outputs, write_output
 from pipeline.terminal import escape_controls
 
 MAX_BYTES = 2_000_000
@@ -50,7 +50,9 @@ def gates(source: Path, readers: tuple[str, ...], out: Path) -> None:
     """
     modules: list[Module] = []
     files = skipped = 0
-    for path in _python_files(source):
+    paths = list(_python_files(source))
+    check_outputs({"-o": out}, paths)
+    for path in paths:
         files += 1
         try:
             modules.append(read_module(path.relative_to(source).as_posix(), _text(path, source)))
@@ -58,10 +60,7 @@ def gates(source: Path, readers: tuple[str, ...], out: Path) -> None:
             skipped += 1
             click.echo(f"skipped: {_plain(path.relative_to(source))}: {_reason(error)}", err=True)
     found = map_gates(modules, readers)
-    try:
-        out.write_text(write_gates(found.subroutines), encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"{out}: {error.strerror or error}") from None
+    write_output(out, write_gates(found.subroutines).encode())
     read = f"{files - skipped} of {files} files read" if skipped else f"{files} files read"
     click.echo(f"{_plain(out)}: {len(found.subroutines)} gates ({read})")
     if found.unresolved:

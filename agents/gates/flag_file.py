@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
@@ -16,6 +15,7 @@ from agents.gates.flips import Flip
 from pipeline.clock import Clock
 from pipeline.codec.fields import parse_object
 from pipeline.errors import BrokerUnavailable, ConfigError, InvalidMessage, file_errors
+from pipeline.outputs import write_output
 
 log = logging.getLogger(__name__)
 
@@ -63,13 +63,7 @@ class FlagFile:
         content = orjson.dumps({"service": self._service, "flags": flags})
         if len(content) > MAX_STATE_BYTES:
             raise ConfigError(f"--state: {self._state}: would be larger than {MAX_STATE_BYTES} bytes")
-        beside = self._state.with_name(self._state.name + ".new")
-        with file_errors(self._state):
-            with beside.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            beside.replace(self._state)
+        write_output(self._state, content, durable=True)
 
     def read(self) -> FlagSet:
         """Return the flags as they are.

@@ -13,8 +13,9 @@ from pipeline.codec.scans import decode_scan
 from pipeline.config import Settings
 from pipeline.model import Outgoing, Record, Scan
 from pipeline.stages.ablation import NOTHING, Without
-from pipeline.stages.base import Stage
+from pipeline.stages.base import Stage, handle_whole
 from pipeline.stages.factory import STAGES, build_stage
+from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 
@@ -42,7 +43,7 @@ class Flow:
             "settings": settings,
             "workloads": tuple(workloads),
             "store": store,
-            "stream": stream,
+            "streams": one_stream(stream),
             "clock": clock,
             "without": without,
         }
@@ -68,9 +69,7 @@ class Flow:
         batch = whole_scans(records)
         if not stage or not batch:
             return
-        outgoing = stage.handle(batch)
-        stage.settled()
-        self.forward(outgoing)
+        self.forward(handle_whole(stage, batch))
 
     def forward(self, outgoing: Iterable[Outgoing]) -> None:
         """Put messages on their topics, and through the stages that read them."""

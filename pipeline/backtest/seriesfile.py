@@ -33,6 +33,10 @@ METADATA = ("unit", "kind", "direction")
 """Columns of what is said of a metric; any of them may be missing."""
 
 _KNOWN = ("service", "metric", "metric_kind", "timestamp", "value", "samples", "total", *METADATA)
+_TIMES = ("@timestamp", "date", "date_time", "datetime", "time", "ts")
+"""Other names of the column ``timestamp``."""
+
+_MEANT = frozenset({*_KNOWN, *_TIMES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,7 @@ class _Table:
     lines: Sequence[int]  # (rows,)
     unit: str  # what ``lines`` counts: line or row
     plain: bool  # any time since the year 1, and values may be missing
+    others: Sequence[str] = ()  # columns whose meaning is not known
 
     def refuse(self, row: int, column: str, what: str) -> NoReturn:
         """Raise a ConfigError about one cell."""
@@ -98,6 +103,7 @@ def read_series(path: Path, *, plain: bool = False, duplicates: Duplicates = "re
     )
     if not table.lines:
         raise ConfigError(f"{path}: holds no point")
+    _find_times(table)
     _check_columns(table, plain)
     return _split(table, duplicates)
 
@@ -128,7 +134,8 @@ def _read_csv(path: Path, plain: bool) -> _Table:
     if again := [name for name, group in itertools.groupby(sorted(header)) if len(list(group)) > 1]:
         raise ConfigError(f"{path}:1: {again[0]}: column stands twice")
     columns = list(zip(*rows, strict=True)) or [()] * len(header)
-    return _Table(path, dict(zip(header, columns, strict=True)), lines, "line", plain)
+    others = [name for name in header if name not in _MEANT]
+    return _Table(path, dict(zip(header, columns, strict=True)), lines, "line", plain, others)
 
 
 def _csv_rows(path: Path) -> tuple[list[list[str]], list[int]]:
@@ -157,12 +164,13 @@ def _csv_rows(path: Path) -> tuple[list[list[str]], list[int]]:
 
 def _parquet_table(columns: Columns, plain: bool) -> _Table:
     cells: dict[str, Sequence[str] | FloatArray] = {}
-    names = [name for name in columns.names if name in _KNOWN] or columns.names[:1]
+    names = [name for name in columns.names if name.lower() in _MEANT] or columns.names[:1]
+    others = [name for name in columns.names if name not in names]
     for name in names:
         if columns.is_text(name):
             texts = columns.texts(name)
             cells[name] = [texts.values[code] for code in texts.codes.tolist()]
-        elif plain and (name == "value" or name not in _KNOWN):
+        elif plain and (name.lower() == "value" or name.lower() not in _MEANT):
             cells[name] = columns.numbers_or_nan(name)
         elif (moments := columns.moments(name)) is not None:
             cells[name] = moments
@@ -170,7 +178,23 @@ def _parquet_table(columns: Columns, plain: bool) -> _Table:
             cells[name] = columns.numbers(name)
     if len(columns.names) == 1 and names[0] not in _KNOWN:
         cells = {"value": cells[names[0]]}
-    return _Table(columns.path, cells, range(1, columns.table.num_rows + 1), "row", plain)
+    cells = {name.lower() if name.lower() in _MEANT else name: column for name, column in cells.items()}
+    return _Table(columns.path, cells, range(1, columns.table.num_rows + 1), "row", plain, others)
+
+
+def _find_times(table: _Table) -> None:
+    """Give the column of times its name; a file that may have one under another name is refused."""
+    if "timestamp" in table.cells:
+        return
+    found = [name for name in table.cells if name in _TIMES]
+    if len(found) == 1:
+        table.cells["timestamp"] = table.cells.pop(found[0])
+        return
+    if table.plain and (others := found or table.others):
+        raise ConfigError(
+            f"{table.path}: no column 'timestamp', which {' or '.join(map(repr, others[:3]))} may be; "
+            "name it so, or leave such columns out if the points are in order of time"
+        )
 
 
 def _check_columns(table: _Table, plain: bool) -> None:

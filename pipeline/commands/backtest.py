@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from rich.table import Table
 
 from pipeline.allocation import keep_freed_memory
 from pipeline.backtest.dataset import Dataset, read_changes, read_dataset, read_feedback
+from pipeline.backtest.files import dataset_files
 from pipeline.backtest.funnel import (
     Funnel,
     count_funnel,
@@ -27,8 +27,9 @@ from pipeline.backtest.plain import build_datasets, common_window_s
 from pipeline.backtest.run import Backtest, plan_scans, run_backtest
 from pipeline.backtest.seriesfile import read_series
 from pipeline.config import Settings
-from pipeline.errors import ConfigError, file_errors
+from pipeline.errors import ConfigError
 from pipeline.model import Change, Silence
+from pipeline.outputs import check_outputs, replacing
 from pipeline.units import format_duration
 from pipeline.workloads import Workload, load_workloads
 
@@ -100,8 +101,8 @@ def backtest(
     is 0, or 2 if a file is wrong.
     """
     keep_freed_memory()
-    outputs = {"--events": events, "--funnel": funnel, "--ledger": ledger}
-    _check_outputs({flag: path for flag, path in outputs.items() if path})
+    read = [*dataset_files(source), source, changes, feedback, names, *map(Path, workloads)]
+    check_outputs({"--events": events, "--funnel": funnel, "--ledger": ledger}, read)
     settings = Settings(names=names)
     chosen = load_workloads(workloads or settings.workloads)
     datasets = _with_changes(_load(source, chosen, service), read_changes(changes) if changes else ())
@@ -209,33 +210,8 @@ def _run(datasets: Sequence[Dataset], workloads: Sequence[Workload], settings: S
         ]
 
 
-def _check_outputs(paths: dict[str, Path]) -> None:
-    """Refuse before the work what could not be written after it."""
-    seen: set[Path] = set()
-    for flag, path in paths.items():
-        if path.resolve() in seen:
-            raise ConfigError(f"{flag}: {path} is given twice")
-        seen.add(path.resolve())
-        with _replacing(path, keep=False):
-            pass
-
-
-@contextmanager
-def _replacing(path: Path, *, keep: bool = True) -> Iterator[Any]:
-    """Write beside a file and put it in its place at the end: a run that is stopped leaves it as it was."""
-    beside = path.with_name(f"{path.name}.part")
-    try:
-        with file_errors(path):
-            with beside.open("wb") as file:
-                yield file
-            if keep:
-                beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
-
-
 def _write(path: Path, rows: Iterable[dict[str, Any]]) -> None:
-    with _replacing(path) as file:
+    with replacing(path) as file:
         file.writelines(orjson.dumps(row) + b"\n" for row in rows)
 
 

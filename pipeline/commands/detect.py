@@ -29,11 +29,12 @@ from pipeline.detect.offline.segment import segment
 def detect(file: Path, duplicates: Duplicates, as_json: bool) -> None:
     """Find every change point of each series in FILE, up and down, looking back over all of it.
 
-    FILE is CSV (.csv) or Parquet (.parquet), no JSON, with the columns service, metric, timestamp (ISO 8601,
-    epoch seconds or years) and either value or samples and total; or with just timestamp, value; or with a
-    single column, with or without a name. There is nothing to set: single outliers are passed over, and
-    noise that follows itself is taken into account. A value may be missing: empty, NaN, null or NA; in a
-    single column of CSV also a blank line, even before the first value, but not before the column's name.
+    FILE is CSV (.csv) or Parquet (.parquet), no JSON, with the columns service, metric, timestamp (ISO
+    8601, epoch seconds or years) and either value or samples and total; or with just timestamp, value; or
+    with a single column, with or without a name. timestamp may be called time, date, datetime or ts.
+    There is nothing to set: single outliers are passed over, and noise that follows itself is taken into
+    account. A value may be missing: empty, NaN, null or NA; in a single column of CSV also a blank line,
+    even before the first value, but not before the column's name.
 
     index counts from 0 in the order of time, missing points included, and is the first point of the new
     regime; before and after are the levels on both sides up to the next change points.

@@ -68,7 +68,7 @@ def detectable(settings: Settings, service: str, until: str | None, as_json: boo
     workloads = [one for one in load_workloads(settings.workloads) if one.series == "gcpu"]
     if not workloads:
         raise ConfigError("--workloads: none of them looks at gCPU")
-    with closing(open_store(settings.store)) as store:
+    with closing(open_store(settings.store, existing=True)) as store:
         found = [(workload, *_outlooks(store, service, workload, end)) for workload in workloads]
     if as_json:
         for workload, traffic, outlooks in found:

@@ -122,21 +122,28 @@ def _checked(check: str, ask: Callable[[], list[Finding]]) -> list[Finding]:
     """Turn a failure to ask into a finding, so that the checks after it are still made."""
     try:
         return ask()
+    except ConfigError as error:  # it says what to do
+        return [Finding(check, "fail", str(error))]
     except SmidgenError as error:
         return [Finding(check, "fail", str(error), "see the broker's log")]
 
 
 def _topics(broker: Broker, topics: Topics) -> list[Finding]:
     differences = asyncio.run(check_topics(broker, topics))
-    grave = [text for text in differences if "missing" in text or "partitions" in text]
-    return [
-        *(Finding("topics", "fail", text, "smidgen topics apply") for text in grave),
-        *(
-            Finding("topics", "warn", text, "alter it on the broker, or topics.yaml")
-            for text in differences
-            if text not in grave
-        ),
-    ] or [Finding("topics", "ok", f"{len(topics)} as in topics.yaml")]
+    return [_difference(text) for text in differences] or [
+        Finding("topics", "ok", f"{len(topics)} as in topics.yaml")
+    ]
+
+
+def _difference(text: str) -> Finding:
+    """Return the finding of one way in which topics differ from topics.yaml."""
+    if text.endswith(": missing"):
+        return Finding("topics", "fail", text, "smidgen topics apply")
+    if " partitions instead of " in text:
+        return Finding(
+            "topics", "fail", text, "write what it has into topics.yaml, or make it anew if it is empty"
+        )
+    return Finding("topics", "warn", text, "alter it on the broker, or topics.yaml")
 
 
 def _lag(broker: Broker, topics: Topics, max_lag: int) -> list[Finding]:
@@ -189,7 +196,9 @@ def _of_store(settings: Settings) -> Iterator[Finding]:
     yield _clock(facts)
     yield _names(facts)
     yield _scans(facts)
-    for name, share in facts.free.items():
+    if facts.free is None:
+        yield Finding("disks", "warn", "the user may not see them", "GRANT SELECT ON system.disks")
+    for name, share in (facts.free or {}).items():
         status: Status = "fail" if share < NO_SPACE else "warn" if share < LITTLE_SPACE else "ok"
         advice = "" if status == "ok" else "add space or shorten retention (docs/runbook.md)"
         yield Finding(f"disk {name}", status, f"{share:.0%} free", advice)

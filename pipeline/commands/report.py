@@ -9,7 +9,8 @@ import click
 
 from pipeline.commands.options import settings_options
 from pipeline.config import Settings
-from pipeline.errors import ConfigError, file_errors
+from pipeline.errors import ConfigError
+from pipeline.outputs import check_outputs, write_output
 from pipeline.workloads import Workload, known_workloads
 
 
@@ -36,14 +37,14 @@ def report(event_id: str, output: Path, settings: Settings) -> None:
     from pipeline.stages.gather.symbols import SymbolStore
     from pipeline.storage.connect import open_store
 
-    with closing(open_store(settings.store)) as opened:
+    check_outputs({"-o": output}, map(Path, settings.workloads))
+    with closing(open_store(settings.store, existing=True)) as opened:
         store = SymbolStore(opened, read_namings(settings.names))
         event = find_event(store, event_id)
         if event is None:
             raise ConfigError(f"no regression {event_id!r} in the store")
         page = render_report(gather(store, event, _workload(event["data"].get("workload"), settings)))
-    with file_errors(output):
-        output.write_text(page, encoding="utf-8")
+    write_output(output, page.encode())
     click.echo(output)
 
 

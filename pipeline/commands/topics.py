@@ -11,6 +11,7 @@ from pipeline.commands.options import settings_options
 from pipeline.config import Settings
 from pipeline.errors import file_errors
 from pipeline.kafka import Broker, apply_topics, check_topics
+from pipeline.outputs import write_output
 from pipeline.topics import load_topics
 
 
@@ -59,5 +60,5 @@ def schemas(settings: Settings, output: Path) -> None:
             if path.exists() and path.read_bytes() == content:
                 continue
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
+        write_output(path, content)
         click.echo(path)

@@ -18,14 +18,16 @@ import orjson
 from rich.console import Console
 from rich.text import Text
 
+from pipeline.backtest.files import dataset_files
 from pipeline.clock import from_iso, system_clock
 from pipeline.codec import fields
 from pipeline.codec.ledger import LedgerEntry, entry_to_json
 from pipeline.commands.options import settings_options
 from pipeline.config import Settings
-from pipeline.errors import ConfigError, InvalidMessage, file_errors
+from pipeline.errors import ConfigError, InvalidMessage
 from pipeline.model import FloatArray, Unjudged
 from pipeline.model.metric_kind import is_gcpu
+from pipeline.outputs import check_outputs, write_output
 from pipeline.report.case import (
     Case,
     Filter,
@@ -122,6 +124,8 @@ def why(
             raise click.UsageError("give either ID, or --service, --metric and --since")
         if not _ID.fullmatch(candidate_id):
             raise ConfigError(f"{candidate_id!r} is no id: at least six digits of 0-9 and a-f")
+        read = [*ledgers, *([data, *dataset_files(data)] if data else ()), *map(Path, settings.workloads)]
+        check_outputs({"-o": output}, read)
         _explain(candidate_id, settings, ledgers, data, output, as_json=as_json)
         return
     if output:
@@ -226,8 +230,7 @@ def _explain(
         windows = windows_of(case.entry.scan, workload)
         line, looked = (seen.line, seen.study) if seen else (None, None)
         page = render_why(case.entry, story, windows, line, looked, note=note)
-        with file_errors(output):
-            output.write_text(page, encoding="utf-8")
+        write_output(output, page.encode())
         click.echo(output)
 
 
@@ -312,7 +315,7 @@ def _store(settings: Settings) -> Iterator[Store]:
     from pipeline.stages.gather.symbols import SymbolStore
     from pipeline.storage.connect import open_store
 
-    with closing(open_store(settings.store)) as store:
+    with closing(open_store(settings.store, existing=True)) as store:
         try:
             yield SymbolStore(store, read_namings(settings.names))
         except InvalidMessage as error:

@@ -16,10 +16,11 @@ from pipeline.codec.names import read_namings
 from pipeline.commands.options import settings_options
 from pipeline.config import Settings
 from pipeline.errors import ConfigError
-from pipeline.kafka import Broker, cluster_id, require_groups, require_topics
+from pipeline.kafka import Broker, cluster_id, require_groups, require_topic_ids, require_topics
 from pipeline.runtime.worker import BrokerCheck, Check, Service, StoreCheck, health_address
 from pipeline.stages.base import Stage
 from pipeline.stages.factory import STAGES, build_stage
+from pipeline.stages.gather.streams import LOGGED_TOPICS, TopicIdentity, streams_of
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
 from pipeline.telemetry import RepeatFilter
@@ -77,22 +78,24 @@ def worker(stages: tuple[str, ...], settings: Settings) -> int:
     if "detect" in names:
         _check_windows(settings, workloads)
     broker = Broker.of(settings)
-    cluster = asyncio.run(_check_broker(broker, topics, [group_name(name) for name in names]))
-    stream = settings.stream or cluster
+    cluster, ids = asyncio.run(_check_broker(broker, topics, [group_name(name) for name in names]))
     with ExitStack() as opened:
         # One connection a stage, each of which works in a thread of its own, and one for the checks.
         connections = len(names) + bool(settings.health)
         stores = [opened.enter_context(closing(open_store(settings.store))) for _ in range(connections)]
         stores[0].migrate()
+        streams = streams_of(stores[0], settings.stream or cluster, ids, system_clock())
         built = [
             build_stage(
-                name, settings=settings, workloads=workloads, store=store, stream=stream, clock=system_clock
+                name, settings=settings, workloads=workloads, store=store, streams=streams, clock=system_clock
             )
             for name, store in zip(names, stores, strict=False)
         ]
         checks: dict[str, Check] = {"broker": BrokerCheck(broker), "store": StoreCheck(stores[-1])}
         expected = _known_services(stores[0]) if "aggregate" in names else frozenset()
-        return asyncio.run(_run(settings, topics, built, checks, expected))
+        keeps_offsets = "aggregate" in names or "detect" in names
+        known_ids = {found.name: found.id for found in ids.values()} if keeps_offsets else {}
+        return asyncio.run(_run(settings, topics, built, checks, expected, known_ids))
 
 
 def _check_windows(settings: Settings, workloads: Sequence[Workload]) -> None:
@@ -118,10 +121,16 @@ def _check_windows(settings: Settings, workloads: Sequence[Workload]) -> None:
             )
 
 
-async def _check_broker(broker: Broker, topics: Topics, groups: Sequence[str]) -> str:
+async def _check_broker(
+    broker: Broker, topics: Topics, groups: Sequence[str]
+) -> tuple[str, dict[str, TopicIdentity]]:
+    """Return the cluster's id, and which topics those are whose messages are counted."""
     await require_topics(broker, topics)
     await require_groups(broker, groups)
-    return await cluster_id(broker)
+    names = {logical: topics[logical].name for logical in LOGGED_TOPICS}
+    ids = await require_topic_ids(broker, names.values())
+    found = {logical: TopicIdentity(name, ids[name]) for logical, name in names.items()}
+    return await cluster_id(broker), found
 
 
 def _known_services(store: Store) -> frozenset[str]:
@@ -136,8 +145,11 @@ async def _run(
     stages: Sequence[Stage],
     checks: Mapping[str, Check],
     expected: frozenset[str],
+    topic_ids: Mapping[str, str],
 ) -> int:
-    service = Service(settings, topics, stages, system_clock, checks=checks, expected=expected)
+    service = Service(
+        settings, topics, stages, system_clock, checks=checks, expected=expected, topic_ids=topic_ids
+    )
     code = await service.run()
     if service.hanging:  # a thread that waits for the store cannot be ended; its batch is unacknowledged
         logging.shutdown()

@@ -23,6 +23,7 @@ from agents.publisher import Publisher
 from pipeline.codec.inputs import decode_change, decode_profile
 from pipeline.config import load_settings
 from pipeline.embedded.broker import EmbeddedBroker
+from pipeline.kafka import apply_topics
 from pipeline.model import Change, Outgoing, Profile
 from pipeline.topics import load_topics
 from tests.e2e.worker_process import is_idempotent
@@ -277,6 +278,7 @@ def test_an_outage_of_the_broker_is_survived(caplog: pytest.LogCaptureFixture) -
     """The broker freezes; the buffer fills; when it goes on, the newest messages arrive in order."""
     topics = load_topics()
     with EmbeddedBroker() as own:
+        asyncio.run(apply_topics(own.url, topics))
         settings = load_settings({"broker": own.url, "idempotent_producer": False}, environ={})
         buffer = Buffer(max_messages=5, max_bytes=10_000)
         publisher = Publisher(lambda: connect(settings, topics), buffer)

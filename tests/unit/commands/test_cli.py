@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +14,7 @@ import pytest
 
 from pipeline.cli import run
 from pipeline.topics import DEFAULT_PATH
+from tests.support.paths import ROOT
 
 NOWHERE = "127.0.0.1:1"
 
@@ -127,3 +132,49 @@ def test_help_and_version_succeed(arguments: list[str], capfd: pytest.CaptureFix
     out, err = capfd.readouterr()
     assert out
     assert err == ""
+
+
+READERS = {
+    "why": ["why", "--service", "shop"],
+    "report": ["report", "id", "-o", "page.html"],
+    "detectable": ["detectable", "--service", "shop"],
+    "release compare": ["release", "compare", "v1", "v2", "--service", "shop"],
+}
+
+
+@pytest.mark.parametrize("arguments", READERS.values(), ids=READERS.keys())
+def test_what_only_reads_a_store_makes_none(
+    arguments: list[str], folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*arguments, "--store", f"chdb://{folder}/none"]) == 2
+    err = capfd.readouterr().err
+    assert "no such folder; smidgen store migrate makes it" in err
+    assert err.count("\n") == 1
+    assert not (folder / "none").exists()
+
+
+FULL = {
+    "help": ["--help"],
+    "help of a command": ["topics", "check", "--help"],
+    "a table": ["detect", "s.csv"],
+    "JSON": ["detect", "s.csv", "--json"],
+}
+
+
+@pytest.mark.parametrize("arguments", FULL.values(), ids=FULL.keys())
+@pytest.mark.parametrize(
+    ("where", "code", "said"),
+    [
+        pytest.param("> /dev/full", 2, "smidgen: standard output: No space left on device\n", id="full"),
+        pytest.param(">&-", 0, "", id="closed"),
+        pytest.param("| true", 0, "", id="nobody reads"),
+    ],
+)
+def test_standard_output_that_takes_nothing(
+    arguments: list[str], where: str, code: int, said: str, folder: Path
+) -> None:
+    (folder / "s.csv").write_text("value\n" + "1\n2\n" * 30)
+    command = shlex.join([sys.executable, "-m", "pipeline", *arguments])
+    paths = {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]}
+    found = subprocess.run(f"{command} {where}", shell=True, env=paths, stderr=subprocess.PIPE, text=True)
+    assert (found.returncode, found.stderr) == (code, said)

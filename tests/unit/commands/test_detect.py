@@ -112,6 +112,44 @@ def test_detect_takes_any_date(
     assert (point["index"], point["timestamp"]) == (30, wanted)
 
 
+@pytest.mark.parametrize("name", ["Date", "time", "@timestamp", "TS"])
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_file_with_the_newest_first_is_read_in_order_of_time(
+    folder: Path, capsys: pytest.CaptureFixture[str], name: str, kind: str
+) -> None:
+    values = stepped(50, 10)[::-1]
+    dates = [date(1800 + i, 1, 1) for i in range(len(values))][::-1]
+    if kind == "csv":
+        write_csv(folder / "s.csv", f"{name},value", list(zip(dates, values, strict=True)))
+    else:
+        pq.write_table(pa.table({name: dates, "value": values}), folder / "s.parquet")
+    assert run(["detect", f"s.{kind}", "--json"]) == 0
+    (point,) = json.loads(capsys.readouterr().out)["change_points"]
+    assert (point["index"], point["timestamp"]) == (200, "2000-01-01T00:00:00.000Z")
+    assert point["after"] > point["before"]
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        pytest.param("when,value", "'when' may be", id="unknown"),
+        pytest.param(",value", "'' may be", id="without a name"),
+        pytest.param("date,time,value", "'date' or 'time' may be", id="two"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_detect_does_not_guess_the_order(
+    folder: Path, capsys: pytest.CaptureFixture[str], header: str, said: str, kind: str
+) -> None:
+    names = header.split(",")
+    if kind == "csv":
+        write_csv(folder / "s.csv", header, [[i] * len(names) for i in range(9)])
+    else:
+        pq.write_table(pa.table({name: list(range(9)) for name in names}), folder / "s.parquet")
+    assert run(["detect", f"s.{kind}"]) == 2
+    assert f"s.{kind}: no column 'timestamp', which {said}; name it so" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("text", ["", "nan", "NaN", "null", "NA", "n/a", "None"])
 @pytest.mark.parametrize("columns", [1, 2])
 def test_a_missing_value_keeps_its_index(

@@ -9,9 +9,9 @@ import pytest
 from pipeline.codec.ledger import LedgerEntry
 from pipeline.dedup.links import Link
 from pipeline.filters.threshold import judge_threshold
-from pipeline.model import Decision, DomainDecision, Scan
+from pipeline.model import Decision, DomainDecision, Scan, divide
 from pipeline.report.explain import Step, explain
-from pipeline.steps import BY_KEY, divide, sentence
+from pipeline.steps import BY_KEY, sentence
 from tests.support.builders import build_candidate, build_decision
 
 CANDIDATE = build_candidate("cart.tax", before=0.10, after=0.16)
