@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from pipeline.embedded.protocol import SYNTAX_ERROR
 from pipeline.embedded.statement import Statement
 from pipeline.extras import require_embedded
 
@@ -42,6 +43,8 @@ class Engine:
         """
         connection = self._connect()
         try:
+            if statement.data is None and b";" in statement.sql.rstrip(b"; \t\r\n"):
+                _check_single(connection, statement.sql)
             if statement.settings:
                 self._run(connection, _set_clause(statement), "Null", {})
             if statement.database:
@@ -76,6 +79,14 @@ class Engine:
             return bytes(connection.query(sql, form, params=dict(parameters)).bytes() or b"")
         except RuntimeError as error:
             raise EngineError(_message(error)) from None
+
+
+def _check_single(connection: Any, sql: bytes) -> None:
+    """Refuse several statements in one request, as the server does; chDB would run them all."""
+    count = connection._conn.classify_query(sql.decode(errors="replace"))["statement_count"]
+    if count > 1:
+        text = "Syntax error (Multi-statements are not allowed). (SYNTAX_ERROR)"
+        raise EngineError(f"Code: {SYNTAX_ERROR}. DB::Exception: {text}")
 
 
 def _set_clause(statement: Statement) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from pipeline.embedded.protocol import SYNTAX_ERROR, UNKNOWN_EXCEPTION
 from pipeline.unpacking import UnpackError, gunzip, inflate, unlz4, unzstd
 
 _TRANSPORT = frozenset(
@@ -37,7 +38,11 @@ _SETTING = re.compile(r"[A-Za-z_]\w*")
 
 
 class BadRequest(ValueError):
-    """The request makes no sense; the text says why."""
+    """The request makes no sense; the text says why, and ``code`` is ClickHouse's."""
+
+    def __init__(self, text: str, code: int = UNKNOWN_EXCEPTION) -> None:
+        super().__init__(text)
+        self.code = code
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +68,7 @@ def read_statement(arguments: Mapping[str, str], body: bytes) -> Statement:
     query = arguments.get("query", "").encode()
     whole = query + b"\n" + body if query and body else query or body
     if not whole.strip():
-        raise BadRequest("Empty query")
+        raise BadRequest("Empty query. (SYNTAX_ERROR)", SYNTAX_ERROR)
     settings = {
         name: value
         for name, value in arguments.items()
@@ -83,7 +88,7 @@ def read_statement(arguments: Mapping[str, str], body: bytes) -> Statement:
         data = whole[insert.end() :]
         return Statement(insert[1], insert[2].decode(), data, database, parameters, settings)
     named = _FORMAT.search(whole[-200:].decode(errors="replace"))
-    form = named[1] if named else arguments.get("default_format", "TabSeparated")
+    form = named[1] if named else arguments.get("default_format", "TSV")
     return Statement(whole, form, None, database, parameters, settings)
 
 

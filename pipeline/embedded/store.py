@@ -29,20 +29,22 @@ from aiohttp import web
 
 from pipeline.embedded.door import Login, from_a_web_page, server_context
 from pipeline.embedded.engine import Engine, EngineError
+from pipeline.embedded.protocol import (
+    AUTHENTICATION_FAILED,
+    UNKNOWN_EXCEPTION,
+    content_type,
+    status_of,
+)
 from pipeline.embedded.statement import BadRequest, Statement, decompress, read_statement
 from pipeline.errors import ConfigError
 
 _MAX_BODY_BYTES = 2 * 1024**3
 _THREADS = 4  # statements that run at the same time; the engine itself uses every core for each
 _CODE = re.compile(r"Code: (\d+)")
-_AUTHENTICATION_FAILED = 516
 _WRONG_LOGIN = (
-    f"Code: {_AUTHENTICATION_FAILED}. DB::Exception: Authentication failed: password is incorrect, "
+    f"Code: {AUTHENTICATION_FAILED}. DB::Exception: Authentication failed: password is incorrect, "
     "or there is no user with such name. (AUTHENTICATION_FAILED)"
 )
-_STATUS = {60: 404, 81: 404, 36: 400, 47: 400, 62: 400, 115: 400, 457: 400}
-"""HTTP status of ClickHouse's exception codes, as its server gives them; 500 for all others."""
-_CANNOT_PARSE = 1002  # ClickHouse's UNKNOWN_EXCEPTION, for requests that never reach the engine
 _PRINTS = re.compile(rb"\s*(SELECT|WITH|SHOW|DESC|EXISTS|EXPLAIN|\()", re.IGNORECASE)
 
 
@@ -58,7 +60,8 @@ class StoreFront:
         """Return the web application."""
         app = web.Application(client_max_size=_MAX_BODY_BYTES)
         app.router.add_get("/ping", self._ping)
-        app.router.add_route("*", "/", self._answer)
+        for method in ("GET", "HEAD", "POST"):
+            app.router.add_route(method, "/", self._answer)
         return app
 
     def close(self) -> None:
@@ -71,21 +74,21 @@ class StoreFront:
 
     async def _answer(self, request: web.Request) -> web.Response:
         if from_a_web_page(request.headers):
-            return _failure(403, _CANNOT_PARSE, "Requests from web pages are not allowed")
+            return _failure(403, UNKNOWN_EXCEPTION, "Requests from web pages are not allowed")
         if self._login and not self._login.admits(request.headers, request.query):
-            return _failure(403, _AUTHENTICATION_FAILED, _WRONG_LOGIN)
-        if request.method == "GET" and "query" not in request.query:
+            return _failure(403, AUTHENTICATION_FAILED, _WRONG_LOGIN)
+        if request.method != "POST" and "query" not in request.query:
             return web.Response(text="Ok.\n")
         try:
             statement = await self._read(request)
             loop = asyncio.get_running_loop()
             output = await loop.run_in_executor(self._threads, self._engine.execute, statement)
         except BadRequest as error:
-            return _failure(400, _CANNOT_PARSE, f"Code: {_CANNOT_PARSE}. DB::Exception: {error}")
+            return _failure(400, error.code, f"Code: {error.code}. DB::Exception: {error}")
         except EngineError as error:
             found = _CODE.search(str(error))
-            code = int(found[1]) if found else _CANNOT_PARSE
-            return _failure(_STATUS.get(code, 500), code, str(error))
+            code = int(found[1]) if found else UNKNOWN_EXCEPTION
+            return _failure(status_of(code), code, str(error))
         return web.Response(body=output, headers=_headers(statement, request, output))
 
     async def _read(self, request: web.Request) -> Statement:
@@ -99,7 +102,7 @@ class StoreFront:
         body = await request.read()
         encoding = request.headers.get("Content-Encoding", "").lower()
         statement = await asyncio.to_thread(_understand, arguments, body, encoding)
-        if request.method == "GET":  # as in ClickHouse: whoever follows a link changes nothing
+        if request.method != "POST":  # as in ClickHouse: whoever follows a link changes nothing
             return replace(statement, settings={**statement.settings, "readonly": "2"})
         return statement
 
@@ -109,9 +112,8 @@ def _understand(arguments: dict[str, str], body: bytes, encoding: str) -> Statem
 
 
 def _headers(statement: Statement, request: web.Request, output: bytes) -> dict[str, str]:
-    text = statement.format.startswith(("Tab", "TSV", "JSON", "CSV", "Pretty", "Vertical"))
     headers = {
-        "Content-Type": "text/plain; charset=UTF-8" if text else "application/octet-stream",
+        "Content-Type": content_type(statement.format),
         "X-ClickHouse-Query-Id": request.query.get("query_id") or str(uuid4()),
         "X-ClickHouse-Timezone": "UTC",
         "X-ClickHouse-Server-Display-Name": "smidgen-embedded",
@@ -123,7 +125,8 @@ def _headers(statement: Statement, request: web.Request, output: bytes) -> dict[
 
 
 def _failure(status: int, code: int, text: str) -> web.Response:
-    return web.Response(status=status, text=text + "\n", headers={"X-ClickHouse-Exception-Code": str(code)})
+    headers = {"X-ClickHouse-Exception-Code": str(code), "Content-Type": "text/plain; charset=UTF-8"}
+    return web.Response(status=status, body=f"{text}\n".encode(), headers=headers)
 
 
 async def serve(

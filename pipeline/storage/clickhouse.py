@@ -18,6 +18,7 @@ from pipeline.quota.limits import Usage
 from pipeline.storage import migrate, queries
 from pipeline.storage.failures import translated
 from pipeline.storage.interface import CountTable, Extent, RowTable, SeriesSource, Table
+from pipeline.storage.layout import ONE_SERVER, TableLayout
 from pipeline.storage.schema import (
     COLUMNS,
     EVER,
@@ -52,18 +53,20 @@ class ClickHouseStore:
     ``where`` names it in messages, free of secrets. Several threads may use one store.
     """
 
-    def __init__(self, client: Client, where: str) -> None:
+    def __init__(self, client: Client, where: str, layout: TableLayout = ONE_SERVER) -> None:
         self._client = client
         self._where = where
+        self._layout = layout
 
     def migrate(self) -> None:
         """Create or upgrade the database and its tables; several processes may do so at once.
 
         Raises:
+            ConfigError: they are not up to date, and the user may not make them.
             StoreUnavailable: the same call is to be repeated.
         """
         with translated(self._where):
-            migrate.apply(self._client, str(self._client.database))
+            migrate.apply(self._client, str(self._client.database), layout=self._layout)
 
     def insert(self, table: Table, columns: Mapping[str, Sequence[Any]], *, token: str = "") -> None:
         """Add rows as one part; see Store.insert.
@@ -200,10 +203,9 @@ class ClickHouseStore:
         totals = np.zeros((len(order), windows))
         totals[[column[key] for key in found["series"].tolist()], found["place"]] = found["count"]
         parts = [{**values, **asked} for asked in _asked("gcpu", names)] if order else []
-        columns = [self._columns(queries.STRATA_COUNTS, 6, part) for part in parts]
-        kinds, known, strata, counts, *edges = (
-            [cell for part in columns for cell in part[i]] for i in range(6)
-        )
+        columns = [self._columns(queries.STRATA_COUNTS, 4, part) for part in parts]
+        kinds, known, strata, counts = ([cell for part in columns for cell in part[i]] for i in range(4))
+        edges = self._columns(queries.STRATA_COUNTED, 2, values) if parts else [[0], [0]]
         samples = np.zeros((len(known), len(order)))
         for row, (whose, many) in enumerate(zip(strata, counts, strict=True)):
             there = [number for number, key in enumerate(whose) if key in column]
@@ -215,7 +217,7 @@ class ClickHouseStore:
             totals=totals,
             series=tuple(map(SeriesKey, kinds, known)),
             samples=samples,
-            counted=(min(edges[0], default=0) / 1000, max(edges[1], default=0) / 1000),
+            counted=(edges[0][0] / 1000, edges[1][0] / 1000),
         )
 
     def rows(

@@ -11,6 +11,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 from pipeline.config import redact
 from pipeline.errors import ConfigError
 from pipeline.extras import require_embedded
+from pipeline.storage.layout import TableLayout
 
 if TYPE_CHECKING:
     from clickhouse_connect.driver.client import Client
@@ -24,6 +25,7 @@ _HTTP_OPTIONS = frozenset(
         *("compress", "connect_timeout", "send_receive_timeout"),
     }
 )
+_LAYOUT_OPTIONS = frozenset({"cluster", "replicated"})
 _TIMEOUTS = {"connect_timeout": 10, "send_receive_timeout": 120}
 
 
@@ -32,7 +34,8 @@ def open_store(dsn: str, *, existing: bool = False) -> ClickHouseStore:
 
     ``http(s)://[user[:password]@]host[:port][/database][?option=value]`` is a ClickHouse server, where
     options are those of clickhouse-connect for TLS (verify, ca_cert, client_cert, client_cert_key,
-    server_host_name), compress, connect_timeout and send_receive_timeout; ``chdb:///path`` is a folder and
+    server_host_name), compress, connect_timeout and send_receive_timeout; ``cluster=NAME`` and
+    ``replicated=1`` say how tables are made (``TableLayout``). ``chdb:///path`` is a folder and
     ``chdb://memory`` nothing but memory, for this process alone and one path at a time. The database, if
     it is not ``default``, is made by ``migrate``. A folder is made where there is none, unless what is there
     is only to be read, ``existing``.
@@ -46,7 +49,7 @@ def open_store(dsn: str, *, existing: bool = False) -> ClickHouseStore:
     # Loaded here: commands that need no store start without the driver.
     from pipeline.storage.clickhouse import ClickHouseStore
 
-    return ClickHouseStore(client, redact(dsn))
+    return ClickHouseStore(client, redact(dsn), _layout(_options(urlsplit(dsn))))
 
 
 def open_client(dsn: str, *, existing: bool = False) -> Client:
@@ -54,7 +57,8 @@ def open_client(dsn: str, *, existing: bool = False) -> Client:
     where = redact(dsn)
     try:
         parts = urlsplit(dsn)
-        options = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
+        options = _options(parts)
+        layout = _layout(options)
         arguments = _chdb(parts) if parts.scheme == "chdb" else _server(parts, options)
         database = _database(parts, options)
     except ValueError as error:
@@ -62,7 +66,21 @@ def open_client(dsn: str, *, existing: bool = False) -> Client:
     folder = arguments.get("path", ":memory:")
     if existing and folder != ":memory:" and not Path(folder).is_dir():
         raise ConfigError(f"store: {where!r}: no such folder; smidgen store migrate makes it")
-    return _connect(arguments, database, where)
+    client = _connect(arguments, database, where)
+    for name, value in layout.settings.items():
+        client.set_client_setting(name, value)
+    return client
+
+
+def _options(parts: SplitResult) -> dict[str, str]:
+    return dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
+
+
+def _layout(options: Mapping[str, str]) -> TableLayout:
+    replicated = options.get("replicated", "0")
+    if replicated not in ("0", "1"):
+        raise ValueError(f"replicated should be 0 or 1, not {replicated!r}")
+    return TableLayout(options.get("cluster", ""), replicated == "1")
 
 
 def _server(parts: SplitResult, options: Mapping[str, str]) -> dict[str, Any]:
@@ -70,12 +88,13 @@ def _server(parts: SplitResult, options: Mapping[str, str]) -> dict[str, Any]:
         raise ValueError("should begin with http://, https:// or chdb://")
     if not parts.hostname:
         raise ValueError("has no host")
+    known = _HTTP_OPTIONS | _LAYOUT_OPTIONS
     for name in options:
-        if name not in _HTTP_OPTIONS:
-            raise ValueError(f"unknown option {name!r}; known are {', '.join(sorted(_HTTP_OPTIONS))}")
+        if name not in known:
+            raise ValueError(f"unknown option {name!r}; known are {', '.join(sorted(known))}")
     return {
         **_TIMEOUTS,
-        **options,
+        **{name: value for name, value in options.items() if name in _HTTP_OPTIONS},
         "interface": parts.scheme,
         "host": parts.hostname,
         "port": parts.port,

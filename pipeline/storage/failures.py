@@ -15,15 +15,20 @@ _TRANSIENT = {
     **{209: "socket timeout", 210: "network error", 236: "aborted", 241: "memory limit exceeded"},
     **{242: "table is read only", 243: "not enough space", 252: "too many parts"},
     **{279: "all connection tries failed", 285: "too few live replicas", 319: "unknown status of insert"},
+    **{286: "quorum of the insert before is awaited", 289: "replica is not in the quorum"},
     **{394: "query was cancelled", 425: "system error", 439: "cannot schedule a task"},
     **{735: "query was cancelled by the client", 745: "server overloaded", 999: "keeper exception"},
 }
 """ClickHouse's exception codes that say "not now"."""
 
-_REFUSED = (192, 193, 194, 497, 516)
-"""Unknown user, wrong password, password required, access denied, authentication failed."""
+_REFUSED = (192, 193, 194, 516)
+"""Unknown user, wrong password, password required, authentication failed."""
 
-_NO_TABLES = (60, 81)  # unknown table, unknown database
+ACCESS_DENIED = 497
+NO_TABLES = (60, 81)
+"""Unknown table, unknown database."""
+
+_GRANT = re.compile(r"necessary to have the grant (.+?)\. \(")
 _GATEWAY = re.compile(r"HTTP status 5\d\d")  # a proxy answered in the server's place
 _MAX_TEXT = 300
 
@@ -47,9 +52,18 @@ def translated(where: str) -> Iterator[None]:
             raise StoreUnavailable(f"the store at {where} does not answer: {_reason(error)}") from error
         if error.code in _REFUSED:
             raise ConfigError(f"store: {where} refuses the user or its password") from error
-        if error.code in _NO_TABLES:
+        if error.code == ACCESS_DENIED:
+            right = missing_right(error) or _reason(error)
+            raise ConfigError(f"store: {where} denies the user a right: {right}") from error
+        if error.code in NO_TABLES:
             raise ConfigError(f"store: {where} has no such table; run: smidgen store migrate") from error
         raise
+
+
+def missing_right(error: DatabaseError) -> str:
+    """Return the grant that a user lacks, in ClickHouse's words; empty if the error names none."""
+    found = _GRANT.search(str(error))
+    return found[1] if found else ""
 
 
 def _reason(error: BaseException) -> str:

@@ -1,5 +1,7 @@
 """Bring a database to the present set of tables.
 
+Nothing is made where nothing is missing: a user who may only read and add rows can start a worker.
+
 A migration only adds: tables, and columns that have a default. So workers of the version before go on
 inserting and reading while the tables are newer than they are, and the other way round nothing reads a
 column before the migration that adds it was applied. What is to go is taken out of the code first, and out
@@ -15,6 +17,11 @@ from dataclasses import dataclass
 from importlib import resources
 
 from clickhouse_connect.driver.client import Client
+from clickhouse_connect.driver.exceptions import DatabaseError
+
+from pipeline.errors import ConfigError
+from pipeline.storage.failures import ACCESS_DENIED, NO_TABLES, missing_right
+from pipeline.storage.layout import ONE_SERVER, TableLayout
 
 logger = logging.getLogger(__name__)
 
@@ -56,16 +63,19 @@ def applied(client: Client) -> frozenset[int]:
     return frozenset(row[0] for row in client.query(_APPLIED).result_rows)
 
 
-def apply(client: Client, database: str, *, last: int | None = None) -> list[str]:
+def apply(
+    client: Client, database: str, *, last: int | None = None, layout: TableLayout = ONE_SERVER
+) -> list[str]:
     """Apply what is missing (up to version ``last``) and return the names of the files applied.
 
     Several processes may do this at once: each runs every statement, which does nothing the second time, and
     a file is noted as applied only after its last statement. A database that is newer than this code is left
     as it is, and reported.
+
+    Raises:
+        ConfigError: something is missing, and the user may not make it.
     """
-    client.command(_MAKE_DATABASE, {"name": database}, use_database=False)
-    client.command(_MAKE_LEDGER)
-    done = applied(client)
+    done = _done(client)
     shipped = list(migrations())
     newest = shipped[-1].version
     if max(done, default=0) > newest:
@@ -76,14 +86,39 @@ def apply(client: Client, database: str, *, last: int | None = None) -> list[str
             newest,
         )
     missing = [m for m in shipped if m.version not in done and (last is None or m.version <= last)]
-    for migration in missing:
-        for statement in migration.statements:
-            client.command(statement)
-        client.insert(
-            "schema_migrations",
-            [[migration.version], [migration.name]],
-            column_names=["version", "name"],
-            column_type_names=["UInt32", "String"],
-            column_oriented=True,
-        )
+    try:
+        if not done:
+            client.command(layout.database(_MAKE_DATABASE), {"name": database}, use_database=False)
+            client.command(layout.table(_MAKE_LEDGER))
+        for migration in missing:
+            _apply(client, migration, layout)
+    except DatabaseError as error:
+        if error.code != ACCESS_DENIED:
+            raise
+        lacking = f", who lacks {right}" if (right := missing_right(error)) else ""
+        raise ConfigError(
+            f"store: {database} is not up to date ({missing[0].name} to {missing[-1].name} are missing), and "
+            f"this user{lacking}, may not change it; as one who may, run: smidgen store migrate"
+        ) from error
     return [migration.name for migration in missing]
+
+
+def _done(client: Client) -> frozenset[int]:
+    try:
+        return applied(client)
+    except DatabaseError as error:
+        if error.code in NO_TABLES:
+            return frozenset()
+        raise
+
+
+def _apply(client: Client, migration: Migration, layout: TableLayout) -> None:
+    for statement in migration.statements:
+        client.command(layout.table(statement))
+    client.insert(
+        "schema_migrations",
+        [[migration.version], [migration.name]],
+        column_names=["version", "name"],
+        column_type_names=["UInt32", "String"],
+        column_oriented=True,
+    )

@@ -1,4 +1,4 @@
-"""Every store there is: chDB in this process, ClickHouse's HTTP interface, and plain arrays."""
+"""Every store there is: chDB in this process and behind the front, ClickHouse's own server, plain arrays."""
 
 from __future__ import annotations
 
@@ -22,21 +22,29 @@ def chdb_dsn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield dsn
 
 
-@pytest.fixture(params=["chdb", "http"])
+_DSNS = {"chdb": "chdb_dsn", "http": "store_dsn", "server": "clickhouse_dsn"}
+
+
+@pytest.fixture(params=list(_DSNS))
 def dsn(request: pytest.FixtureRequest) -> str:
-    fixture = {"chdb": "chdb_dsn", "http": "store_dsn"}[request.param]
-    value: str = request.getfixturevalue(fixture)
+    value: str = request.getfixturevalue(_DSNS[request.param])
     return value
 
 
-@pytest.fixture(params=["chdb", "http", "arrays"])
+@pytest.fixture(params=["http", "server"])
+def server_dsn(request: pytest.FixtureRequest) -> str:
+    """DSN of a store that several processes can use."""
+    value: str = request.getfixturevalue(_DSNS[request.param])
+    return value
+
+
+@pytest.fixture(params=[*_DSNS, "arrays"])
 def store(request: pytest.FixtureRequest) -> Iterator[Store]:
     """Any store; a test that also asks the engine itself takes ``sql_store``."""
     if request.param == "arrays":
         yield ArrayStore()
         return
-    fixture = {"chdb": "chdb_dsn", "http": "store_dsn"}[request.param]
-    with closing(open_store(request.getfixturevalue(fixture))) as opened:
+    with closing(open_store(request.getfixturevalue(_DSNS[request.param]))) as opened:
         yield opened
 
 

@@ -24,8 +24,8 @@ def test_migrating_again_keeps_what_is_there(sql_store: ClickHouseStore, service
     assert total_samples(sql_store, service_name) == 1
 
 
-def test_several_processes_may_migrate_a_new_database_at_once(store_dsn: str) -> None:
-    dsn = f"{store_dsn}/fresh_{uuid4().hex}"
+def test_several_processes_may_migrate_a_new_database_at_once(server_dsn: str) -> None:
+    dsn = f"{server_dsn}/fresh_{uuid4().hex}"
     failures: list[Exception] = []
     ready = threading.Barrier(4)
 
@@ -48,10 +48,10 @@ def test_several_processes_may_migrate_a_new_database_at_once(store_dsn: str) ->
         assert total_samples(one, "s") == 1
 
 
-def test_databases_do_not_mix(store_dsn: str, service_name: str) -> None:
+def test_databases_do_not_mix(server_dsn: str, service_name: str) -> None:
     with (
-        closing(open_store(f"{store_dsn}/db_{uuid4().hex}")) as one,
-        closing(open_store(store_dsn)) as other,
+        closing(open_store(f"{server_dsn}/db_{uuid4().hex}")) as one,
+        closing(open_store(server_dsn)) as other,
     ):
         one.migrate()
         one.insert("gcpu", gcpu(service_name, [("a.f", T0, 1)]))
@@ -91,9 +91,9 @@ def test_a_store_that_went_away_is_unavailable() -> None:
         open_store(server.url)
 
 
-def test_a_store_without_tables_says_what_to_do(store_dsn: str) -> None:
+def test_a_store_without_tables_says_what_to_do(server_dsn: str) -> None:
     with (
-        closing(open_store(f"{store_dsn}/never_made")) as store,
+        closing(open_store(f"{server_dsn}/never_made")) as store,
         pytest.raises(ConfigError, match="smidgen store migrate"),
     ):
         store.rows("changes", "s", T0, T0 + 1)

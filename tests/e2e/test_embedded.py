@@ -22,12 +22,13 @@ from uuid import uuid4
 import clickhouse_connect
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
-from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from clickhouse_connect.driver.exceptions import DatabaseError
 
 from pipeline.cli import run
 from pipeline.embedded.broker import EmbeddedBroker
 from pipeline.embedded.stack import EmbeddedStack, EmbeddedStore
+from pipeline.kafka import admin_client
 from pipeline.storage.connect import open_store
 
 pytestmark = pytest.mark.e2e
@@ -188,6 +189,8 @@ def test_migrate_makes_the_database_of_the_dsn(store_dsn: str, capsys: pytest.Ca
 
 
 async def _round_trip(broker: str, topic: str, value: bytes) -> bytes | None:
+    async with admin_client(broker) as client:
+        await client.create_topics([NewTopic(topic, 1, 1)])
     async with AIOKafkaProducer(bootstrap_servers=broker, max_request_size=8 * 2**20) as producer:
         await producer.send_and_wait(topic, value, key=b"k")
     consumer = AIOKafkaConsumer(
@@ -251,7 +254,7 @@ def fetch(url: str, body: bytes | None = None, **headers: str) -> tuple[int, str
         pytest.param("/", b"SELEC 1", 400, "Code: 62. DB::Exception: Syntax error", id="syntax"),
         pytest.param("/", b"SELECT * FROM nowhere", 404, "UNKNOWN_TABLE", id="unknown table"),
         pytest.param("/?database=nowhere", b"SELECT 1", 404, "UNKNOWN_DATABASE", id="unknown database"),
-        pytest.param("/?colour=1", b"SELECT 1", 400, "UNKNOWN_SETTING", id="unknown setting"),
+        pytest.param("/?colour=1", b"SELECT 1", 404, "UNKNOWN_SETTING", id="unknown setting"),
         pytest.param("/?a%3D1,b=1", b"SELECT 1", 400, "Not the name of a setting", id="bad setting"),
         pytest.param("/", b" \n", 400, "Empty query", id="empty"),
         pytest.param("/", b"SELECT throwIf(1)", 500, "Code: 395", id="failure"),

@@ -1,0 +1,1 @@
+"""ClickHouse's own server, for tests and benchmarks."""
