@@ -8,7 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from pipeline.model import Profile, Record
+from pipeline.clock import Clock, system_clock
+from pipeline.instruments import Histogram, LabelBound
+from pipeline.instruments import Sample as Sample
+from pipeline.model import MetricPoints, Profile, Record, Scan
+from pipeline.units import DAY_S, HOUR_S, MINUTE_S
 
 logger = logging.getLogger(__name__)
 
@@ -16,9 +20,10 @@ MESSAGES = "messages"  # taken from the input topics and done with
 SAMPLES = "samples"  # stack samples in them
 PUBLISHED = "published"  # messages put on the output topics
 DEAD_LETTERS = "dead_letters"
+LOST = "lost_messages"
 RETRIES = "store_retries"
 
-NAMES = (MESSAGES, SAMPLES, PUBLISHED, DEAD_LETTERS, RETRIES)
+NAMES = (MESSAGES, SAMPLES, PUBLISHED, DEAD_LETTERS, LOST, RETRIES)
 """What a summary in the log has."""
 
 REFUSED = "refused_messages"  # left out because their service is over its quota
@@ -33,24 +38,66 @@ SHORTENED = "shortened_stacks"  # too deep: frames left out in the middle
 REPEATED = "repeated_messages"  # published again: their ids have come before
 UNSTABLE = "unstable_names"  # of scans: seen for one process's life only
 RENAMED = "renamed_names"  # of scans: with the history of a former name
+SKIPPED = "skipped_scans"  # too far back to be caught up with
 UNJUDGED = "unjudged_scans"  # whose data did not suffice for all series or some
 
-LIMITED = (
-    *(REFUSED, REFUSED_SAMPLES, FOLDED, CUT, SHORTENED, REPEATED, UNSTABLE, RENAMED),
+LIMITED_INPUT = (
+    *(REFUSED, REFUSED_SAMPLES, FOLDED, CUT, SHORTENED, REPEATED),
     *(FOLDED_HOSTS, FOLDED_STRATA, LATE_HOSTS, CLOCKS_AHEAD),
 )
+"""What aggregate did not count as it came."""
+
+LIMITED_SCANS = (UNSTABLE, RENAMED, SKIPPED)
+"""What detect did not scan as it came."""
+
+LIMITED = (*LIMITED_INPUT, *LIMITED_SCANS)
 """What was not counted as it came; in a summary only if there is any."""
 
+BATCH_S = "batch_seconds"
+DATA_DELAY_S = "data_delay_seconds"
+SCANS = "scans_total"
+SCANNED_SERIES = "scanned_series_total"
+SCAN_S = "scan_seconds"
+SCAN_DELAY_S = "scan_delay_seconds"
+SCAN_INTERVAL_S = "scan_interval_seconds"
+SCANNED_UNTIL_S = "scanned_until_timestamp_seconds"
+SERVICES = "services"
+SILENT_SERVICES = "silent_services"
+SILENT_SINCE_S = "silent_service_timestamp_seconds"
+CANDIDATES = "candidates_total"
+EVENTS = "events_total"
+EVENT_DELAY_S = "event_delay_seconds"
+
 PREFIX = "smidgen_"
-Kind = Literal["counter", "gauge", "summary"]
+Kind = Literal["counter", "gauge", "histogram"]
 
 METRICS: Mapping[str, tuple[Kind, str]] = {
     "messages_total": ("counter", "Messages taken from the input topics and done with."),
     "samples_total": ("counter", "Stack samples in them."),
     "published_total": ("counter", "Messages put on the output topics."),
     "dead_letters_total": ("counter", "Messages that could not be used and went to dead-letters."),
+    "lost_messages_total": (
+        "counter",
+        "Messages that retention deleted before they were read.",
+    ),
     "store_retries_total": ("counter", "Calls to a store that was not available."),
-    "batch_seconds": ("summary", "Time from taking a batch to its acknowledgement."),
+    BATCH_S: ("histogram", "Time from taking a batch to its acknowledgement."),
+    DATA_DELAY_S: ("histogram", "Time from the end of a message's samples or points to their being counted."),
+    SCANS: ("counter", "Scans that were made and published."),
+    SCANNED_SERIES: ("counter", "Series in them."),
+    SCAN_S: ("histogram", "Time that detect took for a scan, its reads from the store among it."),
+    SCAN_DELAY_S: ("histogram", "Time from the end of a scan's windows to the stage being done with it."),
+    SCAN_INTERVAL_S: ("gauge", "Event time between two scans of a service (rerun_interval)."),
+    SCANNED_UNTIL_S: (
+        "gauge",
+        "Event time up to which the live service furthest behind is scanned.",
+    ),
+    SERVICES: ("gauge", "Services of which something was counted within a day."),
+    SILENT_SERVICES: ("gauge", "Services of them of which nothing was counted for 10 minutes."),
+    SILENT_SINCE_S: ("gauge", "When something of a silent service was counted last; 100 services at most."),
+    CANDIDATES: ("counter", "Candidates of scans, by the step that dropped them, or ``reported``."),
+    EVENTS: ("counter", "Events published, by type."),
+    EVENT_DELAY_S: ("histogram", "Time from a regression's change time to its detected event."),
     "refused_messages_total": ("counter", "Messages left out because their service is over its quota."),
     "refused_samples_total": ("counter", "Samples in them."),
     "folded_names_total": (
@@ -60,6 +107,10 @@ METRICS: Mapping[str, tuple[Kind, str]] = {
     "folded_hosts_total": ("counter", "Messages whose host is counted with others of its labels: too many."),
     "folded_strata_total": ("counter", "Messages counted without release and labels: too many of them."),
     "late_hosts_total": ("counter", "Hosts found to be late by habit, or their clocks behind."),
+    "skipped_scans_total": (
+        "counter",
+        "Scans left out because more than 1,000 of a workload were due at once.",
+    ),
     "clocks_ahead_total": ("counter", "Messages of hosts whose clock is ahead by more than a minute."),
     "cut_names_total": ("counter", "Names that were too long."),
     "shortened_stacks_total": ("counter", "Stacks that were too deep."),
@@ -83,14 +134,34 @@ METRICS: Mapping[str, tuple[Kind, str]] = {
     "ready": ("gauge", "1 if /ready says so."),
     "resident_memory_bytes": ("gauge", "Memory of the process."),
     "open_files": ("gauge", "Files and sockets that the process holds open."),
+    "cpu_seconds_total": ("counter", "CPU time of the process, user and system."),
+    "start_timestamp_seconds": ("gauge", "When the process began to serve this page."),
+    "build_info": ("gauge", "1; the label says the version."),
 }
 """Everything on /metrics, without the prefix: what kind it is, and what it means."""
 
 SUMMARY_INTERVAL_S = 60.0
 REPEAT_INTERVAL_S = 30.0
 
-Sample = tuple[str, Mapping[str, str], float]
-"""Name without the prefix, labels, value."""
+BATCH_BOUNDS_S = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 900)
+"""A batch waits for 120 s of the store at most, and a call hangs after 900 s."""
+
+SCAN_BOUNDS_S = (0.1, 0.3, 1, 3, 10, 30, 60, 120, 300, 600, 900)
+
+DELAY_BOUNDS_S = (
+    *(1, 3, 10, 30, MINUTE_S, 2 * MINUTE_S, 5 * MINUTE_S, 10 * MINUTE_S, 30 * MINUTE_S),
+    *(HOUR_S, 3 * HOUR_S, 6 * HOUR_S, DAY_S),
+)
+"""From the interval of an agent to the retention of ``profiles``."""
+
+EVENT_BOUNDS_S = (
+    *(10 * MINUTE_S, 30 * MINUTE_S, HOUR_S, 2 * HOUR_S, 4 * HOUR_S, 8 * HOUR_S, 12 * HOUR_S),
+    *(DAY_S, 2 * DAY_S, 4 * DAY_S, 8 * DAY_S, 16 * DAY_S),
+)
+"""From short analysis windows to the span of slow rises."""
+
+MOST_WORKLOADS = 50
+"""Workloads that are shown by name: scans say theirs themselves."""
 
 
 class RepeatFilter(logging.Filter):
@@ -115,17 +186,24 @@ class RepeatFilter(logging.Filter):
 class Telemetry:
     """Counters of one stage in this process, since the last summary and in all; threads may share it.
 
-    ``limited`` returns what the stage's own bounds did so far, by names of LIMITED.
+    ``limited`` returns what the stage's own bounds did so far, by names of LIMITED. ``clock`` says how old
+    data are.
     """
 
-    def __init__(self, stage: str, limited: Callable[[], Mapping[str, int]] = dict) -> None:
+    def __init__(
+        self, stage: str, limited: Callable[[], Mapping[str, int]] = dict, clock: Clock = system_clock
+    ) -> None:
         self._stage = stage
+        self._clock = clock
         self._limited = limited
         self._reported: Counter[str] = Counter()
         self._counts: Counter[str] = Counter()
         self._in_all: Counter[str] = Counter(dict.fromkeys(NAMES, 0))
-        self._batches = 0
-        self._batches_s = 0.0
+        self._batches = Histogram(BATCH_S, BATCH_BOUNDS_S, ["stage"])
+        self._batches.show(stage)
+        self._data_delays = Histogram(DATA_DELAY_S, DELAY_BOUNDS_S, ["stage", "topic"])
+        self._scan_delays = Histogram(SCAN_DELAY_S, DELAY_BOUNDS_S, ["stage", "workload"])
+        self._workloads = LabelBound(MOST_WORKLOADS)
         self._lock = threading.Lock()
 
     def batch(
@@ -134,9 +212,8 @@ class Telemetry:
         """Count a batch that is done with."""
         samples = sum(int(r.payload.counts.sum()) for r in records if isinstance(r.payload, Profile))
         self._add({MESSAGES: len(events), SAMPLES: samples, DEAD_LETTERS: len(rejected)})
-        with self._lock:
-            self._batches += 1
-            self._batches_s += took_s
+        self._batches.observe(took_s, self._stage)
+        self._note_delays(records)
         logger.debug(
             "stage=%s batch messages=%d samples=%d dead_letters=%d",
             self._stage,
@@ -149,6 +226,10 @@ class Telemetry:
     def published(self, messages: int, oversized: int) -> None:
         """Count messages that a stage put out, and those that became dead letters for their size."""
         self._add({PUBLISHED: messages, DEAD_LETTERS: oversized})
+
+    def lost(self, messages: int) -> None:
+        """Count messages that were gone before they were read."""
+        self._add({LOST: messages})
 
     def retried(self) -> None:
         """Count a call to a store that was not available."""
@@ -182,12 +263,23 @@ class Telemetry:
         stage = {"stage": self._stage}
         with self._lock:
             counted: list[Sample] = [(f"{name}_total", stage, self._in_all[name]) for name in NAMES]
-            counted += [
-                ("batch_seconds_sum", stage, self._batches_s),
-                ("batch_seconds_count", stage, self._batches),
-            ]
+        for histogram in (self._batches, self._data_delays, self._scan_delays):
+            counted += histogram.samples()
         limited = self._limited()
         return counted + [(f"{name}_total", stage, limited[name]) for name in LIMITED if name in limited]
+
+    def _note_delays(self, records: Sequence[Record]) -> None:
+        """Note how old what a batch brought is, by the event time at which it was complete."""
+        now = self._clock()
+        for record in records:
+            match record.payload:
+                case Profile() as profile:
+                    self._data_delays.observe(now - profile.end, self._stage, record.topic)
+                case MetricPoints() as points:
+                    age_s = now - float(points.timestamps.max())
+                    self._data_delays.observe(age_s, self._stage, record.topic)
+                case Scan() as scan:
+                    self._scan_delays.observe(now - scan.end, self._stage, self._workloads.of(scan.workload))
 
     def _add(self, counts: Mapping[str, int]) -> None:
         with self._lock:
@@ -208,7 +300,7 @@ def exposition(samples: Iterable[Sample]) -> str:
     """
     lines: dict[str, list[str]] = {}
     for name, labels, value in samples:
-        family = name.removesuffix("_sum").removesuffix("_count")
+        family = name.removesuffix("_sum").removesuffix("_count").removesuffix("_bucket")
         if family not in METRICS:
             raise KeyError(name)
         inside = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels.items())

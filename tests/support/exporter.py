@@ -1,0 +1,86 @@
+"""A worker of all stages that has worked through some data, as Prometheus sees it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+
+from pipeline.backtest import flow as driven
+from pipeline.codec.inputs import encode_metric_points, encode_profile
+from pipeline.config import Settings
+from pipeline.model import MetricPoints, Outgoing, Record
+from pipeline.runtime.worker import service as workers
+from pipeline.stages.base import Stage, handle_whole
+from pipeline.storage.arrays import ArrayStore
+from pipeline.topics import load_topics
+from tests.support.builders import build_profile
+from tests.support.fleets import BASE, LIVE, SLOWER, START, THROUGHPUT
+
+SETTINGS = Settings.model_validate(
+    {"window": 1, "stack_window": 1, "health": "127.0.0.1:0", "broker": "kafka://127.0.0.1:9"}
+)
+REGRESSED = 50
+SECONDS = 80
+AFTER_S = 1000.0
+"""How long after its last profile the worker is asked: the service is silent by then."""
+
+
+class _Clock:
+    now = START
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def scrape_worker() -> str:
+    """Return what a worker of all stages says on /metrics, after a regression and a service's silence.
+
+    Only Kafka is missing: batches come from the flow of backtests, and one partition is said to lag.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        return asyncio.run(_scrape(patch))
+
+
+async def _scrape(patch: pytest.MonkeyPatch) -> str:
+    clock = _Clock()
+    flow = driven.Flow(ArrayStore(), [LIVE, THROUGHPUT], settings=SETTINGS, clock=clock)
+    worker = workers.Service(SETTINGS, load_topics(), list(flow.stages.values()), clock)
+    counting = {running.name: running.telemetry for running in worker._running}
+
+    def counted(stage: Stage, batch: Sequence[Record]) -> list[Outgoing]:
+        outgoing = handle_whole(stage, batch)
+        counting[stage.name].published(len(outgoing), 0)
+        counting[stage.name].batch(batch, batch, [], 0.1)
+        return outgoing
+
+    patch.setattr(driven, "handle_whole", counted)
+    patch.setattr(workers, "lags", lambda *_: {("profiles", 0): 3})
+    _work(flow, clock)
+    clock.now += AFTER_S
+    other = build_profile({"main": 1000}, service="mail", start=clock.now - 60.0)
+    flow.send("profiles", [encode_profile(other)], partition=1)
+    assert worker._health is not None
+    async with TestClient(TestServer(worker._health.application())) as client:
+        return await (await client.get("/metrics")).text()
+
+
+def _work(flow: driven.Flow, clock: _Clock) -> None:
+    """Send a service's profiles, one subroutine of which gets slower, and its throughput."""
+    draws = np.random.default_rng(1)
+    for second in range(SECONDS):
+        clock.now = START + second + 1.0
+        mix = SLOWER if second >= REGRESSED else BASE
+        shares = np.array(list(mix.values()))
+        counts = draws.multinomial(1000, shares / shares.sum())
+        profile = build_profile(
+            {stack: int(n) for stack, n in zip(mix, counts, strict=True)}, start=START + second
+        )
+        points = MetricPoints(
+            profile.service, "throughput", np.array([START + second]), draws.normal(1000.0, 10.0, 1)
+        )
+        flow.send("profiles", [encode_profile(profile)])
+        flow.send("metrics", [encode_metric_points(points)])

@@ -1,0 +1,75 @@
+"""What rootcause shows: the funnel as it runs, events by type, and how late they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from pipeline.instruments import OTHER
+from pipeline.model import Candidate, Dropped, Regression, Scan
+from pipeline.stages.event_counts import REPORTED, Brought, EventCounts
+from pipeline.telemetry import MOST_WORKLOADS
+from tests.support.builders import build_candidate, build_dropped
+
+NOW = 1_700_000_000.0
+
+
+def regression(candidate: Candidate) -> Regression:
+    return Regression("id", "shop", "w", candidate, NOW)
+
+
+def brought(workload: str = "w", **fields: Any) -> Brought:
+    nothing: dict[str, Any] = {"dropped": (), "reported": (), "late": 0, "updates": ()}
+    scan = Scan("shop", workload, NOW - 1000.0, NOW - 100.0, NOW, NOW, series=7)
+    return Brought(**{"scan": scan, **nothing, **fields})
+
+
+def shown(counts: EventCounts, name: str, label: str) -> dict[str, float]:
+    """Return what is above nothing of a metric, by a label."""
+    return {labels[label]: value for metric, labels, value in counts.samples() if metric == name and value}
+
+
+def test_everything_is_shown_from_the_start() -> None:
+    samples = {(name, labels.get("type")): value for name, labels, value in EventCounts("r", ["w"]).samples()}
+    assert {kind for name, kind in samples if name == "events_total"} == {"detected", "updated", "resolved"}
+    assert ("event_delay_seconds_count", None) in samples
+    assert not any(samples.values())
+
+
+def test_what_was_not_published_is_not_counted() -> None:
+    counts = EventCounts("r", ["w"])
+    candidate = replace(build_candidate(), change_time=NOW - 600.0)
+    one = brought(reported=(regression(candidate),))
+    counts.hold(one)
+    counts.begin()  # the batch comes again
+    counts.hold(one)
+    assert shown(counts, "events_total", "type") == {}
+    counts.publish(NOW + 30.0)
+    counts.publish(NOW + 60.0)
+    assert shown(counts, "events_total", "type") == {"detected": 1}
+    assert shown(counts, "event_delay_seconds_sum", "workload") == {"w": 630.0}
+
+
+def test_the_funnel_counts_each_candidate_once_and_what_is_reported_late_only_as_an_event() -> None:
+    counts = EventCounts("r", ["w"])
+    candidate = build_candidate()
+
+    def dropped(*steps: str) -> tuple[Dropped, ...]:
+        return tuple(build_dropped(candidate, step) for step in steps)
+
+    one = brought(reported=(regression(candidate),) * 2, late=3, dropped=dropped("muted"))
+    scan = replace(one.scan, dropped=dropped("threshold", "threshold", "of a later version"))
+    counts.hold(replace(one, scan=scan))
+    counts.publish(NOW)
+    assert shown(counts, "candidates_total", "step") == {"threshold": 2, OTHER: 1, "muted": 1, REPORTED: 2}
+    assert shown(counts, "events_total", "type") == {"detected": 5}
+
+
+def test_workloads_that_scans_bring_are_named_within_a_bound() -> None:
+    counts = EventCounts("r", ["w"])
+    for number in range(MOST_WORKLOADS + 5):
+        counts.hold(brought(f"w{number}", reported=(regression(build_candidate()),)))
+    counts.publish(NOW)
+    found = shown(counts, "candidates_total", "workload")
+    assert len(found) == MOST_WORKLOADS
+    assert found[OTHER] == 6
