@@ -88,7 +88,7 @@ class Settings(StrictModel):
     )
     """Workload preset or file; may be repeated."""
     stream: str = ""
-    """Name of the log; the cluster id by default."""
+    """What stands for the cluster in the names of its logs; the cluster id by default."""
     window_s: Seconds = Field(default=60.0, alias="window", gt=0)
     """Width of a gCPU window."""
     stack_window_s: Seconds = Field(default=300.0, alias="stack_window", gt=0)

@@ -7,10 +7,9 @@ decision carries a step's key and a code of it; the sentence for a code stands h
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 
-from pipeline.model import Candidate, Decision, Dropped, RegressionKind
+from pipeline.model import Decision, RegressionKind
 from pipeline.model.step import Code as Code
 from pipeline.model.step import Stage
 from pipeline.model.step import Step as Step
@@ -106,8 +105,12 @@ STEPS: tuple[Step, ...] = (
         "Does a release make it dearer than those that run beside it?",
         measures="ratio of its cost on the release to that beside it, with the chance of it",
         passes="no release changes it while others run beside it",
-        codes={"side_by_side": Code(passed="release {0} changes it, held against what runs beside it")},
+        codes={
+            "side_by_side": Code(passed="release {0} changes it, held against what runs beside it"),
+            "brought": Code(passed="rose while release {0} rolled out, and is dearer on it"),
+        },
         drops=False,
+        event_field="releases",
     ),
     Step(
         "mix_shift",
@@ -254,6 +257,7 @@ STEPS: tuple[Step, ...] = (
         passes="it holds wherever samples come from",
         codes={"only": Code(passed="only {0}")},
         drops=False,
+        event_field="strata",
         ablatable=False,
     ),
     _part("inserted_frames", "Are stacks the same but for frames put into them?", "dedup"),
@@ -384,17 +388,3 @@ def sentence(decision: Decision) -> str:
 
 
 _FIELD = re.compile(r"\{(\d)\}")
-
-
-def divide(
-    decided: Iterable[tuple[Candidate, Decision]],
-) -> tuple[tuple[Candidate, ...], tuple[Dropped, ...]]:
-    """Split candidates by one step's decisions; those that passed carry theirs along."""
-    decided = list(decided)
-    passed = tuple(
-        replace(candidate, passed=(*candidate.passed, decision))
-        for candidate, decision in decided
-        if decision.passed
-    )
-    dropped = tuple(Dropped(candidate, decision) for candidate, decision in decided if not decision.passed)
-    return passed, dropped

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from uuid import uuid4
@@ -9,13 +10,15 @@ from uuid import uuid4
 import pytest
 from hypothesis import settings
 
+from loadgen.clickhouse.server import ClickHouseServer
 from loadgen.kafka.cluster import ClusterSettings, KafkaCluster, prepared_jars
 from loadgen.kafka.jars import Jars
 from pipeline.embedded.stack import EmbeddedStack
 from pipeline.errors import SmidgenError
+from pipeline.kafka import apply_topics
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
-from tests.e2e.worker_process import BrokerUrl, fresh_broker
+from tests.e2e.worker_process import TOPICS, BrokerUrl, fresh_broker
 
 # How long an example takes says how busy the machine is, and nothing about the code.
 settings.register_profile("smidgen", deadline=None)
@@ -26,7 +29,7 @@ fails without them, all runs everything that needs a broker on one and on three 
 
 _LEFT_OUT = "Apache Kafka was left out: "
 
-_ENGINES = {"embedded", "broker_kind", "kafka_jars"}
+_ENGINES = {"embedded", "broker_kind", "kafka_jars", "clickhouse"}
 """Fixtures that start a broker or a store: `make test-fast` runs no test that uses one."""
 
 _WAITING = ("tests/e2e/", "tests/kafka/")
@@ -128,9 +131,10 @@ def broker_kind(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session")
 def broker(broker_kind: str, request: pytest.FixtureRequest) -> Iterator[BrokerUrl]:
-    """Bootstrap servers of a broker that tests share; the embedded one makes topics as they are used."""
+    """Bootstrap servers of a broker with the topics, which tests share."""
     if broker_kind == "embedded":
         stack: EmbeddedStack = request.getfixturevalue("embedded")
+        asyncio.run(apply_topics(stack.broker, TOPICS))
         yield BrokerUrl(stack.broker, idempotent=False)
     else:
         with fresh_broker(broker_kind) as url:
@@ -148,6 +152,21 @@ def own_broker(broker_kind: str) -> Iterator[BrokerUrl]:
 def store_dsn(embedded: EmbeddedStack) -> str:
     """DSN of the embedded store, which every process can use."""
     return embedded.store
+
+
+@pytest.fixture(scope="session")
+def clickhouse() -> Iterator[ClickHouseServer]:
+    """ClickHouse's own server, for the whole run."""
+    with ClickHouseServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def clickhouse_dsn(clickhouse: ClickHouseServer) -> str:
+    """DSN of ClickHouse's own server, with tables."""
+    with closing(open_store(clickhouse.url)) as store:
+        store.migrate()
+    return clickhouse.url
 
 
 @pytest.fixture

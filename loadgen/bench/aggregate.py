@@ -19,6 +19,7 @@ from pipeline.kafka import Packet, Producer, ProducerOptions, as_broker
 from pipeline.model import Record
 from pipeline.processes import Child
 from pipeline.stages.aggregate import AggregateStage
+from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
 from pipeline.topics import Topics, load_topics
@@ -66,7 +67,7 @@ def _rates(messages: int, seconds: float) -> dict[str, float]:
 
 def _stage_alone(store: Store, values: Sequence[bytes]) -> dict[str, float]:
     stage = AggregateStage(
-        store=store, clock=system_clock, stream="bench", window_s=60.0, stack_window_s=600.0
+        store=store, clock=system_clock, streams=one_stream("bench"), window_s=60.0, stack_window_s=600.0
     )
     began = time.perf_counter()
     for first in range(0, len(values), BATCH):

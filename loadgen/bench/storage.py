@@ -13,6 +13,7 @@ from pipeline.clock import system_clock
 from pipeline.embedded.stack import EmbeddedStore
 from pipeline.model import Profile, Record
 from pipeline.stages.aggregate import AggregateStage
+from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.connect import open_store
 from pipeline.storage.inspection import merged_tables
 from pipeline.storage.interface import Store
@@ -63,7 +64,7 @@ def _count(store: Store, profiles: Iterator[Profile]) -> None:
     stage = AggregateStage(
         store=store,
         clock=system_clock,
-        stream="bench",
+        streams=one_stream("bench"),
         window_s=WINDOW_S,
         stack_window_s=STACK_WINDOW_S,
     )

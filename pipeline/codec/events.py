@@ -22,13 +22,11 @@ from pipeline.errors import InvalidMessage
 from pipeline.lifecycle import Update, UpdateKind
 from pipeline.model import AppliedSilence, Candidate, Change, Regression, Scan, Suspect
 from pipeline.model.metric_kind import is_gcpu
+from pipeline.steps import step_of
 
 DETECTED: Literal["smidgen.regression.detected"] = "smidgen.regression.detected"
 UPDATED: Literal["smidgen.regression.updated"] = "smidgen.regression.updated"
 RESOLVED: Literal["smidgen.regression.resolved"] = "smidgen.regression.resolved"
-
-_SENDERS: Mapping[str, str] = {"strata": "one_stratum", "releases": "release_effect"}
-"""Fields about those who send samples, and the steps whose subjects they are."""
 
 MAX_EVENT_BYTES = 256 * 1024
 """No event is larger, however long names are: the parts below, and the longest names in what is left."""
@@ -205,11 +203,11 @@ def _interval(candidate: Candidate) -> dict[str, Any]:
 
 def _senders(candidate: Candidate) -> dict[str, list[str]]:
     """Return the one label where a regression holds and the releases that make it, as far as known."""
-    found = {
-        field: [name for one in candidate.passed if one.step == step for name in one.subjects]
-        for field, step in _SENDERS.items()
-    }
-    return {field: names for field, names in found.items() if names}
+    found: dict[str, list[str]] = {}
+    for one in candidate.passed:
+        if one.subjects and (field := step_of(one.step).event_field):
+            found.setdefault(field, []).extend(one.subjects)
+    return found
 
 
 def _explanations(regression: Regression) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from pipeline.kafka.connection import (
     check_connection,
     quiet_client,
 )
+from pipeline.kafka.creation import never_create_topics
 from pipeline.kafka.decompression import guard_batches
 from pipeline.kafka.groups import (
     GroupFacts,
@@ -25,6 +26,7 @@ from pipeline.kafka.groups import (
     sole_member,
     topic_facts,
 )
+from pipeline.kafka.identity import require_topic_ids, topic_ids
 from pipeline.kafka.producer import MessagesRefused, Packet, Producer, ProducerOptions, largest_message_bytes
 from pipeline.kafka.publisher import Publisher, is_set_within, partition_of
 from pipeline.kafka.reader import Entry, Reader, open_reader, partitions_of, read_topic, read_topics
@@ -56,6 +58,7 @@ __all__ = [
     "guard_batches",
     "is_set_within",
     "largest_message_bytes",
+    "never_create_topics",
     "open_reader",
     "partition_of",
     "partitions_of",
@@ -63,7 +66,9 @@ __all__ = [
     "read_topic",
     "read_topics",
     "require_groups",
+    "require_topic_ids",
     "require_topics",
     "sole_member",
     "topic_facts",
+    "topic_ids",
 ]

@@ -16,6 +16,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 
 from pipeline.config import Settings
 from pipeline.errors import BrokerUnavailable, ConfigError, SmidgenError
+from pipeline.kafka.creation import never_create_topics
 from pipeline.kafka.security import KafkaSecurity
 
 TIMEOUT_S = 10.0
@@ -42,7 +43,8 @@ class Broker:
         return cls(tuple(bootstrap_servers(settings.broker)), KafkaSecurity.of(settings))
 
     def arguments(self) -> dict[str, Any]:
-        """Return what clients of aiokafka take."""
+        """Return what clients of aiokafka take, none of which creates a topic that it asks about."""
+        never_create_topics()
         return {"bootstrap_servers": list(self.servers), **self.security.arguments()}
 
     def __str__(self) -> str:

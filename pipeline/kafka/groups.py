@@ -17,7 +17,7 @@ from aiokafka.protocol.group import HeartbeatRequest
 from pipeline.errors import BrokerUnavailable, ConfigError
 from pipeline.kafka.admin import admin_client, retried
 from pipeline.kafka.connection import Broker, started
-from pipeline.kafka.reader import Reader, open_reader, partitions_of
+from pipeline.kafka.reader import Reader, existing_partitions, open_reader
 from pipeline.topics import Topic, Topics
 
 POLL_S = 0.5
@@ -50,15 +50,17 @@ async def group_facts(
 
     Raises:
         BrokerUnavailable: the broker does not answer.
-        ConfigError: it refuses us.
+        ConfigError: it refuses us, or a topic does not exist.
     """
     members = await _members(broker, groups)
+    every = sorted({name for names in groups.values() for name in names})
+    there = await existing_partitions(broker, [topics[name] for name in every])
     found = {}
     async with open_reader(broker) as reader, admin_client(broker) as client:
         for group, names in groups.items():
             lag = {}
             for name in names:
-                partitions = partitions_of(topics, name)
+                partitions = [each for each in there if each.topic == topics[name].name]
                 done = await committed_offsets(client, group, partitions)
                 first, ends = await reader.first_offsets(partitions), await reader.end_offsets(partitions)
                 lag[name] = sum(max(0, ends[p] - max(first[p], done.get(p, 0))) for p in partitions)
@@ -85,9 +87,11 @@ async def sole_member(
     A member that was killed is one for ``session_s`` more.
 
     Raises:
-        ConfigError: there is another member, and what ``taken`` says of it; or the broker refuses us.
+        ConfigError: there is another member, and what ``taken`` says of it; or there is no such topic, or the
+            broker refuses us.
         BrokerUnavailable: the broker does not answer.
     """
+    await existing_partitions(broker, [topic])
     member = AIOKafkaConsumer(
         topic.name,
         **broker.arguments(),
@@ -130,8 +134,9 @@ async def topic_facts(broker: Broker, topics: Topics, name: str) -> TopicFacts:
 
     Raises:
         BrokerUnavailable: the broker does not answer.
+        ConfigError: it refuses us, or the topic does not exist.
     """
-    partitions = partitions_of(topics, name)
+    partitions = await existing_partitions(broker, [topics[name]])
     async with open_reader(broker, max_message_bytes=topics[name].max_message_bytes) as reader:
         first, ends = await reader.first_offsets(partitions), await reader.end_offsets(partitions)
         kept = [each for each in partitions if ends[each] > first[each]]

@@ -122,7 +122,7 @@ async def read_topics(
         ConfigError: a topic does not exist, the broker refuses us, or we cannot trust it.
     """
     broker = as_broker(broker)
-    partitions = await _partitions(broker, topics)
+    partitions = await existing_partitions(broker, topics)
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     largest = max(topic.max_message_bytes for topic in topics)
     with quiet_client():
@@ -145,7 +145,13 @@ def partitions_of(topics: Topics, name: str) -> list[TopicPartition]:
     return [TopicPartition(topics[name].name, number) for number in range(topics[name].partitions)]
 
 
-async def _partitions(broker: Broker, topics: Sequence[Topic]) -> list[TopicPartition]:
+async def existing_partitions(broker: Broker, topics: Sequence[Topic]) -> list[TopicPartition]:
+    """Return the partitions that topics have on the broker.
+
+    Raises:
+        BrokerUnavailable: the broker does not answer.
+        ConfigError: a topic does not exist, or the broker refuses us.
+    """
     async with admin_client(broker) as client:
         known = await retried(client.list_topics)
         for topic in topics:

@@ -78,8 +78,8 @@ class Admission:
     What the store holds of names and usage has to be learnt before: see ``missing_names``, ``missing_usage``.
     """
 
-    def __init__(self, stream: str, quotas: Quotas, window_s: float) -> None:
-        self._stream = stream
+    def __init__(self, streams: Mapping[str, str], quotas: Quotas, window_s: float) -> None:
+        self._streams = streams  # by topic, the name of its log
         self._quotas = quotas
         self._window_s = window_s  # of totals, by whose windows the store counts what was used
         self._names: dict[tuple[_TopicPartition, str], KnownNames] = {}  # a partition's names, and its ids
@@ -224,7 +224,7 @@ class Admission:
     def _known(self, record: Record, kind: str = "") -> KnownNames:
         key = ((record.topic, record.partition), kind)
         if key not in self._names:
-            log = f"{self._stream}/{record.topic}/{record.partition}{kind}"
+            log = f"{self._streams[record.topic]}/{record.topic}/{record.partition}{kind}"
             self._names[key] = KnownNames(log)
         return self._names[key]
 

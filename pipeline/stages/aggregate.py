@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -23,15 +23,15 @@ import xxhash
 
 from pipeline.clock import Clock
 from pipeline.codec import inputs
-from pipeline.codec.scans import encode_progress
+from pipeline.errors import StoreUnavailable
 from pipeline.frames import cut_name
-from pipeline.gcpu.bounds import profile_extent
 from pipeline.gcpu.count import Counts, count_samples
-from pipeline.model import MetricMetadata, MetricPoints, Outgoing, Profile, Progress, Record
+from pipeline.model import MetricMetadata, MetricPoints, Outgoing, Profile, Record
 from pipeline.names import Naming, Namings
 from pipeline.quota.admission import Admission, Refused
 from pipeline.quota.limits import Quotas
 from pipeline.stages.base import Decoder, Stage
+from pipeline.stages.batches import by_partition, slices
 from pipeline.stages.gather.admission import gather_admission
 from pipeline.stages.gather.counted_rows import (
     COUNTED_COLUMNS,
@@ -44,17 +44,21 @@ from pipeline.stages.gather.counted_rows import (
     silence_columns,
 )
 from pipeline.stages.gather.naming import is_noted, was_counted
+from pipeline.stages.gather.streams import COUNTED_TOPICS, noted_positions, position_columns
+from pipeline.stages.progress import progress_messages
 from pipeline.stages.senders import Senders
 from pipeline.storage.interface import CountTable, Extent, Store
+from pipeline.telemetry import LIMITED_INPUT
 
 MAX_ROWS = 400_000
 """Most rows in one INSERT, so that it stays one block, which ClickHouse applies whole or not at all."""
 
-MAX_ELEMENTS = 2_000_000
-"""Most stack elements that are counted at once: with them memory grows, by about 100 bytes each."""
+MOST_ROUNDS = 10
+"""How often one call begins with a batch anew because another worker has gone on with its partitions."""
 
-MAX_CHARACTERS = 1 << 26
-"""Most characters in the names of all stacks that are counted at once: a row of a stack spells them."""
+FRESH_S = 5.0
+"""How long it may be since the store was asked how far a partition is counted: a worker that stands still for
+longer may have lost the partition, since the group gives up a silent one after 6 s at the earliest."""
 
 REPORT_S = 60.0
 """How often the log says at most what was beyond its quota."""
@@ -76,13 +80,14 @@ class AggregateStage(Stage):
     """Counts stack samples, stores all else that arrives, and publishes progress on ``windows``."""
 
     name = "aggregate"
+    limits = LIMITED_INPUT
 
     def __init__(
         self,
         *,
         store: Store,
         clock: Clock,
-        stream: str,
+        streams: Mapping[str, str],
         window_s: float,
         stack_window_s: float,
         quotas: Quotas | None = None,
@@ -90,12 +95,14 @@ class AggregateStage(Stage):
     ) -> None:
         self._store = store
         self._clock = clock
-        self._stream = stream
+        self._streams = streams
         self._window_s = window_s
         self._stack_window_s = stack_window_s
         self._resume: dict[CountTable, dict[tuple[str, int], int]] = {}
         self._covered: dict[CountTable, dict[tuple[str, int], int]] = defaultdict(dict)  # by stored rows
-        self._admission = Admission(stream, quotas or Quotas(), window_s)
+        self._refused: Counter[tuple[CountTable, str, int, int]] = Counter()  # blocks that left no rows
+        self._asked: dict[tuple[CountTable, str, int], float] = {}  # when, by table, topic and partition
+        self._admission = Admission(streams, quotas or Quotas(), window_s)
         self._senders = Senders(store)
         self._namings = namings or Namings()
         self._said: dict[tuple[str, str], MetricMetadata] = {}  # of service and metric, as stored last
@@ -119,14 +126,34 @@ class AggregateStage(Stage):
         if topic == "profiles":
             self._senders.forget(partitions)
 
+    def stored_up_to(self, topic: str, partitions: Sequence[int]) -> dict[int, int]:
+        """Return where reading goes on by what was counted, or noted as passed; 0 where there is nothing."""
+        noted = noted_positions(self._store, self._streams[topic], topic)
+        table = COUNTED_TOPICS.get(topic)
+        counted = self._stored(table, topic, partitions) if table else {}
+        return {p: max(counted.get((topic, p), -1), noted.get(p, -1)) + 1 for p in partitions}
+
+    def passed(self, topic: str, last: Mapping[int, int]) -> None:
+        """Note how far partitions were read where no counted row says so."""
+        table = COUNTED_TOPICS.get(topic)
+        known = self._covered[table] if table else {}
+        beyond = {p: offset for p, offset in last.items() if offset > known.get((topic, p), -1)}
+        if beyond:
+            columns = position_columns(self._streams[topic], topic, beyond, self._clock())
+            self._store.insert("positions", columns)
+
     def handle(self, batch: Sequence[Record]) -> list[Outgoing]:
         """Store a batch of one topic and return its progress."""
-        while True:
+        for _ in range(MOST_ROUNDS):
             try:
                 return self._handle(batch)
             except _Overtaken as overtaken:
                 logger.warning("%s: %s; going on from there", batch[0].topic, overtaken)
                 self.assigned(batch[0].topic, overtaken.partitions)
+            except StoreUnavailable:  # what it took of the batch is not known
+                self.assigned(batch[0].topic, [record.partition for record in batch])
+                raise
+        raise StoreUnavailable(f"others count the same partitions of {batch[0].topic}, round after round")
 
     def _handle(self, batch: Sequence[Record]) -> list[Outgoing]:
         topic = batch[0].topic
@@ -140,7 +167,7 @@ class AggregateStage(Stage):
         fresh = self._fresh(table, batch)
         if topic == "profiles":
             fresh = self._by_symbols(fresh)
-        gather_admission(self._store, self._stream, self._admission, batch, fresh)
+        gather_admission(self._store, self._streams, self._admission, batch, fresh)
         decided = (self._admission.metrics if topic == "metrics" else self._admission.profiles)(fresh)
         known = [record for record in batch if self._admission.knows(record)]
         self._save_names()
@@ -149,13 +176,13 @@ class AggregateStage(Stage):
             self._insert_fresh(decided, "metrics", metric_columns)
         else:
             self._senders.describe(decided)
-            for part in _slices(decided):
+            for part in slices(decided):
                 self._count(part)
         waits: Mapping[tuple[str, int], float] = {}
         if topic == "profiles":
             waits = self._senders.note(known, self._clock(), self._admission.limited)
         self._report()
-        return _progress(known, self._clock(), waits)
+        return progress_messages(known, self._clock(), waits)
 
     def _by_symbols(self, records: Sequence[Record]) -> list[Record]:
         """Return profiles by symbols; what the store has to know of that is noted before any is counted."""
@@ -192,7 +219,7 @@ class AggregateStage(Stage):
         """Note from when on a service is counted by its naming, unless that is known."""
         service = profile.service
         if not is_noted(self._store, service, naming.version):
-            before = was_counted(self._store, self._stream, service)
+            before = was_counted(self._store, self._streams["profiles"], service)
             row = {
                 "service": service,
                 "time": profile.start,
@@ -235,7 +262,7 @@ class AggregateStage(Stage):
                 )
             return counted[key]
 
-        partitions = _by_partition(batch)
+        partitions = by_partition(batch)
         if len(batch) > 1 and any(count(records).rows > MAX_ROWS for records in partitions):
             self._count(batch[: len(batch) // 2])
             self._count(batch[len(batch) // 2 :])
@@ -261,6 +288,12 @@ class AggregateStage(Stage):
         sent = [partition for partition in last if self._insert_block(fresh, table, partition, columns)]
         stored = self._stored(table, log, sent)
         if overtaken := [partition for partition in sent if stored[log, partition] != last[partition]]:
+            covered = self._covered[table]
+            self._refused.update(
+                (table, log, partition, covered[log, partition])
+                for partition in overtaken
+                if stored[log, partition] == covered[log, partition]
+            )
             raise _Overtaken(overtaken)
         self._covered[table].update({(log, partition): last[partition] for partition in sent})
         self._resume[table].update({(log, partition): number for partition, number in last.items()})
@@ -282,7 +315,7 @@ class AggregateStage(Stage):
         if not size:
             return False
         log = fresh[0].topic
-        position = {"stream": [self._stream] * size, "topic": [log] * size}
+        position = {"stream": [self._streams[log]] * size, "topic": [log] * size}
         token = self._token(table, (log, partition), self._covered[table][log, partition])
         self._store.insert(table, {**rows, **position}, token=token)
         return True
@@ -296,8 +329,13 @@ class AggregateStage(Stage):
 
     def _resume_offsets(self, table: CountTable, batch: Sequence[Record]) -> dict[tuple[str, int], int]:
         known = self._resume.setdefault(table, {})
-        log = batch[0].topic
-        missing = {record.partition for record in batch if (log, record.partition) not in known}
+        log, now = batch[0].topic, self._clock()
+        missing = {
+            record.partition
+            for record in batch
+            if (log, record.partition) not in known
+            or not 0 <= now - self._asked[table, log, record.partition] <= FRESH_S
+        }
         if missing:
             stored = self._stored(table, log, missing)
             known.update(stored)
@@ -306,12 +344,18 @@ class AggregateStage(Stage):
 
     def _stored(self, table: CountTable, log: str, partitions: Collection[int]) -> dict[tuple[str, int], int]:
         """Return the last offset that the store's rows of each partition cover; -1 where it has none."""
-        extents = self._store.extents(table, self._stream) if partitions else {}
+        now = self._clock()
+        extents = self._store.extents(table, self._streams[log]) if partitions else {}
+        self._asked |= {(table, log, partition): now for partition in partitions}
         return {(log, part): extents.get((log, part), Extent(-1)).last_offset for part in partitions}
 
     def _token(self, table: CountTable, at: tuple[str, int], covered: int) -> str:
-        """Name a block by the place in the log that it continues from."""
-        return f"{table}-{xxhash.xxh3_128_hexdigest(orjson.dumps([self._stream, *at, covered]))}"
+        """Name a block by the place in the log that it continues from.
+
+        If the store took a block of that name and has no rows of it, they were deleted: it gets a number.
+        """
+        name = [self._streams[at[0]], *at, covered, *filter(None, [self._refused[table, *at, covered]])]
+        return f"{table}-{xxhash.xxh3_128_hexdigest(orjson.dumps(name))}"
 
     def _report(self) -> None:
         """Say once in a while which services were beyond their quotas, and by how much."""
@@ -329,61 +373,3 @@ class AggregateStage(Stage):
         for what in limited.values():
             self.limited.update(what)
         limited.clear()
-
-
-def _by_partition(records: Sequence[Record]) -> list[list[Record]]:
-    found: dict[int, list[Record]] = {}
-    for record in records:
-        found.setdefault(record.partition, []).append(record)
-    return list(found.values())
-
-
-def _slices(batch: Sequence[Record]) -> Iterator[Sequence[Record]]:
-    """Cut a batch so that no part has more elements or characters than may be, unless one message has."""
-    part: list[Record] = []
-    elements = characters = 0
-    for record in batch:
-        more, spelt = (
-            profile_extent(record.payload, exact_from=MAX_CHARACTERS / 100)
-            if isinstance(record.payload, Profile)
-            else (0, 0)
-        )
-        if part and (elements + more > MAX_ELEMENTS or characters + spelt > MAX_CHARACTERS):
-            yield part
-            part, elements, characters = [], 0, 0
-        part.append(record)
-        elements += more
-        characters += spelt
-    if part:
-        yield part
-
-
-def _progress(batch: Sequence[Record], now: float, waits: Mapping[tuple[str, int], float]) -> list[Outgoing]:
-    """Return one message per service and partition: how far its event time has come.
-
-    No further than now: a host whose clock is ahead would end windows that others still fill. And as far
-    behind the latest as hosts are that are late by habit.
-    """
-    spans: dict[tuple[str, int], tuple[float, float]] = {}
-    for record in batch:
-        start, end = _span(record.payload)
-        position = (record.payload.service, record.partition)
-        earliest, latest = spans.get(position, (start, end))
-        spans[position] = (min(earliest, start), max(latest, end))
-    progress = [
-        Progress(
-            service,
-            batch[0].topic,
-            partition,
-            min(latest, now) - waits.get((service, partition), 0.0),
-            earliest,
-        )
-        for (service, partition), (earliest, latest) in spans.items()
-    ]
-    return [Outgoing("windows", step.service, encode_progress(step)) for step in progress]
-
-
-def _span(payload: Profile | MetricPoints) -> tuple[float, float]:
-    if isinstance(payload, Profile):
-        return payload.start, payload.end
-    return float(payload.timestamps.min()), float(payload.timestamps.max())

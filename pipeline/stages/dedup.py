@@ -12,6 +12,7 @@ from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.deduplication import dedup_config, gather_dedup
 from pipeline.stages.gather.history import MEMBERS, remember
+from pipeline.stages.gather.release_effects import dated_by_releases
 from pipeline.stages.gather.scanned import as_scanned
 from pipeline.stages.gather.scopes import with_scopes
 from pipeline.storage.interface import Store
@@ -38,6 +39,7 @@ class DedupStage(Stage):
         workload = workload_of(scan, self._workloads)
         if workload is None or not scan.candidates:
             return scan
+        scan = dated_by_releases(scan, scan.resolution_s or workload.resolution_s)
         config = dedup_config(workload, self._without)
         store = as_scanned(self._store, scan, workload, self._without)
         evidence = gather_dedup(store, scan, workload, self._workloads, config)

@@ -25,15 +25,14 @@ from pipeline.stages.ablation import NOTHING, Without, scan_config
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.fitting import fit_workload
 from pipeline.stages.gather.metric_choice import choose_metrics, direction_unknown
+from pipeline.stages.gather.streams import COUNTED_TOPICS
 from pipeline.stages.mix_search import Searched, find_at_constant_mix
-from pipeline.storage.interface import CountTable, Store
-from pipeline.telemetry import UNJUDGED, Sample
+from pipeline.stages.scan_counts import ScanCounts
+from pipeline.storage.interface import Store
+from pipeline.telemetry import LIMITED_SCANS, Sample
 from pipeline.workloads import Workload
 
 log = logging.getLogger(__name__)
-
-_TABLES: Mapping[str, CountTable] = {"profiles": "totals", "metrics": "metrics"}
-"""The topics whose progress holds scans back, and where what they brought is counted."""
 
 LONGEST_SILENCE_S = 60.0
 """How much of a time in which nothing came at all counts as silence of a partition: after an outage of the
@@ -44,13 +43,14 @@ class DetectStage(Stage):
     """Keeps watermarks, scans when they pass a boundary, and publishes scans with their candidates."""
 
     name = "detect"
+    limits = LIMITED_SCANS
 
     def __init__(
         self,
         *,
         store: Store,
         clock: Clock,
-        stream: str,
+        streams: Mapping[str, str],
         workloads: Sequence[Workload],
         window_s: float,
         partition_idle_s: float,
@@ -58,7 +58,7 @@ class DetectStage(Stage):
     ) -> None:
         self._store = store
         self._clock = clock
-        self._stream = stream
+        self._streams = streams
         self._window_s = window_s
         self._settled_at = clock()
         self._listened_s = 0.0  # up to the last batch that was settled
@@ -67,57 +67,83 @@ class DetectStage(Stage):
         self._partition_idle_s = partition_idle_s
         self._without = without
         self._services: dict[str, ServiceProgress] = {}
-        self._unsettled: list[Scan] = []
-        self._unstable: dict[tuple[str, str, float], int] = {}  # unstable names of each of those scans
+        self._unsettled: Scan | None = None
+        self._unstable = 0  # names of that scan
+        self._left = 0  # scans that are due of the batch under way
+        self._began = 0.0  # when that batch came, in listening time
+        self._made: Counter[str] = Counter()  # scans of it, by service
         self.limited: Counter[str] = Counter()
         self._undirected: set[tuple[str, str]] = set()  # services and metrics that the log has named
-        self._unjudged: Counter[tuple[str, str]] = Counter()  # scans by service and code
+        self._counts = ScanCounts(self.name, {w.name: w.rerun_interval_s for w in workloads})
         self.inputs: Mapping[str, Decoder] = {"windows": decode_progress}
 
     def assigned(self, topic: str, partitions: Sequence[int]) -> None:
         """Forget every service: which ones live in these partitions is learnt anew, scans from the store."""
         self._services.clear()
+        self._left = 0
+        self._counts.keep(partitions)
+        self._counts.rest()
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether more scans are due: each is published before the next one is run."""
+        return self._left > 0
 
     def handle(self, batch: Sequence[Record]) -> list[Outgoing]:
-        """Take progress in and run every scan that has become due, oldest first."""
-        self._unsettled, self._unstable = [], {}
-        now = self._listening()
+        """Take progress in and run one scan that has become due.
+
+        Of a service it is the oldest, and of services the one with the fewest scans so far: who lags by a
+        day keeps nobody waiting for long.
+        """
+        if not self.unfinished:
+            self._began, self._made = self._listening(), Counter()
+            self._counts.take(batch, self._clock())
+        now = self._began
+        self._unsettled = None
+        waiting: dict[str, list[DueScan]] = {}
         for service in dict.fromkeys(record.payload.service for record in batch):
             progress = [record.payload for record in batch if record.payload.service == service]
             state = self._services.get(service) or self._restore(service, progress, now)
             for step in progress:
                 state.advance(step, now)
             self._services[service] = state
+            self._counts.follow(service, state.scanned)
             low = state.low_watermark(now, idle_s=self._partition_idle_s)
-            due = due_scans(state.scanned, low, self._cadences)
-            for one in due:
-                scan = self._scan(service, one)
-                if scan is None:
-                    state.scanned[one.workload] = one.end
-                else:
-                    self._unsettled.append(scan)
-        return [message for scan in self._unsettled for message in scan_messages("change-points", scan)]
+            if due := due_scans(state.scanned, low, self._cadences):
+                waiting[service] = due
+        self._left = sum(map(len, waiting.values()))
+        while waiting:
+            service = min(waiting, key=lambda name: self._made[name])
+            one = waiting[service].pop(0)
+            self._left -= 1
+            self._made[service] += 1
+            asked = self._clock()
+            scan = self._scan(service, one)
+            if scan is not None:
+                self._counts.ran(one.workload, self._clock() - asked)
+                self._unsettled = scan
+                return list(scan_messages("change-points", scan))
+            self._services[service].scanned[one.workload] = one.end
+            if not waiting[service]:
+                del waiting[service]
+        return []
 
     def settled(self) -> None:
-        """Remember the scans that are on the topic, here and in the store."""
-        self._listened_s, self._settled_at = self._listening(), self._clock()
-        for scan in self._unsettled:
-            self._services[scan.service].scanned[scan.workload] = scan.end
-        if self._unsettled:
-            if unjudged := [row for scan in self._unsettled for row in _unjudged_rows(scan)]:
+        """Remember the scan that is on the topic, here and in the store."""
+        if (scan := self._unsettled) is not None:
+            if unjudged := _unjudged_rows(scan):
                 self._store.insert("unjudged", columns_of(unjudged))
-            self._store.insert(
-                "scans", columns_of(_row(scan, self._unstable[_key(scan)]) for scan in self._unsettled)
-            )
-        self._unjudged.update((scan.service, one.code) for scan in self._unsettled for one in scan.unjudged)
-        self._unsettled = []
+            self._store.insert("scans", columns_of([_row(scan, self._unstable)]))
+            self._services[scan.service].scanned[scan.workload] = scan.end
+            self._counts.published(scan, self._clock())
+            self._unsettled = None
+        if not self.unfinished:  # while it works through a batch it hears nobody
+            self._listened_s, self._settled_at = self._began, self._clock()
+            self._counts.rest()
 
     def samples(self) -> list[Sample]:
-        """Return how many scans could not judge series, by service and reason."""
-        return [
-            (f"{UNJUDGED}_total", {"stage": self.name, "service": service, "reason": code}, count)
-            for (service, code), count in self._unjudged.copy().items()
-        ]
+        """Return the scans by workload, those that could not judge series, and who is silent."""
+        return self._counts.samples(self._clock())
 
     def _listening(self) -> float:
         """Return for how long this stage has listened, long silences and repeated batches left out."""
@@ -130,9 +156,9 @@ class DetectStage(Stage):
         else the first to speak after a restart would have scans run without what the others still bring.
         """
         state = ServiceProgress()
-        for topic, table in _TABLES.items():
+        for topic, table in COUNTED_TOPICS.items():
             last_s = self._window_s if topic == "profiles" else 0.0
-            for partition, extent in self._store.extents(table, self._stream, service).items():
+            for partition, extent in self._store.extents(table, self._streams[topic], service).items():
                 if partition[0] == topic:  # a replay's progress counts as that of the topic it went to
                     state.restore(partition, extent.last_time + last_s, now)
         earliest = min(step.earliest for step in progress)
@@ -149,6 +175,7 @@ class DetectStage(Stage):
         workload = declared = self._workloads[due.workload]
         if due.skipped:
             log.warning("service=%s workload=%s: %d old scans skipped", service, workload.name, due.skipped)
+            self.limited["skipped_scans"] += due.skipped
         config = search_config(workload, due.end, self._without)
         if workload.is_fitted:
             workload = fit_workload(self._store, service, workload, due.end)
@@ -193,7 +220,7 @@ class DetectStage(Stage):
             unjudged=unjudged,
             renames=found.renames,
         )
-        self._unstable[_key(scan)] = found.one_life
+        self._unstable = found.one_life
         self.limited["unstable_names"] += found.one_life
         self.limited["renamed_names"] += len(found.renames)
         return scan
@@ -255,10 +282,6 @@ def _shown(found: Found) -> tuple[float, ...] | None:
     if not found.candidates:
         return None
     return () if found.share_factor is None else tuple(found.share_factor.tolist())
-
-
-def _key(scan: Scan) -> tuple[str, str, float]:
-    return scan.service, scan.workload, scan.end
 
 
 def search_config(workload: Workload, end: float, without: Without = NOTHING) -> SearchConfig:

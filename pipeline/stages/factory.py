@@ -5,6 +5,7 @@ A stage is imported when it is built. What all five need takes 2 s and 200 MB, w
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pipeline.clock import Clock
@@ -31,7 +32,7 @@ def build_stage(
     settings: Settings,
     workloads: tuple[Workload, ...],
     store: Store,
-    stream: str,
+    streams: Mapping[str, str],
     clock: Clock,
     without: Without = frozenset(),
 ) -> Stage:
@@ -42,7 +43,7 @@ def build_stage(
         settings: Window widths, timeouts and quotas.
         workloads: What detect scans and what the later stages know how to judge.
         store: Open and migrated.
-        stream: Identity of the broker's log, kept with every counted row.
+        streams: By topic, the name of its log, kept with every counted row.
         clock: Detects messages from the future, and partitions that have fallen silent.
         without: Steps to leave out, which is for measuring what they are worth.
 
@@ -58,7 +59,7 @@ def build_stage(
             return AggregateStage(
                 store=store,
                 clock=clock,
-                stream=stream,
+                streams=streams,
                 window_s=settings.window_s,
                 stack_window_s=settings.stack_window_s,
                 quotas=read_quotas(settings.quotas) if settings.quotas else None,
@@ -70,7 +71,7 @@ def build_stage(
             return DetectStage(
                 store=by_symbols,
                 clock=clock,
-                stream=stream,
+                streams=streams,
                 workloads=workloads,
                 window_s=settings.window_s,
                 partition_idle_s=settings.partition_idle_s,
@@ -89,5 +90,7 @@ def build_stage(
 
             gates = read_gates(settings.gates) if settings.gates else {}
             gates = {gate: namings.default.symbols(names) for gate, names in gates.items()}
-            return RootcauseStage(store=by_symbols, workloads=workloads, gates=gates, without=without)
+            return RootcauseStage(
+                store=by_symbols, workloads=workloads, gates=gates, without=without, clock=clock
+            )
     raise ConfigError(f"unknown stage {name!r}; stages are {', '.join(STAGES)}")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
+from pipeline.clock import Clock, system_clock
 from pipeline.codec.events import encode_event, regression_event, regression_id, update_event
 from pipeline.codec.ledger import (
     LedgerEntry,
@@ -41,6 +42,7 @@ from pipeline.model import (
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.rootcause import Cause, Gates, RankingConfig, find_causes
 from pipeline.stages.base import Decoder, Stage
+from pipeline.stages.event_counts import Brought, EventCounts
 from pipeline.stages.gather.changes import recent_changes
 from pipeline.stages.gather.lifecycle import FallbackContext, gather_lifecycle, lifecycle_config, with_changes
 from pipeline.stages.gather.renamed import by_present_names
@@ -49,6 +51,7 @@ from pipeline.stages.gather.silences import SilencedSoFar, gather_silenced
 from pipeline.stages.gather.suspects import CauseEvidence, cause_config
 from pipeline.stages.silences import FoundInScan, SilencedScan, apply_silences
 from pipeline.storage.interface import Store
+from pipeline.telemetry import Sample
 from pipeline.workloads import Workload, workload_of
 
 log = logging.getLogger(__name__)
@@ -75,20 +78,28 @@ class RootcauseStage(Stage):
         gates: Gates | None = None,
         config: RankingConfig | None = None,
         without: frozenset[str] = frozenset(),
+        clock: Clock = system_clock,
     ) -> None:
         self._store = store
+        self._clock = clock
         self._ranking = config
         self._without = without
         self._causes = CauseEvidence(store, gates)
         self._fallbacks = FallbackContext(store)
         self._workloads = {workload.name: workload for workload in workloads}
+        self._counts = EventCounts(self.name, self._workloads)
         self.inputs: Mapping[str, Decoder] = {"unique": decode_scan}
+
+    def samples(self) -> list[Sample]:
+        """Return events by type, the funnel, and how long after its change a regression is reported."""
+        return self._counts.samples()
 
     def handle(self, batch: Sequence[Record]) -> list[Outgoing]:
         """Report every candidate that is left of each scan, and what has become of earlier regressions."""
         content_type = (("content-type", b"application/cloudevents+json"),)
         outgoing: list[Outgoing] = []
         entries: list[LedgerEntry] = []
+        self._counts.begin()
         for record in batch:
             scan: Scan = record.payload
             judged = self._judge(scan)
@@ -96,9 +107,16 @@ class RootcauseStage(Stage):
             events = self._record(scan, judged)
             outgoing += [Outgoing("regressions", scan.service, event, content_type) for event in events]
             entries += _ledger(scan, judged)
+            self._counts.hold(
+                Brought(scan, judged.dropped, judged.reported, len(judged.late), judged.updates)
+            )
         # Reported ones last, so that they win where a series was dropped as well.
         self._write_ledger(sorted(entries, key=lambda entry: entry.dropped is None))
         return outgoing
+
+    def settled(self) -> None:
+        """Count what is on its topic."""
+        self._counts.publish(self._clock())
 
     def _judge(self, scan: Scan) -> SilencedScan:
         """Return what is to be reported of a scan."""

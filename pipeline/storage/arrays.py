@@ -56,6 +56,8 @@ _IDENTITY: Mapping[str, tuple[str, ...]] = {
     "metric_metadata": ("metric",),
     "silences": ("id",),
     "silenced": ("id", "scan_end"),
+    "logs": ("cluster", "topic", "broker_topic", "topic_id"),
+    "positions": ("stream", "topic", "partition"),
 }
 """Columns that, with the service, make a row the same row; a later one replaces it."""
 
@@ -107,7 +109,7 @@ class ArrayStore:
             ValueError: a column is missing, unknown, or not as long as the others.
         """
         data = dict(zip(COLUMNS[table], prepare(table, columns), strict=True))
-        if not len(data["service"]):
+        if not len(next(iter(data.values()))):
             return
         with self._lock:
             if table in _IDENTITY:
@@ -277,7 +279,8 @@ class ArrayStore:
     def _replace(self, table: Table, data: Mapping[str, Sequence[Any]]) -> None:
         names = row_columns(table)
         identity = [names.index(name) for name in _IDENTITY[table]]
-        for service, *values in zip(data["service"], *(data[name] for name in names), strict=True):
+        services = data.get("service", [""] * len(data["time"]))  # those of no service are of the empty one
+        for service, *values in zip(services, *(data[name] for name in names), strict=True):
             row = tuple(tuple(value) if isinstance(value, list) else value for value in values)
             rows = self._of(service).rows.setdefault(table, {})
             rows[tuple(row[position] for position in identity)] = row

@@ -7,11 +7,14 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
+from clickhouse_connect.driver.client import Client
+from clickhouse_connect.driver.exceptions import DatabaseError
+
 from pipeline.config import redact
 from pipeline.model import Unjudged
 from pipeline.storage import migrate
 from pipeline.storage.connect import open_client
-from pipeline.storage.failures import translated
+from pipeline.storage.failures import ACCESS_DENIED, translated
 
 _NOW = "SELECT toUnixTimestamp64Milli(now64(3, 'UTC')) / 1000, version()"
 _DISKS = "SELECT name, free_space, total_space FROM system.disks WHERE total_space > 0 ORDER BY name"
@@ -73,7 +76,7 @@ class StoreFacts:
     round_trip_s: float  # what the skew may be wrong by
     missing: tuple[str, ...]  # migrations that were not applied
     unknown: tuple[int, ...]  # versions that this code does not know: it is older than the tables
-    free: dict[str, float]  # disk → free share
+    free: dict[str, float] | None  # disk → free share; None if the user may not see disks
     unstable: dict[str, int]  # service → most names of a scan of these days that lived for one process only
     unjudged: tuple[Lacking, ...]  # services whose last scan could judge nothing
 
@@ -113,7 +116,7 @@ def inspect_store(dsn: str, *, clock: Callable[[], float] = time.time) -> StoreF
         began = clock()
         ((now, version),) = client.query(_NOW).result_rows
         ended = clock()
-        disks = client.query(_DISKS).result_rows
+        free = _free_shares(client)
         ((there,),) = client.query(_MIGRATED, {"name": client.database}).result_rows
         applied = migrate.applied(client) if there else frozenset()
         unstable = client.query(_UNSTABLE).result_rows if _UNSTABLE_SINCE in applied else []
@@ -125,10 +128,20 @@ def inspect_store(dsn: str, *, clock: Callable[[], float] = time.time) -> StoreF
         round_trip_s=ended - began,
         missing=tuple(name for number, name in shipped.items() if number not in applied),
         unknown=tuple(sorted(number for number in applied if number not in shipped)),
-        free={str(name): float(free) / float(total) for name, free, total in disks},
+        free=free,
         unstable={str(service): int(most) for service, most in unstable},
         unjudged=tuple(
             Lacking(service, workload, Unjudged(code, series, value, bound), int(scans), int(made))
             for service, workload, code, series, value, bound, scans, made in unjudged
         ),
     )
+
+
+def _free_shares(client: Client) -> dict[str, float] | None:
+    try:
+        disks = client.query(_DISKS).result_rows
+    except DatabaseError as error:
+        if error.code == ACCESS_DENIED:  # system.disks asks for a grant that nothing else here needs
+            return None
+        raise
+    return {str(name): float(free) / float(total) for name, free, total in disks}

@@ -27,6 +27,8 @@ RowTable = Literal[
     "metric_metadata",
     "silences",
     "silenced",
+    "logs",
+    "positions",
 ]
 """Tables of rows with an identity and a time."""
 

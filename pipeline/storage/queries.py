@@ -112,14 +112,10 @@ SELECT
     toString(kind) AS kind_name,
     subroutine,
     groupArray(stratum) AS strata,
-    groupArray(count) AS counts,
-    min(first) AS counted_from,
-    max(last) AS counted_to
+    groupArray(count) AS counts
 FROM (
     SELECT
-        kind, subroutine, stratum, toFloat64(sum(samples)) AS count,
-        min(toUnixTimestamp64Milli(window)) AS first,
-        max(toUnixTimestamp64Milli(window) + toInt64(round(width_s * 1000))) AS last
+        kind, subroutine, stratum, toFloat64(sum(samples)) AS count
     FROM strata_gcpu
     WHERE service = {service:String}
         AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
@@ -129,6 +125,16 @@ FROM (
 )
 GROUP BY kind, subroutine
 ORDER BY kind_name, subroutine
+"""
+
+STRATA_COUNTED = """
+SELECT
+    toFloat64(min(toUnixTimestamp64Milli(window))) AS first,
+    toFloat64(max(toUnixTimestamp64Milli(window) + toInt64(round(width_s * 1000)))) AS last
+FROM strata_gcpu
+WHERE service = {service:String}
+    AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
+    AND toUnixTimestamp64Milli(window) + toInt64(round(width_s * 1000)) <= {end:Int64}
 """
 
 STACKS = """

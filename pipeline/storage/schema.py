@@ -117,6 +117,13 @@ COLUMNS: Mapping[Table, Mapping[str, str]] = {
         **{"id": "String", "service": _NAME, "workload": _NAME, "time": _TIME, "scan_end": _TIME},
         **{"state": _NAME, "silence": "String", "size": "Float64", "error": "Float64", "event": "String"},
     },
+    "logs": {
+        **{"cluster": "String", "topic": _NAME, "broker_topic": "String", "topic_id": "String"},
+        **{"time": _TIME, "stream": "String"},
+    },
+    "positions": {
+        **{"stream": _NAME, "topic": _NAME, "partition": "UInt32", "time": _TIME, "last_offset": "Int64"},
+    },
 }
 
 _OPTIONAL: Mapping[Table, Mapping[str, Any]] = {

@@ -7,7 +7,9 @@ import pytest
 from pipeline.codec.scans import decode_progress, decode_scan, encode_progress
 from pipeline.model import Outgoing, Progress, Record, Scan
 from pipeline.stages.aggregate import AggregateStage
+from pipeline.stages.base import handle_whole
 from pipeline.stages.detect import DetectStage
+from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 from tests.support.builders import build_profile
@@ -38,7 +40,7 @@ def detect_stage(store: Store, service: str, clock: Clock) -> DetectStage:
     return DetectStage(
         store=store,
         clock=clock,
-        stream=service,
+        streams=one_stream(service),
         workloads=[WORKLOAD],
         window_s=60.0,
         partition_idle_s=IDLE_S,
@@ -47,7 +49,9 @@ def detect_stage(store: Store, service: str, clock: Clock) -> DetectStage:
 
 def store_up_to(store: Store, service: str, partition: int, minutes: int) -> None:
     """Count a profile a minute of one partition, as the aggregate stage does."""
-    stage = AggregateStage(store=store, clock=Clock(), stream=service, window_s=60.0, stack_window_s=60.0)
+    stage = AggregateStage(
+        store=store, clock=Clock(), streams=one_stream(service), window_s=60.0, stack_window_s=60.0
+    )
     profiles = [
         build_profile({"m;a": 5}, service=service, start=START + 60 * minute) for minute in range(minutes)
     ]
@@ -57,8 +61,7 @@ def store_up_to(store: Store, service: str, partition: int, minutes: int) -> Non
 def ends_after(stage: DetectStage, service: str, partition: int, minutes: int) -> list[float]:
     """Send progress of one partition and return the ends of the scans that it causes, in minutes."""
     step = Progress(service, "profiles", partition, START + 60.0 * minutes, START)
-    sent = stage.handle([Record("windows", 0, 0, decode_progress(encode_progress(step)))])
-    stage.settled()
+    sent = handle_whole(stage, [Record("windows", 0, 0, decode_progress(encode_progress(step)))])
     return [(scan_of(message).end - START) / 60 for message in sent]
 
 
@@ -115,4 +118,5 @@ def test_a_scan_that_could_not_judge_is_stored_and_counted_once(
     (row,) = shared_store.rows("unjudged", service_name, START, START + 3600)
     assert (row["code"], row["series"], row["value"]) == (unjudged.code, unjudged.series, unjudged.value)
     labels = {"stage": "detect", "service": service_name, "reason": unjudged.code}
-    assert stage.samples() == [("unjudged_scans_total", labels, 1)]
+    counted = [sample for sample in stage.samples() if sample[0] == "unjudged_scans_total"]
+    assert counted == [("unjudged_scans_total", labels, 1)]

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import pytest
 
+from pipeline.errors import StoreUnavailable
 from pipeline.model import FloatArray, MetricPoints, Record
-from pipeline.stages.aggregate import AggregateStage
-from pipeline.storage.interface import Store
+from pipeline.stages.aggregate import FRESH_S, AggregateStage
+from pipeline.stages.gather.streams import one_stream
+from pipeline.storage.clickhouse import ClickHouseStore
+from pipeline.storage.connect import open_store
+from pipeline.storage.interface import COUNTED, Extent, Store
 from tests.support.builders import build_profile
 
 START = 1_700_000_000.0 // 3600 * 3600
@@ -42,9 +48,13 @@ def records(service: str, first: int, end: int) -> Sequence[Record]:
     ]
 
 
-def stage(store: Store, stream: str) -> AggregateStage:
+def stage(store: Store, stream: str, clock: Callable[[], float] = lambda: START + 9000) -> AggregateStage:
     return AggregateStage(
-        store=store, clock=lambda: START + 9000, stream=stream, window_s=60.0, stack_window_s=300.0
+        store=store,
+        clock=clock,
+        streams=one_stream(stream),
+        window_s=60.0,
+        stack_window_s=300.0,
     )
 
 
@@ -69,6 +79,80 @@ def test_the_former_owner_comes_too_late(shared_store: Store, service_name: str,
     frozen.handle(records(service_name, 10, 20))
     stage(shared_store, service_name).handle(records(service_name, 5, 30))
     assert_counted(shared_store, service_name, 300)
+
+
+@pytest.fixture
+def forgetful(store_dsn: str) -> Iterator[ClickHouseStore]:
+    """A store whose tables remember the tokens of 20 blocks."""
+    with closing(open_store(f"{store_dsn}/takeover_{uuid4().hex}")) as store:
+        assert isinstance(store, ClickHouseStore)
+        store.migrate()
+        for table in COUNTED:
+            store._client.command(
+                f"ALTER TABLE {table} MODIFY SETTING non_replicated_deduplication_window = 20"
+            )
+        yield store
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_an_insert_that_failed_long_ago_is_not_repeated_unseen(
+    forgetful: ClickHouseStore, service_name: str, at: int
+) -> None:
+    """30 blocks go by while it stands still before an INSERT, which then fails: no token is remembered."""
+
+    def others() -> None:
+        owner = stage(forgetful, service_name)
+        for first in range(0, 300, 10):
+            owner.handle(records(service_name, first, first + 10))
+        raise StoreUnavailable("the connection was reset")
+
+    frozen = stage(Frozen(forgetful, at, others), service_name)
+    with pytest.raises(StoreUnavailable):
+        frozen.handle(records(service_name, 0, 10))
+    frozen.handle(records(service_name, 0, 10))
+    assert_counted(forgetful, service_name, 3000)
+
+
+def test_a_token_whose_rows_were_deleted_stops_nobody(forgetful: ClickHouseStore, service_name: str) -> None:
+    """As after a service was erased, or a part was torn: the table goes on where its rows end."""
+    stage(forgetful, service_name).handle(records(service_name, 0, 5))
+    stage(forgetful, service_name).handle(records("erased", 5, 10))
+    forgetful._client.command(
+        "ALTER TABLE stacks DELETE WHERE service = 'erased' SETTINGS mutations_sync = 2"
+    )
+    stage(forgetful, service_name).handle(records(service_name, 10, 15))
+    stage(forgetful, service_name).handle(records(service_name, 5, 20))
+    assert_counted(forgetful, service_name, 150)
+
+
+def test_who_is_overtaken_again_and_again_pauses(shared_store: Store, service_name: str) -> None:
+    """Then the caller waits before it goes on, and can be stopped."""
+    count = 0
+
+    class Contended(Frozen):
+        def extents(self, *arguments: Any) -> dict[tuple[str, int], Extent]:
+            nonlocal count
+            count += 1
+            return {("profiles", 0): Extent(count % 7)}
+
+    contended = stage(Contended(shared_store, 0, lambda: None), service_name)
+    with pytest.raises(StoreUnavailable, match="round after round"):
+        contended.handle(records(service_name, 8, 12))
+
+
+def test_who_stood_still_asks_the_store_before_it_counts(
+    forgetful: ClickHouseStore, service_name: str
+) -> None:
+    """Between two batches, while another owner counts 30 blocks further."""
+    now = [START + 9000]
+    frozen = stage(forgetful, service_name, lambda: now[0])
+    frozen.handle(records(service_name, 0, 10))
+    owner = stage(forgetful, service_name)
+    for first in range(10, 310, 10):
+        owner.handle(records(service_name, first, first + 10))
+    now[0] += FRESH_S + 1
+    frozen.handle(records(service_name, 10, 20))
+    assert_counted(forgetful, service_name, 3100)
 
 
 @pytest.mark.parametrize("at", [1, 2, 3])

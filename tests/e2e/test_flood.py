@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import threading
 import time
@@ -12,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from pipeline.frames import OTHER
-from pipeline.kafka import cluster_id
 from pipeline.storage.interface import Store
 from tests.e2e.worker_process import (
     SPAN_S,
@@ -23,6 +21,7 @@ from tests.e2e.worker_process import (
     assert_counted,
     build_load,
     publish_load,
+    stream_of,
     wait_done,
     wait_until,
 )
@@ -133,7 +132,7 @@ def test_a_flood_of_one_service_costs_the_others_nothing(
     assert_counted(shared_store, load)
     matrix = shared_store.series("gcpu", hostile, START, START + SPAN_S, 60.0)
     periods = int(SPAN_S / 300.0)
-    stream = asyncio.run(cluster_id(own_broker))
+    stream = stream_of(own_broker)
     used = [
         shared_store.usage(stream, "profiles", partition, [hostile], (START, START + SPAN_S), 300.0)
         for partition in range(12)

@@ -18,6 +18,7 @@ from pipeline.cli import run
 from pipeline.config import Settings
 from pipeline.embedded.stack import EmbeddedStore
 from pipeline.stages.factory import STAGES, build_stage
+from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import Store
 from pipeline.topics import load_topics
@@ -121,16 +122,16 @@ def test_not_ready_without_a_store(own_broker: BrokerUrl) -> None:
 
 @pytest.fixture
 def hanging(store_dsn: str) -> Iterator[tuple[str, threading.Event]]:
-    """A store that holds every INSERT, and what is set once it holds one."""
+    """A store that holds every INSERT of a batch, and what is set once it holds one."""
     reached, release = threading.Event(), threading.Event()
 
-    def fault(_: int) -> Callable[[bool], None]:
+    def fault(number: int) -> Callable[[bool], None] | None:
         def hold(done: bool) -> None:
             if not done:
                 reached.set()
                 release.wait(120)
 
-        return hold
+        return hold if number > 1 else None  # the first one notes the log, before anything is read
 
     with FailingStore(store_dsn, fault) as failing:
         yield failing.url, reached
@@ -254,7 +255,7 @@ def test_doctor_knows_what_each_stage_reads() -> None:
             settings=settings,
             workloads=load_workloads(settings.workloads),
             store=ArrayStore(),
-            stream="s",
+            streams=one_stream("s"),
             clock=time.time,
         )
         assert tuple(stage.inputs) == load_topics().inputs(name)

@@ -18,7 +18,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from pipeline.cli import run
 from pipeline.clock import system_clock
 from pipeline.config import Settings
-from pipeline.kafka import apply_topics, check_topics, cluster_id
+from pipeline.kafka import apply_topics, check_topics
 from pipeline.kafka import topics as broker_topics
 from pipeline.model import Outgoing, Record
 from pipeline.runtime.worker import app
@@ -38,6 +38,7 @@ from tests.e2e.worker_process import (
     publish,
     publish_load,
     read_all,
+    stream_of,
     wait_done,
     wait_until,
 )
@@ -69,7 +70,7 @@ def test_sigterm_in_the_middle_of_a_batch_finishes_it_or_leaves_it_to_the_next(
             assert "stopped" in worker.log
             assert "going on without" not in worker.log
         # Whatever is in the store is committed too: both batches, the one that was under way included.
-        log = asyncio.run(cluster_id(own_broker))
+        log = stream_of(own_broker)
         stored = offsets(shared_store, "totals", log)
         done = committed(own_broker, "aggregate", "profiles", ends)
         assert stored

@@ -22,7 +22,7 @@ from loadgen.bench.faults.relay import BUSY, Answer, RelayServer
 from loadgen.kafka.cluster import KafkaCluster
 from pipeline.codec.inputs import encode_profile
 from pipeline.embedded.broker import EmbeddedBroker
-from pipeline.kafka import Entry, apply_topics, read_topic
+from pipeline.kafka import Entry, apply_topics, cluster_id, read_topic, topic_ids
 from pipeline.model import Profile
 from pipeline.storage.interface import Store
 from pipeline.topics import group_name, load_topics
@@ -282,6 +282,16 @@ def read_all(broker: str, topic: str) -> list[Entry]:
         return [e async for e in read_topic(broker, TOPICS[topic], from_start=True, follow=False)]
 
     return asyncio.run(read())
+
+
+def stream_of(broker: str, topic: str = "profiles") -> str:
+    """Return the stream of a topic's log, as rows that were counted of it carry it."""
+
+    async def asked() -> str:
+        name = TOPICS[topic].name
+        return "/".join([await cluster_id(broker), name, (await topic_ids(broker, [name]))[name]])
+
+    return asyncio.run(asked())
 
 
 def stored_samples(store: Store, service: str) -> int:

@@ -16,6 +16,7 @@ from pipeline.frames import OTHER
 from pipeline.model import MetricPoints, Profile, Record
 from pipeline.quota.limits import PartitionQuota, Quota, Quotas
 from pipeline.stages.aggregate import AggregateStage
+from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import Table
 from pipeline.units import DAY_S
@@ -70,9 +71,14 @@ class Dying(ArrayStore):
             raise StoreUnavailable(fault)
 
 
-def stage(store: ArrayStore) -> AggregateStage:
+def stage(store: ArrayStore, quotas: Quotas = QUOTAS) -> AggregateStage:
     return AggregateStage(
-        store=store, clock=lambda: 1e10, stream="log", window_s=60.0, stack_window_s=300.0, quotas=QUOTAS
+        store=store,
+        clock=lambda: 1e10,
+        streams=one_stream("log"),
+        window_s=60.0,
+        stack_window_s=300.0,
+        quotas=quotas,
     )
 
 
@@ -149,7 +155,11 @@ def test_what_is_published_again_counts_once(
     for store, records, cut in ((once, numbered(named), []), (twice, numbered(again), cuts)):
         for batch in batches(records, cut):
             AggregateStage(
-                store=store, clock=lambda: 1e10, stream="log", window_s=60.0, stack_window_s=300.0
+                store=store,
+                clock=lambda: 1e10,
+                streams=one_stream("log"),
+                window_s=60.0,
+                stack_window_s=300.0,
             ).handle(batch)
     assert contents(twice) == contents(once)
 
@@ -217,13 +227,13 @@ def test_every_sample_is_counted_or_refused(log: list[tuple[int, Profile]], cuts
 def test_a_service_within_its_quota_is_not_touched(log: list[tuple[int, Profile]]) -> None:
     store, free = ArrayStore(), ArrayStore()
     unlimited = AggregateStage(
-        store=free, clock=lambda: 1e10, stream="log", window_s=60.0, stack_window_s=300.0
+        store=free, clock=lambda: 1e10, streams=one_stream("log"), window_s=60.0, stack_window_s=300.0
     )
     for batch in batches(numbered(log), []):
         AggregateStage(
             store=store,
             clock=lambda: 1e10,
-            stream="log",
+            streams=one_stream("log"),
             window_s=60.0,
             stack_window_s=300.0,
             quotas=Quotas(QUOTAS.default, QUOTAS.services),
@@ -237,10 +247,7 @@ def test_a_service_within_its_quota_is_not_touched(log: list[tuple[int, Profile]
 def test_names_are_counted_to_the_unit_or_folded(log: list[tuple[int, Profile]], cuts: list[int]) -> None:
     """In one partition a name is counted with all of its samples or, on a day, with none."""
     store = Recording()
-    quotas = Quotas(Quota(names=3))
-    one = AggregateStage(
-        store=store, clock=lambda: 1e10, stream="log", window_s=60.0, stack_window_s=300.0, quotas=quotas
-    )
+    one = stage(store, Quotas(Quota(names=3)))
     records = [record for record in numbered(log) if record.partition == 0]
     for batch in batches(records, cuts):
         one.handle(batch)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from pipeline import steps
-from pipeline.model import Candidate, Decision, Dropped
-from pipeline.steps import BY_KEY, STEPS, TEXT, Code, divide, sentence
+from pipeline.model import Candidate, Decision, Dropped, divide
+from pipeline.steps import BY_KEY, STEPS, TEXT, Code, sentence
 from tests.support.builders import build_candidate
 from tests.support.paths import ROOT
 

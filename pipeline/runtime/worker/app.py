@@ -7,7 +7,8 @@ docs/decisions/one-worker-loop.md.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from types import MappingProxyType
 from typing import Any, cast
 
 import faust
@@ -15,14 +16,18 @@ from faust import streams
 from faust.app.base import BootStrategy
 from faust.auth import SASLCredentials, SSLCredentials
 from faust.transport.consumer import Consumer
+from faust.transport.drivers import aiokafka
+from faust.types import TP
 
 from pipeline.config import Settings
-from pipeline.errors import ConfigError
-from pipeline.kafka import Broker, KafkaSecurity, guard_batches
+from pipeline.errors import ConfigError, SmidgenError
+from pipeline.kafka import Broker, KafkaSecurity, guard_batches, never_create_topics
 from pipeline.runtime.worker.backpressure import BoundedQueue, take_bounded
 from pipeline.runtime.worker.loop import StageLoop
 from pipeline.stages.base import Stage
 from pipeline.topics import group_name
+
+logger = logging.getLogger(__name__)
 
 SESSION_TIMEOUT_S = 10.0
 """After this silence a worker counts as dead and its partitions go to others."""
@@ -51,15 +56,57 @@ class _ConsumerOnly(BootStrategy):
     enable_web = False
 
 
+StartsOf = Callable[[Collection[tuple[str, int]]], Awaitable[Mapping[tuple[str, int], int]]]
+"""Says of assigned partitions, by topic (broker's name) and number, where those go on that have a say."""
+
+
+class _StoreFirstConsumer(aiokafka.Consumer):
+    """A consumer that goes back to where the store is, if Kafka's commit is ahead of it."""
+
+    async def perform_seek(self) -> None:
+        """Seek each partition to its commit, or to its start if that comes first."""
+        await super().perform_seek()
+        starts = cast(StageApp, self.app).starts
+        back = {
+            tp: start
+            for tp in self.assignment()
+            if (start := starts.get((tp.topic, tp.partition))) is not None
+            and start < (self._committed_offset[tp] or 0)
+        }
+        for tp, start in back.items():
+            text = "%s partition %d: committed up to %d, stored up to %d: reading from there again"
+            logger.warning(text, tp.topic, tp.partition, self._committed_offset[tp], start)
+        if back:
+            await self.seek_wait(back)
+            self._read_offset.update(back)
+            self._committed_offset.update({tp: start or None for tp, start in back.items()})
+
+
+class _Transport(aiokafka.Transport):
+    Consumer = _StoreFirstConsumer
+
+
 class StageApp(faust.App):
     """A Faust app that writes nothing to disk and reads no environment."""
 
     BootStrategy = _ConsumerOnly
+    starts_of: StartsOf
+    on_failure: Callable[[BaseException], None]
+    starts: Mapping[tuple[str, int], int] = MappingProxyType({})
     logger = logging.getLogger("faust.app")  # what Faust says of itself is not Smidgen's own log
     batch_bytes = 0  # set by create_app before anything is connected
 
     async def on_first_start(self) -> None:
         """Skip the data directory that Faust would create for tables."""
+
+    async def _on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
+        """Learn where the partitions go on before anything of them is fetched."""
+        try:
+            self.starts = await self.starts_of([(tp.topic, tp.partition) for tp in assigned])
+        except SmidgenError as error:  # nothing is fetched: what is not counted must not be committed
+            self.on_failure(error)
+            return
+        await super()._on_partitions_assigned(assigned, generation_id)
 
     def FlowControlQueue(self, maxsize: int | None = None, *, clear_on_resume: bool = False) -> BoundedQueue:
         """Make a stream's queue, bounded by bytes too."""
@@ -71,8 +118,13 @@ class StageApp(faust.App):
         )
 
 
-def create_app(settings: Settings, stage: Stage) -> StageApp:
+def create_app(
+    settings: Settings, stage: Stage, starts_of: StartsOf, on_failure: Callable[[BaseException], None]
+) -> StageApp:
     """Make the app of one stage; nothing is connected until it starts.
+
+    ``starts_of`` is asked of every assignment where it goes on, see ``runtime.worker.starts``;
+    what it raises is handed to ``on_failure``.
 
     Raises:
         ConfigError: the broker's address or security is wrong, or Faust lacks its compiled streams.
@@ -82,6 +134,7 @@ def create_app(settings: Settings, stage: Stage) -> StageApp:
         raise ConfigError("faust-streaming is installed without its compiled part (or NO_CYTHON is set)")
     broker = Broker.of(settings)
     guard_batches()
+    never_create_topics()
     app = StageApp(
         group_name(stage.name),
         broker=";".join(f"kafka://{server}" for server in broker.servers),
@@ -110,6 +163,8 @@ def create_app(settings: Settings, stage: Stage) -> StageApp:
         broker_commit_every=settings.batch_size,
     )
     app.batch_bytes = settings.batch_bytes
+    app.starts_of, app.on_failure = starts_of, on_failure
+    app.transport = _Transport(app.conf.broker_consumer, app)
     return app
 
 
@@ -145,7 +200,14 @@ class FaustMembership:
         offsets = {
             tp.partition: consumer._committed_offset[tp] for tp in consumer.assignment() if tp.topic == topic
         }
-        return {partition: offset for partition, offset in offsets.items() if offset is not None}
+        starts = {p: start for (name, p), start in self._app.starts.items() if name == topic and start}
+        known = {partition: offset for partition, offset in offsets.items() if offset is not None}
+        return starts | known
+
+    async def first(self, topic: str, partition: int) -> int:
+        """Return the offset of the oldest message of a partition that is still there."""
+        tp = TP(topic, partition)
+        return int((await self._app.consumer.earliest_offsets(tp))[tp])
 
     async def commit(self) -> object:
         """Commit what is acknowledged."""

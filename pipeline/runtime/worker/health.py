@@ -17,7 +17,9 @@ from typing import Protocol
 import orjson
 from aiohttp import web
 
+from pipeline import __version__
 from pipeline.access import is_authorised, is_loopback
+from pipeline.clock import Clock, system_clock
 from pipeline.errors import ConfigError, SmidgenError
 from pipeline.telemetry import Sample, exposition
 
@@ -60,7 +62,9 @@ class Health:
         *,
         token: str | None = None,
         monotonic: Callable[[], float] = time.monotonic,
+        clock: Clock = system_clock,
     ) -> None:
+        self._started = clock()
         self._stages = stages
         self._checks = checks
         self._token = token
@@ -127,7 +131,8 @@ class Health:
         found = [sample for stage in self._stages for sample in stage.samples()]
         found += [("call_seconds", {"stage": stage.name}, stage.call_s()) for stage in self._stages]
         ready = all(text == "ok" for text in (await self.ready()).values())
-        found += [("ready", {}, float(ready)), *_process()]
+        found += [("ready", {}, float(ready)), ("build_info", {"version": __version__}, 1.0)]
+        found += [("start_timestamp_seconds", {}, self._started), *_process()]
         return web.Response(body=exposition(found).encode(), headers={"Content-Type": CONTENT_TYPE})
 
     def _may(self, request: web.Request) -> bool:
@@ -186,8 +191,10 @@ def _json(status: int, body: object) -> web.Response:
 
 
 def _process() -> list[Sample]:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    found: list[Sample] = [("cpu_seconds_total", {}, used.ru_utime + used.ru_stime)]
     status, files = Path("/proc/self/statm"), Path("/proc/self/fd")
     if not status.exists():
-        return []
+        return found
     resident = int(status.read_text().split()[1]) * resource.getpagesize()
-    return [("resident_memory_bytes", {}, resident), ("open_files", {}, len(list(files.iterdir())))]
+    return [*found, ("resident_memory_bytes", {}, resident), ("open_files", {}, len(list(files.iterdir())))]

@@ -69,14 +69,15 @@ class Intake:
         self.assembler.forget()
         self.unacknowledged.clear()
 
-    def missing(self, events: Iterable[Event]) -> list[tuple[int, int, int]]:
-        """Return partition, first and last offset of what was gone when this assignment began to read."""
+    def gaps(self, events: Iterable[Event]) -> list[tuple[int, int, int]]:
+        """Return partition, offset that should have come next and offset that came, where these differ."""
         found = []
         for event in events:
-            position, offset = event.message.partition, event.message.offset
-            wanted = self._next.pop(position, offset)
+            partition, offset = event.message.partition, event.message.offset
+            wanted = self._next.get(partition, offset)
             if offset > wanted:
-                found.append((position, wanted, offset - 1))
+                found.append((partition, wanted, offset))
+            self._next[partition] = offset + 1
         return found
 
     def read(self, events: Sequence[Event]) -> tuple[list[Record], list[Rejected]]:

@@ -55,6 +55,9 @@ class Membership(Protocol):
     def committed(self, topic: str) -> Mapping[int, int]:
         """Return the offset at which each of them goes on, of those of which something was committed."""
 
+    async def first(self, topic: str, partition: int) -> int:
+        """Return the offset of the oldest message of a partition (broker's name) that is still there."""
+
     async def commit(self) -> object:
         """Commit what is acknowledged."""
 
@@ -174,10 +177,7 @@ class StageLoop:
             name = events[0].message.topic
             source.begin(generation, self._membership.committed(name))
             await self._in_thread(self.stage.assigned, source.logical, self._membership.partitions(name))
-        for partition, first, last in source.missing(events):
-            text = "%s: %s partition %d: offsets %d to %d were deleted before they were read"
-            where = {"topic": source.logical, "partition": partition}
-            self._log(logging.ERROR, text, *where.values(), first, last, **where)
+        await self._report_gaps(source, events)
         records, rejected = await self._in_thread(source.read, events)
         if rejected and not await self._dead_letters.send(rejected, self._give_up):
             return
@@ -186,11 +186,28 @@ class StageLoop:
         whole = [found for record in records if (found := source.assembler.add(record)) is not None]
         if whole and not await self._handled(whole):
             return
+        while whole and self.stage.unfinished:
+            if self._give_up.is_set() or not await self._handled(whole):
+                return
+        if await self._stored(self._passed, source.logical, events) is None:
+            return
         if self._membership.generation() == generation:
             source.acknowledge(events)
             if rejected:
                 await self._commit()
         self._telemetry.batch(events, whole, rejected, self._monotonic() - began)
+
+    async def _report_gaps(self, source: Intake, events: Sequence[Event]) -> None:
+        """Say and count what was gone before it was read; what a topic leaves out itself is no loss."""
+        topic = events[0].message.topic
+        for partition, wanted, found in source.gaps(events):
+            first = min(found, await self._membership.first(topic, partition))
+            if first <= wanted:  # compacted, or a transaction's own mark
+                continue
+            text = "%s: %s partition %d: offsets %d to %d were deleted before they were read"
+            where = {"topic": source.logical, "partition": partition}
+            self._log(logging.ERROR, text, *where.values(), wanted, first - 1, **where)
+            self._telemetry.lost(first - wanted)
 
     async def _commit(self) -> None:
         """Commit now, not within seconds: dead letters may be replayed, their messages must not come again.
@@ -218,7 +235,7 @@ class StageLoop:
         self._unreported, self._report_from = 0, now + REPORT_S
 
     async def _handled(self, records: Sequence[Record]) -> bool:
-        """Handle, publish, settle; False if it was given up."""
+        """Handle a batch or a part of it, publish, settle; False if it was given up."""
         outgoing = await self._stored(self.stage.handle, records)
         if outgoing is None:
             return False
@@ -239,6 +256,10 @@ class StageLoop:
 
     def _settled(self) -> bool:
         self.stage.settled()
+        return True
+
+    def _passed(self, topic: str, events: Sequence[Event]) -> bool:
+        self.stage.passed(topic, {p: last for p, (_, last) in _spans(events).items()})
         return True
 
     async def _stored(self, call: Callable[..., T], *arguments: Any) -> T | None:

@@ -20,6 +20,7 @@ from pipeline.runtime.worker.app import FaustMembership, StageApp, connect, crea
 from pipeline.runtime.worker.health import Check, Health, HealthServer, health_address
 from pipeline.runtime.worker.lag import LogEnds, lags
 from pipeline.runtime.worker.loop import StageLoop
+from pipeline.runtime.worker.starts import LogWatch, Starts
 from pipeline.stages.base import Stage
 from pipeline.telemetry import SUMMARY_INTERVAL_S, Sample, Telemetry, as_text
 from pipeline.topics import Topics
@@ -81,7 +82,8 @@ class Service:
     """Some stages, each with its own Faust app, one event loop and one producer.
 
     ``checks`` are what the health endpoint asks besides the assignments, by name; ``expected`` are services
-    that are known to send something usable.
+    that are known to send something usable. ``topic_ids`` are the ids of the topics (broker's names) whose
+    offsets the store keeps, as they were when the stages were built.
     """
 
     def __init__(
@@ -93,8 +95,11 @@ class Service:
         *,
         checks: Mapping[str, Check] | None = None,
         expected: Collection[str] = frozenset(),
+        topic_ids: Mapping[str, str] | None = None,
     ) -> None:
         broker = Broker.of(settings)
+        self._broker = broker
+        self._logs = LogWatch(broker, topic_ids or {})
         self._publisher = Publisher(broker, topics, idempotent=settings.idempotent_producer)
         self._ends = LogEnds(broker)
         self._stop = asyncio.Event()
@@ -126,10 +131,11 @@ class Service:
             loop.add_signal_handler(number, self._signalled, number)
         starting = [asyncio.ensure_future(running.app.start()) for running in self._running]
         watching = asyncio.ensure_future(self._ends.watch([running.app for running in self._running]))
+        identity = asyncio.ensure_future(self._logs.watch(self._refuse))
         try:
             await self._supervise(starting)
         finally:
-            for task in (*starting, watching):
+            for task in (*starting, watching, identity):
                 task.cancel()
             await self._shut_down()
             await asyncio.wait({watching}, timeout=CLOSE_S)
@@ -149,8 +155,9 @@ class Service:
     def _built(
         self, stage: Stage, settings: Settings, topics: Topics, clock: Clock, expected: Collection[str]
     ) -> _Running:
-        app = create_app(settings, stage)
-        telemetry = Telemetry(stage.name, lambda: stage.limited)
+        app = create_app(settings, stage, Starts(stage, topics, self._broker, self._stop).of, self._refuse)
+        none = dict.fromkeys(stage.limits, 0)
+        telemetry = Telemetry(stage.name, lambda: {**none, **stage.limited}, clock)
         loop = StageLoop(
             stage,
             topics,
@@ -183,6 +190,11 @@ class Service:
             logging.shutdown()
             os._exit(128 + number)
         self._stop.set()
+
+    def _refuse(self, error: BaseException) -> None:
+        """Stop for what a person has to settle, which takes one line."""
+        logger.error("%s", error)
+        self._fail(error)
 
     def _fail(self, _error: BaseException) -> None:
         self._failed = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pipeline.model import Profile, Record
 from pipeline.quota.admission import Admission
@@ -12,13 +12,17 @@ from pipeline.units import DAY_S
 
 
 def gather_admission(
-    store: Store, stream: str, admission: Admission, batch: Sequence[Record], fresh: Sequence[Record]
+    store: Store,
+    streams: Mapping[str, str],
+    admission: Admission,
+    batch: Sequence[Record],
+    fresh: Sequence[Record],
 ) -> None:
     """Let admission learn what it does not know yet; in the middle of a day that is nothing.
 
     Args:
         store: Where names and usage are.
-        stream: Identity of the broker's log.
+        streams: By topic, the name of its log.
         admission: Is going to decide.
         batch: Records of one topic.
         fresh: Those of them that are not counted yet.
@@ -28,5 +32,7 @@ def gather_admission(
     profiles = [record for record in fresh if isinstance(record.payload, Profile)]
     for missing in admission.missing_usage(profiles):
         span = (missing.day, missing.day + DAY_S)
-        used = store.usage(stream, missing.topic, missing.partition, missing.services, span, PERIOD_S)
+        used = store.usage(
+            streams[missing.topic], missing.topic, missing.partition, missing.services, span, PERIOD_S
+        )
         admission.learn_usage(missing, used)

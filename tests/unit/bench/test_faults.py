@@ -37,6 +37,7 @@ from pipeline.codec.inputs import decode_change, decode_metric_points, decode_pr
 from pipeline.errors import InvalidMessage
 from pipeline.model import Profile, Record
 from pipeline.stages.aggregate import AggregateStage
+from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.arrays import ArrayStore
 from pipeline.topics import load_topics
 from pipeline.workloads import load_workloads
@@ -51,7 +52,11 @@ def counted(load: Load, *, without: int = -1, twice: int = -1) -> ArrayStore:
     """Count a load's messages, one of its profiles left out or counted again."""
     store = ArrayStore()
     stage = AggregateStage(
-        store=store, clock=lambda: 2e9, stream="s", window_s=WINDOW_S, stack_window_s=STACK_WINDOW_S
+        store=store,
+        clock=lambda: 2e9,
+        streams=one_stream("s"),
+        window_s=WINDOW_S,
+        stack_window_s=STACK_WINDOW_S,
     )
     records: dict[str, list[Record]] = {"changes": [], "metrics": [], "profiles": []}
     profiles = 0

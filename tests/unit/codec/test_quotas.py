@@ -11,6 +11,7 @@ from pipeline.config import Settings
 from pipeline.errors import ConfigError
 from pipeline.quota.limits import Quota
 from pipeline.stages.factory import build_stage
+from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.arrays import ArrayStore
 
 
@@ -52,6 +53,6 @@ def test_a_wrong_quotas_file_stops_the_worker_before_it_starts(tmp_path: Path, t
             settings=Settings(quotas=file),
             workloads=(),
             store=ArrayStore(),
-            stream="log",
+            streams=one_stream("log"),
             clock=lambda: 0.0,
         )

@@ -19,6 +19,7 @@ from pipeline.codec.schema.generate import asyncapi_document, generated_files, m
 from pipeline.config import load_settings
 from pipeline.runtime.dlq.writer import DeadLetterWriter, Rejected
 from pipeline.stages.factory import STAGES, build_stage
+from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.arrays import ArrayStore
 from pipeline.topics import OUTSIDE, group_name, load_topics
 from tests.support.paths import ROOT
@@ -169,7 +170,12 @@ def test_stages_are_said_to_read_what_they_read() -> None:
     settings, store = load_settings({}), ArrayStore()
     for stage in STAGES:
         built = build_stage(
-            stage, settings=settings, workloads=(), store=store, stream="test", clock=system_clock
+            stage,
+            settings=settings,
+            workloads=(),
+            store=store,
+            streams=one_stream("test"),
+            clock=system_clock,
         )
         assert TOPICS.inputs(stage) == tuple(built.inputs)
     for topic in TOPICS.values():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,28 @@ def test_the_file_follows_the_compose_specification() -> None:
 def test_the_schema_sees_mistakes(mistake: dict[str, Any]) -> None:
     broken = {**COMPOSE, "services": {**SERVICES, "kafka": {**SERVICES["kafka"], **mistake}}}
     assert violations(broken)
+
+
+@pytest.mark.parametrize("kept", ["", "AbCdEf"], ids=["an empty volume", "a volume in use"])
+def test_kafka_gets_a_cluster_id_of_its_own_and_keeps_it(tmp_path: Path, kept: str) -> None:
+    """The image gives every cluster one and the same id."""
+    if kept:
+        (tmp_path / "meta.properties").write_text(f"version=1\ncluster.id={kept}\nnode.id=1\n")
+    for name, line in (("random-uuid", "printf fresh-$1"), ("run", "printf $CLUSTER_ID")):
+        (tmp_path / name).write_text(f"#!/bin/bash\n{line}\n")
+        (tmp_path / name).chmod(0o755)
+    shell, option, script = SERVICES["kafka"]["command"]
+    paths = {
+        "/var/lib/kafka/data": str(tmp_path),
+        "/opt/kafka/bin/kafka-storage.sh": str(tmp_path / "random-uuid"),
+        "/etc/kafka/docker/run": str(tmp_path / "run"),
+        "$$": "$",
+    }
+    for there, here in paths.items():
+        assert there in script
+        script = script.replace(there, here)
+    done = subprocess.run([shell, option, script], capture_output=True, text=True, check=True)
+    assert done.stdout == (kept or "fresh-random-uuid")
 
 
 def test_every_stage_has_one_container_of_its_own() -> None:

@@ -85,6 +85,9 @@ RUNS_SQL = frozenset(
     }
 )
 
+# They put the name of a cluster into a statement, which they allow no character that could end it.
+LAYOUTS = frozenset({"layout.table", "layout.database"})
+
 # Names of columns that stand in schema.py, numbers of parameters, and conditions made of these alone.
 NO_VALUES = frozenset({"', '.join(names)", "number", "conditions"})
 
@@ -128,6 +131,8 @@ def unbound_sql(tree: ast.Module) -> Iterator[Finding]:
         for node in ast.walk(function):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
                 first = node.args[0]
+                laid_out = isinstance(first, ast.Call) and dotted(first.func) in LAYOUTS
+                first = first.args[0] if isinstance(first, ast.Call) and laid_out else first
                 base = first.value if isinstance(first, ast.Subscript) else first
                 if (
                     node.func.attr in RUNS_SQL

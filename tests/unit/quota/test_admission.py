@@ -11,6 +11,7 @@ from pipeline.gcpu.count import Counts, count_samples
 from pipeline.model import Profile, Record
 from pipeline.quota.limits import PartitionQuota, Quota, Quotas
 from pipeline.stages.aggregate import REPORT_S, AggregateStage
+from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.arrays import ArrayStore
 from pipeline.units import DAY_S
 from tests.support.builders import build_profile
@@ -30,7 +31,7 @@ def stage(store: ArrayStore, quotas: Quotas, clock: Clock | None = None) -> Aggr
     return AggregateStage(
         store=store,
         clock=clock or Clock(),
-        stream="log",
+        streams=one_stream("log"),
         window_s=60.0,
         stack_window_s=300.0,
         quotas=quotas,
@@ -189,7 +190,7 @@ def test_the_log_says_once_in_a_while_what_was_beyond_a_quota(caplog: pytest.Log
 def test_a_batch_is_counted_in_parts_that_fit_into_memory(
     monkeypatch: pytest.MonkeyPatch, bound: str
 ) -> None:
-    monkeypatch.setattr(f"pipeline.stages.aggregate.{bound}", 6)
+    monkeypatch.setattr(f"pipeline.stages.batches.{bound}", 6)
     parts: list[int] = []
 
     def counting(profiles: Sequence[Profile], *arguments: Any, **options: Any) -> Counts:

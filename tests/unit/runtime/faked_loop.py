@@ -60,6 +60,13 @@ class FakeStage(Stage):
     name: str = "fake"
     threads: set[int] = field(default_factory=set)
     records: list[Record] = field(default_factory=list)
+    parts: int = 1  # calls of handle that a batch takes
+    seen: list[dict[int, int]] = field(default_factory=list)  # what it was said to be past
+    passings: list[Callable[[], object]] = field(default_factory=list)
+
+    @property
+    def unfinished(self) -> bool:
+        return self.log.count("settled") % self.parts > 0
 
     def assigned(self, topic: str, partitions: Sequence[int]) -> None:
         self.log.append(f"assigned {topic} {list(partitions)}")
@@ -71,6 +78,11 @@ class FakeStage(Stage):
         if self.outcomes:
             self.outcomes.pop(0)()
         return self.outgoing
+
+    def passed(self, topic: str, last: Mapping[int, int]) -> None:
+        if self.passings:
+            self.passings.pop(0)()
+        self.seen.append(dict(last))
 
     def settled(self) -> None:
         if self.settlings:
@@ -105,6 +117,8 @@ class FakePublisher:
 class FakeMembership:
     number: int = 1
     commits: int = 0
+    oldest: int = 0
+    begins: dict[int, int] = field(default_factory=dict)
     on_commit: Callable[[], Awaitable[None]] | None = None
 
     async def commit(self) -> None:
@@ -119,7 +133,10 @@ class FakeMembership:
         return [0, 1]
 
     def committed(self, topic: str) -> dict[int, int]:
-        return {}
+        return self.begins
+
+    async def first(self, topic: str, partition: int) -> int:
+        return self.oldest
 
 
 class Bench:

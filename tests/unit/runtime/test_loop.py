@@ -28,6 +28,25 @@ def test_acknowledges_after_settling_after_publishing_after_handling() -> None:
     ]
 
 
+def test_a_batch_in_parts_is_acknowledged_after_the_last() -> None:
+    bench = Bench()
+    bench.stage.outgoing = [Outgoing("windows", "shop", b"{}")]
+    bench.stage.parts = 3
+    drive(bench.run([bench.event(0), bench.event(1)]))
+    part = ["handle [0, 1]", "publish 1", "settled"]
+    assert bench.log == ["assigned profiles [0, 1]", *part, *part, *part, "ack 0/0", "ack 0/1"]
+
+
+def test_a_batch_that_is_given_up_between_two_parts_comes_again() -> None:
+    bench = Bench()
+    bench.stage.outgoing = [Outgoing("windows", "shop", b"{}")]
+    bench.stage.parts = 3
+    bench.stage.settlings = [lambda: None, lambda: bench.loop._give_up.set()]
+    drive(bench.run([bench.event(0)]))
+    assert bench.log.count("handle [0]") == 2
+    assert not [line for line in bench.log if line.startswith("ack")]
+
+
 def test_handles_off_the_event_loop() -> None:
     bench = Bench()
     drive(bench.run([bench.event(0)]))

@@ -124,3 +124,47 @@ def test_cancelling_waits_for_the_thread_and_acknowledges_nothing() -> None:
     assert ended
     assert not bench.failures
     assert not [line for line in bench.log if line.startswith("ack")]
+
+
+GAPS = {
+    "before the first": ({0: 100}, [150], 150, ["offsets 100 to 149"], 50),
+    "later, while the store was away": (
+        {0: 100},
+        [100, 151, 10_000],
+        10_000,
+        ["offsets 101 to 150", "offsets 152 to 9999"],
+        9898,
+    ),
+    "a part of it": ({0: 100}, [100, 150], 120, ["offsets 101 to 119"], 19),
+    "left out by the topic itself": ({0: 100}, [100, 102, 150], 90, [], 0),
+    "nothing was committed": ({}, [500], 500, [], 0),
+}
+
+
+@pytest.mark.parametrize(("committed", "offsets", "oldest", "said", "lost"), GAPS.values(), ids=GAPS.keys())
+def test_what_was_deleted_before_it_was_read_is_reported_and_counted(
+    committed: dict[int, int],
+    offsets: list[int],
+    oldest: int,
+    said: list[str],
+    lost: int,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bench = Bench()
+    bench.membership.begins, bench.membership.oldest = committed, oldest
+    drive(bench.run(*([bench.event(offset)] for offset in offsets)))
+    lines = [record.getMessage() for record in caplog.records if "were deleted" in record.getMessage()]
+    assert [line.split(": ")[2].removesuffix(" were deleted before they were read") for line in lines] == said
+    samples = {name: value for name, _, value in bench.telemetry.samples()}
+    assert samples["lost_messages_total"] == lost
+
+
+def test_a_stage_learns_what_it_is_past_before_that_is_acknowledged() -> None:
+    """Dead letters too; and while the store cannot note it, nothing is acknowledged."""
+    bench = Bench()
+    bench.stage.passings = [unavailable, lambda: bench.log.append("passed")]
+    drive(bench.run([bench.event(3), bench.event(4, value=b"bad"), bench.event(7, partition=1)]))
+    assert bench.stage.seen == [{0: 4, 1: 7}]
+    acknowledged = [number for number, line in enumerate(bench.log) if line.startswith("ack")]
+    assert acknowledged
+    assert bench.log.index("passed") < acknowledged[0]

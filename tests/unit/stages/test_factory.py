@@ -9,12 +9,18 @@ import pytest
 from pipeline.config import Settings
 from pipeline.errors import ConfigError
 from pipeline.stages.factory import STAGES, build_stage
+from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.arrays import ArrayStore
 
 
 def build(name: str, settings: Settings) -> object:
     return build_stage(
-        name, settings=settings, workloads=(), store=ArrayStore(), stream="log", clock=lambda: 0.0
+        name,
+        settings=settings,
+        workloads=(),
+        store=ArrayStore(),
+        streams=one_stream("log"),
+        clock=lambda: 0.0,
     )
 
 

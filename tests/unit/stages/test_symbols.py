@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 from pipeline.model import Profile, Record, SeriesKey, SeriesMatrix
 from pipeline.names import NO_NAMING, VERSION, Naming, Namings, Pattern
 from pipeline.stages.aggregate import AggregateStage
+from pipeline.stages.gather.streams import one_stream
 from pipeline.stages.gather.symbols import MARGIN_S, SymbolStore
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import SeriesSource
@@ -26,7 +27,12 @@ def send(
 ) -> None:
     """Count one profile: one sample each in main;a(int), main;a(long) and main;b(), or frames of these."""
     stage = AggregateStage(
-        store=store, clock=lambda: T0 + 10**7, stream="x", window_s=60.0, stack_window_s=60.0, namings=namings
+        store=store,
+        clock=lambda: T0 + 10**7,
+        streams=one_stream("x"),
+        window_s=60.0,
+        stack_window_s=60.0,
+        namings=namings,
     )
     flat, starts = np.array([0, 1, 0, 2, 0, 3]), np.array([0, 2, 4, 6])
     profile = Profile("shop", "h", start, start + 60, frames, flat, starts, np.ones(3, dtype=np.int64))

@@ -12,6 +12,7 @@ from pipeline.names import Namings
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.stages.gather.history import read_history, remember
 from pipeline.stages.gather.renamed import by_present_names
+from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import Store
 from pipeline.workloads import load_workloads
@@ -33,7 +34,7 @@ def counted() -> ArrayStore:
     stage = AggregateStage(
         store=store,
         clock=lambda: T0 + 10**7,
-        stream="x",
+        streams=one_stream("x"),
         window_s=60.0,
         stack_window_s=60.0,
         namings=Namings(),

@@ -1,0 +1,119 @@
+"""detect works off scans one by one: who is far behind keeps nobody waiting, and hears nobody meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from pipeline.codec.scans import decode_scan
+from pipeline.model import Progress, Record, Scan
+from pipeline.stages.base import handle_whole
+from pipeline.stages.detect import DetectStage
+from pipeline.stages.gather.streams import one_stream
+from pipeline.storage.arrays import ArrayStore
+from pipeline.workloads import Workload
+
+START = 1_700_000_000.0 // 3600 * 3600
+IDLE_S = 300.0
+WORKLOAD = Workload.model_validate(
+    {
+        **{"name": "w", "resolution": "1m", "rerun_interval": "5m", "historical": "10m", "analysis": "5m"},
+        "threshold": {"absolute": 0.01},
+    }
+)
+
+
+class Clock:
+    now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def stage_of(clock: Clock) -> DetectStage:
+    return DetectStage(
+        store=ArrayStore(),
+        clock=clock,
+        streams=one_stream("log"),
+        workloads=[WORKLOAD],
+        window_s=60.0,
+        partition_idle_s=IDLE_S,
+    )
+
+
+def progress(service: str, minutes: int, partition: int = 0, since: int = 0) -> Record:
+    watermark = START + 60.0 * minutes
+    return Record("windows", 0, 0, Progress(service, "profiles", partition, watermark, START + 60.0 * since))
+
+
+def parts(stage: DetectStage, batch: Sequence[Record]) -> list[list[tuple[str, float]]]:
+    """Return the scans that each call brings, by service and end in minutes."""
+    found: list[list[tuple[str, float]]] = []
+    while not found or stage.unfinished:
+        scans = [decode_scan(message.value) for message in stage.handle(batch)]
+        stage.settled()
+        found.append([(scan.service, (scan.end - START) / 60) for scan in scans])
+    return found
+
+
+def test_scans_are_published_one_by_one_and_the_one_far_behind_keeps_nobody_waiting() -> None:
+    stage = stage_of(Clock())
+    batch = [progress("behind", 31), progress("other", 21, since=11), progress("new", 2)]
+    assert parts(stage, batch) == [
+        [("behind", 5.0)],
+        [("other", 15.0)],
+        [("behind", 10.0)],
+        [("other", 20.0)],
+        [("behind", 15.0)],
+        [("behind", 20.0)],
+        [("behind", 25.0)],
+        [("behind", 30.0)],
+    ]
+    assert parts(stage, batch) == [[]]
+
+
+def test_a_part_that_comes_again_is_the_same() -> None:
+    stage, batch = stage_of(Clock()), [progress("shop", 11)]
+    first = [stage.handle(batch) for _ in range(3)]  # it was never settled
+    assert first[0] == first[1] == first[2]
+    assert stage.unfinished
+    stage.settled()
+    (second,) = (decode_scan(message.value) for message in stage.handle(batch))
+    assert second.end == START + 600.0
+    stage.settled()
+    assert not stage.unfinished
+
+
+def test_a_new_assignment_forgets_what_was_left() -> None:
+    stage = stage_of(Clock())
+    stage.handle([progress("shop", 11)])
+    assert stage.unfinished
+    stage.assigned("windows", [0])
+    assert not stage.unfinished
+
+
+def test_who_could_not_be_heard_during_a_long_batch_is_not_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forty scans of half a minute take longer than it takes for a partition to be idle."""
+    clock = Clock()
+    stage = stage_of(clock)
+    assert handle_whole(stage, [progress("shop", 4), progress("shop", 4, partition=1)]) == []
+    scan = DetectStage._scan
+
+    def slow(self: DetectStage, *given: Any) -> Scan | None:
+        clock.now += 30.0
+        return scan(self, *given)
+
+    monkeypatch.setattr(DetectStage, "_scan", slow)
+    assert len(handle_whole(stage, [progress("behind", 201)])) == 40
+    assert handle_whole(stage, [progress("shop", 31)]) == [], "its other partition has not spoken since"
+    assert len(handle_whole(stage, [progress("shop", 31, partition=1)])) == 6
+
+
+def test_scans_that_lie_too_far_back_are_counted() -> None:
+    stage = stage_of(Clock())
+    week = 7 * 24 * 60 + 1
+    assert len(handle_whole(stage, [progress("shop", week)])) == 1000
+    counted: Mapping[str, int] = stage.limited
+    assert counted["skipped_scans"] == week // 5 - 1000
