@@ -155,7 +155,8 @@ class Service:
     def _built(
         self, stage: Stage, settings: Settings, topics: Topics, clock: Clock, expected: Collection[str]
     ) -> _Running:
-        app = create_app(settings, stage, Starts(stage, topics, self._broker, self._stop).of, self._refuse)
+        starts = Starts(stage, topics, self._broker, self._logs, self._stop)
+        app = create_app(settings, stage, starts.of, self._refuse)
         none = dict.fromkeys(stage.limits, 0)
         telemetry = Telemetry(stage.name, lambda: {**none, **stage.limited}, clock)
         loop = StageLoop(

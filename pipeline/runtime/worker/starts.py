@@ -30,13 +30,51 @@ _FETCHES = 5
 _FETCH_S = 1.0
 
 
+class LogWatch:
+    """Notices that a topic was made anew while a worker reads it: its offsets begin again, in a new log.
+
+    ``ids`` are those of the topics (broker's names) as they were when the stages were built.
+    """
+
+    def __init__(self, broker: Broker, ids: Mapping[str, str]) -> None:
+        self._broker = broker
+        self._ids = ids
+
+    async def check(self) -> None:
+        """Ask for the topics' ids.
+
+        Raises:
+            BrokerUnavailable: the broker does not say.
+            ConfigError: a topic was made anew.
+        """
+        found = await topic_ids(self._broker, self._ids) if self._ids else {}
+        changed = [name for name, known in self._ids.items() if found.get(name, known) != known]
+        if changed:
+            raise ConfigError(f"topic {changed[0]} was made anew: start the worker again")
+
+    async def watch(self, on_change: Callable[[BaseException], None]) -> None:
+        """Check now and then until cancelled, or until a topic was made anew."""
+        while self._ids:
+            await asyncio.sleep(WATCH_S)
+            try:
+                await self.check()
+            except ConfigError as error:
+                return on_change(error)
+            except SmidgenError:  # an outage is reported by whoever cannot go on
+                continue
+        return None
+
+
 class Starts:
     """Says where partitions that a stage is given go on."""
 
-    def __init__(self, stage: Stage, topics: Topics, broker: Broker, stopping: asyncio.Event) -> None:
+    def __init__(
+        self, stage: Stage, topics: Topics, broker: Broker, logs: LogWatch, stopping: asyncio.Event
+    ) -> None:
         self._stage = stage
         self._logical = {topics[name].name: name for name in stage.inputs}
         self._broker = broker
+        self._logs = logs
         self._stopping = stopping
 
     async def of(self, assigned: Collection[Position]) -> dict[Position, int]:
@@ -45,11 +83,12 @@ class Starts:
         It waits for the store and the broker as long as it takes, or until the stage stops.
 
         Raises:
-            ConfigError: a log ends before what the store has of it.
+            ConfigError: a topic was made anew, or a log ends before what the store has of it.
         """
         found: dict[Position, int] = {}
         while True:
             try:
+                await self._logs.check()
                 found = await asyncio.to_thread(self._asked, assigned)
                 if found:
                     await self._check_ends(found)
@@ -98,24 +137,3 @@ async def _fetched_end(reader: Reader, position: TopicPartition) -> int:
         if (end := reader.fetched_end(position)) is not None:
             return end
     return first
-
-
-class LogWatch:
-    """Notices that a topic was made anew while a worker reads it: its offsets begin again, in a new log."""
-
-    def __init__(self, broker: Broker, ids: Mapping[str, str]) -> None:
-        self._broker = broker
-        self._ids = ids
-
-    async def watch(self, on_change: Callable[[BaseException], None]) -> None:
-        """Ask for the topics' ids until cancelled, or until one has changed."""
-        while self._ids:
-            await asyncio.sleep(WATCH_S)
-            try:
-                found = await topic_ids(self._broker, self._ids)
-            except SmidgenError:  # an outage is reported by whoever cannot go on
-                continue
-            changed = [name for name, known in self._ids.items() if found.get(name, known) != known]
-            if changed:
-                on_change(ConfigError(f"topic {changed[0]} was made anew: start the worker again"))
-                return
