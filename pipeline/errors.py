@@ -22,6 +22,10 @@ class StoreUnavailable(SmidgenError):
     """The store did not answer or refused for now: the same call is repeated until it succeeds."""
 
 
+class QueryRefused(StoreUnavailable):
+    """The store answers, but one query takes more memory or time than it may: it may never succeed."""
+
+
 class BrokerUnavailable(SmidgenError):
     """The broker cannot be reached."""
 

@@ -21,9 +21,10 @@ SAMPLES = "samples"  # stack samples in them
 PUBLISHED = "published"  # messages put on the output topics
 DEAD_LETTERS = "dead_letters"
 LOST = "lost_messages"
+LEFT_OUT = "left_out_messages"
 RETRIES = "store_retries"
 
-NAMES = (MESSAGES, SAMPLES, PUBLISHED, DEAD_LETTERS, LOST, RETRIES)
+NAMES = (MESSAGES, SAMPLES, PUBLISHED, DEAD_LETTERS, LEFT_OUT, LOST, RETRIES)
 """What a summary in the log has."""
 
 REFUSED = "refused_messages"  # left out because their service is over its quota
@@ -76,6 +77,10 @@ METRICS: Mapping[str, tuple[Kind, str]] = {
     "samples_total": ("counter", "Stack samples in them."),
     "published_total": ("counter", "Messages put on the output topics."),
     "dead_letters_total": ("counter", "Messages that could not be used and went to dead-letters."),
+    "left_out_messages_total": (
+        "counter",
+        "Messages of them for which the store refused the memory or the time that they take.",
+    ),
     "lost_messages_total": (
         "counter",
         "Messages that retention deleted before they were read.",
@@ -230,6 +235,10 @@ class Telemetry:
     def lost(self, messages: int) -> None:
         """Count messages that were gone before they were read."""
         self._add({LOST: messages})
+
+    def left_out(self, messages: int) -> None:
+        """Count messages that became dead letters since the store refused what they take."""
+        self._add({DEAD_LETTERS: messages, LEFT_OUT: messages})
 
     def retried(self) -> None:
         """Count a call to a store that was not available."""

@@ -12,7 +12,10 @@ from pipeline.detect.matrix import least_history
 from pipeline.detect.normalised import Normalised
 from pipeline.model import BoolArray, Candidate, FloatArray, IntArray, Unjudged
 
-CODES = ("no_data", "no_history", "windows_empty", "noise_unknown", "few_samples", "direction_unknown")
+CODES = (
+    *("no_data", "no_history", "windows_empty", "noise_unknown", "few_samples", "direction_unknown"),
+    "store_refused",
+)
 """Why a scan does not judge a series, in the order of the tests; pipeline.report.unjudged has the words."""
 
 Steps = tuple[Sequence[Candidate], Sequence[Unjudged]]
@@ -20,6 +23,9 @@ Steps = tuple[Sequence[Candidate], Sequence[Unjudged]]
 
 NO_DATA = Unjudged("no_data", 0, 0.0, 1.0)
 """Of a scan without any series."""
+
+STORE_REFUSED = Unjudged("store_refused", 0, 0.0, 0.0)
+"""Of a scan that could not be made."""
 
 _Lack = tuple[str, BoolArray, FloatArray | IntArray, FloatArray | float]
 

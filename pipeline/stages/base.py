@@ -38,6 +38,9 @@ class Stage(ABC):
     """
 
     name: str
+    leaves_out = False
+    """Whether a record may be left out for which the store goes on refusing what ``handle`` asks; see
+    QueryRefused. Of others the call is repeated for as long as it takes."""
     inputs: Mapping[str, Decoder]
     """Logical input topics and how their values are decoded."""
     limited: Mapping[str, int] = MappingProxyType({})
@@ -76,12 +79,22 @@ class Stage(ABC):
             StoreUnavailable: nothing was noted; the same call is to be repeated.
         """
 
+    def left_out(self, record: Record) -> None:  # noqa: B027 - a default, not a hole
+        """Learn that what ``handle`` failed at for this record alone is not tried again: it is a dead letter.
+
+        If more of the record is to be done, the stage is ``unfinished``, and the record is handled again.
+
+        Raises:
+            StoreUnavailable: nothing was noted; the same call is to be repeated.
+        """
+
     @abstractmethod
     def handle(self, batch: Sequence[Record]) -> list[Outgoing]:
         """Process a batch of one topic and return the messages to publish, in order.
 
         Raises:
             StoreUnavailable: nothing was decided; the same call is to be repeated.
+            QueryRefused: likewise; it may never succeed.
         """
 
     def settled(self) -> None:  # noqa: B027 - likewise

@@ -23,6 +23,7 @@ class DedupStage(Stage):
     """Merges what one cause made rise, within a scan and across scans."""
 
     name = "dedup"
+    leaves_out = True
 
     def __init__(self, *, store: Store, workloads: Sequence[Workload], without: Without = NOTHING) -> None:
         self._store = store

@@ -19,7 +19,8 @@ from pipeline.detect.kdd2018.cusum import TEAMS
 from pipeline.detect.schedule import Cadence, DueScan, ServiceProgress, due_scans, first_boundary
 from pipeline.detect.search import Found, SearchConfig, due_detectors
 from pipeline.detect.short_term import Windows
-from pipeline.detect.unjudged import merge_unjudged
+from pipeline.detect.unjudged import STORE_REFUSED, merge_unjudged
+from pipeline.errors import QueryRefused
 from pipeline.model import Outgoing, Progress, Record, Scan, SeriesMatrix, Unjudged
 from pipeline.stages.ablation import NOTHING, Without, scan_config
 from pipeline.stages.base import Decoder, Stage
@@ -43,6 +44,7 @@ class DetectStage(Stage):
     """Keeps watermarks, scans when they pass a boundary, and publishes scans with their candidates."""
 
     name = "detect"
+    leaves_out = True
     limits = LIMITED_SCANS
 
     def __init__(
@@ -70,6 +72,7 @@ class DetectStage(Stage):
         self._unsettled: Scan | None = None
         self._unstable = 0  # names of that scan
         self._left = 0  # scans that are due of the batch under way
+        self._refused: tuple[str, DueScan] | None = None
         self._began = 0.0  # when that batch came, in listening time
         self._made: Counter[str] = Counter()  # scans of it, by service
         self.limited: Counter[str] = Counter()
@@ -118,7 +121,7 @@ class DetectStage(Stage):
             self._left -= 1
             self._made[service] += 1
             asked = self._clock()
-            scan = self._scan(service, one)
+            scan = self._scanned(service, one)
             if scan is not None:
                 self._counts.ran(one.workload, self._clock() - asked)
                 self._unsettled = scan
@@ -127,6 +130,31 @@ class DetectStage(Stage):
             if not waiting[service]:
                 del waiting[service]
         return []
+
+    def left_out(self, record: Record) -> None:
+        """Go on after the scan that the store refused: the next one of the workload covers most of it."""
+        if self._refused is not None:
+            service, due = self._refused
+            end = due.end
+            scan = Scan(service, due.workload, end, end, end, end, series=0, unjudged=(STORE_REFUSED,))
+            self._store.insert("unjudged", columns_of(_unjudged_rows(scan)))
+            self._store.insert("scans", columns_of([_row(scan, 0)]))
+            self._services[service].scanned[due.workload] = due.end
+            self._refused = None
+
+    def _scanned(self, service: str, due: DueScan) -> Scan | None:
+        """Run a scan; see ``_scan``.
+
+        Raises:
+            QueryRefused: the store refuses what it takes; it says which scan this is.
+        """
+        self._refused = None
+        try:
+            return self._scan(service, due)
+        except QueryRefused as error:
+            self._refused = service, due
+            text = f"the scan of {service} by {due.workload} that ends at {to_iso(due.end)}: {error}"
+            raise QueryRefused(text) from error
 
     def settled(self) -> None:
         """Remember the scan that is on the topic, here and in the store."""

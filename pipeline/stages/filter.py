@@ -26,6 +26,7 @@ class FilterStage(Stage):
     """Runs the filters of each scan in the paper's order and passes on what survives."""
 
     name = "filter"
+    leaves_out = True
 
     def __init__(self, *, store: Store, workloads: Sequence[Workload], without: Without = NOTHING) -> None:
         self._store = store

@@ -69,6 +69,7 @@ class RootcauseStage(Stage):
     """Finds the changes that may have caused each regression, reports it, and follows it from then on."""
 
     name = "rootcause"
+    leaves_out = True
 
     def __init__(
         self,

@@ -28,6 +28,9 @@ _HTTP_OPTIONS = frozenset(
 _LAYOUT_OPTIONS = frozenset({"cluster", "replicated"})
 _TIMEOUTS = {"connect_timeout": 10, "send_receive_timeout": 120}
 
+_ANSWER_SHARE = 0.9
+"""Of the time for which the driver waits: after it the server itself ends a query, and says why."""
+
 
 def open_store(dsn: str, *, existing: bool = False) -> ClickHouseStore:
     """Connect to a store, which is the caller's to migrate and to close.
@@ -67,7 +70,10 @@ def open_client(dsn: str, *, existing: bool = False) -> Client:
     if existing and folder != ":memory:" and not Path(folder).is_dir():
         raise ConfigError(f"store: {where!r}: no such folder; smidgen store migrate makes it")
     client = _connect(arguments, database, where)
-    for name, value in layout.settings.items():
+    settings = dict(layout.settings)
+    if (waits_s := arguments.get("send_receive_timeout")) and not _own_limit(client):
+        settings["max_execution_time"] = str(max(1, int(float(waits_s) * _ANSWER_SHARE)))
+    for name, value in settings.items():
         client.set_client_setting(name, value)
     return client
 
@@ -104,6 +110,12 @@ def _server(parts: SplitResult, options: Mapping[str, str]) -> dict[str, Any]:
         "autogenerate_session_id": False,
         "dedicated_pool": True,
     }
+
+
+def _own_limit(client: Client) -> bool:
+    """Return whether the server limits this user's queries already, or lets the user set nothing."""
+    setting = client.server_settings.get("max_execution_time")
+    return setting is None or bool(setting.readonly) or float(setting.value) > 0
 
 
 def _chdb(parts: SplitResult) -> dict[str, Any]:

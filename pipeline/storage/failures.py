@@ -8,11 +8,11 @@ from contextlib import contextmanager
 
 from clickhouse_connect.driver.exceptions import DatabaseError, OperationalError
 
-from pipeline.errors import ConfigError, StoreUnavailable
+from pipeline.errors import ConfigError, QueryRefused, StoreUnavailable
 
 _TRANSIENT = {
-    **{159: "timeout exceeded", 160: "too slow", 202: "too many queries", 203: "no free connection"},
-    **{209: "socket timeout", 210: "network error", 236: "aborted", 241: "memory limit exceeded"},
+    **{202: "too many queries", 203: "no free connection"},
+    **{209: "socket timeout", 210: "network error", 236: "aborted"},
     **{242: "table is read only", 243: "not enough space", 252: "too many parts"},
     **{279: "all connection tries failed", 285: "too few live replicas", 319: "unknown status of insert"},
     **{286: "quorum of the insert before is awaited", 289: "replica is not in the quorum"},
@@ -20,6 +20,16 @@ _TRANSIENT = {
     **{735: "query was cancelled by the client", 745: "server overloaded", 999: "keeper exception"},
 }
 """ClickHouse's exception codes that say "not now"."""
+
+_MEMORY = 241
+_TOO_MUCH = {
+    **{158: "too many rows", 159: "timeout exceeded", 160: "too slow", 191: "set too large"},
+    **{_MEMORY: "memory limit exceeded", 307: "too many bytes", 396: "too many rows or bytes in a result"},
+}
+"""Those that say that a query asks for more than it may have, at any time."""
+
+_ITS_OWN = re.compile(r"Query memory limit|\(for query\)")
+"""What a memory limit says that holds for one query; others hold for a user or the whole server."""
 
 _REFUSED = (192, 193, 194, 516)
 """Unknown user, wrong password, password required, authentication failed."""
@@ -39,6 +49,7 @@ def translated(where: str) -> Iterator[None]:
 
     Raises:
         StoreUnavailable: the store did not answer or refused for now.
+        QueryRefused: it refused for what this one query takes.
         ConfigError: it refuses this user, or its tables were never made.
     """
     try:
@@ -46,7 +57,9 @@ def translated(where: str) -> Iterator[None]:
     except OperationalError as error:
         raise StoreUnavailable(f"the store at {where} does not answer: {_reason(error)}") from error
     except DatabaseError as error:
-        if error.code in _TRANSIENT:
+        if error.code in _TOO_MUCH and (error.code != _MEMORY or _ITS_OWN.search(str(error))):
+            raise QueryRefused(f"the store at {where} refuses: {_reason(error)}") from error
+        if error.code in _TRANSIENT or error.code in _TOO_MUCH:
             raise StoreUnavailable(f"the store at {where} refuses for now: {_reason(error)}") from error
         if error.code is None and _GATEWAY.search(str(error)):
             raise StoreUnavailable(f"the store at {where} does not answer: {_reason(error)}") from error

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from loadgen.clickhouse.server import ClickHouseServer, ServerSettings, User
-from pipeline.errors import ConfigError
-from pipeline.storage.connect import open_store
+from pipeline.errors import ConfigError, QueryRefused
+from pipeline.storage.connect import open_client, open_store
+from pipeline.storage.failures import translated
 from tests.contract.rows import T0, gcpu, total_samples
 
 
@@ -34,6 +35,15 @@ def test_what_it_confirmed_outlives_it(tmp_path: Path, number: signal.Signals) -
     with server, closing(open_store(server.url)) as store:
         store.insert("gcpu", gcpu("s", [("a.f", T0, 3)]), token="t")  # its token is remembered
         assert total_samples(store, "s") == 3
+
+
+def test_it_ends_a_query_before_the_driver_stops_waiting(clickhouse: ClickHouseServer) -> None:
+    memory = {"max_memory_usage": 1 << 20}
+    with closing(open_client(f"{clickhouse.url}?send_receive_timeout=2")) as client:
+        with pytest.raises(QueryRefused, match="refuses: .*Timeout exceeded"), translated("it"):
+            client.query("SELECT count() FROM numbers(1000000000000)")
+        with pytest.raises(QueryRefused, match="refuses: .*memory limit"), translated("it"):
+            client.query("SELECT groupArray(number) FROM numbers(10000000)", settings=memory)
 
 
 def test_users_and_passwords_are_clickhouses_own() -> None:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from pipeline.codec.assembler import ScanAssembler
 from pipeline.errors import InvalidMessage
-from pipeline.model import Record
+from pipeline.model import Record, Scan
 from pipeline.runtime.dlq import (
     REPLAY,
     REPLAYED_FROM,
@@ -87,21 +87,41 @@ class Intake:
             TooManyDeadLetters: most of what this topic gives cannot be used; nothing of the batch counts.
         """
         records: list[Record] = []
-        rejected: list[Rejected] = []
+        unusable: list[Rejected] = []
         for event in events:
             try:
                 records.append(self._record(event.message))
             except InvalidMessage as error:
-                rejected.append(_rejected(event.message, str(error)))
-        refused = {(dead_letter.partition, dead_letter.offset) for dead_letter in rejected}
+                unusable.append(rejected(event.message, str(error)))
+        refused = {(dead_letter.partition, dead_letter.offset) for dead_letter in unusable}
         messages = [event.message for event in events]
         self.limit.note(
             (m.key for m in messages if (m.partition, m.offset) not in refused),
-            (dead_letter.key for dead_letter in rejected),
+            (dead_letter.key for dead_letter in unusable),
         )
-        if rejected and (reason := self.limit.reason_to_stop()):
-            raise TooManyDeadLetters(f"{reason}; the last one: {printable(rejected[-1].reason)}")
-        return records, rejected
+        if unusable and (reason := self.limit.reason_to_stop()):
+            raise TooManyDeadLetters(f"{reason}; the last one: {printable(unusable[-1].reason)}")
+        return records, unusable
+
+    def messages_of(self, record: Record, events: Iterable[Event]) -> list[Message]:
+        """Return the messages of a record, which came with a batch: of a scan in parts, all of them."""
+        waiting = (*self.unacknowledged[record.partition], *events)
+        before = [
+            event.message
+            for event in waiting
+            if event.message.partition == record.partition and event.message.offset <= record.offset
+        ]
+        if not isinstance(record.payload, Scan):
+            return before[-1:]
+        return [message for message in before if self._is_of(message, record.payload)]
+
+    def _is_of(self, message: Message, scan: Scan) -> bool:
+        try:
+            part = self.decode(message.value)
+        except (InvalidMessage, RecursionError):
+            return False
+        own = (scan.service, scan.workload, scan.end)
+        return (part.service, part.workload, part.end) == own
 
     def acknowledge(self, events: Iterable[Event]) -> None:
         """Acknowledge what is done, never past a message that is held: Faust commits across gaps."""
@@ -127,7 +147,8 @@ class Intake:
         return Record(self.logical, message.partition, message.offset, payload, identity)
 
 
-def _rejected(message: Message, reason: str) -> Rejected:
+def rejected(message: Message, reason: str) -> Rejected:
+    """Return a message as what goes to the dead letters."""
     return Rejected(
         topic=message.topic,
         partition=message.partition,

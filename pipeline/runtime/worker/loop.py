@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from pipeline.errors import StoreUnavailable
+from pipeline.errors import QueryRefused, StoreUnavailable
 from pipeline.kafka import MessagesRefused, is_set_within
 from pipeline.model import Outgoing, Record
 from pipeline.runtime.dlq import (
@@ -27,7 +27,8 @@ from pipeline.runtime.dlq import (
     printable,
     source_of,
 )
-from pipeline.runtime.worker.intake import Event, Intake
+from pipeline.runtime.worker.intake import Event, Intake, Message, rejected
+from pipeline.runtime.worker.omissions import FIRST_WAIT, Omissions
 from pipeline.stages.base import Stage
 from pipeline.telemetry import Telemetry
 from pipeline.topics import Topics
@@ -36,6 +37,7 @@ logger = logging.getLogger(__name__)
 
 FIRST_RETRY_S = 0.2
 LAST_RETRY_S = 15.0
+LAST_REFUSED_S = 60.0
 REPORT_S = 60.0
 COMMIT_S = 2.0
 """How long a batch with dead letters waits for its commit."""
@@ -114,6 +116,7 @@ class StageLoop:
             )
             for name, decode in stage.inputs.items()
         }
+        self._omissions = Omissions(limit.share)
         self._turn = asyncio.Lock()
         self._give_up = asyncio.Event()
         self._stopping = False
@@ -178,24 +181,21 @@ class StageLoop:
             source.begin(generation, self._membership.committed(name))
             await self._in_thread(self.stage.assigned, source.logical, self._membership.partitions(name))
         await self._report_gaps(source, events)
-        records, rejected = await self._in_thread(source.read, events)
-        if rejected and not await self._dead_letters.send(rejected, self._give_up):
+        records, unusable = await self._in_thread(source.read, events)
+        if unusable and not await self._dead_letters.send(unusable, self._give_up):
             return
-        if rejected:
-            self._report(rejected)
+        if unusable:
+            self._report(unusable)
         whole = [found for record in records if (found := source.assembler.add(record)) is not None]
-        if whole and not await self._handled(whole):
+        if whole and not await self._finished(source, events, whole):
             return
-        while whole and self.stage.unfinished:
-            if self._give_up.is_set() or not await self._handled(whole):
-                return
         if await self._stored(self._passed, source.logical, events) is None:
             return
         if self._membership.generation() == generation:
             source.acknowledge(events)
-            if rejected:
+            if unusable:
                 await self._commit()
-        self._telemetry.batch(events, whole, rejected, self._monotonic() - began)
+        self._telemetry.batch(events, whole, unusable, self._monotonic() - began)
 
     async def _report_gaps(self, source: Intake, events: Sequence[Event]) -> None:
         """Say and count what was gone before it was read; what a topic leaves out itself is no loss."""
@@ -234,9 +234,51 @@ class StageLoop:
         self._log(logging.WARNING, text, self._unreported, *where.values(), reason, **where, **counted)
         self._unreported, self._report_from = 0, now + REPORT_S
 
-    async def _handled(self, records: Sequence[Record]) -> bool:
-        """Handle a batch or a part of it, publish, settle; False if it was given up."""
-        outgoing = await self._stored(self.stage.handle, records)
+    async def _finished(self, source: Intake, events: Sequence[Event], records: Sequence[Record]) -> bool:
+        """Handle records until nothing of them is left; False if it was given up.
+
+        Where the store refuses what the records ask for, they are tried one by one, and left out if need be.
+        """
+        whose = {source_of(m.key) for record in records for m in source.messages_of(record, events)[-1:]}
+        tries = self._omissions.tries(*whose) if len(records) == 1 else 1
+        more = True
+        while more:
+            try:
+                if self._give_up.is_set() or not await self._handled(records, tries):
+                    return False
+                self._omissions.handled(whose)
+            except QueryRefused as error:
+                if len(records) > 1:
+                    return all([await self._finished(source, events, [record]) for record in records])
+                reason = f"left out after {tries} tries: {error}" if tries > 1 else f"left out: {error}"
+                if not await self._left_out(source.messages_of(records[0], events), records[0], reason):
+                    return False
+                tries = 1
+            more = self.stage.unfinished
+        return True
+
+    async def _left_out(self, messages: Sequence[Message], record: Record, reason: str) -> bool:
+        """Put the messages of a record on the dead letters and note it; False if it was given up."""
+        service = source_of(messages[-1].key)
+        if why := self._omissions.left_out(service):
+            raise TooManyDeadLetters(f"{why}; the last one was {reason}")
+        self._log(logging.ERROR, "%s: service=%s: %s", service, reason, service=service)
+        if not await self._dead_letters.send([rejected(m, reason) for m in messages], self._give_up):
+            return False
+        self._telemetry.left_out(len(messages))
+        return await self._stored(self._noted, record) is not None
+
+    def _noted(self, record: Record) -> bool:
+        self.stage.left_out(record)
+        return True
+
+    async def _handled(self, records: Sequence[Record], tries: int) -> bool:
+        """Handle a batch or a part of it, publish, settle; False if it was given up.
+
+        Raises:
+            QueryRefused: the store refused what it takes so many times.
+        """
+        outgoing = await self._stored(self.stage.handle, records, tries=tries if self.stage.leaves_out else 0)
         if outgoing is None:
             return False
         oversized = [message for message in outgoing if not self._publisher.fits(message)]
@@ -262,18 +304,28 @@ class StageLoop:
         self.stage.passed(topic, {p: last for p, (_, last) in _spans(events).items()})
         return True
 
-    async def _stored(self, call: Callable[..., T], *arguments: Any) -> T | None:
-        """Make a call of the stage again and again while the store is unavailable; None if given up."""
+    async def _stored(self, call: Callable[..., T], *arguments: Any, tries: int = 0) -> T | None:
+        """Make a call of the stage again and again while the store is unavailable; None if given up.
+
+        Raises:
+            QueryRefused: that was the answer so many times; with 0 it counts like any other.
+        """
         delay_s = self._first_retry_s
+        refused = 0
         while True:
             try:
                 return await self._in_thread(call, *arguments)
             except StoreUnavailable as error:
+                if tries and isinstance(error, QueryRefused):
+                    refused += 1
+                    if refused == tries:
+                        raise
+                    delay_s = max(delay_s, self._first_retry_s * FIRST_WAIT)
                 self._log(logging.WARNING, "%s: store unavailable, trying again: %s", error)
                 self._telemetry.retried()
             if await is_set_within(self._give_up, delay_s):
                 return None
-            delay_s = min(delay_s * 2, LAST_RETRY_S)
+            delay_s = min(delay_s * 2, max(LAST_RETRY_S, LAST_REFUSED_S if refused else 0.0))
 
     async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         """Call off the event loop; if this is cancelled, still wait for the thread before it passes on.

@@ -64,6 +64,12 @@ class FakeStage(Stage):
     seen: list[dict[int, int]] = field(default_factory=list)  # what it was said to be past
     passings: list[Callable[[], object]] = field(default_factory=list)
 
+    omitted: list[int] = field(default_factory=list)  # offsets of records that were left out
+    leaves_out: bool = False
+
+    def left_out(self, record: Record) -> None:
+        self.omitted.append(record.offset)
+
     @property
     def unfinished(self) -> bool:
         return self.log.count("settled") % self.parts > 0

@@ -105,7 +105,8 @@ def test_a_summary_counts_since_the_last_one() -> None:
     telemetry.published(2, 1)
     telemetry.retried()
     assert telemetry.summary(7) == (
-        "stage=detect messages=3 samples=0 published=2 dead_letters=2 lost_messages=0 store_retries=1 lag=7"
+        "stage=detect messages=3 samples=0 published=2 dead_letters=2 left_out_messages=0 lost_messages=0 "
+        "store_retries=1 lag=7"
     )
     assert telemetry.summary(None).startswith("stage=detect messages=0 samples=0")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from clickhouse_connect.driver.exceptions import DatabaseError, OperationalError, ProgrammingError
 
-from pipeline.errors import ConfigError, StoreUnavailable
+from pipeline.errors import ConfigError, QueryRefused, StoreUnavailable
 from pipeline.storage.failures import translated
 
 
@@ -16,7 +16,11 @@ from pipeline.storage.failures import translated
         pytest.param(OperationalError("HTTP status 503"), StoreUnavailable, id="overloaded proxy"),
         pytest.param(DatabaseError("HTTP driver received HTTP status 502"), StoreUnavailable, id="gateway"),
         pytest.param(DatabaseError("too many parts", code=252), StoreUnavailable, id="too many parts"),
-        pytest.param(DatabaseError("memory", code=241), StoreUnavailable, id="memory limit"),
+        pytest.param(DatabaseError("(total) memory", code=241), StoreUnavailable, id="the server's memory"),
+        pytest.param(DatabaseError("User memory limit", code=241), StoreUnavailable, id="a user's memory"),
+        pytest.param(DatabaseError("Query memory limit", code=241), QueryRefused, id="a query's memory"),
+        pytest.param(DatabaseError("Memory limit (for query)", code=241), QueryRefused, id="in older words"),
+        pytest.param(DatabaseError("elapsed", code=159), QueryRefused, id="a query's time"),
         pytest.param(DatabaseError("readonly", code=242), StoreUnavailable, id="read-only replica"),
         pytest.param(DatabaseError("keeper", code=999), StoreUnavailable, id="keeper"),
         pytest.param(DatabaseError("login", code=516), ConfigError, id="password"),
@@ -31,7 +35,7 @@ def test_failures_are_distinguished(error: Exception, wanted: type[Exception]) -
     with pytest.raises(wanted) as raised, translated("http://host"):
         raise error
     assert type(raised.value) is wanted
-    if wanted in (StoreUnavailable, ConfigError):
+    if wanted in (StoreUnavailable, QueryRefused, ConfigError):
         assert "http://host" in str(raised.value)
 
 
