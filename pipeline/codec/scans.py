@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import xxhash
+
 from pipeline.codec import fields
 from pipeline.codec.records import check, encode, field_names, own_form, plain, read
 from pipeline.codec.schema import scans as shapes
@@ -39,7 +41,11 @@ def decode_progress(value: bytes | None) -> Progress:
 
 
 def split_scan(scan: Scan, max_items: int = MAX_PART_ITEMS) -> list[Scan]:
-    """Cut a scan too large for one message into numbered parts, candidates first."""
+    """Cut a scan too large for one message into numbered parts, candidates first.
+
+    The parts carry the hash of all that they hold as their attempt: a scan that is found again with late
+    samples in it is cut otherwise, and its parts are not to be mixed up with those of the first time.
+    """
     chunks: list[dict[str, list[Any]]] = [{}]
     weight = 0
     for kind in _LISTS:
@@ -55,8 +61,13 @@ def split_scan(scan: Scan, max_items: int = MAX_PART_ITEMS) -> list[Scan]:
         content: dict[str, Any] = {kind: tuple(chunk.get(kind, ())) for kind in _LISTS}
         content["share_factor"] = None if part else scan.share_factor
         content["unjudged"] = () if part else scan.unjudged
-        parts.append(replace(scan, **content, part=part, parts=len(chunks)))
-    return parts
+        parts.append(replace(scan, **content, part=part, parts=len(chunks), attempt=""))
+    if len(parts) == 1:
+        return parts
+    content_of = xxhash.xxh3_128()
+    for one in parts:
+        content_of.update(encode_scan(one))
+    return [replace(one, attempt=content_of.hexdigest()) for one in parts]
 
 
 def _weight(item: Candidate | Dropped | Joined | Rename) -> int:
@@ -72,7 +83,7 @@ def join_scan(parts: Sequence[Scan]) -> Scan:
     whole: dict[str, Any] = {
         kind: tuple(item for part in parts for item in getattr(part, kind)) for kind in _LISTS
     }
-    return replace(parts[0], **whole, part=0, parts=1)
+    return replace(parts[0], **whole, part=0, parts=1, attempt="")
 
 
 def scan_messages(topic: str, scan: Scan) -> list[Outgoing]:
@@ -154,7 +165,7 @@ def _candidate_to_json(candidate: Candidate) -> dict[str, Any]:
 
 def _scan_to_json(scan: Scan) -> dict[str, Any]:
     raw = plain(scan)
-    left_out = {"share_factor": None, "resolution_s": None, "unjudged": (), "renames": ()}
+    left_out = {"share_factor": None, "resolution_s": None, "unjudged": (), "renames": (), "attempt": ""}
     for name, absent in left_out.items():
         if getattr(scan, name) == absent:
             del raw[name]

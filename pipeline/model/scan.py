@@ -42,6 +42,7 @@ class Scan:
     joined: tuple[Joined, ...] = ()  # what belongs to regressions of earlier scans; also in ``dropped``
     part: int = 0
     parts: int = 1
+    attempt: str = ""  # which cut the part is of; empty of a scan in one part, and of former versions' parts
     share_factor: tuple[float, ...] | None = None
     """By which all shares moved in each window of the scan; empty where that is not known, None where the
     detector did not say. Part 0 holds it, up to the filters."""

@@ -157,6 +157,10 @@ class Scan(TypedDict):
     """What belongs to regressions of earlier scans; also among the dropped."""
     part: NotRequired[Count]
     parts: NotRequired[Annotated[int, Field(ge=0, le=MAX_PARTS)]]
+    attempt: NotRequired[Text]
+    """Which cut of the scan a part is of; only parts of one attempt make a scan.
+
+    It is derived from what all parts hold: cuts that differ differ in it. Former versions leave it out."""
     share_factor: NotRequired[Several[Annotated[float, Field(gt=0)]] | None]
     """By which factor all gCPU shares of the service moved in each window; empty where that is not known.
 

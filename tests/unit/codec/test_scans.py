@@ -201,6 +201,18 @@ def test_a_scan_is_cut(candidates: int, dropped: int, sizes: list[tuple[int, int
     assert join_scan(parts) == scan
 
 
+def test_the_attempt_is_of_the_content_of_all_parts() -> None:
+    scan = many(5, 4)
+    late = replace(scan, dropped=scan.dropped[:-1])  # first found without its last item
+    attempts = [{part.attempt for part in split_scan(one, max_items=4)} for one in (scan, scan, late)]
+    assert attempts[0] == attempts[1] != attempts[2]
+    assert [len(found) for found in attempts] == [1, 1, 1]
+    assert decode_scan(encode_scan(split_scan(scan, max_items=4)[1])).attempt in attempts[0]
+    (only,) = split_scan(scan)
+    assert only.attempt == ""
+    assert b"attempt" not in encode_scan(only)
+
+
 def test_a_full_part_fits_into_its_topic() -> None:
     name = "shop." + "x" * 200
     long_candidate = Candidate("subroutine", name, "short_term", T0 + 1 / 3, 1 / 3, 2 / 3, 1e-300, 1 / 7)
