@@ -13,8 +13,8 @@ from pipeline.detect.normalised import Normalised
 from pipeline.model import BoolArray, Candidate, FloatArray, IntArray, Unjudged
 
 CODES = (
-    *("no_data", "no_history", "windows_empty", "noise_unknown", "few_samples", "direction_unknown"),
-    "store_refused",
+    *("no_data", "no_history", "windows_empty", "noise_unknown", "few_samples"),
+    *("direction_unknown", "store_refused"),
 )
 """Why a scan does not judge a series, in the order of the tests; pipeline.report.unjudged has the words."""
 

@@ -12,8 +12,8 @@ SENTENCES: Mapping[str, str] = {
     "windows_empty": "{value:.0f} windows with data could begin or hold a change; {bound:.0f} are needed",
     "noise_unknown": "the noise has {value:.1f} degrees of freedom; more than {bound:.0f} are needed",
     "few_samples": "the largest change possible would have a p-value of {value:.2g}; {bound:.2g} is needed",
-    "store_refused": "the store refused the memory or the time that the scan takes",
     "direction_unknown": "neither metadata nor name says in which direction the metric gets worse",
+    "store_refused": "the store refused the memory or the time that the scan takes",
 }
 """By the codes of ``pipeline.detect.unjudged``, with the number that fell short and its bound."""
 

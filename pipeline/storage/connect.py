@@ -72,7 +72,7 @@ def open_client(dsn: str, *, existing: bool = False) -> Client:
     client = _connect(arguments, database, where)
     settings = dict(layout.settings)
     if (waits_s := arguments.get("send_receive_timeout")) and not _own_limit(client):
-        settings["max_execution_time"] = str(max(1, int(float(waits_s) * _ANSWER_SHARE)))
+        settings["max_execution_time"] = str(max(1, int(waits_s * _ANSWER_SHARE)))
     for name, value in settings.items():
         client.set_client_setting(name, value)
     return client
@@ -99,8 +99,8 @@ def _server(parts: SplitResult, options: Mapping[str, str]) -> dict[str, Any]:
         if name not in known:
             raise ValueError(f"unknown option {name!r}; known are {', '.join(sorted(known))}")
     return {
-        **_TIMEOUTS,
         **{name: value for name, value in options.items() if name in _HTTP_OPTIONS},
+        **{name: _seconds(name, options.get(name), default) for name, default in _TIMEOUTS.items()},
         "interface": parts.scheme,
         "host": parts.hostname,
         "port": parts.port,
@@ -110,6 +110,14 @@ def _server(parts: SplitResult, options: Mapping[str, str]) -> dict[str, Any]:
         "autogenerate_session_id": False,
         "dedicated_pool": True,
     }
+
+
+def _seconds(name: str, text: str | None, default: int) -> int:
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise ValueError(f"{name} should be whole seconds, 1 or more, not {text!r}")
+    return int(text)
 
 
 def _own_limit(client: Client) -> bool:

@@ -108,6 +108,8 @@ def test_a_store_without_tables_says_what_to_do(server_dsn: str) -> None:
         pytest.param("http://host:port/", "port", id="port"),
         pytest.param("http://host/a/b", "one database name", id="path"),
         pytest.param("http://u:secret@host/?color=red", "unknown option 'color'", id="option"),
+        pytest.param("http://host/?send_receive_timeout=0", "whole seconds, 1 or more", id="no seconds"),
+        pytest.param("http://host/?connect_timeout=soon", "not 'soon'", id="not seconds"),
         pytest.param("chdb://", "chdb:///absolute/path", id="chdb nowhere"),
         pytest.param("chdb://relative/path", "chdb:///absolute/path", id="chdb relative"),
     ],

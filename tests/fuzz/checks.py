@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import MagicMock, patch
 
 import orjson
 
@@ -188,7 +188,8 @@ def check_service_map(path: Path) -> object:
 
 
 def check_dsn(data: bytes) -> None:
-    with patch.object(connect, "_connect", lambda *arguments: arguments):
+    client = MagicMock(server_settings={"max_execution_time": MagicMock(readonly=0, value="0")})
+    with patch.object(connect, "_connect", lambda *_: client):
         connect.open_store(data.decode(errors="replace"))
 
 

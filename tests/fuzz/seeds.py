@@ -283,6 +283,7 @@ def series_parquet() -> Iterator[bytes]:
 
 def dsns() -> Iterator[bytes]:
     yield b"https://user:p%40ss@[::1]:8443/smidgen?verify=false&connect_timeout=5"
+    yield b"http://localhost?cluster=main&replicated=1&send_receive_timeout=600"
     yield b"http://localhost"
     yield b"chdb:///var/lib/x"
 
