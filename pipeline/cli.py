@@ -27,6 +27,7 @@ COMMANDS = {
     "embedded": ("pipeline.commands.embedded", "Run a broker and a store on loopback until Ctrl-C."),
     "topics": ("pipeline.commands.topics", "Create or check the topics of topics.yaml."),
     "store": ("pipeline.commands.store", "Create or upgrade the tables."),
+    "stage": ("pipeline.commands.stage", "Show where a stage stands, have it skip messages, or go back."),
     "events": ("pipeline.commands.events", "Read regression events."),
     "why": ("pipeline.commands.why", "Explain a reported or dropped candidate, step by step."),
     "dlq": ("pipeline.commands.dlq", "List dead letters, or send them once more after a fix."),

@@ -11,7 +11,9 @@ from typing import Any, Literal, get_args, get_origin
 
 import click
 
+from pipeline.clock import from_iso, system_clock
 from pipeline.config import PREFIX, Settings, hidden, load_settings, setting_fields
+from pipeline.errors import InvalidMessage
 from pipeline.logs import formatter
 from pipeline.units import parse_duration_s
 
@@ -49,6 +51,25 @@ class Duration(click.ParamType):
             return parse_duration_s(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+
+class Moment(click.ParamType):
+    """Epoch seconds, written as a duration before now such as 2d, or as an ISO 8601 time."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read the time."""
+        if isinstance(value, float):
+            return value
+        try:
+            return system_clock() - parse_duration_s(value)
+        except ValueError:
+            pass
+        try:
+            return from_iso(value)
+        except InvalidMessage:
+            self.fail(f"should be a duration such as 2d, or an ISO 8601 time: {value!r}", param, ctx)
 
 
 class FiniteRange(click.FloatRange):

@@ -19,10 +19,9 @@ from rich.console import Console
 from rich.text import Text
 
 from pipeline.backtest.files import dataset_files
-from pipeline.clock import from_iso, system_clock
 from pipeline.codec import fields
 from pipeline.codec.ledger import LedgerEntry, entry_to_json
-from pipeline.commands.options import settings_options
+from pipeline.commands.options import Moment, settings_options
 from pipeline.config import Settings
 from pipeline.errors import ConfigError, InvalidMessage
 from pipeline.model import FloatArray, Unjudged
@@ -44,7 +43,6 @@ from pipeline.report.unjudged import describe_unjudged
 from pipeline.report.windows import Line, ScanWindows, windows_of
 from pipeline.storage.interface import Store
 from pipeline.terminal import escape_line
-from pipeline.units import parse_duration_s
 from pipeline.workloads import Workload, known_workloads
 
 _ID = re.compile(r"[0-9a-f]{6,32}")
@@ -72,7 +70,7 @@ class _Seen:
 @click.argument("candidate_id", metavar="[ID]", default="")
 @click.option("--service", metavar="S", help="List the ledger's lines of this service.")
 @click.option("--metric", metavar="M", help="List those of this series.")
-@click.option("--since", metavar="TIME", help="List scans since then: 2d, or an ISO 8601 time.")
+@click.option("--since", type=Moment(), help="List scans since then: 2d, or an ISO 8601 time.")
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Most lines listed.")
 @click.option(
     "--ledger",
@@ -102,7 +100,7 @@ def why(
     candidate_id: str,
     service: str | None,
     metric: str | None,
-    since: str | None,
+    since: float | None,
     limit: int,
     ledgers: tuple[Path, ...],
     data: Path | None,
@@ -120,7 +118,7 @@ def why(
     if data and not ledgers:
         raise click.UsageError("--data needs --ledger: the store has its own series")
     if candidate_id:
-        if service or metric or since:
+        if service or metric or since is not None:
             raise click.UsageError("give either ID, or --service, --metric and --since")
         if not _ID.fullmatch(candidate_id):
             raise ConfigError(f"{candidate_id!r} is no id: at least six digits of 0-9 and a-f")
@@ -132,7 +130,7 @@ def why(
         raise click.UsageError("-o needs an ID")
     if not (service or metric or ledgers):
         raise click.UsageError("give an ID, or --service to list the ledger's lines")
-    wanted = Filter(service, metric, _since(since) if since else fields.EARLIEST_S)
+    wanted = Filter(service, metric, fields.EARLIEST_S if since is None else since)
     _list(wanted, settings, ledgers, limit, as_json=as_json)
 
 
@@ -320,19 +318,6 @@ def _store(settings: Settings) -> Iterator[Store]:
             yield SymbolStore(store, read_namings(settings.names))
         except InvalidMessage as error:
             raise ConfigError(f"the store's ledger: {error}") from None
-
-
-def _since(text: str) -> float:
-    try:
-        return system_clock() - parse_duration_s(text)
-    except ValueError:
-        pass
-    try:
-        return from_iso(text)
-    except InvalidMessage:
-        raise ConfigError(
-            f"--since: should be a duration such as 2d, or an ISO 8601 time: {text!r}"
-        ) from None
 
 
 def _print_json(entry: LedgerEntry) -> None:

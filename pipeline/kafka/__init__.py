@@ -19,6 +19,7 @@ from pipeline.kafka.creation import never_create_topics
 from pipeline.kafka.decompression import guard_batches
 from pipeline.kafka.groups import (
     GroupFacts,
+    SoleMember,
     TopicFacts,
     committed_offsets,
     group_facts,
@@ -29,7 +30,15 @@ from pipeline.kafka.groups import (
 from pipeline.kafka.identity import require_topic_ids, topic_ids
 from pipeline.kafka.producer import MessagesRefused, Packet, Producer, ProducerOptions, largest_message_bytes
 from pipeline.kafka.publisher import Publisher, is_set_within, partition_of
-from pipeline.kafka.reader import Entry, Reader, open_reader, partitions_of, read_topic, read_topics
+from pipeline.kafka.reader import (
+    Entry,
+    Reader,
+    existing_partitions,
+    open_reader,
+    partitions_of,
+    read_topic,
+    read_topics,
+)
 from pipeline.kafka.security import KafkaSecurity
 from pipeline.kafka.topics import apply_topics, check_topics, require_topics
 
@@ -44,6 +53,7 @@ __all__ = [
     "ProducerOptions",
     "Publisher",
     "Reader",
+    "SoleMember",
     "TopicFacts",
     "TopicPartition",
     "admin_client",
@@ -54,6 +64,7 @@ __all__ = [
     "check_topics",
     "cluster_id",
     "committed_offsets",
+    "existing_partitions",
     "group_facts",
     "guard_batches",
     "is_set_within",

@@ -78,11 +78,22 @@ async def committed_offsets(
     return {partition: each.offset for partition, each in found.items() if each.offset >= 0}
 
 
+class SoleMember:
+    """The only member of a consumer group; see ``sole_member``."""
+
+    def __init__(self, consumer: AIOKafkaConsumer) -> None:
+        self._consumer = consumer
+
+    async def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Commit where the group goes on."""
+        await self._consumer.commit(dict(offsets))
+
+
 @asynccontextmanager
 async def sole_member(
-    broker: Broker, topic: Topic, group: str, *, taken: str, session_s: float
-) -> AsyncIterator[None]:
-    """Be the only member of a consumer group of a topic: what only one process may do at a time.
+    broker: Broker, topics: Sequence[Topic], group: str, *, taken: str, session_s: float
+) -> AsyncIterator[SoleMember]:
+    """Be the only member of a consumer group of topics: what only one process may do at a time.
 
     A member that was killed is one for ``session_s`` more.
 
@@ -91,9 +102,9 @@ async def sole_member(
             broker refuses us.
         BrokerUnavailable: the broker does not answer.
     """
-    await existing_partitions(broker, [topic])
+    partitions = await existing_partitions(broker, topics)
     member = AIOKafkaConsumer(
-        topic.name,
+        *(topic.name for topic in topics),
         **broker.arguments(),
         group_id=group,
         enable_auto_commit=False,
@@ -106,9 +117,9 @@ async def sole_member(
         deadline = time.monotonic() + JOIN_S
         while not member.assignment() and time.monotonic() < deadline:
             await asyncio.sleep(0.1)
-        if len(member.assignment()) < len(member.partitions_for_topic(topic.name) or ()):
+        if len(member.assignment()) < len(partitions):
             raise ConfigError(f"{taken} (a member of the consumer group {group})")
-        yield
+        yield SoleMember(member)
 
 
 async def _members(broker: Broker, groups: Iterable[str]) -> dict[str, int] | None:

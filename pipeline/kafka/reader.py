@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from pipeline.errors import ConfigError
+from pipeline.errors import BrokerUnavailable, ConfigError
 from pipeline.kafka.admin import admin_client, retried
 from pipeline.kafka.connection import Broker, as_broker, quiet_client, started
 from pipeline.kafka.decompression import guard_batches
@@ -18,6 +18,8 @@ from pipeline.kafka.producer import OVERHEAD_BYTES
 from pipeline.topics import Topic, Topics
 
 POLL_S = 1.0
+SPAN_POLL_S = 0.5
+SILENCE_S = 60.0
 FETCH_WAIT_MS = 200
 """How long a broker may hold a fetch back that finds nothing."""
 
@@ -40,8 +42,9 @@ class Entry:
 class Reader:
     """A consumer of chosen partitions; see ``open_reader``."""
 
-    def __init__(self, consumer: AIOKafkaConsumer) -> None:
+    def __init__(self, consumer: AIOKafkaConsumer, broker: Broker) -> None:
         self._consumer = consumer
+        self._broker = broker
 
     def seek(self, starts: Mapping[TopicPartition, int]) -> None:
         """Read these partitions and no others from now on, each from an offset."""
@@ -77,6 +80,16 @@ class Reader:
         """
         return dict(await self._consumer.end_offsets(list(partitions)))
 
+    async def offsets_since(
+        self, partitions: Collection[TopicPartition], since: float
+    ) -> dict[TopicPartition, int | None]:
+        """Return the offset of the first message of each partition at ``since`` (epoch seconds) or later.
+
+        The embedded broker answers with its oldest message, whatever the time.
+        """
+        found = await self._consumer.offsets_for_times(dict.fromkeys(partitions, int(since * 1000)))
+        return {partition: None if at is None else int(at.offset) for partition, at in found.items()}
+
     def fetched_end(self, partition: TopicPartition) -> int | None:
         """Return the offset after the newest message as the last fetch said; None before the first one."""
         end = self._consumer.highwater(partition)
@@ -85,6 +98,30 @@ class Reader:
     async def position(self, partition: TopicPartition) -> int:
         """Return the offset that is read next."""
         return int(await self._consumer.position(partition))
+
+    async def span(
+        self, partition: TopicPartition, first: int, end: int | None = None
+    ) -> AsyncGenerator[Entry]:
+        """Yield the messages of a partition from ``first`` (or the oldest) to before ``end`` (or the newest).
+
+        Raises:
+            BrokerUnavailable: nothing comes any more.
+        """
+        oldest = (await self.first_offsets([partition]))[partition]
+        self.seek({partition: max(first, oldest)})
+        heard = time.monotonic()
+        while end is None or await self.position(partition) < end:
+            entries = await self.poll(SPAN_POLL_S)
+            if entries:
+                heard = time.monotonic()
+            elif time.monotonic() > heard + SILENCE_S:
+                raise BrokerUnavailable(f"broker {self._broker}: gives nothing of {partition.topic} any more")
+            for entry in entries:
+                # A start beyond the end has the client read from the oldest message on.
+                if entry.offset >= first and (end is None or entry.offset < end):
+                    yield entry
+            if end is None:
+                end = self.fetched_end(partition)
 
 
 @asynccontextmanager
@@ -100,7 +137,7 @@ async def open_reader(broker: Broker | str, *, max_message_bytes: int = 0) -> As
         max_partition_fetch_bytes=max(LEAST_FETCH_BYTES, max_message_bytes + OVERHEAD_BYTES),
     )
     async with started(consumer.start, consumer.stop, broker):
-        yield Reader(consumer)
+        yield Reader(consumer, broker)
 
 
 async def read_topics(

@@ -44,7 +44,7 @@ from pipeline.stages.gather.counted_rows import (
     silence_columns,
 )
 from pipeline.stages.gather.naming import is_noted, was_counted
-from pipeline.stages.gather.streams import COUNTED_TOPICS, noted_positions, position_columns
+from pipeline.stages.gather.streams import COUNTED_TOPICS, position_columns, stored_up_to
 from pipeline.stages.progress import progress_messages
 from pipeline.stages.senders import Senders
 from pipeline.storage.interface import CountTable, Extent, Store
@@ -128,10 +128,7 @@ class AggregateStage(Stage):
 
     def stored_up_to(self, topic: str, partitions: Sequence[int]) -> dict[int, int]:
         """Return where reading goes on by what was counted, or noted as passed; 0 where there is nothing."""
-        noted = noted_positions(self._store, self._streams[topic], topic)
-        table = COUNTED_TOPICS.get(topic)
-        counted = self._stored(table, topic, partitions) if table else {}
-        return {p: max(counted.get((topic, p), -1), noted.get(p, -1)) + 1 for p in partitions}
+        return stored_up_to(self._store, self._streams[topic], topic, partitions)
 
     def passed(self, topic: str, last: Mapping[int, int]) -> None:
         """Note how far partitions were read where no counted row says so."""

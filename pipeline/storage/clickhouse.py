@@ -260,6 +260,26 @@ class ClickHouseStore:
             found = self._client.query(sql, values, query_formats={"DateTime64": "int"}).result_rows
         return to_rows(table, found)
 
+    def count_scans(self, since: float, service: str | None, workload: str | None) -> int:
+        """Return how many scans end at ``since`` (epoch seconds) or later, the first one of each left out.
+
+        None means every service, or every workload. "First" is of a service by a workload: without it nobody
+        would know since when there is something to scan.
+        """
+        ((count,),) = self._columns(queries.COUNT_SCANS, 1, _scans(since, service, workload))
+        return int(count)
+
+    def forget_scans(self, since: float, service: str | None, workload: str | None) -> None:
+        """Delete the rows of the scans that ``count_scans`` counts: they are made again.
+
+        Raises:
+            ConfigError: the user may not delete rows.
+            StoreUnavailable: the same call may be repeated.
+        """
+        values = _scans(since, service, workload)
+        with translated(self._where):
+            self._client.command(self._layout.table(queries.FORGET_SCANS), parameters=values)
+
     def close(self) -> None:
         """Let go of connections."""
         self._client.close()
@@ -338,3 +358,7 @@ def _rows_of(series: NDArray[np.uint64], keys: NDArray[np.uint64]) -> tuple[NDAr
     index = order[np.searchsorted(keys, series, sorter=order)] if len(keys) else np.empty(0, np.intp)
     found = np.unique(index)
     return np.searchsorted(found, index), found.tolist()
+
+
+def _scans(since: float, service: str | None, workload: str | None) -> dict[str, Any]:
+    return {"since": to_ms(since), "service": service or "", "workload": workload or ""}

@@ -155,3 +155,25 @@ WHERE service = {service:String}
 GROUP BY stack_id
 ORDER BY stack_id
 """
+
+COUNT_SCANS = """
+SELECT uniqExact(service, workload, time)
+FROM scans
+WHERE time >= fromUnixTimestamp64Milli({since:Int64}, 'UTC')
+    AND ({service:String} = '' OR service = {service:String})
+    AND ({workload:String} = '' OR workload = {workload:String})
+    AND (service, workload, time) NOT IN (
+        SELECT service, workload, min(time) FROM scans GROUP BY service, workload
+    )
+"""
+
+FORGET_SCANS = """
+ALTER TABLE scans DELETE
+WHERE time >= fromUnixTimestamp64Milli({since:Int64}, 'UTC')
+    AND ({service:String} = '' OR service = {service:String})
+    AND ({workload:String} = '' OR workload = {workload:String})
+    AND (service, workload, time) NOT IN (
+        SELECT service, workload, min(time) FROM scans GROUP BY service, workload
+    )
+SETTINGS mutations_sync = 2
+"""

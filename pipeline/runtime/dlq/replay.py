@@ -12,21 +12,20 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
-from pipeline.errors import BrokerUnavailable, ConfigError
+from pipeline.errors import ConfigError
 from pipeline.kafka import (
     Broker,
-    Entry,
     MessagesRefused,
     Packet,
     Producer,
     ProducerOptions,
     Publisher,
+    SoleMember,
     TopicPartition,
     largest_message_bytes,
     open_reader,
@@ -58,8 +57,6 @@ MAX_BYTES = 8 * 1024**2
 """Most dead letters, and about most bytes, that are claimed and sent together."""
 
 SESSION_S = 10.0
-POLL_S = 0.5
-SILENCE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +85,10 @@ async def survey(broker: Broker, topics: Topics) -> Survey:
     return Survey(tuple(dead_letters), receipts, ends)
 
 
-def alone(broker: Broker, topics: Topics) -> AbstractAsyncContextManager[None]:
+def alone(broker: Broker, topics: Topics) -> AbstractAsyncContextManager[SoleMember]:
     """Be the only replay at work; raises what ``sole_member`` does."""
     taken = "another replay is at work"
-    return sole_member(broker, topics[TOPIC], GROUP, taken=taken, session_s=SESSION_S)
+    return sole_member(broker, [topics[TOPIC]], GROUP, taken=taken, session_s=SESSION_S)
 
 
 Batch = list[tuple[DeadLetter, bytes]]
@@ -224,7 +221,7 @@ class Replay:
         """
         position = TopicPartition(self._topics[TOPIC].name, partition)
         since = self._read.get(partition, 0)
-        async for entry in self._span(position, since, last + 1):
+        async for entry in self._reader.span(position, since, last + 1):
             self._receipts.add(entry)
         self._read[partition] = last + 1
         for offset, claim in claims.items():
@@ -242,31 +239,11 @@ class Replay:
             since[target] = min(since.get(target, claim.since), claim.since)
         found = set()
         for target, first in since.items():
-            async for entry in self._span(target, first, None):
+            async for entry in self._reader.span(target, first, None):
                 identity = dict(entry.headers).get(REPLAY, b"").decode(errors="replace")
                 if identity in wanted:
                     found.add(wanted[identity])
         return found
-
-    async def _span(self, position: TopicPartition, first: int, end: int | None) -> AsyncIterator[Entry]:
-        """Yield the messages of a partition from ``first`` (or the oldest) to before ``end`` (or the newest).
-
-        Raises:
-            BrokerUnavailable: nothing comes any more.
-        """
-        oldest = (await self._reader.first_offsets([position]))[position]
-        self._reader.seek({position: max(first, oldest)})
-        heard = time.monotonic()
-        while end is None or await self._reader.position(position) < end:
-            entries = await self._reader.poll(POLL_S)
-            if entries:
-                heard = time.monotonic()
-            elif time.monotonic() > heard + SILENCE_S:
-                raise BrokerUnavailable(f"broker {self._broker}: gives nothing of {position.topic} any more")
-            for entry in entries:
-                yield entry
-            if end is None:
-                end = self._reader.fetched_end(position)
 
     def _target(self, dead_letter: DeadLetter) -> TopicPartition:
         """Return where a dead letter goes."""

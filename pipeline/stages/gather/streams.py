@@ -6,7 +6,7 @@ on the same cluster is another log, with a stream of its own: of its messages no
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from pipeline.codec.fields import EARLIEST_S, LATEST_S
@@ -32,7 +32,9 @@ def one_stream(name: str) -> dict[str, str]:
     return dict.fromkeys(LOGGED_TOPICS, name)
 
 
-def streams_of(store: Store, cluster: str, topics: Mapping[str, TopicIdentity], now: float) -> dict[str, str]:
+def streams_of(
+    store: Store, cluster: str, topics: Mapping[str, TopicIdentity], now: float | None
+) -> dict[str, str]:
     """Return the stream of each topic, by its logical name; a log that is new to the store is noted there.
 
     Rows that were counted before the store knew logs carry the cluster alone. They are of the first log of
@@ -42,7 +44,7 @@ def streams_of(store: Store, cluster: str, topics: Mapping[str, TopicIdentity], 
         store: Migrated.
         cluster: The cluster's id, or the name that the setting ``stream`` gives it.
         topics: By logical name.
-        now: Epoch seconds, for who reads the table.
+        now: Epoch seconds, for who reads the table; None if nothing is to be noted.
     """
     known = store.rows("logs", None, EARLIEST_S, LATEST_S, cluster=cluster)
     streams = {(row["topic"], row["broker_topic"], row["topic_id"]): str(row["stream"]) for row in known}
@@ -68,7 +70,7 @@ def streams_of(store: Store, cluster: str, topics: Mapping[str, TopicIdentity], 
                 "stream": streams[key],
             }
         )
-    if new:
+    if new and now is not None:
         store.insert("logs", {name: [row[name] for row in new] for name in new[0]})
     return {topic: streams[topic, *identity] for topic, identity in topics.items()}
 
@@ -77,6 +79,15 @@ def noted_positions(store: Store, stream: str, topic: str) -> dict[int, int]:
     """Return the last offset that was noted as done with, of each partition that has one."""
     rows = store.rows("positions", None, EARLIEST_S, LATEST_S, stream=stream, topic=topic)
     return {int(row["partition"]): int(row["last_offset"]) for row in rows}
+
+
+def stored_up_to(store: Store, stream: str, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+    """Return where reading goes on by what was counted, or noted as done with; 0 where there is nothing."""
+    noted = noted_positions(store, stream, topic)
+    table = COUNTED_TOPICS.get(topic)
+    extents = store.extents(table, stream) if table else {}
+    counted = {partition: extent.last_offset for (log, partition), extent in extents.items() if log == topic}
+    return {p: max(counted.get(p, -1), noted.get(p, -1)) + 1 for p in partitions}
 
 
 def position_columns(stream: str, topic: str, last: Mapping[int, int], now: float) -> dict[str, list[object]]:

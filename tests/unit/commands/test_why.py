@@ -349,7 +349,10 @@ ERRORS = {
     "no JSON": ([REPORTED, "--ledger", "broken.jsonl"], "broken.jsonl:2: not JSON"),
     "no line": ([REPORTED, "--ledger", "other.jsonl"], "other.jsonl:1: candidate: should be an object"),
     "no such data": ([REPORTED, *FILES, "--data", "gone"], "gone: No such file or directory"),
-    "since when": (["--since", "yesterday", *FILES], "--since: should be a duration such as 2d"),
+    "since when": (
+        ["--since", "yesterday", *FILES],
+        "Invalid value for '--since': should be a duration such as 2d",
+    ),
     "unwritable page": ([REPORTED, *FILES, "--data", "data", "-o", "no/such/why.html"], "No such file"),
 }
 

@@ -86,7 +86,7 @@ RUNS_SQL = frozenset(
 )
 
 # They put the name of a cluster into a statement, which they allow no character that could end it.
-LAYOUTS = frozenset({"layout.table", "layout.database"})
+LAYOUTS = frozenset({"layout.table", "layout.database", "self._layout.table"})
 
 # Names of columns that stand in schema.py, numbers of parameters, and conditions made of these alone.
 NO_VALUES = frozenset({"', '.join(names)", "number", "conditions"})

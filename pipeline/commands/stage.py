@@ -1,0 +1,307 @@
+"""``smidgen stage``: where a stage goes on in its topics, and moving it while none of its workers runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass
+
+import click
+import orjson
+from rich.console import Console
+from rich.table import Table
+
+from pipeline.clock import system_clock, to_iso
+from pipeline.commands.options import Moment, settings_options
+from pipeline.config import Settings
+from pipeline.errors import ConfigError
+from pipeline.kafka import Broker, Publisher, cluster_id, require_topic_ids
+from pipeline.runtime.dlq import printable
+from pipeline.runtime.standing import (
+    Batch,
+    Standing,
+    batches,
+    move_past,
+    offsets_since,
+    seat,
+    standings,
+)
+from pipeline.stages.factory import STAGES
+from pipeline.stages.gather.streams import (
+    LOGGED_TOPICS,
+    TopicIdentity,
+    position_columns,
+    stored_up_to,
+    streams_of,
+)
+from pipeline.storage.connect import open_store
+from pipeline.storage.interface import Store
+from pipeline.topics import Topics, load_topics
+
+MOST_NAMED = 20
+"""Messages of a batch that are named one by one."""
+
+_STAGE = click.argument("stage", type=click.Choice(STAGES), metavar="STAGE")
+
+
+@click.group()
+def stage() -> None:
+    """Show where a stage stands, have it skip messages, or go back.
+
+    STAGE is aggregate, detect, filter, dedup or rootcause. Before it skips or goes back, stop the workers
+    that run it: while one does, nothing is changed.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class _Ledger:
+    """What the store has of the topics that it has a say in; see Stage.stored_up_to."""
+
+    store: Store | None
+    streams: Mapping[str, str]  # by topic (logical name); of others Kafka's commits hold
+
+    def stored_up_to(self, topic: str, partitions: Sequence[int]) -> dict[int, int]:
+        """Return the offset that comes next, by partition."""
+        if self.store is None or topic not in self.streams:
+            return {}
+        return stored_up_to(self.store, self.streams[topic], topic, partitions)
+
+    def note(self, topic: str, partition: int, last: int) -> None:
+        """Note the last offset that is done with."""
+        if self.store is not None and topic in self.streams:
+            columns = position_columns(self.streams[topic], topic, {partition: last}, system_clock())
+            self.store.insert("positions", columns)
+
+
+@stage.command()
+@_STAGE
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a partition.")
+@settings_options("broker", "store", "topics")
+def show(stage: str, settings: Settings, as_json: bool) -> None:
+    """Show, of each partition that STAGE reads, what comes next and what is committed, stored and there.
+
+    Offsets are of the message that comes next. Where the store has a say (aggregate), it decides.
+    """
+    broker, topics = Broker.of(settings), load_topics(settings.topics)
+    with _ledger(settings, broker, topics, stage) as ledger:
+        found = asyncio.run(standings(broker, topics, stage, ledger.stored_up_to))
+    if as_json:
+        for one in found:
+            click.echo(orjson.dumps(_as_json(one)))
+        return
+    table = Table("topic", "partition", "next", "committed", "stored", "oldest", "end", "lag")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for one in found:
+        numbers = (one.partition, one.next, one.committed, one.stored, one.first, one.end, one.lag)
+        table.add_row(one.topic, *("" if number is None else str(number) for number in numbers))
+    Console(highlight=False).print(table)
+
+
+@stage.command()
+@_STAGE
+@click.option(
+    "--topic", metavar="TOPIC", help="Which of its topics, by its name in topics.yaml, if it reads several."
+)
+@click.option("--partition", type=click.IntRange(min=0), required=True, help="Which partition.")
+@click.option("--messages", type=click.IntRange(min=1), default=1, show_default=True, help="How many.")
+@click.option("--reason", metavar="TEXT", default="", help="Why, for the dead letters.")
+@click.option("--dry-run", is_flag=True, help="Only name what would be skipped.")
+@settings_options("broker", "store", "topics", "idempotent_producer", "log_level", "log_format")
+def skip(
+    stage: str,
+    settings: Settings,
+    topic: str | None,
+    partition: int,
+    messages: int,
+    reason: str,
+    dry_run: bool,
+) -> None:
+    """Make the next messages of a partition dead letters, and have STAGE go on after them.
+
+    For messages at which its worker fails each time. Once that is mended, `smidgen dlq replay` sends them
+    again. Of a scan in parts all go together.
+    """
+    broker, topics = Broker.of(settings), load_topics(settings.topics)
+    position = _topic_of(topics, stage, topic), partition
+    with _ledger(settings, broker, topics, stage) as ledger:
+        asyncio.run(_skip(settings, topics, stage, ledger, _Wish(position, messages, reason, dry_run)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """What is to be skipped."""
+
+    position: tuple[str, int]
+    messages: int
+    reason: str
+    dry_run: bool
+
+
+async def _skip(settings: Settings, topics: Topics, stage: str, ledger: _Ledger, wish: _Wish) -> None:
+    broker, total = Broker.of(settings), 0
+    if wish.dry_run:
+        start = await _start(broker, topics, stage, ledger, wish.position)
+        async for batch in batches(broker, topics, wish.position, start, wish.messages):
+            total += _named(batch)
+        _require(total, stage, wish.position)
+        click.echo(f"would skip {_counted(total)}")
+        return
+    reason = "skipped by hand" + (f": {wish.reason}" if wish.reason else "")
+    publisher = Publisher(broker, topics, idempotent=settings.idempotent_producer)
+    async with seat(broker, topics, stage) as held:
+        start = await _start(broker, topics, stage, ledger, wish.position)
+        await publisher.start()
+        try:
+            async for batch in batches(broker, topics, wish.position, start, wish.messages):
+                await move_past(held, wish.position, batch, reason, publisher, ledger.note, system_clock)
+                total += _named(batch)
+        finally:
+            await publisher.stop()
+    _require(total, stage, wish.position)
+    click.echo(f"skipped {_counted(total)}: dead letters now")
+
+
+async def _start(
+    broker: Broker, topics: Topics, stage: str, ledger: _Ledger, position: tuple[str, int]
+) -> int:
+    for one in await standings(broker, topics, stage, ledger.stored_up_to):
+        if (one.topic, one.partition) == position:
+            return one.next
+    raise ConfigError(f"{position[0]} has no partition {position[1]}")
+
+
+def _require(total: int, stage: str, position: tuple[str, int]) -> None:
+    if not total:
+        raise ConfigError(f"{position[0]} partition {position[1]}: nothing to skip, {stage} is at its end")
+
+
+@stage.command()
+@_STAGE
+@click.option("--since", type=Moment(), required=True, help="Back to then: 2d, 30m, or an ISO 8601 time.")
+@click.option("--partition", type=click.IntRange(min=0), help="Only this partition (not of detect).")
+@click.option("--service", metavar="S", help="Only the scans of this service (of detect).")
+@click.option("--workload", metavar="W", help="Only the scans of this workload (of detect).")
+@click.option("--dry-run", is_flag=True, help="Only say how far it would go back.")
+@settings_options("broker", "store", "topics", "log_level", "log_format")
+def rewind(
+    stage: str,
+    settings: Settings,
+    since: float,
+    partition: int | None,
+    service: str | None,
+    workload: str | None,
+    dry_run: bool,
+) -> None:
+    """Have STAGE do again what it has done since a time; its messages have the ids that they had.
+
+    filter, dedup and rootcause read again what came since then. detect makes the scans again that end since
+    then, as the services' next samples come. aggregate counts each message once, so it cannot go back.
+    """
+    if stage == "aggregate":
+        raise ConfigError(
+            "aggregate counts each message once, so it cannot go back; to count again, see "
+            "docs/operations.md, 'Backup, restore and counting again'"
+        )
+    if stage != "detect" and (service or workload):
+        raise click.UsageError(f"--service and --workload are for detect; {stage} goes back by partition")
+    if stage == "detect" and partition is not None:
+        raise click.UsageError("--partition is not for detect: choose by --service and --workload")
+    broker, topics = Broker.of(settings), load_topics(settings.topics)
+    if stage == "detect":
+        asyncio.run(_rewind_scans(settings, topics, since, service, workload, dry_run=dry_run))
+    else:
+        asyncio.run(_rewind(broker, topics, stage, since, partition, dry_run=dry_run))
+
+
+async def _rewind_scans(
+    settings: Settings,
+    topics: Topics,
+    since: float,
+    service: str | None,
+    workload: str | None,
+    *,
+    dry_run: bool,
+) -> None:
+    broker = Broker.of(settings)
+    with closing(open_store(settings.store, existing=True)) as store:
+        count = store.count_scans(since, service, workload)
+        if not dry_run and count:
+            async with seat(broker, topics, "detect"):
+                await asyncio.to_thread(store.forget_scans, since, service, workload)
+    scans = "1 scan" if count == 1 else f"{count} scans"
+    click.echo(f"detect {'would make' if dry_run else 'makes'} {scans} again, of those since {to_iso(since)}")
+
+
+async def _rewind(
+    broker: Broker, topics: Topics, stage: str, since: float, partition: int | None, *, dry_run: bool
+) -> None:
+    found = [
+        one
+        for one in await standings(broker, topics, stage, lambda topic, partitions: {})
+        if partition in (None, one.partition)
+    ]
+    if not found:
+        raise ConfigError(f"{stage} reads no partition {partition}")
+    offsets = await offsets_since(broker, topics, found, since)
+    back = {(one.topic, one.partition): min(at, one.next) for one, at in zip(found, offsets, strict=True)}
+    if not dry_run:
+        async with seat(broker, topics, stage) as held:
+            await held.commit(back)
+    for one in found:
+        to = back[one.topic, one.partition]
+        oldest = ", the oldest that is kept" if to == one.first and to < one.next else ""
+        click.echo(f"{one.topic} partition {one.partition}: {one.next - to} messages back, to {to}{oldest}")
+    total = sum(one.next - back[one.topic, one.partition] for one in found)
+    click.echo(f"{stage} {'would read' if dry_run else 'reads'} {_counted(total)} again")
+
+
+@contextmanager
+def _ledger(settings: Settings, broker: Broker, topics: Topics, stage: str) -> Iterator[_Ledger]:
+    """Open what the store has of a stage's topics: of those of aggregate alone."""
+    if stage != "aggregate":
+        yield _Ledger(None, {})
+        return
+    cluster, ids = asyncio.run(_identities(broker, topics))
+    with closing(open_store(settings.store, existing=True)) as store:
+        yield _Ledger(store, streams_of(store, settings.stream or cluster, ids, None))
+
+
+async def _identities(broker: Broker, topics: Topics) -> tuple[str, dict[str, TopicIdentity]]:
+    names = {logical: topics[logical].name for logical in LOGGED_TOPICS}
+    ids = await require_topic_ids(broker, names.values())
+    return await cluster_id(broker), {
+        logical: TopicIdentity(name, ids[name]) for logical, name in names.items()
+    }
+
+
+def _topic_of(topics: Topics, stage: str, topic: str | None) -> str:
+    """Return the topic that is meant, of those that a stage reads."""
+    names = topics.inputs(stage)
+    if topic is None and len(names) == 1:
+        return names[0]
+    if topic not in names:
+        raise click.UsageError(f"--topic: {stage} reads {', '.join(names)}: say which")
+    return topic
+
+
+def _named(batch: Batch) -> int:
+    """Name the messages of a batch, and return how many they are."""
+    entries = (*batch.messages, *batch.rest)
+    for entry in entries[:MOST_NAMED]:
+        key = printable((entry.key or b"").decode(errors="replace"))[:100]
+        size = len(entry.value or b"")
+        at = f"partition {entry.partition} offset {entry.offset}"
+        click.echo(f"{at}  {to_iso(entry.timestamp)}  {key}  {size} bytes")
+    if len(entries) > MOST_NAMED:
+        click.echo(f"… and {len(entries) - MOST_NAMED} more, up to offset {entries[-1].offset}")
+    return len(entries)
+
+
+def _as_json(standing: Standing) -> dict[str, object]:
+    return {**asdict(standing), "next": standing.next, "lag": standing.lag}
+
+
+def _counted(count: int) -> str:
+    return "1 message" if count == 1 else f"{count} messages"

@@ -1,0 +1,53 @@
+"""Scans that are to be made again, in every store over SQL."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+
+from pipeline.codec.records import columns_of
+from pipeline.storage.clickhouse import ClickHouseStore
+from pipeline.storage.schema import EVER
+from tests.support.fleets import START
+
+HOUR_S = 3600.0
+
+
+@pytest.mark.parametrize(
+    ("since", "workload", "gone"),
+    [
+        pytest.param(
+            START + 2 * HOUR_S, None, {("daily", 2), ("daily", 3), ("weekly", 2), ("weekly", 3)}, id="all"
+        ),
+        pytest.param(START + 2 * HOUR_S, "daily", {("daily", 2), ("daily", 3)}, id="of one workload"),
+        pytest.param(
+            START - HOUR_S, "daily", {("daily", 1), ("daily", 2), ("daily", 3)}, id="but never the first"
+        ),
+        pytest.param(START + 9 * HOUR_S, None, set(), id="none"),
+    ],
+)
+def test_scans_since(
+    sql_store: ClickHouseStore, since: float, workload: str | None, gone: set[tuple[str, int]]
+) -> None:
+    mine, other = f"mine-{uuid4().hex}", f"other-{uuid4().hex}"
+    every = {(name, hour) for name in ("daily", "weekly") for hour in range(4)}
+    for service in (mine, other):
+        rows = [
+            {
+                **{"service": service, "workload": name, "time": START + hour * HOUR_S},
+                **{"series": 1, "candidates": 0, "unstable_names": 0},
+            }
+            for name, hour in every
+        ]
+        sql_store.insert("scans", columns_of(rows))
+    assert sql_store.count_scans(since, mine, workload) == len(gone)
+    sql_store.forget_scans(since, mine, workload)
+    assert scans(sql_store, mine) == every - gone
+    assert scans(sql_store, other) == every
+    assert sql_store.count_scans(since, mine, workload) == 0
+
+
+def scans(store: ClickHouseStore, service: str) -> set[tuple[str, int]]:
+    rows = store.rows("scans", service, *EVER)
+    return {(row["workload"], round((row["time"] - START) / HOUR_S)) for row in rows}
