@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import orjson
+from xxhash import xxh3_64_intdigest
 
 from pipeline.clock import from_iso
 from pipeline.errors import ConfigError, InvalidMessage
@@ -46,6 +47,7 @@ class DeadLetter:
     truncated: bool
     null: bool
     replayed_from: str
+    digest: int  # of the value
 
     @property
     def service(self) -> str:
@@ -173,7 +175,24 @@ def dead_letter_of(entry: Entry) -> DeadLetter:
         truncated="truncated" in headers,
         null="null" in headers,
         replayed_from=headers.get("replayed-from", ""),
+        digest=xxh3_64_intdigest(entry.value or b""),
     )
+
+
+def without_copies(dead_letters: Iterable[DeadLetter], receipts: Receipts) -> list[DeadLetter]:
+    """Return dead letters in order, and of those of one message in the log only one.
+
+    A worker that was killed before it committed has written some of them twice, and a replay of both would
+    count the message twice. The one that stays is the one that a receipt speaks of, or the first.
+    """
+    kept: dict[tuple[object, ...], DeadLetter] = {}
+    for one in sorted(dead_letters, key=lambda dead_letter: dead_letter.position):
+        made_here = one.origin[1] < 0
+        message = (one.position,) if made_here else (one.topic, one.origin, one.digest)
+        known = kept.setdefault(message, one)
+        if receipts.status(known.position) == "open" and receipts.status(one.position) != "open":
+            kept[message] = one
+    return sorted(kept.values(), key=lambda dead_letter: dead_letter.position)
 
 
 def _number(text: str | None) -> int:

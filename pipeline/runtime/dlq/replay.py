@@ -45,6 +45,7 @@ from pipeline.runtime.dlq.dead_letter import (
     claim_value,
     dead_letter_of,
     outcome_value,
+    without_copies,
 )
 from pipeline.runtime.dlq.writer import REPLAY, REPLAYED_FROM, TOPIC
 from pipeline.topics import Topics
@@ -61,7 +62,7 @@ SESSION_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """Every dead letter that is kept, without its value, and what its receipts say."""
+    """Every dead letter that is kept, without its value and without copies, and what its receipts say."""
 
     dead_letters: tuple[DeadLetter, ...]
     receipts: Receipts
@@ -81,8 +82,7 @@ async def survey(broker: Broker, topics: Topics) -> Survey:
         ends[entry.partition] = entry.offset + 1
         if not receipts.add(entry):
             dead_letters.append(dead_letter_of(entry))
-    dead_letters.sort(key=lambda dead_letter: dead_letter.position)
-    return Survey(tuple(dead_letters), receipts, ends)
+    return Survey(tuple(without_copies(dead_letters, receipts)), receipts, ends)
 
 
 def alone(broker: Broker, topics: Topics) -> AbstractAsyncContextManager[SoleMember]:

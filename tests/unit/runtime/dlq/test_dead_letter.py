@@ -7,7 +7,14 @@ import pytest
 
 from pipeline.errors import ConfigError
 from pipeline.kafka import Entry
-from pipeline.runtime.dlq.dead_letter import Claim, Receipts, claim_value, dead_letter_of, outcome_value
+from pipeline.runtime.dlq.dead_letter import (
+    Claim,
+    Receipts,
+    claim_value,
+    dead_letter_of,
+    outcome_value,
+    without_copies,
+)
 from pipeline.topics import load_topics
 
 TOPICS = {topic.name: topic for topic in load_topics().values()}
@@ -101,3 +108,33 @@ def test_a_receipt_that_cannot_be_read_is_no_dead_letter_and_is_not_passed_over(
 ) -> None:
     with pytest.raises(ConfigError, match="dead-letters partition 1 offset 5: not a receipt of a replay"):
         Receipts().add(entry({"receipt": kind}, value))
+
+
+SAME: dict[str, str] = {}
+ELSEWHERE, REMADE = {"offset": "18"}, {"offset": "-1", "partition": "-1"}
+
+
+@pytest.mark.parametrize(
+    ("made", "receipt", "kept"),
+    [
+        pytest.param([SAME, SAME], None, [0], id="a worker wrote it twice"),
+        pytest.param([SAME, SAME, SAME], 1, [1], id="and the second was replayed"),
+        pytest.param([SAME, SAME], 0, [0], id="or the first"),
+        pytest.param([SAME, ELSEWHERE], None, [0, 1], id="equal messages at two offsets"),
+        pytest.param([SAME, {"topic": "metrics"}], None, [0, 1], id="of two topics"),
+        pytest.param([REMADE, REMADE], None, [0, 1], id="what stages made themselves"),
+    ],
+)
+def test_dead_letters_of_one_message_are_one(
+    made: list[dict[str, str]], receipt: int | None, kept: list[int]
+) -> None:
+    receipts = Receipts()
+    if receipt is not None:
+        assert receipts.add(claim("r", receipt))
+    found = [dead_letter_of(entry(HEADERS | headers, offset=n)) for n, headers in enumerate(made)]
+    assert [one.position[1] for one in without_copies(reversed(found), receipts)] == kept
+
+
+def test_another_message_at_the_same_offset_is_another() -> None:
+    found = [dead_letter_of(entry(HEADERS, value, offset=n)) for n, value in enumerate((b"a", b"b"))]
+    assert without_copies(found, Receipts()) == found  # the topic was made anew
