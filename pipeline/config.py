@@ -1,6 +1,6 @@
 """Settings from file, environment and flags, in that order of rising precedence.
 
-This is the only module that reads the environment.
+This is the only module that reads the environment, but for ``pipeline.probe``, which has to start fast.
 """
 
 from __future__ import annotations

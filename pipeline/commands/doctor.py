@@ -84,7 +84,8 @@ def ask_worker(url: str, token: str | None) -> Finding:
         raise ConfigError(f"--worker: should be http://host:port, not {url!r}")
     request = urllib.request.Request(f"{address.rstrip('/')}/ready")
     if token is not None:
-        request.add_header("Authorization", f"Bearer {token}")
+        # urllib writes headers in Latin-1; a token goes as UTF-8, as the worker reads it.
+        request.add_header("Authorization", f"Bearer {token}".encode().decode("latin-1"))
     advice = "see its log"
     try:
         with urllib.request.urlopen(request, timeout=WORKER_S) as answer:

@@ -12,21 +12,28 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import clickhouse_connect
 import jsonschema
 import pytest
 import yaml
 
 from pipeline.cli import COMMANDS
 from pipeline.config import PREFIX, load_settings
+from pipeline.errors import ConfigError
 from pipeline.runtime.worker.health import health_address
 from pipeline.runtime.worker.service import CLOSE_S
 from pipeline.stages.factory import STAGES
+from pipeline.storage.connect import open_client
 from tests.support.paths import ROOT
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OWN = {name: service for name, service in SERVICES.items() if "build" in service}
-PINNED = re.compile(r"^[a-z0-9./-]+:\d+\.\d+\.\d+(\.\d+)?(-[a-z0-9.-]+)?$")
+TAG = r"[a-z0-9./-]+:\d+\.\d+\.\d+(\.\d+)?(-[a-z0-9.-]+)?"
+PINNED = re.compile(rf"^{TAG}@sha256:[0-9a-f]{{64}}$")
+
+
+PROBE = ["python", "-m", "pipeline.probe", "ready"]
 
 
 def schema() -> dict[str, Any]:
@@ -88,19 +95,42 @@ def test_every_stage_has_one_container_of_its_own() -> None:
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_images_are_pinned(name: str) -> None:
-    assert PINNED.match(SERVICES[name]["image"])
+    image = SERVICES[name]["image"]
+    assert re.fullmatch(TAG, image) if name in OWN else PINNED.match(image)
 
 
 def test_images_of_the_dockerfile_are_pinned() -> None:
     lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()
     images = [line.split()[1] for line in lines if line.startswith("FROM")]
     assert len(images) == 2
+    assert len(set(images)) == 1
     assert all(PINNED.match(image) for image in images)
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_container_has_limits_and_its_log_does_not_fill_the_disk(name: str) -> None:
+    limits = SERVICES[name]["deploy"]["resources"]["limits"]
+    assert set(limits) == {"cpus", "memory", "pids"}
+    assert float(limits["cpus"]) > 0
+    assert re.fullmatch(r"\d+G", limits["memory"])
+    logging = SERVICES[name]["logging"]
+    assert logging["driver"] == "json-file"  # whatever the engine's default is
+    assert re.fullmatch(r"\d+m", logging["options"]["max-size"])
+    assert int(logging["options"]["max-file"]) > 1
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_own_containers_write_nothing_and_have_no_rights(name: str) -> None:
+    service = OWN[name]
+    assert service["read_only"] is True
+    assert service["tmpfs"] == ["/tmp"]
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
 
 
 @pytest.mark.parametrize("name", OWN)
 def test_the_environment_is_one_that_settings_read(name: str) -> None:
-    environment = {key: _interpolated(value) for key, value in OWN[name]["environment"].items()}
+    environment = environment_of(name)
     known = {PREFIX + key.upper() for key in _settings_keys()}
     assert set(environment) <= known
     settings = load_settings({}, environ=environment)
@@ -112,8 +142,28 @@ def test_the_environment_is_one_that_settings_read(name: str) -> None:
 def test_the_store_has_the_user_and_database_of_the_dsn() -> None:
     environment = SERVICES["clickhouse"]["environment"]
     user, password = environment["CLICKHOUSE_USER"], environment["CLICKHOUSE_PASSWORD"]
-    dsn = OWN["init"]["environment"]["SMIDGEN_STORE"]
-    assert dsn == f"http://{user}:{password}@clickhouse:8123/{environment['CLICKHOUSE_DB']}"
+    own = OWN["init"]["environment"]
+    assert own["SMIDGEN_STORE"] == f"http://{user}@clickhouse:8123/{environment['CLICKHOUSE_DB']}"
+    assert own["SMIDGEN_STORE_PASSWORD"] == password
+
+
+@pytest.mark.parametrize(
+    "password",
+    ["pass:word@home", "50%25/#?&=+", "a b", "quote'\"\\", "[::1]", "$HOME", "pässwörd✓", "@", "%"],
+)
+def test_a_password_may_hold_any_character(password: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {}
+
+    def connect(**arguments: Any) -> None:
+        given.update(arguments)
+        raise ConnectionError
+
+    monkeypatch.setattr(clickhouse_connect, "get_client", connect)
+    settings = load_settings({}, environ=environment_of("detect", CLICKHOUSE_PASSWORD=password))
+    with pytest.raises(ConfigError):
+        open_client(settings.store)
+    assert (given["username"], given["password"]) == ("smidgen", password)
+    assert (given["host"], given["port"]) == ("clickhouse", 8123)
 
 
 def test_stages_start_after_topics_and_tables_and_those_after_healthy_engines() -> None:
@@ -145,8 +195,7 @@ def test_ports_are_open_on_this_machine_only() -> None:
 def test_containers_run_commands_that_exist() -> None:
     used = {OWN[stage]["command"][0] for stage in STAGES}
     used |= set(re.findall(r"smidgen (\w+)", OWN["init"]["entrypoint"][-1]))
-    used |= {OWN[stage]["healthcheck"]["test"][2] for stage in STAGES}
-    assert used == {"worker", "topics", "store", "doctor"}
+    assert used == {"worker", "topics", "store"}
     assert used <= set(COMMANDS)
 
 
@@ -154,8 +203,7 @@ def test_a_stage_is_healthy_if_its_own_endpoint_says_so() -> None:
     for stage in STAGES:
         where = OWN[stage]["environment"]["SMIDGEN_HEALTH"]
         assert health_address(where, None) == ("127.0.0.1", 9464), "no other container can ask it"
-        command = ["smidgen", "doctor", "--worker", f"http://{where}"]
-        assert OWN[stage]["healthcheck"]["test"] == ["CMD", *command]
+        assert OWN[stage]["healthcheck"]["test"] == ["CMD", *PROBE]
 
 
 def test_a_container_has_longer_to_stop_than_a_worker_takes() -> None:
@@ -167,7 +215,10 @@ def test_a_container_has_longer_to_stop_than_a_worker_takes() -> None:
 def test_the_image_does_not_run_as_root_and_checks_hashes() -> None:
     dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
     final = dockerfile.rsplit("FROM ", 1)[1]
-    assert re.search(r"^USER smidgen$", final, re.MULTILINE)
+    user = re.search(r"^USER (\d+):(\d+)$", final, re.MULTILINE)
+    assert user
+    assert min(int(number) for number in user.groups()) >= 10_000
+    assert f"--uid {user[1]} --gid {user[2]}" in final
     assert "--constraints requirements.lock" in dockerfile
 
 
@@ -189,13 +240,22 @@ def _settings_keys() -> set[str]:
     return {field.alias or name for name, field in type(load_settings({}, environ={})).model_fields.items()}
 
 
-def _interpolated(value: str) -> str:
-    """Apply ``${NAME:-default}`` as Compose does where NAME is not set."""
-    return re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", value)
+def environment_of(name: str, **given: str) -> dict[str, str]:
+    """Apply ``${NAME:-default}`` as Compose does, once, to the environment of a service."""
+    return {
+        key: re.sub(r"\$\{(\w+):-([^}]*)\}", lambda found: given.get(found[1]) or found[2], value)
+        for key, value in OWN[name]["environment"].items()
+    }
+
+
+def test_the_image_has_git_for_the_changes_that_it_reads() -> None:
+    final = (ROOT / "Dockerfile").read_text(encoding="utf-8").rsplit("FROM ", 1)[1]
+    assert re.search(r"apt-get install --yes --no-install-recommends git\b", final)
 
 
 def test_the_image_checks_the_endpoint_that_it_opens() -> None:
     final = (ROOT / "Dockerfile").read_text(encoding="utf-8").rsplit("FROM ", 1)[1]
     found = re.search(r"SMIDGEN_HEALTH=(\S+)", final)
     assert found
-    assert f'CMD ["smidgen", "doctor", "--worker", "http://{found[1]}"]' in final
+    assert health_address(found[1], None) == ("127.0.0.1", 9464)
+    assert f"CMD {json.dumps(PROBE)}" in final
