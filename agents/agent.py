@@ -62,6 +62,7 @@ class Plan:
     idle: bool
     buffer_bytes: int
     kernel: str = AUTO
+    nonblocking: bool = False
     change: Change | None = None  # published at start
 
 
@@ -106,6 +107,7 @@ def _sampling(plan: Plan, folder: Path, clock: Clock) -> Sampling:
         native=plan.native,
         idle=plan.idle,
         subprocesses=plan.subprocesses,
+        nonblocking=plan.nonblocking,
     )
 
 

@@ -73,6 +73,7 @@ def agent() -> None:
 @click.option("--native", is_flag=True, help="Frames of C, C++, Rust and Cython extensions too.")
 @click.option("--subprocesses", is_flag=True, help="Sample the processes that the process starts, too.")
 @click.option("--idle", is_flag=True, help="Count threads that wait, too: wall-clock time instead of CPU.")
+@click.option("--nonblocking", is_flag=True, help="Never pause the process; some stacks are torn.")
 @host_option
 @release_option
 @labels_option
@@ -112,6 +113,7 @@ def run(
     native: bool,
     subprocesses: bool,
     idle: bool,
+    nonblocking: bool,
 ) -> int:
     """Sample a process until it ends (or Ctrl-C), publishing its stacks interval by interval.
 
@@ -121,6 +123,8 @@ def run(
     """
     if (pid is None) == (not command):
         raise click.UsageError("give either --pid N or a command after --")
+    if native and nonblocking:
+        raise click.UsageError("--native has to pause the process: leave out --nonblocking")
     quiet_client(settings)
     bootstrap_servers(settings.broker)
     topics = load_topics(settings.topics)
@@ -135,6 +139,7 @@ def run(
         idle=idle,
         buffer_bytes=buffer_bytes,
         kernel=kernel,
+        nonblocking=nonblocking,
     )
     if repository:
         repo = Repository(repository)

@@ -32,6 +32,7 @@ class Sampling:
     native: bool = False  # frames of C, C++, Rust and Cython extensions too
     idle: bool = False  # threads that wait, too
     subprocesses: bool = False  # processes that the process starts, too
+    nonblocking: bool = False  # the process is not paused while its stacks are read, and some are torn
 
 
 class Run(Protocol):

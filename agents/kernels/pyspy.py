@@ -43,7 +43,7 @@ class PySpy:
     def _options(self) -> Iterator[str]:
         yield from ("--format", "raw", "--nolineno", "--rate", str(self._sampling.rate_hz))
         yield from ("--duration", str(self._sampling.longest_s))
-        for name in ("native", "idle", "subprocesses"):
+        for name in ("native", "idle", "subprocesses", "nonblocking"):
             if getattr(self._sampling, name):
                 yield f"--{name}"
 

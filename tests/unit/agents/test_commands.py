@@ -30,6 +30,7 @@ def repository(tmp_path: Path) -> Path:
         pytest.param("agent run", "Missing option '--service'", id="no service"),
         pytest.param("agent run --service s", "either --pid N or a command", id="nothing to sample"),
         pytest.param("agent run --service s --pid 1 -- x", "either", id="both"),
+        pytest.param("agent run --service s --pid 1 --native --nonblocking", "has to pause", id="native"),
         pytest.param("agent run --service a/b --pid 1", "'--service'", id="slash in a service"),
         pytest.param("agent run --service 'a b' --pid 1", "'--service'", id="space in a service"),
         pytest.param("agent run --service s --host 'a b' --pid 1", "'--host'", id="host"),

@@ -1,0 +1,64 @@
+"""What py-spy is asked for, and that the installed one does it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from agents.kernels import Sampling
+from agents.kernels.pyspy import PySpy
+from agents.process import StartedCommand
+from agents.sampler import Sampler
+
+BURNER = """
+def leaf():
+    return sum(i * i for i in range(1000))
+def branch():
+    return leaf()
+while True:
+    branch()
+"""
+
+
+def asked(folder: Path, **how: bool) -> list[str]:
+    """Return the command line of a run, from a stand-in that writes it down."""
+    program = folder / "py-spy"
+    written = folder / "command"
+    program.write_text(
+        f"#!{sys.executable}\nimport pathlib, sys\n"
+        f"pathlib.Path({str(written)!r}).write_text('\\n'.join(sys.argv[1:]))\n"
+    )
+    program.chmod(0o755)
+    sampling = Sampling(folder, time.time, rate_hz=101, longest_s=60, **how)
+    run = PySpy(sampling, str(program)).start(4711, lambda: None)
+    deadline = time.monotonic() + 30
+    while run.exited is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return written.read_text().split("\n")
+
+
+@pytest.mark.parametrize("option", ["native", "idle", "subprocesses", "nonblocking"])
+def test_an_option_is_passed_on_only_if_it_is_asked_for(tmp_path: Path, option: str) -> None:
+    assert f"--{option}" not in asked(tmp_path)
+    assert f"--{option}" in asked(tmp_path, **{option: True})
+
+
+def test_a_process_is_sampled_without_a_pause(tmp_path: Path) -> None:
+    (tmp_path / "burner.py").write_text(BURNER)
+    command = StartedCommand([sys.executable, str(tmp_path / "burner.py")])
+    kernel = PySpy(Sampling(tmp_path, time.time, rate_hz=101, longest_s=60, nonblocking=True))
+    try:
+        sampler = Sampler(kernel, command, interval_s=1.0, clock=time.time)
+        found = []
+        for interval in sampler.intervals():
+            found.append(interval)
+            if len(found) == 2:
+                sampler.stop()
+    finally:
+        command.stop()
+    text = b"".join(interval.data for interval in found).decode()
+    assert "branch" in text
+    assert "leaf" in text
