@@ -11,7 +11,7 @@ FAST_PROCESSES ?= 2
 RECORDS := loadgen/evaluation/records
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast fuzz lint format bench record figures schemas lock clean
+.PHONY: help setup demo test test-fast fuzz lint format bench record figures schemas lock sbom clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,6 +69,10 @@ lock: $(READY) ## Rewrite requirements.lock from pyproject.toml (UPGRADE=1 takes
 	@{ echo "# Every version and hash, for Python 3.11 and newer. Written by: make lock"; \
 	   cat requirements.lock.new; } > requirements.lock
 	@rm requirements.lock.new
+
+sbom: $(READY) ## Write the bill of materials of what runs in production (CycloneDX) to dist/smidgen.cdx.json
+	@mkdir -p dist
+	@$(BIN)/python -m tests.support.bill_of_materials dist/smidgen.cdx.json
 
 clean: ## Remove caches and the virtual environment
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -68,7 +68,8 @@ def targets() -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "target", ["help", "setup", "demo", "test", "test-fast", "lint", "format", "bench", "lock", "clean"]
+    "target",
+    ["help", "setup", "demo", "test", "test-fast", "lint", "format", "bench", "lock", "sbom", "clean"],
 )
 def test_make_help_lists_every_target(target: str) -> None:
     assert re.search(rf"^{target}:.*## \S", MAKEFILE, re.MULTILINE)
