@@ -215,6 +215,17 @@ def hidden(text: str, secrets: Iterable[str]) -> str:
     return redact(text)
 
 
+_PLAIN = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH")
+
+
+def plain_environment() -> dict[str, str]:
+    """Return the environment for a program that reads what strangers wrote: what it needs to run, no more.
+
+    So what an input makes it print or send holds no secret, of others neither.
+    """
+    return {name: os.environ[name] for name in _PLAIN if name in os.environ}
+
+
 def environment_of_others() -> dict[str, str]:
     """Return the environment for a program that is not Smidgen's: without its secrets."""
     secret = {PREFIX + key.upper() for key in SECRETS}

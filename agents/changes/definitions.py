@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agents.changes import syntax
 from agents.changes.syntax import Definition, Question
-from pipeline.config import environment_of_others
+from pipeline.config import plain_environment
 from pipeline.processes import run_bounded
 
 MAX_ANSWER_BYTES = 64 * 1024**2
@@ -40,7 +40,7 @@ def read_definitions(
             stdin=syntax.encode_questions(left),
             max_bytes=MAX_ANSWER_BYTES,
             timeout_s=left_s,
-            environment=environment_of_others(),
+            environment=plain_environment(),
         )
         answers += islice(syntax.decode_answers(output.data), len(left))
         if len(answers) < len(questions):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import resource
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pipeline.config import environment_of_others
+from pipeline.config import plain_environment
 from pipeline.errors import ConfigError
 from pipeline.processes import Output, run_bounded
 
@@ -17,6 +19,7 @@ _OPTIONS = (
     *("-c", "log.showSignature=false"),  # would run gpg, or what the repository names instead
     *("-c", "core.fsmonitor=false"),
     *("-c", "core.hooksPath=/dev/null"),
+    *("-c", "core.packedGitLimit=2g"),  # packs are mapped into memory, which is bounded
 )
 _ENVIRONMENT = {
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -26,6 +29,13 @@ _ENVIRONMENT = {
     "GIT_OPTIONAL_LOCKS": "0",
     "LC_ALL": "C",
 }
+
+
+MEMORY_BYTES = 8 * 1024**3
+"""Address space of git: an object may unpack to far more than it takes on disk."""
+
+WRITTEN_BYTES = 1024**2
+"""Largest file that git may write: it is asked to read, and its complaints go into one."""
 
 
 class GitError(ConfigError):
@@ -43,7 +53,12 @@ def run_git(
     command = ["git", "-C", str(repository.absolute()), *_OPTIONS, *arguments]
     try:
         return run_bounded(
-            command, stdin=stdin, max_bytes=max_bytes, timeout_s=timeout_s, environment=_environment()
+            command,
+            stdin=stdin,
+            max_bytes=max_bytes,
+            timeout_s=timeout_s,
+            environment=_environment(),
+            limits=_limits(timeout_s),
         )
     except FileNotFoundError:
         raise GitError("git is not installed") from None
@@ -61,7 +76,15 @@ def git_failure(output: Output) -> str:
     return first or "git failed"
 
 
+def _limits(timeout_s: float) -> Mapping[int, int]:
+    return {
+        resource.RLIMIT_AS: MEMORY_BYTES,
+        resource.RLIMIT_CPU: math.ceil(timeout_s) + 1,
+        resource.RLIMIT_FSIZE: WRITTEN_BYTES,
+        resource.RLIMIT_CORE: 0,
+    }
+
+
 def _environment() -> dict[str, str]:
-    """Return the caller's environment without git's variables: a hook's would name another repository."""
-    clean = {name: value for name, value in environment_of_others().items() if not name.startswith("GIT_")}
-    return clean | _ENVIRONMENT
+    """Return git's environment: none of the caller's secrets, and none of git's variables that a hook has."""
+    return plain_environment() | _ENVIRONMENT

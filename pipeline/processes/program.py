@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import selectors
 import subprocess
 import tempfile
@@ -36,8 +37,12 @@ def run_bounded(
     stdin: bytes = b"",
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
+    limits: Mapping[int, int] | None = None,
 ) -> Output:
     """Run a program, and kill it when it prints more than ``max_bytes`` or takes longer than ``timeout_s``.
+
+    ``limits`` are bounds of the system by their numbers, ``resource.RLIMIT_*``; what the program starts
+    inherits them.
 
     Raises:
         FileNotFoundError: there is no such program.
@@ -49,6 +54,7 @@ def run_bounded(
             command, stdin=given, stdout=subprocess.PIPE, stderr=errors, env=environment, cwd=folder
         )
         try:
+            _limit(process.pid, limits or {})
             data, cut = _read(process, max_bytes, time.monotonic() + timeout_s)
         finally:
             process.kill()
@@ -60,6 +66,18 @@ def run_bounded(
         "time": f"took longer than {timeout_s:g} s",
     }
     return Output(data, process.returncode, reason.get(cut, ""), said)
+
+
+def _limit(pid: int, limits: Mapping[int, int]) -> None:
+    """Set limits of a process, none above those that it has.
+
+    It has just been started, and runs without them for less than it takes to load itself. A function that
+    runs between fork and exec could hang in a process with threads.
+    """
+    for number, most in limits.items():
+        _, hard = resource.prlimit(pid, number)
+        bound = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.prlimit(pid, number, (bound, bound))
 
 
 def _read(process: subprocess.Popen[bytes], max_bytes: int, deadline: float) -> tuple[bytes, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.processes import Child, end, run_bounded
+from pipeline.processes import Child, Output, end, run_bounded
 
 SLEEP = "import time; print('up', flush=True); time.sleep(60)"
 STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN);" + SLEEP
@@ -165,6 +166,30 @@ def test_a_program_is_run_within_bounds(source: str, data: bytes, cut: str) -> N
     assert output.cut.startswith(cut)
     assert bool(output.cut) == bool(cut)
     assert (output.code == 0) == (not cut)
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "source", "code", "errors"),
+    [
+        pytest.param(resource.RLIMIT_AS, 1024**3, "bytearray(2 * 1024**3)", 1, "MemoryError", id="memory"),
+        pytest.param(resource.RLIMIT_CPU, 1, "while True: pass", -signal.SIGKILL, "", id="processor"),
+        pytest.param(
+            resource.RLIMIT_FSIZE, 1000, "open('large', 'wb').write(bytes(10**6))", 1, "too large", id="file"
+        ),
+    ],
+)
+def test_a_program_gets_no_more_than_its_limits(
+    limit: int, most: int, source: str, code: int, errors: str, tmp_path: Path
+) -> None:
+    def bounded(text: str) -> Output:
+        command = python(f"import time; time.sleep(0.3); {text}" if "while" not in text else text)
+        return run_bounded(command, max_bytes=1000, timeout_s=60, folder=tmp_path, limits={limit: most})
+
+    assert bounded("print('well')").data == b"well\n"
+    output = bounded(source)
+    assert output.code == code
+    assert errors in output.errors
+    assert output.cut == ""
 
 
 def test_a_program_that_fails_or_is_not_there() -> None:

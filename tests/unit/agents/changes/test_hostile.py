@@ -10,13 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from agents.changes import history
+from agents.changes import definitions, git_program, history
 from agents.changes.bounds import FILES_BYTES, fit
 from agents.changes.git import MAX_FILE_BYTES, GitError, Repository
 from agents.changes.git_program import run_git
 from agents.changes.history import change_message, read_change
 from agents.changes.patch import CUT, MAX_CONTENT_BYTES, FilePatch, Hunk, Line, content_of, parse_patch
+from agents.changes.syntax import Question
 from pipeline.model import Change
+from pipeline.processes import Output
 from tests.support.repositories import Work
 
 
@@ -358,3 +360,39 @@ def test_a_source_that_cannot_be_parsed_is_said(work: Work) -> None:
     described = work.described()
     assert described.change.subroutines == ("b.F",)
     assert described.left_out == ("some subroutines of 'a.cpp', which could not be parsed in time",)
+
+
+def test_git_has_limits_and_sees_nothing_of_the_caller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in = tmp_path / "bin" / "git"
+    stand_in.parent.mkdir()
+    stand_in.write_text("#!/bin/sh\nsleep 0.3\nenv\ncat /proc/self/limits\n")
+    stand_in.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{stand_in.parent}:{os.environ['PATH']}")
+    for name in ("AWS_SECRET_ACCESS_KEY", "SMIDGEN_STORE", "SMIDGEN_HTTP_TOKEN", "GIT_DIR", "MY_PASSWORD"):
+        monkeypatch.setenv(name, "canary")
+    said = run_git(tmp_path, ["log"], stdin=b"", max_bytes=1 << 16, timeout_s=20).data.decode()
+    assert "canary" not in said
+    assert "GIT_CONFIG_NOSYSTEM=1" in said
+    limits = {
+        line[:26].strip(): line[26:].split()[:2] for line in said.splitlines() if line.startswith("Max")
+    }
+    assert limits["Max address space"] == [str(git_program.MEMORY_BYTES)] * 2
+    assert limits["Max file size"] == [str(git_program.WRITTEN_BYTES)] * 2
+    assert limits["Max cpu time"] == ["21", "21"]
+    assert limits["Max core file size"] == ["0", "0"]
+
+
+def test_what_reads_sources_sees_nothing_of_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, str] = {}
+
+    def run(*_: object, environment: dict[str, str], **__: object) -> Output:
+        given.update(environment)
+        return Output(b"", 0)
+
+    monkeypatch.setenv("MY_PASSWORD", "canary")
+    monkeypatch.setattr(definitions, "run_bounded", run)
+    definitions.read_definitions([Question("go", b"package a", [1])], timeout_s=5)
+    assert "PATH" in given
+    assert "canary" not in given.values()
