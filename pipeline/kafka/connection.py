@@ -19,6 +19,9 @@ from pipeline.errors import BrokerUnavailable, ConfigError, SmidgenError
 from pipeline.kafka.creation import never_create_topics
 from pipeline.kafka.security import KafkaSecurity
 
+_levels: list[int] = []
+"""Of the client library's log, as each found it that keeps it quiet now."""
+
 TIMEOUT_S = 10.0
 """How long a command waits for the broker before it gives up."""
 
@@ -138,14 +141,19 @@ def failures_of(broker: Broker) -> Iterator[None]:
 
 @contextmanager
 def quiet_client() -> Iterator[None]:
-    """Keep the client library from logging connection errors that are reported in one line anyway."""
+    """Keep the client library from logging connection errors that are reported in one line anyway.
+
+    Several tasks may ask for it at once: the last to leave gives the log the level that the first one found.
+    """
     logger = logging.getLogger("aiokafka")
-    before = logger.level
+    _levels.append(logger.level)
     logger.setLevel(logging.CRITICAL)
     try:
         yield
     finally:
-        logger.setLevel(before)
+        before = _levels.pop()
+        if not _levels:
+            logger.setLevel(before)
 
 
 @asynccontextmanager
