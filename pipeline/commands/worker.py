@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
+from functools import partial
 
 import click
 
@@ -15,10 +16,17 @@ from pipeline.clock import system_clock
 from pipeline.codec.names import read_namings
 from pipeline.commands.options import settings_options
 from pipeline.config import Settings
+from pipeline.detect.idleness import Readings
 from pipeline.errors import ConfigError
-from pipeline.kafka import Broker, cluster_id, require_groups, require_topic_ids, require_topics
+from pipeline.kafka import (
+    Broker,
+    cluster_id,
+    require_described,
+    require_groups,
+    require_topic_ids,
+    require_topics,
+)
 from pipeline.runtime.worker import BrokerCheck, Check, Service, StoreCheck, health_address
-from pipeline.stages.base import Stage
 from pipeline.stages.factory import STAGES, build_stage
 from pipeline.stages.gather.streams import LOGGED_TOPICS, TopicIdentity, streams_of
 from pipeline.storage.connect import open_store
@@ -78,16 +86,23 @@ def worker(stages: tuple[str, ...], settings: Settings) -> int:
     if "detect" in names:
         _check_windows(settings, workloads)
     broker = Broker.of(settings)
-    cluster, ids = asyncio.run(_check_broker(broker, topics, [group_name(name) for name in names]))
+    cluster, ids = asyncio.run(_check_broker(broker, topics, names))
     with ExitStack() as opened:
         # One connection a stage, each of which works in a thread of its own, and one for the checks.
         connections = len(names) + bool(settings.health)
         stores = [opened.enter_context(closing(open_store(settings.store))) for _ in range(connections)]
         stores[0].migrate()
         streams = streams_of(stores[0], settings.stream or cluster, ids, system_clock())
+        readings = Readings() if "detect" in names else None
         built = [
             build_stage(
-                name, settings=settings, workloads=workloads, store=store, streams=streams, clock=system_clock
+                name,
+                settings=settings,
+                workloads=workloads,
+                store=store,
+                streams=streams,
+                clock=system_clock,
+                readings=readings,
             )
             for name, store in zip(names, stores, strict=False)
         ]
@@ -95,7 +110,18 @@ def worker(stages: tuple[str, ...], settings: Settings) -> int:
         expected = _known_services(stores[0]) if "aggregate" in names else frozenset()
         keeps_offsets = "aggregate" in names or "detect" in names
         known_ids = {found.name: found.id for found in ids.values()} if keeps_offsets else {}
-        return asyncio.run(_run(settings, topics, built, checks, expected, known_ids))
+        make = partial(
+            Service,
+            settings,
+            topics,
+            built,
+            system_clock,
+            checks=checks,
+            expected=expected,
+            topic_ids=known_ids,
+            readings=readings,
+        )
+        return asyncio.run(_run(make))
 
 
 def _check_windows(settings: Settings, workloads: Sequence[Workload]) -> None:
@@ -122,11 +148,13 @@ def _check_windows(settings: Settings, workloads: Sequence[Workload]) -> None:
 
 
 async def _check_broker(
-    broker: Broker, topics: Topics, groups: Sequence[str]
+    broker: Broker, topics: Topics, stages: Sequence[str]
 ) -> tuple[str, dict[str, TopicIdentity]]:
     """Return the cluster's id, and which topics those are whose messages are counted."""
     await require_topics(broker, topics)
-    await require_groups(broker, groups)
+    await require_groups(broker, [group_name(stage) for stage in stages])
+    if "detect" in stages:  # it asks how far aggregate is
+        await require_described(broker, [group_name("aggregate")])
     names = {logical: topics[logical].name for logical in LOGGED_TOPICS}
     ids = await require_topic_ids(broker, names.values())
     found = {logical: TopicIdentity(name, ids[name]) for logical, name in names.items()}
@@ -139,17 +167,8 @@ def _known_services(store: Store) -> frozenset[str]:
     return frozenset(str(row["service"]) for row in store.rows("scans", None, now - KNOWN_S, now))
 
 
-async def _run(
-    settings: Settings,
-    topics: Topics,
-    stages: Sequence[Stage],
-    checks: Mapping[str, Check],
-    expected: frozenset[str],
-    topic_ids: Mapping[str, str],
-) -> int:
-    service = Service(
-        settings, topics, stages, system_clock, checks=checks, expected=expected, topic_ids=topic_ids
-    )
+async def _run(make: Callable[[], Service]) -> int:
+    service = make()
     code = await service.run()
     if service.hanging:  # a thread that waits for the store cannot be ended; its batch is unacknowledged
         logging.shutdown()

@@ -7,17 +7,15 @@ enough for late data. So the same input gives the same scans, live or replayed.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pipeline.detect.idleness import Partition, is_idle
 from pipeline.model import Progress
 
 MAX_CATCH_UP = 1000
 """Most scans of one workload that one step of the watermark may cause. A host with a dead clock, or a service
 that was silent for months, would otherwise ask for every scan since."""
-
-Partition = tuple[str, int]
-"""Topic and partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +58,21 @@ class ServiceProgress:
         self.watermarks[partition] = max(before, step.watermark)
         self.heard[partition] = now
 
-    def low_watermark(self, now: float, *, idle_s: float) -> float:
-        """Return the event time that every partition has reached that has spoken within ``idle_s``."""
-        live = [partition for partition, heard in self.heard.items() if now - heard <= idle_s]
+    def low_watermark(
+        self, now: float, *, idle_s: float, unread_s: Callable[[Partition], float] = lambda _: 0.0
+    ) -> float:
+        """Return the event time that every partition has reached that is not idle.
+
+        Args:
+            now: Listening time; of a partition that has just spoken.
+            idle_s: See ``is_idle``.
+            unread_s: Of a partition, likewise.
+        """
+        live = [
+            partition
+            for partition, heard in self.heard.items()
+            if not is_idle(now - heard, unread_s(partition), idle_s)
+        ]
         return min(self.watermarks[partition] for partition in live)
 
 

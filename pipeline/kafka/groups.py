@@ -41,6 +41,47 @@ class TopicFacts:
     newest: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class GroupReading:
+    """How far a group has read its topics; the parts were asked in this order."""
+
+    ends: Mapping[TopicPartition, int]  # offset after the last message
+    committed: Mapping[TopicPartition, int]  # or where a partition begins, if that is later
+    published: Mapping[int, int]  # by partition of the topic that it writes: offset after the last message
+
+
+async def group_reading(broker: Broker, group: str, inputs: Sequence[Topic], output: Topic) -> GroupReading:
+    """Return how far a group has read its topics, and where what it wrote meanwhile ends.
+
+    Raises:
+        BrokerUnavailable: the broker does not answer.
+        ConfigError: it refuses us, or a topic does not exist.
+    """
+    there = await existing_partitions(broker, [*inputs, output])
+    written = [each for each in there if each.topic == output.name]
+    read = [each for each in there if each.topic != output.name]
+    async with open_reader(broker) as reader, admin_client(broker) as client:
+        ends, first = await reader.end_offsets(read), await reader.first_offsets(read)
+        done = await committed_offsets(client, group, read)
+        published = await reader.end_offsets(written)
+    committed = {each: max(first[each], done.get(each, 0)) for each in read}
+    return GroupReading(ends, committed, {each.partition: end for each, end in published.items()})
+
+
+async def require_described(broker: Broker, groups: Iterable[str]) -> None:
+    """Check that the user may ask how far these consumer groups are; where nobody logs in, everybody may.
+
+    Raises:
+        BrokerUnavailable: the broker does not answer.
+        ConfigError: the user may not ask it of one of them.
+    """
+    if broker.security.protocol == "PLAINTEXT":
+        return
+    async with admin_client(broker) as client:
+        for group in groups:
+            await retried(partial(client.find_coordinator, group))
+
+
 async def group_facts(
     broker: Broker, topics: Topics, groups: Mapping[str, Iterable[str]]
 ) -> dict[str, GroupFacts]:

@@ -6,8 +6,9 @@ Event time drives everything: see ``pipeline.detect.schedule``.
 from __future__ import annotations
 
 import logging
+import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pipeline.clock import Clock, to_iso
@@ -15,6 +16,7 @@ from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.codec.records import columns_of, plain
 from pipeline.codec.scans import decode_progress, scan_messages
 from pipeline.detect.fitting import known_windows, over_gaps
+from pipeline.detect.idleness import Partition, Readings
 from pipeline.detect.kdd2018.cusum import TEAMS
 from pipeline.detect.schedule import Cadence, DueScan, ServiceProgress, due_scans, first_boundary
 from pipeline.detect.search import Found, SearchConfig, due_detectors
@@ -57,6 +59,7 @@ class DetectStage(Stage):
         window_s: float,
         partition_idle_s: float,
         without: Without = NOTHING,
+        readings: Readings | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -67,6 +70,10 @@ class DetectStage(Stage):
         self._workloads = {workload.name: workload for workload in workloads}
         self._cadences = [Cadence(w.name, w.rerun_interval_s, w.wait_s) for w in workloads]
         self._partition_idle_s = partition_idle_s
+        self._readings = readings  # of aggregate; None where it is done with all that there is
+        self._heard_to: dict[int, int] = {}  # of ``windows``: by partition, the offset after the last message
+        self._read_up_to: dict[int, Mapping[Partition, float]] = {}  # for the batch under way
+        self._asked = 0.0  # when that was, by the clock
         self._without = without
         self._services: dict[str, ServiceProgress] = {}
         self._unsettled: Scan | None = None
@@ -83,6 +90,7 @@ class DetectStage(Stage):
     def assigned(self, topic: str, partitions: Sequence[int]) -> None:
         """Forget every service: which ones live in these partitions is learnt anew, scans from the store."""
         self._services.clear()
+        self._heard_to.clear()
         self._left = 0
         self._counts.keep(partitions)
         self._counts.rest()
@@ -101,17 +109,22 @@ class DetectStage(Stage):
         if not self.unfinished:
             self._began, self._made = self._listening(), Counter()
             self._counts.take(batch, self._clock())
+            self._hear(batch)
         now = self._began
         self._unsettled = None
         waiting: dict[str, list[DueScan]] = {}
-        for service in dict.fromkeys(record.payload.service for record in batch):
-            progress = [record.payload for record in batch if record.payload.service == service]
+        steps: dict[str, list[Progress]] = {}
+        for record in batch:
+            steps.setdefault(record.payload.service, []).append(record.payload)
+        partitions = {record.payload.service: record.partition for record in batch}
+        for service, progress in steps.items():
             state = self._services.get(service) or self._restore(service, progress, now)
             for step in progress:
                 state.advance(step, now)
             self._services[service] = state
             self._counts.follow(service, state.scanned)
-            low = state.low_watermark(now, idle_s=self._partition_idle_s)
+            unread_s = self._unread_s(partitions[service])
+            low = state.low_watermark(now, idle_s=self._partition_idle_s, unread_s=unread_s)
             if due := due_scans(state.scanned, low, self._cadences):
                 waiting[service] = due
         self._left = sum(map(len, waiting.values()))
@@ -176,6 +189,23 @@ class DetectStage(Stage):
     def _listening(self) -> float:
         """Return for how long this stage has listened, long silences and repeated batches left out."""
         return self._listened_s + min(max(0.0, self._clock() - self._settled_at), LONGEST_SILENCE_S)
+
+    def _hear(self, batch: Sequence[Record]) -> None:
+        """Note up to where progress was heard, and what is known of who brings it, for all of a batch."""
+        if self._readings is None:
+            return
+        for record in batch:
+            before = self._heard_to.get(record.partition, 0)
+            self._heard_to[record.partition] = max(before, record.offset + 1)
+        self._asked = self._clock()
+        self._read_up_to = {p: self._readings.read_up_to(p, to) for p, to in self._heard_to.items()}
+
+    def _unread_s(self, partition: int) -> Callable[[Partition], float]:
+        """Return how long ago all of a partition was read, by what was heard of it on one of ``windows``."""
+        if self._readings is None:
+            return lambda _: 0.0
+        known, asked = self._read_up_to.get(partition, {}), self._asked
+        return lambda counted: asked - known.get(counted, -math.inf)
 
     def _restore(self, service: str, progress: Sequence[Progress], now: float) -> ServiceProgress:
         """Start with what the store holds; a service new to it is scanned from its earliest data on.

@@ -20,6 +20,7 @@ from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 
 if TYPE_CHECKING:
+    from pipeline.detect.idleness import Readings
     from pipeline.stages.ablation import Without
 
 STAGES: tuple[str, ...] = ("aggregate", "detect", "filter", "dedup", "rootcause")
@@ -35,6 +36,7 @@ def build_stage(
     streams: Mapping[str, str],
     clock: Clock,
     without: Without = frozenset(),
+    readings: Readings | None = None,
 ) -> Stage:
     """Return a stage ready to handle batches.
 
@@ -46,6 +48,7 @@ def build_stage(
         streams: By topic, the name of its log, kept with every counted row.
         clock: Detects messages from the future, and partitions that have fallen silent.
         without: Steps to leave out, which is for measuring what they are worth.
+        readings: How far aggregate has read its topics, if detect is to ask; else it has read all there is.
 
     Raises:
         ConfigError: an unknown name, or a file that the settings name and that is wrong.
@@ -76,6 +79,7 @@ def build_stage(
                 window_s=settings.window_s,
                 partition_idle_s=settings.partition_idle_s,
                 without=without,
+                readings=readings,
             )
         case "filter":
             from pipeline.stages.filter import FilterStage

@@ -13,6 +13,7 @@ from typing import Any
 
 from pipeline.clock import Clock
 from pipeline.config import Settings
+from pipeline.detect.idleness import Readings
 from pipeline.errors import SmidgenError
 from pipeline.kafka import Broker, Publisher, is_set_within
 from pipeline.runtime.dlq import DeadLetterWriter, LimitConfig, source_of
@@ -21,6 +22,7 @@ from pipeline.runtime.worker.health import Check, Health, HealthServer, health_a
 from pipeline.runtime.worker.lag import LogEnds, lags
 from pipeline.runtime.worker.loop import StageLoop
 from pipeline.runtime.worker.starts import LogWatch, Starts
+from pipeline.runtime.worker.upstream import UpstreamWatch
 from pipeline.stages.base import Stage
 from pipeline.telemetry import SUMMARY_INTERVAL_S, Sample, Telemetry, as_text
 from pipeline.topics import Topics
@@ -83,7 +85,8 @@ class Service:
 
     ``checks`` are what the health endpoint asks besides the assignments, by name; ``expected`` are services
     that are known to send something usable. ``topic_ids`` are the ids of the topics (broker's names) whose
-    offsets the store keeps, as they were when the stages were built.
+    offsets the store keeps, as they were when the stages were built. ``readings`` takes how far aggregate has
+    read, for as long as the service runs.
     """
 
     def __init__(
@@ -96,12 +99,16 @@ class Service:
         checks: Mapping[str, Check] | None = None,
         expected: Collection[str] = frozenset(),
         topic_ids: Mapping[str, str] | None = None,
+        readings: Readings | None = None,
     ) -> None:
         broker = Broker.of(settings)
         self._broker = broker
         self._logs = LogWatch(broker, topic_ids or {})
         self._publisher = Publisher(broker, topics, idempotent=settings.idempotent_producer)
         self._ends = LogEnds(broker)
+        self._upstream = readings and UpstreamWatch(
+            broker, topics, readings, clock, settings.partition_idle_s
+        )
         self._stop = asyncio.Event()
         self._failed = False
         self.hanging = False
@@ -130,15 +137,18 @@ class Service:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._signalled, number)
         starting = [asyncio.ensure_future(running.app.start()) for running in self._running]
-        watching = asyncio.ensure_future(self._ends.watch([running.app for running in self._running]))
-        identity = asyncio.ensure_future(self._logs.watch(self._refuse))
+        watching = [
+            asyncio.ensure_future(self._ends.watch([running.app for running in self._running])),
+            asyncio.ensure_future(self._logs.watch(self._refuse)),
+            *([asyncio.ensure_future(self._upstream.watch())] if self._upstream else []),
+        ]
         try:
             await self._supervise(starting)
         finally:
-            for task in (*starting, watching, identity):
+            for task in (*starting, *watching):
                 task.cancel()
             await self._shut_down()
-            await asyncio.wait({watching}, timeout=CLOSE_S)
+            await asyncio.wait(watching, timeout=CLOSE_S)
         return 1 if self._failed else 0
 
     async def _open(self) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pipeline.codec.scans import decode_scan
+from pipeline.detect.idleness import Readings
 from pipeline.model import Progress, Record, Scan
 from pipeline.stages.base import handle_whole
 from pipeline.stages.detect import DetectStage
@@ -32,7 +33,7 @@ class Clock:
         return self.now
 
 
-def stage_of(clock: Clock) -> DetectStage:
+def stage_of(clock: Clock, readings: Readings | None = None) -> DetectStage:
     return DetectStage(
         store=ArrayStore(),
         clock=clock,
@@ -40,6 +41,7 @@ def stage_of(clock: Clock) -> DetectStage:
         workloads=[WORKLOAD],
         window_s=60.0,
         partition_idle_s=IDLE_S,
+        readings=readings,
     )
 
 
@@ -117,3 +119,62 @@ def test_scans_that_lie_too_far_back_are_counted() -> None:
     assert len(handle_whole(stage, [progress("shop", week)])) == 1000
     counted: Mapping[str, int] = stage.limited
     assert counted["skipped_scans"] == week // 5 - 1000
+
+
+def test_a_partition_in_which_aggregate_lags_is_never_idle() -> None:
+    """The worker of partition 1 is down for 40 minutes, while partition 0 goes on."""
+    clock, readings = Clock(), Readings()
+    stage = stage_of(clock, readings)
+    read, offset = 0, 0
+
+    def say(minute: int, partition: int) -> list[float]:
+        nonlocal offset
+        step = Progress("shop", "profiles", partition, START + 60.0 * minute, START)
+        sent = handle_whole(stage, [Record("windows", 3, offset, step)])
+        offset += 1
+        return [(decode_scan(message.value).end - START) / 60 for message in sent]
+
+    def measure(end: int) -> None:
+        done = {("profiles", 0): 10 + end, ("profiles", 1): read}
+        readings.add(clock.now, {("profiles", 0): 10 + end, ("profiles", 1): end}, done, {3: offset})
+
+    assert say(3, partition=0) == say(3, partition=1) == []
+    for minute in range(4, 44):
+        clock.now += 60.0
+        measure(minute)
+        assert say(minute, partition=0) == []
+    read = 43  # it is back and has read all, of which nothing was of this service
+    clock.now += 60.0
+    measure(43)
+    assert len(say(44, partition=0)) == 8
+
+
+def test_progress_that_aggregate_has_published_and_detect_not_heard_makes_no_partition_idle() -> None:
+    clock, readings = Clock(), Readings()
+    stage = stage_of(clock, readings)
+    known = {("profiles", 0): 1, ("profiles", 1): 1}
+
+    def say(minute: int, partition: int, offset: int) -> int:
+        step = Progress("shop", "profiles", partition, START + 60.0 * minute, START)
+        return len(handle_whole(stage, [Record("windows", 0, offset, step)]))
+
+    assert say(4, 0, offset=0) == say(4, 1, offset=1) == 0
+    for offset in range(2, 10):
+        clock.now += 60.0
+        readings.add(clock.now, known, known, {0: 12})
+        assert say(20, 0, offset) == 0, "the other's progress waits at offset 11"
+    assert say(20, 1, offset=11) == 3
+
+
+def test_who_is_silent_and_was_read_is_idle() -> None:
+    clock, readings = Clock(), Readings()
+    stage = stage_of(clock, readings)
+    known = {("profiles", 0): 1, ("profiles", 1): 1}
+    scans = []
+    for minute in range(4, 12):
+        step = [Progress("shop", "profiles", p, START + 60.0 * minute, START) for p in (0, 1)]
+        records = [Record("windows", 0, 2 * minute + p, one) for p, one in enumerate(step)]
+        readings.add(clock.now, known, known, {0: 2 * minute})
+        scans.append(len(handle_whole(stage, records if minute == 4 else records[:1])))
+        clock.now += 60.0
+    assert scans == [0, 0, 0, 0, 0, 0, 1, 1]
