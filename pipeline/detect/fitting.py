@@ -23,6 +23,12 @@ def known_windows(matrix: SeriesMatrix) -> BoolArray:
     return np.asarray(known & ~np.isnan(matrix.samples).all(axis=0))
 
 
+def runs_of(known: BoolArray) -> list[tuple[int, int]]:
+    """Return where windows in a row have data: the first of them, and the one after the last."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], known, [False])).astype(np.int8)))
+    return [(int(first), int(end)) for first, end in edges.reshape(-1, 2)]
+
+
 def widening(known: BoolArray, most: int) -> int:
     """Return how many windows have to be one for each to have data: at least 1, at most ``most``.
 

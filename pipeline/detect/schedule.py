@@ -7,15 +7,27 @@ enough for late data. So the same input gives the same scans, live or replayed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pipeline.detect.idleness import Partition, is_idle
 from pipeline.model import Progress
+from pipeline.units import HOUR_S
 
 MAX_CATCH_UP = 1000
-"""Most scans of one workload that one step of the watermark may cause. A host with a dead clock, or a service
-that was silent for months, would otherwise ask for every scan since."""
+"""If more scans of a workload are due at once, those that would see nothing new are left out. A host with a
+dead clock, or a service that was silent for months, would otherwise ask for every scan since."""
+
+LONG_TERM_EVERY_S = 12 * HOUR_S
+"""How often slow rises are looked for at most: the re-run interval of FBDetect Table 3's ct-supply-long."""
+
+Counted = Callable[[str, float, float], Iterable[tuple[float, float]]]
+"""Returns where there are data for a workload between two times: spans, oldest first, none twice."""
+
+
+def nowhere(_workload: str, _start: float, _end: float) -> tuple[tuple[float, float], ...]:
+    """Return that there are no data: of a service of which nothing is stored."""
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +37,14 @@ class Cadence:
     workload: str
     interval_s: float  # between scans
     wait_s: float  # for late data, after a scan's end
+    analysis_s: float = 0.0  # where it looks for a change
+    extended_s: float = 0.0  # after that, where it confirms one
+    searches_slowly: bool = False  # some scans look for slow rises, too
 
 
 @dataclass(frozen=True, slots=True)
 class DueScan:
-    """One scan that is due, and how many before it lie too far back to be worth catching up."""
+    """One scan that is due, and how many between it and the one before are left out."""
 
     workload: str
     end: float
@@ -81,24 +96,66 @@ def first_boundary(earliest: float, interval_s: float) -> float:
     return math.floor(earliest / interval_s) * interval_s
 
 
-def due_scans(scanned: Mapping[str, float], low: float, cadences: Sequence[Cadence]) -> list[DueScan]:
+def due_scans(
+    scanned: Mapping[str, float], low: float, cadences: Sequence[Cadence], counted: Counted = nowhere
+) -> list[DueScan]:
     """Return the scans that a low watermark makes due, by the watermark that each waited for.
 
-    So the order is the same whether they become due one by one or all at once.
+    So the order is the same whether they become due one by one or all at once. Where more than MAX_CATCH_UP
+    of a workload are due, those are left out that others cover, see ``_covering``.
 
     Args:
         scanned: The end of each workload's last scan.
         low: Event time that all live partitions have reached.
         cadences: Of all workloads.
+        counted: Asked where data lie, if that many are due.
     """
-    due = []
+    due: list[tuple[float, DueScan]] = []
     for cadence in cadences:
-        end = scanned[cadence.workload] + cadence.interval_s
+        first = scanned[cadence.workload] + cadence.interval_s
         latest = math.floor((low - cadence.wait_s) / cadence.interval_s)
         oldest = (latest - MAX_CATCH_UP + 1) * cadence.interval_s
-        skipped = round((oldest - end) / cadence.interval_s) if end < oldest else 0
-        end = max(end, oldest)
-        while end + cadence.wait_s <= low:
-            due.append((end + cadence.wait_s, DueScan(cadence.workload, end, skipped)))
-            end, skipped = end + cadence.interval_s, 0
+        ends = _every(first, low - cadence.wait_s, cadence.interval_s)
+        if first < oldest:
+            ends = _covering(cadence, first, oldest, latest * cadence.interval_s, counted)
+        before = scanned[cadence.workload]
+        for end in ends:
+            skipped = round((end - before) / cadence.interval_s) - 1
+            due.append((end + cadence.wait_s, DueScan(cadence.workload, end, max(0, skipped))))
+            before = end
     return [scan for _, scan in sorted(due, key=lambda item: (item[0], item[1].workload))]
+
+
+def _every(first: float, last: float, interval_s: float) -> Iterator[float]:
+    end = first
+    while end <= last:
+        yield end
+        end += interval_s
+
+
+def _covering(
+    cadence: Cadence, first: float, oldest: float, last: float, counted: Counted
+) -> Iterator[float]:
+    """Yield the ends of those scans from ``first`` on that leave no data unseen, and of the last one.
+
+    A scan is left out if no data lie where it looks for a change or confirms one. Of those before ``oldest``
+    also if the next one that is made looks at all that it would have looked at, and as thoroughly. Which
+    these are depends on their ends alone, so that a restart amid them changes nothing.
+    """
+    interval_s = cadence.interval_s
+    stride = max(1, math.floor(cadence.analysis_s / interval_s))
+    looks_s = cadence.analysis_s + cadence.extended_s + stride * interval_s
+    end = first
+    for start, stop in counted(cadence.workload, first - looks_s, last):
+        end = max(end, math.floor(start / interval_s + 1) * interval_s)
+        while end < min(stop + looks_s, last):
+            slow = cadence.searches_slowly and is_slow(end, interval_s=interval_s)
+            if end >= oldest or slow or round(end / interval_s) % stride == 0:
+                yield end
+            end += interval_s
+    yield last
+
+
+def is_slow(end: float, *, interval_s: float) -> bool:
+    """Return whether a scan that ends there, so long after the one before, looks for slow rises."""
+    return math.floor(end / LONG_TERM_EVERY_S) > math.floor((end - interval_s) / LONG_TERM_EVERY_S)

@@ -16,6 +16,7 @@ from pipeline.detect.long_term import find_long_term
 from pipeline.detect.matrix import drop_windows, rows_by_series
 from pipeline.detect.noise.service import with_shared_prior
 from pipeline.detect.renames import find_renames
+from pipeline.detect.schedule import is_slow
 from pipeline.detect.share_normalisation import share_factor, with_share_factor
 from pipeline.detect.short_term import ScanConfig, Windows, count_histories, find_steps
 from pipeline.detect.unjudged import NO_DATA, Steps
@@ -33,10 +34,6 @@ from pipeline.model import (
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.names import PresentNames
 from pipeline.names.merging import merged_series
-from pipeline.units import HOUR_S
-
-LONG_TERM_EVERY_S = 12 * HOUR_S
-"""How often slow rises are looked for at most: the re-run interval of FBDetect Table 3's ct-supply-long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +73,7 @@ def due_detectors(detectors: tuple[Detector, ...], end: float, *, interval_s: fl
         end: Of the scan, epoch seconds.
         interval_s: Since the scan before.
     """
-    slow = math.floor(end / LONG_TERM_EVERY_S) > math.floor((end - interval_s) / LONG_TERM_EVERY_S)
+    slow = is_slow(end, interval_s=interval_s)
     return tuple(detector for detector in detectors if slow or detector != "long_term")
 
 

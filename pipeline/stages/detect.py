@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import logging
 import math
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pipeline.clock import Clock, to_iso
@@ -26,6 +27,7 @@ from pipeline.errors import QueryRefused
 from pipeline.model import Outgoing, Progress, Record, Scan, SeriesMatrix, Unjudged
 from pipeline.stages.ablation import NOTHING, Without, scan_config
 from pipeline.stages.base import Decoder, Stage
+from pipeline.stages.gather.counted_spans import counted_spans
 from pipeline.stages.gather.fitting import fit_workload
 from pipeline.stages.gather.metric_choice import choose_metrics, direction_unknown
 from pipeline.stages.gather.streams import COUNTED_TOPICS
@@ -68,7 +70,7 @@ class DetectStage(Stage):
         self._settled_at = clock()
         self._listened_s = 0.0  # up to the last batch that was settled
         self._workloads = {workload.name: workload for workload in workloads}
-        self._cadences = [Cadence(w.name, w.rerun_interval_s, w.wait_s) for w in workloads]
+        self._cadences = [_cadence(workload) for workload in workloads]
         self._partition_idle_s = partition_idle_s
         self._readings = readings  # of aggregate; None where it is done with all that there is
         self._heard_to: dict[int, int] = {}  # of ``windows``: by partition, the offset after the last message
@@ -78,7 +80,8 @@ class DetectStage(Stage):
         self._services: dict[str, ServiceProgress] = {}
         self._unsettled: Scan | None = None
         self._unstable = 0  # names of that scan
-        self._left = 0  # scans that are due of the batch under way
+        self._waiting: dict[str, deque[DueScan]] = {}  # scans that are due, oldest first, by service
+        self._handled: set[str] = set()  # services of what was handled last
         self._refused: tuple[str, DueScan] | None = None
         self._began = 0.0  # when that batch came, in listening time
         self._made: Counter[str] = Counter()  # scans of it, by service
@@ -91,14 +94,14 @@ class DetectStage(Stage):
         """Forget every service: which ones live in these partitions is learnt anew, scans from the store."""
         self._services.clear()
         self._heard_to.clear()
-        self._left = 0
+        self._waiting.clear()
         self._counts.keep(partitions)
         self._counts.rest()
 
     @property
     def unfinished(self) -> bool:
         """Whether more scans are due: each is published before the next one is run."""
-        return self._left > 0
+        return any(service in self._waiting for service in self._handled)
 
     def handle(self, batch: Sequence[Record]) -> list[Outgoing]:
         """Take progress in and run one scan that has become due.
@@ -110,39 +113,56 @@ class DetectStage(Stage):
             self._began, self._made = self._listening(), Counter()
             self._counts.take(batch, self._clock())
             self._hear(batch)
-        now = self._began
+            self._waiting = self._due(batch)
         self._unsettled = None
-        waiting: dict[str, list[DueScan]] = {}
-        steps: dict[str, list[Progress]] = {}
-        for record in batch:
-            steps.setdefault(record.payload.service, []).append(record.payload)
-        partitions = {record.payload.service: record.partition for record in batch}
-        for service, progress in steps.items():
-            state = self._services.get(service) or self._restore(service, progress, now)
-            for step in progress:
-                state.advance(step, now)
-            self._services[service] = state
-            self._counts.follow(service, state.scanned)
-            unread_s = self._unread_s(partitions[service])
-            low = state.low_watermark(now, idle_s=self._partition_idle_s, unread_s=unread_s)
-            if due := due_scans(state.scanned, low, self._cadences):
-                waiting[service] = due
-        self._left = sum(map(len, waiting.values()))
-        while waiting:
-            service = min(waiting, key=lambda name: self._made[name])
-            one = waiting[service].pop(0)
-            self._left -= 1
-            self._made[service] += 1
+        self._handled = {record.payload.service for record in batch}
+        while self.unfinished:
+            service = min((s for s in self._waiting if s in self._handled), key=lambda name: self._made[name])
+            one = self._waiting[service][0]
             asked = self._clock()
             scan = self._scanned(service, one)
             if scan is not None:
                 self._counts.ran(one.workload, self._clock() - asked)
                 self._unsettled = scan
                 return list(scan_messages("change-points", scan))
-            self._services[service].scanned[one.workload] = one.end
-            if not waiting[service]:
-                del waiting[service]
+            self._done(service)
         return []
+
+    def _due(self, batch: Sequence[Record]) -> dict[str, deque[DueScan]]:
+        """Take the progress of a batch in and return the scans that are due of its services."""
+        steps: dict[str, list[Progress]] = {}
+        for record in batch:
+            steps.setdefault(record.payload.service, []).append(record.payload)
+        partitions = {record.payload.service: record.partition for record in batch}
+        waiting: dict[str, deque[DueScan]] = {}
+        for service, progress in steps.items():
+            state = self._services.get(service) or self._restore(service, progress, self._began)
+            for step in progress:
+                state.advance(step, self._began)
+            self._services[service] = state
+            self._counts.follow(service, state.scanned)
+            unread_s = self._unread_s(partitions[service])
+            low = state.low_watermark(self._began, idle_s=self._partition_idle_s, unread_s=unread_s)
+            if due := due_scans(state.scanned, low, self._cadences, partial(self._counted, service)):
+                waiting[service] = deque(due)
+        return waiting
+
+    def _counted(
+        self, service: str, workload: str, start: float, end: float
+    ) -> Iterable[tuple[float, float]]:
+        one = self._workloads[workload]
+        return counted_spans(self._store, one.series, service, start, end, one.resolution_s)
+
+    def _done(self, service: str) -> None:
+        """Go on after the oldest scan that is due of a service."""
+        due = self._waiting[service].popleft()
+        self._made[service] += 1
+        self._services[service].scanned[due.workload] = due.end
+        if due.skipped:
+            log.warning("service=%s workload=%s: %d old scans skipped", service, due.workload, due.skipped)
+            self.limited["skipped_scans"] += due.skipped
+        if not self._waiting[service]:
+            del self._waiting[service]
 
     def left_out(self, record: Record) -> None:
         """Go on after the scan that the store refused: the next one of the workload covers most of it."""
@@ -152,7 +172,7 @@ class DetectStage(Stage):
             scan = Scan(service, due.workload, end, end, end, end, series=0, unjudged=(STORE_REFUSED,))
             self._store.insert("unjudged", columns_of(_unjudged_rows(scan)))
             self._store.insert("scans", columns_of([_row(scan, 0)]))
-            self._services[service].scanned[due.workload] = due.end
+            self._done(service)
             self._refused = None
 
     def _scanned(self, service: str, due: DueScan) -> Scan | None:
@@ -175,7 +195,7 @@ class DetectStage(Stage):
             if unjudged := _unjudged_rows(scan):
                 self._store.insert("unjudged", columns_of(unjudged))
             self._store.insert("scans", columns_of([_row(scan, self._unstable)]))
-            self._services[scan.service].scanned[scan.workload] = scan.end
+            self._done(scan.service)
             self._counts.published(scan, self._clock())
             self._unsettled = None
         if not self.unfinished:  # while it works through a batch it hears nobody
@@ -231,9 +251,6 @@ class DetectStage(Stage):
     def _scan(self, service: str, due: DueScan) -> Scan | None:
         """Run a scan; None where a service has no metrics for a workload of them."""
         workload = declared = self._workloads[due.workload]
-        if due.skipped:
-            log.warning("service=%s workload=%s: %d old scans skipped", service, workload.name, due.skipped)
-            self.limited["skipped_scans"] += due.skipped
         config = search_config(workload, due.end, self._without)
         if workload.is_fitted:
             workload = fit_workload(self._store, service, workload, due.end)
@@ -317,6 +334,17 @@ class DetectStage(Stage):
                 ", ".join(new[:20]),
             )
         return merge_unjudged([*(one for one in found.unjudged if one.series), direction_unknown(unknown)])
+
+
+def _cadence(workload: Workload) -> Cadence:
+    return Cadence(
+        workload.name,
+        workload.rerun_interval_s,
+        workload.wait_s,
+        workload.analysis_s,
+        workload.extended_s,
+        searches_slowly="long_term" in workload.detectors,
+    )
 
 
 def _row(scan: Scan, unstable_names: int) -> dict[str, Any]:

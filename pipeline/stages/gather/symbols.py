@@ -50,7 +50,7 @@ class SymbolStore(StoreView):
     ) -> SeriesMatrix:
         """Return series by symbols; see Store.series. Those that are asked for keep the names they have."""
         naming, span = self._namings.of(service), (service, start, end, resolution_s)
-        if source != "gcpu":
+        if source != "gcpu" or (names is not None and not names):
             return self._store.series(source, *span, names)
         symbols = None if names is None else [symbol_key(name, naming) for name in names]
         if self._is_uniform(service, start, naming) or (names is not None and self._is_plain(*span, naming)):

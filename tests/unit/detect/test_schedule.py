@@ -37,12 +37,64 @@ def test_scans_of_several_workloads_come_by_the_watermark_they_waited_for() -> N
     ]
 
 
-def test_what_lies_too_far_back_is_skipped() -> None:
-    due = due_scans({"hourly": 0.0}, 5000 * 3600.0 + 60.0, [HOURLY])
-    assert len(due) == MAX_CATCH_UP
-    assert (due[0].end, due[0].skipped) == ((5000 - MAX_CATCH_UP + 1) * 3600.0, 5000 - MAX_CATCH_UP)
-    assert {scan.skipped for scan in due[1:]} == {0}
-    assert due[-1].end == 5000 * 3600.0
+OFTEN = Cadence("often", 1800.0, 60.0, analysis_s=3 * 3600.0, extended_s=1800.0)
+
+
+def ends_of(cadence: Cadence, hours: float, *spans: tuple[float, float]) -> list[float]:
+    """Return the ends in hours of the scans due after so long, with data in those hours."""
+    due = due_scans(
+        {cadence.workload: 0.0},
+        hours * 3600.0 + cadence.wait_s,
+        [cadence],
+        lambda _workload, start, end: [
+            (max(a * 3600.0, start), min(b * 3600.0, end)) for a, b in spans if a * 3600.0 < end
+        ],
+    )
+    assert sum(scan.skipped for scan in due) + len(due) == hours * 3600.0 // cadence.interval_s
+    return [scan.end / 3600.0 for scan in due]
+
+
+def test_after_years_without_data_only_the_last_scan_is_made() -> None:
+    assert ends_of(HOURLY, 200_000.0) == [200_000.0]
+
+
+def test_no_scan_is_left_out_that_would_see_data_if_windows_do_not_overlap() -> None:
+    alone = Cadence("alone", 3600.0, 60.0, analysis_s=3600.0)
+    assert ends_of(alone, 5000.0, (0.0, 5000.0)) == [float(hour) for hour in range(1, 5001)]
+
+
+def test_of_old_scans_with_data_those_are_made_that_look_at_every_window() -> None:
+    hours = 2000.0
+    ends = ends_of(OFTEN, hours, (0.0, hours))
+    newest = [end for end in ends if end > hours - MAX_CATCH_UP / 2]
+    assert newest == [hours - MAX_CATCH_UP / 2 + (1 + n) / 2 for n in range(MAX_CATCH_UP)]
+    for minute in range(0, int((hours - 3.5) * 60), 10):
+        assert any(end - 3.5 <= minute / 60 < end - 0.5 for end in ends if end < minute / 60 + 4)
+    assert len(ends) == MAX_CATCH_UP + (2000 - MAX_CATCH_UP // 2) // 3
+
+
+def test_scans_that_look_for_slow_rises_are_covered_by_no_others() -> None:
+    slow = Cadence("slow", 1800.0, 60.0, analysis_s=10 * 3600.0, searches_slowly=True)
+    ends = ends_of(slow, 2000.0, (0.0, 2000.0))
+    assert set(range(12, 2000, 12)) <= {int(end) for end in ends if end == int(end)}
+
+
+def test_around_data_of_one_moment_all_that_look_at_it_are_made() -> None:
+    ends = ends_of(OFTEN, 100_000.0, (0.0, 0.1), (99_000.0, 99_000.1), (99_990.0, 100_000.0))
+    assert [end for end in ends if end < 98_000.0] == [3.0, 6.0]
+    assert [end for end in ends if 98_000.0 < end < 99_900.0] == [99_000.0 + 3 * n for n in (1, 2)]
+    assert [end for end in ends if end > 99_900.0] == [99_990.5 + n / 2 for n in range(20)]
+
+
+def test_where_it_goes_on_amid_old_scans_changes_none() -> None:
+    def spans(_workload: str, start: float, end: float) -> list[tuple[float, float]]:
+        return [(max(0.0, start), end)]
+
+    low = 3000 * 3600.0 + 60.0
+    every = [scan.end for scan in due_scans({"often": 0.0}, low, [OFTEN], spans)]
+    for done in range(1, 400, 7):
+        again = due_scans({"often": every[done - 1]}, low, [OFTEN], spans)
+        assert [scan.end for scan in again] == every[done:]
 
 
 def test_the_slowest_live_partition_holds_scans_back() -> None:

@@ -33,9 +33,9 @@ class Clock:
         return self.now
 
 
-def stage_of(clock: Clock, readings: Readings | None = None) -> DetectStage:
+def stage_of(clock: Clock, readings: Readings | None = None, store: ArrayStore | None = None) -> DetectStage:
     return DetectStage(
-        store=ArrayStore(),
+        store=store or ArrayStore(),
         clock=clock,
         streams=one_stream("log"),
         workloads=[WORKLOAD],
@@ -113,12 +113,38 @@ def test_who_could_not_be_heard_during_a_long_batch_is_not_idle(monkeypatch: pyt
     assert len(handle_whole(stage, [progress("shop", 31, partition=1)])) == 6
 
 
-def test_scans_that_lie_too_far_back_are_counted() -> None:
+def test_scans_that_would_see_nothing_are_left_out_and_counted() -> None:
+    """A week of which the store has no data is due at once; then what was left out goes on as ever."""
     stage = stage_of(Clock())
     week = 7 * 24 * 60 + 1
-    assert len(handle_whole(stage, [progress("shop", week)])) == 1000
+    assert parts(stage, [progress("shop", week)]) == [[("shop", week - 1.0)]]
     counted: Mapping[str, int] = stage.limited
-    assert counted["skipped_scans"] == week // 5 - 1000
+    assert counted["skipped_scans"] == week // 5 - 1
+    assert parts(stage, [progress("shop", week + 5)]) == [[("shop", week + 4.0)]]
+    assert counted["skipped_scans"] == week // 5 - 1
+
+
+def test_after_a_long_time_every_window_with_data_is_looked_at() -> None:
+    """Data of an hour, three months before those of now."""
+    store = ArrayStore()
+    windows = [*range(100, 160), *(129_600 + minute for minute in range(60))]
+    rows = {
+        "service": ["shop"] * len(windows),
+        "window": [START + 60.0 * minute for minute in windows],
+        "samples": [5] * len(windows),
+        "messages": [1] * len(windows),
+        "stacks": [1] * len(windows),
+        "partition": [0] * len(windows),
+        "last_offset": [0] * len(windows),
+        "stream": ["log"] * len(windows),
+        "topic": ["profiles"] * len(windows),
+    }
+    store.insert("totals", rows)
+    stage = stage_of(Clock(), store=store)
+    ends = [end for part in parts(stage, [progress("shop", 129_660)]) for _, end in part]
+    assert set(range(105, 165, 5)) | set(range(129_605, 129_656, 5)) <= set(ends)
+    assert len(ends) < 40
+    assert stage.limited["skipped_scans"] == 129_655 // 5 - len(ends)
 
 
 def test_a_partition_in_which_aggregate_lags_is_never_idle() -> None:
