@@ -53,6 +53,7 @@ OF_THEIR_OWN = {
     "injected": "loadgen.evaluation.injected",
     "faults": "loadgen.bench.faults.command",
     "soak": "loadgen.bench.soak_report",
+    "catch-up": "loadgen.bench.catch_up_command",
     "live": "loadgen.bench.live.command",
     "release": "loadgen.bench.releases",
 }
@@ -69,7 +70,7 @@ class _Bench(click.Command):
         if not args or args[0] not in OF_THEIR_OWN:
             return super().make_context(info_name, args, parent=parent, **extra)
         name, *rest = args
-        command: click.Command = getattr(importlib.import_module(OF_THEIR_OWN[name]), name)
+        command: click.Command = getattr(importlib.import_module(OF_THEIR_OWN[name]), name.replace("-", "_"))
         return command.make_context(f"{info_name} {name}", rest, parent=parent, **extra)
 
 
@@ -112,7 +113,8 @@ def bench(names: tuple[str, ...], series: int, stacks: int, profile: Path | None
     Which steps of one process the preset live reports within a minute measures `smidgen bench live`.
     How often releases are called slower that are or are not measures `smidgen bench release`.
     What it loses or doubles under faults measures `smidgen bench faults`, whether its memory stays flat
-    `smidgen bench soak`. These have options of their own.
+    `smidgen bench soak`, how workers that were away for a day catch up `smidgen bench catch-up`. These have
+    options of their own.
     """
     keep_freed_memory()
     benchmarks = _benchmarks(series, stacks, profile)

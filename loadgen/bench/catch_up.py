@@ -1,0 +1,205 @@
+"""``smidgen bench catch-up``: services whose workers were away for hours, until all is worked through."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from loadgen.bench.faults.brokers import BrokerKind
+from loadgen.bench.faults.check import Differences, compare
+from loadgen.bench.faults.load import WINDOW_S, Load, Shape, Truth, build_load
+from loadgen.bench.faults.rig import READY_S, Rig, Setup
+from loadgen.bench.workers import run_in_workers
+from pipeline.errors import ConfigError, SmidgenError
+from pipeline.model import Outgoing
+from pipeline.storage.connect import open_store
+from pipeline.units import HOUR_S
+
+BEFORE_H = 8.0
+"""Hours that are worked through before the workers go: as long as a scan looks back, and a little more."""
+
+FIRST_WINDOWS = 2
+"""Windows that are worked through first: by then every partition of every service is known."""
+
+STUCK_S = 300.0
+LOOK_S = 3.0  # in which the watcher looks more than once
+BATCH_SIZE = 1000  # the product's own default
+
+_SKIPPED = re.compile(r"(\d+) old scans skipped")
+
+Advance = Callable[[str, float], None]
+"""Takes what is being done, and what share of it is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class CatchUp:
+    """What came of it."""
+
+    broker: BrokerKind
+    services: int
+    hours: float
+    messages: int  # that had piled up
+    samples: int  # of all
+    level_s: float
+    """From the start of the workers until every stage was done with everything."""
+    scans: int
+    """Made meanwhile."""
+    skipped: int
+    memory_mb: Mapping[str, float]
+    """The most that each stage's process took."""
+    events: int  # that an undisturbed run reports
+    copies: int
+    differences: Differences
+    exits: Mapping[str, Sequence[int]]
+
+    @property
+    def passed(self) -> bool:
+        """Whether counts and events are those of an undisturbed run, and no worker ended by itself."""
+        return not self.differences.any and not self.exits
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as one object."""
+        return {**asdict(self), "passed": self.passed}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is to catch up."""
+
+    services: int
+    hours: float
+    hosts: int  # of each service
+    broker: BrokerKind = "embedded"
+    seed: int = 1
+    processes: int = 1
+    """That draw the load."""
+
+
+def run_catch_up(request: Request, advance: Advance) -> CatchUp:
+    """Work some hours through, stop every worker, let ``hours`` pile up, and start the workers again.
+
+    Raises:
+        ConfigError: this system has no /proc to look at processes in.
+        SmidgenError: something did not start, or did not get done.
+    """
+    if not Path("/proc/self/status").exists():
+        raise ConfigError("catch-up: needs /proc, as Linux has it")
+    hours, seed = request.hours, request.seed
+    windows = round((BEFORE_H + hours) * HOUR_S / WINDOW_S)
+    before = round(BEFORE_H * HOUR_S / WINDOW_S)
+    shape = Shape(windows=windows, hosts=request.hosts, steps_from=before / windows)
+    loads = _build(shape, request, advance)
+    batches = tuple(tuple(chain.from_iterable(parts)) for parts in _by_window(loads))
+    advance("starting", 0.0)
+    together = Load(shape, seed, batches, loads[0].truth)
+    with Rig(Setup(broker=request.broker, aggregates=1, batch_size=BATCH_SIZE), together, seconds=0.0) as rig:
+        rig.feeder.allow(FIRST_WINDOWS / len(batches))
+        _settle(rig, FIRST_WINDOWS, advance, "the first windows")
+        rig.feeder.allow(before / len(batches))
+        _settle(rig, before, advance, "the hours before")
+        for name in rig.supervisor.workers:
+            rig.supervisor.retire(name)
+        done = _scans(rig)
+        advance("letting messages pile up", 0.5)
+        rig.feeder.allow(1.0)
+        rig.feeder.finish()
+        began = time.monotonic()
+        for worker in rig.supervisor.workers.values():
+            worker.wanted = True
+        rig.wait(rig.supervisor.ready, READY_S, "the workers to get their partitions again")
+        advance("catching up", 0.6)
+        rig.wait_drained()
+        level_s = rig.watcher.view.at - began
+        memory = {name: _peak_mb(worker.pid) for name, worker in rig.supervisor.workers.items()}
+        advance("comparing", 0.95)
+        differences, copies = _compare(rig, [load.truth for load in loads])
+        return CatchUp(
+            request.broker,
+            request.services,
+            hours,
+            sum(map(len, batches[before:])),
+            sum(load.truth.samples for load in loads),
+            round(level_s, 1),
+            _scans(rig) - done,
+            sum(int(number) for number in _SKIPPED.findall(rig.supervisor.log("detect"))),
+            memory,
+            sum(len(load.truth.events) for load in loads),
+            copies,
+            differences,
+            rig.supervisor.exits,
+        )
+
+
+def _build(shape: Shape, request: Request, advance: Advance) -> list[Load]:
+    seeds = range(request.seed, request.seed + request.services)
+    found: dict[int, Load] = {}
+    for number, load in run_in_workers(partial(_draw, shape), seeds, request.processes, "catch-up"):
+        found[number] = load
+        advance("drawing the load", 0.3 * len(found) / len(seeds))
+    return [found[number] for number in sorted(found)]
+
+
+def _draw(shape: Shape, seed: int) -> Load:
+    return build_load(shape, seed, service=f"shop-{seed:03d}")
+
+
+def _by_window(loads: Sequence[Load]) -> list[list[tuple[Outgoing, ...]]]:
+    """Return the batches of all services, window by window."""
+    most = max(len(load.batches) for load in loads)
+    return [[load.batches[n] for load in loads if n < len(load.batches)] for n in range(most)]
+
+
+def _settle(rig: Rig, windows: int, advance: Advance, what: str) -> None:
+    """Wait until every stage is done with so many windows."""
+    advance(f"working {what} through", 0.35)
+    rig.wait(lambda: rig.feeder.offered >= windows, STUCK_S, f"{what} to be handed over")
+    rig.feeder.pause(STUCK_S)
+    sent = sum(map(len, rig.load.batches[:windows]))
+    moved, seen = time.monotonic(), rig.watcher.view
+    inputs = rig.topics.inputs("aggregate")
+    while True:
+        time.sleep(LOOK_S)
+        view = rig.watcher.view
+        if (view.ends, view.committed) != (seen.ends, seen.committed):
+            moved, seen = time.monotonic(), view
+        elif view.covers(view) and sum(e for (t, _), e in view.ends.items() if t in inputs) >= sent:
+            break
+        if time.monotonic() - moved > STUCK_S:
+            raise SmidgenError(f"catch-up: nothing moved for {STUCK_S:g} s\n{rig.state()}")
+    rig.feeder.resume()
+
+
+def _scans(rig: Rig) -> int:
+    with closing(open_store(rig.embedded.url)) as store:
+        return len(store.rows("scans", None, 0.0, rig.load.truth.dataset.end * 2))
+
+
+def _compare(rig: Rig, truths: Sequence[Truth]) -> tuple[Differences, int]:
+    """Return all differences, of every service from its own undisturbed run, and the copies of events."""
+    by_service: dict[str, list[bytes]] = {truth.dataset.service: [] for truth in truths}
+    for event in rig.watcher.events:
+        by_service.setdefault(orjson.loads(event)["data"]["service"], []).append(event)
+    with closing(open_store(rig.embedded.url)) as store:
+        found = [compare(store, truth, by_service[truth.dataset.service]) for truth in truths]
+    refused = len(rig.watcher.refused)
+    summed = {
+        name: sum(getattr(differences, name) for differences, _ in found)
+        for name in Differences.__dataclass_fields__
+    }
+    return Differences(**{**summed, "refused": refused}), sum(copies for _, copies in found)
+
+
+def _peak_mb(pid: int) -> float:
+    """Return the most memory that a process has taken."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    found = re.search(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE)
+    return round(int(found[1]) / 1024, 1) if found else 0.0
