@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from dataclasses import dataclass, field
 
 RECENT = 5
@@ -32,24 +32,34 @@ class HostLateness:
         self._most_s = most_s
         self._latest: dict[tuple[str, int], float] = {}  # by service and partition
         self._hosts: OrderedDict[tuple[str, int, str], _Host] = OrderedDict()
+        self._known: Counter[tuple[str, int]] = Counter()  # hosts of each position
 
     def note(self, service: str, partition: int, host: str, start: float, end: float) -> None:
         """Take in that a host's message of an interval has come."""
         position = (service, partition)
         latest = self._latest[position] = max(self._latest.get(position, end), end)
         key = (*position, host)
-        known = self._hosts.pop(key, None) or _Host()
+        known = self._hosts.pop(key, None)
+        if known is None:
+            known = _Host()
+            self._known[position] += 1
         self._hosts[key] = known
         known.end = max(known.end, end)
         # Up to an interval is the order in which hosts send, no lateness.
         known.behind.append(max(latest - end - (end - start), 0.0))
         while len(self._hosts) > _MOST_HOSTS:
-            self._hosts.popitem(last=False)
+            (name, number, _), _ = self._hosts.popitem(last=False)
+            self._drop((name, number))
+
+    def _drop(self, position: tuple[str, int]) -> None:
+        self._known[position] -= 1
+        if not self._known[position]:
+            del self._known[position], self._latest[position]
 
     def forget(self, partitions: set[int]) -> None:
         """Forget what is known of partitions, which another process may have gone on with."""
         for position in [one for one in self._latest if one[1] in partitions]:
-            del self._latest[position]
+            del self._latest[position], self._known[position]
         for key in [one for one in self._hosts if one[1] in partitions]:
             del self._hosts[key]
 

@@ -65,6 +65,12 @@ REPORT_S = 60.0
 
 _MOST_REPORTED = 20
 
+MOST_NAMED = 10_000
+"""Services of which it is remembered which symbols were stored. Of others they are stored once more."""
+
+MOST_SAID = 100_000
+"""Metrics of which it is remembered what was stored of them, likewise."""
+
 logger = logging.getLogger(__name__)
 
 
@@ -225,6 +231,8 @@ class AggregateStage(Stage):
             }
             self._store.insert("naming", {name: [value] for name, value in row.items()})
         self._shown[service] = set()
+        while len(self._shown) > MOST_NAMED:
+            del self._shown[next(iter(self._shown))]
 
     def _save_names(self) -> None:
         rows = self._admission.unsaved()
@@ -243,6 +251,8 @@ class AggregateStage(Stage):
         if changed:
             self._store.insert("metric_metadata", metadata_columns(list(changed.values())))
             self._said |= {key: points.metadata for key, points in changed.items()}
+            while len(self._said) > MOST_SAID:
+                del self._said[next(iter(self._said))]
 
     def _count(self, batch: Sequence[Record]) -> None:
         counted: dict[tuple[tuple[int, int], ...], Counts] = {}  # tables nearly always need the same ones

@@ -43,6 +43,12 @@ LONGEST_SILENCE_S = 60.0
 """How much of a time in which nothing came at all counts as silence of a partition: after an outage of the
 broker or the store no partition has spoken for long, and none of them is idle for that."""
 
+MOST_SERVICES = 20_000
+"""Services whose progress is remembered. Of others the store knows as much as after a restart."""
+
+MOST_UNDIRECTED = 10_000
+"""Metrics of which it is remembered that the log has named them."""
+
 
 class DetectStage(Stage):
     """Keeps watermarks, scans when they pass a boundary, and publishes scans with their candidates."""
@@ -139,12 +145,15 @@ class DetectStage(Stage):
             state = self._services.get(service) or self._restore(service, progress, self._began)
             for step in progress:
                 state.advance(step, self._began)
-            self._services[service] = state
+            self._services.pop(service, None)
+            self._services[service] = state  # the one heard longest ago is first
             self._counts.follow(service, state.scanned)
             unread_s = self._unread_s(partitions[service])
             low = state.low_watermark(self._began, idle_s=self._partition_idle_s, unread_s=unread_s)
             if due := due_scans(state.scanned, low, self._cadences, partial(self._counted, service)):
                 waiting[service] = deque(due)
+        while len(self._services) > max(MOST_SERVICES, len(steps)):
+            del self._services[next(iter(self._services))]
         return waiting
 
     def _counted(
@@ -327,6 +336,8 @@ class DetectStage(Stage):
         if not unknown:
             return found.unjudged
         if new := [name for name in unknown if (service, name) not in self._undirected]:
+            if len(self._undirected) > MOST_UNDIRECTED:
+                self._undirected.clear()
             self._undirected.update((service, name) for name in new)
             log.warning(
                 "service=%s: not judged, since nothing says in which direction they get worse: %s",

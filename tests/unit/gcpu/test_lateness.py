@@ -52,3 +52,25 @@ def test_another_process_begins_anew() -> None:
     lateness = sent(10 * MINUTE)
     lateness.forget({0})
     assert lateness.waits() == {}
+
+
+def test_services_by_the_thousand_take_no_memory_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.gcpu.lateness._MOST_HOSTS", 10)
+    lateness = sent(10 * MINUTE)
+    for number in range(1000):
+        lateness.note(f"other-{number}", 0, "host", 0.0, MINUTE)
+    assert len(lateness._latest) == len(lateness._hosts) == len(lateness._known) == 10
+    assert lateness.waits() == {}
+    lateness.forget({0})
+    assert not lateness._latest
+    assert not lateness._known
+
+
+def test_a_service_is_known_as_long_as_one_of_its_hosts_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.gcpu.lateness._MOST_HOSTS", 2)
+    lateness = HostLateness()
+    for minute in range(RECENT):
+        now = 10_000 + minute * MINUTE
+        lateness.note("shop", 0, f"prompt-{minute}", now - MINUTE, now)
+        lateness.note("shop", 0, "late", now - 11 * MINUTE, now - 10 * MINUTE)
+    assert lateness.waits() == {("shop", 0): (9 * MINUTE, 1)}

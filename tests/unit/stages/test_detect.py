@@ -204,3 +204,25 @@ def test_who_is_silent_and_was_read_is_idle() -> None:
         scans.append(len(handle_whole(stage, records if minute == 4 else records[:1])))
         clock.now += 60.0
     assert scans == [0, 0, 0, 0, 0, 0, 1, 1]
+
+
+def test_services_by_the_thousand_are_forgotten_and_known_again_from_the_store(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pipeline.stages.detect.MOST_SERVICES", 3)
+    stage = stage_of(Clock())
+    assert parts(stage, [progress("shop", 7)]) == [[("shop", 5.0)]]
+    for number in range(100):
+        assert parts(stage, [progress(f"other-{number}", 1), progress(f"second-{number}", 1)]) == [[]]
+    assert list(stage._services) == ["second-98", "other-99", "second-99"]
+    assert parts(stage, [progress("shop", 12)]) == [[("shop", 10.0)]], "the scan before is in the store"
+
+
+def test_a_batch_of_more_services_than_are_remembered_is_scanned_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pipeline.stages.detect.MOST_SERVICES", 3)
+    stage = stage_of(Clock())
+    batch = [progress(f"shop-{number}", 7) for number in range(10)]
+    assert len(parts(stage, batch)) == 10
+    assert parts(stage, batch) == [[]]

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose
 
-from pipeline.model import Profile, Record, SeriesKey, SeriesMatrix
+from pipeline.model import MetricPoints, Profile, Record, SeriesKey, SeriesMatrix
 from pipeline.names import NO_NAMING, VERSION, Naming, Namings, Pattern
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.stages.gather.streams import one_stream
 from pipeline.stages.gather.symbols import MARGIN_S, SymbolStore
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import SeriesSource
+from tests.support.builders import build_profile
 
 T0 = 1_700_006_400.0  # a whole day
 RAW = ("main", "a(int)", "a(long)", "b()")
@@ -226,3 +228,32 @@ def test_changes_and_reported_candidates_come_by_symbols() -> None:
         ("f", "f(int)"),
         ("/f(int)", "/f(int)"),
     }
+
+
+def test_services_by_the_thousand_take_no_memory_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.stages.aggregate.MOST_NAMED", 3)
+    monkeypatch.setattr("pipeline.stages.aggregate.MOST_SAID", 3)
+    store = ArrayStore()
+    stage = AggregateStage(
+        store=store,
+        clock=lambda: T0 + 10**7,
+        streams=one_stream("x"),
+        window_s=60.0,
+        stack_window_s=60.0,
+    )
+    for number in range(20):
+        profile = build_profile({"main;a(int)": 1}, service=f"shop-{number % 10}", start=T0)
+        stage.handle([Record("profiles", 0, number, profile)])
+        points = MetricPoints(
+            f"shop-{number % 10}",
+            "latency",
+            np.array([T0]),
+            np.array([1.0]),
+            unit="s",
+        )
+        stage.handle([Record("metrics", 0, number, points)])
+    assert len(stage._shown) == len(stage._said) == 3
+    for number in range(10):
+        assert len(store.rows("naming", f"shop-{number}", 0, T0 * 2)) == 1
+        assert len(store.rows("symbols", f"shop-{number}", 0, T0 * 2)) == 1
+        assert len(store.rows("metric_metadata", f"shop-{number}", 0, T0 * 2)) == 1
