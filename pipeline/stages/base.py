@@ -53,6 +53,17 @@ class Stage(ABC):
         """Whether the batch that was handled last has to be handled again for what is left of it."""
         return False
 
+    def rest(self) -> bool:
+        """Let what is left of a batch rest, since another one waits; False if it cannot.
+
+        It goes on beside the next one, and until it is done ``held`` says from where on.
+        """
+        return False
+
+    def held(self, topic: str) -> Mapping[int, int]:
+        """Return by partition of a topic the offset from which on messages are not to be acknowledged yet."""
+        return {}
+
     def samples(self) -> list[Sample]:
         """Return what the stage counts under labels of its own, as telemetry.METRICS names it."""
         return []

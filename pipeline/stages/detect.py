@@ -6,9 +6,8 @@ Event time drives everything: see ``pipeline.detect.schedule``.
 from __future__ import annotations
 
 import logging
-import math
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,7 +16,7 @@ from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.codec.records import columns_of, plain
 from pipeline.codec.scans import decode_progress, scan_messages
 from pipeline.detect.fitting import known_windows, over_gaps
-from pipeline.detect.idleness import Partition, Readings
+from pipeline.detect.idleness import Readings
 from pipeline.detect.kdd2018.cusum import TEAMS
 from pipeline.detect.schedule import Cadence, DueScan, ServiceProgress, due_scans, first_boundary
 from pipeline.detect.search import Found, SearchConfig, due_detectors
@@ -33,6 +32,8 @@ from pipeline.stages.gather.metric_choice import choose_metrics, direction_unkno
 from pipeline.stages.gather.streams import COUNTED_TOPICS
 from pipeline.stages.mix_search import Searched, find_at_constant_mix
 from pipeline.stages.scan_counts import ScanCounts
+from pipeline.stages.scan_queue import ScanQueue
+from pipeline.stages.upstream_progress import UpstreamProgress
 from pipeline.storage.interface import Store
 from pipeline.telemetry import LIMITED_SCANS, Sample
 from pipeline.workloads import Workload
@@ -42,6 +43,9 @@ log = logging.getLogger(__name__)
 LONGEST_SILENCE_S = 60.0
 """How much of a time in which nothing came at all counts as silence of a partition: after an outage of the
 broker or the store no partition has spoken for long, and none of them is idle for that."""
+
+PART_S = 30.0
+"""For how long scans of a batch are made before the next one is taken in, if one waits."""
 
 MOST_SERVICES = 20_000
 """Services whose progress is remembered. Of others the store knows as much as after a restart."""
@@ -78,19 +82,15 @@ class DetectStage(Stage):
         self._workloads = {workload.name: workload for workload in workloads}
         self._cadences = [_cadence(workload) for workload in workloads]
         self._partition_idle_s = partition_idle_s
-        self._readings = readings  # of aggregate; None where it is done with all that there is
-        self._heard_to: dict[int, int] = {}  # of ``windows``: by partition, the offset after the last message
-        self._read_up_to: dict[int, Mapping[Partition, float]] = {}  # for the batch under way
-        self._asked = 0.0  # when that was, by the clock
+        self._upstream = UpstreamProgress(readings, clock)
         self._without = without
         self._services: dict[str, ServiceProgress] = {}
         self._unsettled: Scan | None = None
         self._unstable = 0  # names of that scan
-        self._waiting: dict[str, deque[DueScan]] = {}  # scans that are due, oldest first, by service
-        self._handled: set[str] = set()  # services of what was handled last
+        self._queue = ScanQueue()
+        self._since = 0.0  # when the batch under way came, by the clock
         self._refused: tuple[str, DueScan] | None = None
         self._began = 0.0  # when that batch came, in listening time
-        self._made: Counter[str] = Counter()  # scans of it, by service
         self.limited: Counter[str] = Counter()
         self._undirected: set[tuple[str, str]] = set()  # services and metrics that the log has named
         self._counts = ScanCounts(self.name, {w.name: w.rerun_interval_s for w in workloads})
@@ -99,15 +99,23 @@ class DetectStage(Stage):
     def assigned(self, topic: str, partitions: Sequence[int]) -> None:
         """Forget every service: which ones live in these partitions is learnt anew, scans from the store."""
         self._services.clear()
-        self._heard_to.clear()
-        self._waiting.clear()
+        self._upstream.clear()
+        self._queue.clear()
         self._counts.keep(partitions)
         self._counts.rest()
 
     @property
     def unfinished(self) -> bool:
         """Whether more scans are due: each is published before the next one is run."""
-        return any(service in self._waiting for service in self._handled)
+        return self._queue.unfinished
+
+    def rest(self) -> bool:
+        """Let what is left of a batch rest once it has taken PART_S: it goes on beside the next one."""
+        return self._clock() - self._since >= PART_S and self._queue.rest()
+
+    def held(self, topic: str) -> Mapping[int, int]:
+        """Return from where on progress asks for scans that are still to be made."""
+        return self._queue.held
 
     def handle(self, batch: Sequence[Record]) -> list[Outgoing]:
         """Take progress in and run one scan that has become due.
@@ -116,17 +124,24 @@ class DetectStage(Stage):
         day keeps nobody waiting for long.
         """
         if not self.unfinished:
-            self._began, self._made = self._listening(), Counter()
+            self._began, self._since = self._listening(), self._clock()
             self._counts.take(batch, self._clock())
-            self._hear(batch)
-            self._waiting = self._due(batch)
+            self._upstream.hear(batch)
+            self._take(batch)
         self._unsettled = None
-        self._handled = {record.payload.service for record in batch}
+        self._queue.ask({record.payload.service for record in batch})
         while self.unfinished:
-            service = min((s for s in self._waiting if s in self._handled), key=lambda name: self._made[name])
-            one = self._waiting[service][0]
+            service, one = self._queue.next()
             asked = self._clock()
-            scan = self._scanned(service, one)
+            try:
+                scan = self._scanned(service, one)
+            except QueryRefused as error:
+                if not self._queue.is_resting(service):
+                    raise
+                log.warning("put off until more of its progress comes: %s", error)
+                self._refused = None
+                self._queue.put_off(service)
+                continue
             if scan is not None:
                 self._counts.ran(one.workload, self._clock() - asked)
                 self._unsettled = scan
@@ -134,13 +149,13 @@ class DetectStage(Stage):
             self._done(service)
         return []
 
-    def _due(self, batch: Sequence[Record]) -> dict[str, deque[DueScan]]:
-        """Take the progress of a batch in and return the scans that are due of its services."""
+    def _take(self, batch: Sequence[Record]) -> None:
+        """Take the progress of a batch in, and the scans that are due of its services."""
         steps: dict[str, list[Progress]] = {}
         for record in batch:
             steps.setdefault(record.payload.service, []).append(record.payload)
         partitions = {record.payload.service: record.partition for record in batch}
-        waiting: dict[str, deque[DueScan]] = {}
+        waiting: dict[str, list[DueScan]] = {}
         for service, progress in steps.items():
             state = self._services.get(service) or self._restore(service, progress, self._began)
             for step in progress:
@@ -148,13 +163,17 @@ class DetectStage(Stage):
             self._services.pop(service, None)
             self._services[service] = state  # the one heard longest ago is first
             self._counts.follow(service, state.scanned)
-            unread_s = self._unread_s(partitions[service])
+            unread_s = self._upstream.unread_s(partitions[service])
             low = state.low_watermark(self._began, idle_s=self._partition_idle_s, unread_s=unread_s)
             if due := due_scans(state.scanned, low, self._cadences, partial(self._counted, service)):
-                waiting[service] = deque(due)
+                waiting[service] = due
         while len(self._services) > max(MOST_SERVICES, len(steps)):
             del self._services[next(iter(self._services))]
-        return waiting
+        first: dict[str, tuple[int, int]] = {}
+        for record in batch:
+            first.setdefault(record.payload.service, (record.partition, record.offset))
+        latest = {record.partition: record.offset for record in batch}
+        self._queue.begin(waiting, first, latest)
 
     def _counted(
         self, service: str, workload: str, start: float, end: float
@@ -164,14 +183,11 @@ class DetectStage(Stage):
 
     def _done(self, service: str) -> None:
         """Go on after the oldest scan that is due of a service."""
-        due = self._waiting[service].popleft()
-        self._made[service] += 1
+        due = self._queue.done(service)
         self._services[service].scanned[due.workload] = due.end
         if due.skipped:
             log.warning("service=%s workload=%s: %d old scans skipped", service, due.workload, due.skipped)
             self.limited["skipped_scans"] += due.skipped
-        if not self._waiting[service]:
-            del self._waiting[service]
 
     def left_out(self, record: Record) -> None:
         """Go on after the scan that the store refused: the next one of the workload covers most of it."""
@@ -218,23 +234,6 @@ class DetectStage(Stage):
     def _listening(self) -> float:
         """Return for how long this stage has listened, long silences and repeated batches left out."""
         return self._listened_s + min(max(0.0, self._clock() - self._settled_at), LONGEST_SILENCE_S)
-
-    def _hear(self, batch: Sequence[Record]) -> None:
-        """Note up to where progress was heard, and what is known of who brings it, for all of a batch."""
-        if self._readings is None:
-            return
-        for record in batch:
-            before = self._heard_to.get(record.partition, 0)
-            self._heard_to[record.partition] = max(before, record.offset + 1)
-        self._asked = self._clock()
-        self._read_up_to = {p: self._readings.read_up_to(p, to) for p, to in self._heard_to.items()}
-
-    def _unread_s(self, partition: int) -> Callable[[Partition], float]:
-        """Return how long ago all of a partition was read, by what was heard of it on one of ``windows``."""
-        if self._readings is None:
-            return lambda _: 0.0
-        known, asked = self._read_up_to.get(partition, {}), self._asked
-        return lambda counted: asked - known.get(counted, -math.inf)
 
     def _restore(self, service: str, progress: Sequence[Progress], now: float) -> ServiceProgress:
         """Start with what the store holds; a service new to it is scanned from its earliest data on.

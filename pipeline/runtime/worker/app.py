@@ -240,7 +240,7 @@ def _add_stream(app: StageApp, loop: StageLoop, topic: str, settings: Settings) 
             max_bytes=settings.batch_bytes,
             within_s=settings.batch_wait_s,
         )
-        await loop.run(topic, batches)
+        await loop.run(topic, batches, lambda: not cast(Any, stream.channel).queue.empty())
 
     channel = app.topic(topic, value_serializer="raw", key_serializer="raw", internal=False)
     app.agent(channel, name=f"{group_name(loop.stage.name)}.{topic}", concurrency=1)(worker)

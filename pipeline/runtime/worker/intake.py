@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from pipeline.codec.assembler import ScanAssembler
@@ -57,6 +57,7 @@ class Intake:
         self.generation: int | None = None
         self.assembler = ScanAssembler()
         self.unacknowledged: dict[int, deque[Event]] = defaultdict(deque)
+        self.others_wait: Callable[[], bool] = lambda: False  # whether another batch could be taken
         self._next: dict[int, int] = {}
 
     def begin(self, generation: int, committed: Mapping[int, int]) -> None:
@@ -123,12 +124,18 @@ class Intake:
         own = (scan.service, scan.workload, scan.end)
         return (part.service, part.workload, part.end) == own
 
-    def acknowledge(self, events: Iterable[Event]) -> None:
-        """Acknowledge what is done, never past a message that is held: Faust commits across gaps."""
+    def acknowledge(self, events: Iterable[Event], held_from: Mapping[int, int]) -> None:
+        """Acknowledge what is done, never past a message that is held: Faust commits across gaps.
+
+        ``held_from`` are the offsets, by partition, from which on the stage holds them.
+        """
         for event in events:
             self.unacknowledged[event.message.partition].append(event)
         for partition, waiting in self.unacknowledged.items():
-            held = self.assembler.held_from(partition)
+            parts = self.assembler.held_from(partition)
+            held = min(
+                [offset for offset in (parts, held_from.get(partition)) if offset is not None], default=None
+            )
             while waiting and (held is None or waiting[0].message.offset < held):
                 waiting.popleft().ack()
 

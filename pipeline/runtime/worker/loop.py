@@ -136,11 +136,18 @@ class StageLoop:
         """How many sources of each input topic (logical name) send nothing usable."""
         return {source.logical: source.limit.bad for source in self._inputs.values()}
 
-    async def run(self, topic: str, batches: AsyncIterator[Sequence[Event]]) -> None:
+    async def run(
+        self,
+        topic: str,
+        batches: AsyncIterator[Sequence[Event]],
+        others_wait: Callable[[], bool] = lambda: False,
+    ) -> None:
         """Work through the batches of one topic (broker's name) until cancelled.
 
+        ``others_wait`` says whether there is a further batch while one is worked on.
         An unexpected exception is reported to ``on_failure`` and nothing is acknowledged any more.
         """
+        self._inputs[topic].others_wait = others_wait
         async for batch in batches:
             async with self._turn:
                 if self._give_up.is_set():
@@ -192,7 +199,7 @@ class StageLoop:
         if await self._stored(self._passed, source.logical, events) is None:
             return
         if self._membership.generation() == generation:
-            source.acknowledge(events)
+            source.acknowledge(events, self.stage.held(source.logical))
             if unusable:
                 await self._commit()
         self._telemetry.batch(events, whole, unusable, self._monotonic() - began)
@@ -254,7 +261,7 @@ class StageLoop:
                 if not await self._left_out(source.messages_of(records[0], events), records[0], reason):
                     return False
                 tries = 1
-            more = self.stage.unfinished
+            more = self.stage.unfinished and not (source.others_wait() and self.stage.rest())
         return True
 
     async def _left_out(self, messages: Sequence[Message], record: Record, reason: str) -> bool:

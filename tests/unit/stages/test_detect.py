@@ -9,6 +9,8 @@ import pytest
 
 from pipeline.codec.scans import decode_scan
 from pipeline.detect.idleness import Readings
+from pipeline.detect.schedule import DueScan
+from pipeline.errors import QueryRefused
 from pipeline.model import Progress, Record, Scan
 from pipeline.stages.base import handle_whole
 from pipeline.stages.detect import DetectStage
@@ -226,3 +228,59 @@ def test_a_batch_of_more_services_than_are_remembered_is_scanned_whole(
     batch = [progress(f"shop-{number}", 7) for number in range(10)]
     assert len(parts(stage, batch)) == 10
     assert parts(stage, batch) == [[]]
+
+
+def test_a_long_batch_rests_while_others_wait_and_keeps_its_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 200 scans of 10 s each, three are made before the next batch's are made beside them."""
+    clock = Clock()
+    stage = stage_of(clock)
+    assert handle_whole(stage, [progress("fresh", 4)]) == []
+    scan = DetectStage._scan
+
+    def slow(self: DetectStage, *given: Any) -> Scan | None:
+        clock.now += 10.0
+        return scan(self, *given)
+
+    monkeypatch.setattr(DetectStage, "_scan", slow)
+
+    def worked(batch: Sequence[Record], others_wait: bool) -> list[str]:
+        found = []
+        while True:
+            found += [decode_scan(message.value).service for message in stage.handle(batch)]
+            stage.settled()
+            if not stage.unfinished or (others_wait and stage.rest()):
+                return found
+
+    behind = Record("windows", 2, 5, Progress("behind", "profiles", 0, START + 60_060.0, START))
+    fresh = Record("windows", 2, 6, Progress("fresh", "profiles", 0, START + 7 * 60.0, START))
+    assert worked([behind], others_wait=True) == ["behind"] * 3
+    assert stage.held("windows") == {2: 5}
+    assert worked([fresh], others_wait=True) == ["behind", "fresh", "behind"]
+    assert stage.held("windows") == {2: 5}
+    assert len(worked([fresh], others_wait=False)) == 195
+    assert stage.held("windows") == {}
+
+
+def test_a_refused_scan_of_who_rests_is_no_fault_of_the_batch_at_hand(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = Clock()
+    stage = stage_of(clock)
+    behind, fresh = progress("behind", 61), progress("fresh", 7)
+    stage.handle([behind])
+    stage.settled()
+    clock.now += 60.0
+    assert stage.rest()
+    scan = DetectStage._scan
+
+    def refused(self: DetectStage, service: str, due: DueScan) -> Scan | None:
+        if service == "behind":
+            raise QueryRefused("too much memory")
+        return scan(self, service, due)
+
+    with monkeypatch.context() as refusing:
+        refusing.setattr(DetectStage, "_scan", refused)
+        assert parts(stage, [fresh]) == [[("fresh", 5.0)]]
+        with pytest.raises(QueryRefused, match="behind"):
+            stage.handle([behind])
+    assert len(handle_whole(stage, [behind])) == 11
