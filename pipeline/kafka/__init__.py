@@ -19,8 +19,8 @@ from pipeline.kafka.creation import never_create_topics
 from pipeline.kafka.decompression import guard_batches
 from pipeline.kafka.groups import (
     GroupFacts,
-    SoleMember,
     GroupReading,
+    SoleMember,
     TopicFacts,
     committed_offsets,
     group_facts,
