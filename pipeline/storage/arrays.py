@@ -49,7 +49,7 @@ _IDENTITY: Mapping[str, tuple[str, ...]] = {
     "scans": ("workload", "time"),
     "unjudged": ("workload", "time", "code"),
     "memory": ("stage", "workload", "metric_kind", "metric", "kind", "scan_end"),
-    "names": ("log", "time", "first"),
+    "names": ("log", "time", "first", "digest"),
     "naming": ("time", "version"),
     "symbols": ("symbol",),
     "strata": ("stratum",),

@@ -99,6 +99,7 @@ COLUMNS: Mapping[Table, Mapping[str, str]] = {
     "names": {
         **{"log": _NAME, "service": _NAME, "time": _TIME},
         **{"first": "Int64", "hashes": "Array(UInt64)", "offsets": "Array(Int64)"},
+        "digest": "UInt64",
     },
     "naming": {"service": _NAME, "time": _TIME, "version": "String", "before": "UInt8"},
     "symbols": {"service": _NAME, "symbol": "String", "time": _TIME, "name": "String"},

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 from uuid import uuid4
 
 import numpy as np
@@ -12,11 +13,13 @@ import pytest
 
 from pipeline.errors import StoreUnavailable
 from pipeline.model import FloatArray, MetricPoints, Record
+from pipeline.quota.cardinality import hash_name
 from pipeline.stages.aggregate import FRESH_S, AggregateStage
 from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.clickhouse import ClickHouseStore
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import COUNTED, Extent, Store
+from pipeline.storage.schema import EVER
 from tests.support.builders import build_profile
 
 START = 1_700_000_000.0 // 3600 * 3600
@@ -185,3 +188,27 @@ def test_metrics_that_another_owner_has_stored_are_stored_once(
     # All in one window, of which the store returns the mean: a point that was stored twice would move it.
     matrix = shared_store.series("service", service_name, START, START + 600, 600.0)
     assert (matrix.names, matrix.samples.tolist()) == (("latency",), [[4.5]])
+
+
+@pytest.mark.parametrize("at", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize(("taken", "mine"), [(2, 1), (1, 2), (3, 2)])
+def test_ids_of_two_owners_are_both_known(
+    store: Store, service_name: str, at: int, taken: int, mine: int
+) -> None:
+    """Frozen before an INSERT while another goes less or more far from the same offset."""
+    sent = [
+        replace(record, payload=replace(record.payload, id=f"id {record.offset}"))
+        for record in records(service_name, 0, 3)
+    ]
+
+    def take_over() -> None:
+        stage(store, service_name).handle(sent[:taken])
+
+    frozen = stage(cast(Store, Frozen(store, at, take_over)), service_name)
+    frozen.handle(sent[:mine])
+    stage(store, service_name).handle(sent)
+    again = [replace(record, offset=3 + record.offset) for record in sent]
+    stage(store, service_name).handle(again)
+    assert_counted(store, service_name, 30)
+    hashes = [key for row in store.rows("names", service_name, *EVER) for key in row["hashes"]]
+    assert {hash_name(f"id {number}") for number in range(3)} <= set(hashes)
