@@ -19,7 +19,7 @@ from agents.webhooks.answers import Answer, Send, send_changes
 from agents.webhooks.flag_events import READERS
 from agents.webhooks.flag_services import FlagServiceKind, FlagSource
 from agents.webhooks.forge_event import section
-from agents.webhooks.signatures import hex_signed, token_given
+from agents.webhooks.signatures import REDELIVERY_S, hex_signed, token_given
 from pipeline.clock import Clock
 from pipeline.codec.fields import parse_object
 from pipeline.errors import InvalidMessage
@@ -36,6 +36,10 @@ SIGNED_BY: Mapping[FlagServiceKind, str] = {
     "openfeature": "Authorization",
 }
 """The header in which each kind of flag service shows that it knows the secret."""
+
+
+_BODY_SIGNED = frozenset({"launchdarkly", "flagsmith"})
+"""Kinds that sign the body, in which the time of the flip stands; the others send the secret itself."""
 
 
 class FlagReceiver:
@@ -78,6 +82,8 @@ class FlagReceiver:
         else:
             known = self._sets.get(source.name)
             flips = [] if known is None else flips_between(known, flags, time=now)
+        if source.kind in _BODY_SIGNED and flips and now - max(flip.time for flip in flips) > REDELIVERY_S:
+            return Answer(403, "older than three days")  # a recorded one, its signature is right for ever
         changes = source.changes(flips)
         what = f"{_named(flips)} of {source.name}"
         if changes:
@@ -96,7 +102,7 @@ class FlagReceiver:
 
 def _signed(source: FlagSource, headers: Mapping[str, str], body: bytes) -> bool:
     given = headers.get(SIGNED_BY[source.kind], "")
-    if source.kind in ("launchdarkly", "flagsmith"):
+    if source.kind in _BODY_SIGNED:
         return hex_signed(source.secret, given, body)
     return token_given(source.secret, given)
 

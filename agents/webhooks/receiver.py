@@ -18,7 +18,7 @@ from agents.webhooks.environments import Environments
 from agents.webhooks.flag_events import read_gitlab_flag
 from agents.webhooks.forge_event import ForgeEvent
 from agents.webhooks.mapping import Forge, ServiceMap, Source
-from agents.webhooks.signatures import github_signed, gitlab_signed
+from agents.webhooks.signatures import REDELIVERY_S, github_signed, gitlab_signed
 from pipeline.clock import Clock
 from pipeline.codec.fields import parse_object
 from pipeline.errors import InvalidMessage
@@ -104,6 +104,8 @@ class Receiver:
             return Answer(400, f"{error}{hint}")
         if forge_event is None:
             return Answer(200, "nothing was deployed")
+        if forge == "github" and forge_event.time and self._clock() - forge_event.time > REDELIVERY_S:
+            return Answer(403, "older than three days")  # a recorded one, its signature is right for ever
         return await self._publish(forge_event, source, key)
 
     async def _publish_flips(self, payload: Mapping[str, Any], source: Source, key: bytes) -> Answer:
@@ -153,9 +155,11 @@ def _read(forge: Forge, event: str, payload: Mapping[str, Any]) -> ForgeEvent | 
 def _delivery(forge: Forge, headers: Mapping[str, str], body: bytes) -> bytes:
     """Return what distinguishes a delivery from others, the same when it is sent again.
 
-    The body is part of it: GitLab gives events that one event causes the same id.
+    Of GitHub that is the body alone, which has the time of its event: the signature does not cover the id in
+    the headers, so whoever has recorded a delivery could give it another. Bodies of GitLab have no time, and
+    may be equal; it gives events that one event causes the same id.
     """
-    names = ("X-GitHub-Delivery", "Idempotency-Key", "webhook-id", "X-Gitlab-Event-UUID")
+    names = ("Idempotency-Key", "webhook-id", "X-Gitlab-Event-UUID") if forge == "gitlab" else ()
     identity = next((headers[name] for name in names if headers.get(name)), "")
     digest = hashlib.sha256(body)
     digest.update(f"\0{forge}\0{identity}".encode(errors="replace"))

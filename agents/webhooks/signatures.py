@@ -8,8 +8,16 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 
+from pipeline.units import DAY_S
+
 TOLERANCE_S = 300.0
 """How far the time of a Standard Webhooks signature may lie from now; an older request may be a replay."""
+
+REDELIVERY_S = 3 * DAY_S
+"""How long after an event its delivery is taken where the signature has no time of its own.
+
+GitHub sends a delivery again for as long. A later one was recorded by somebody.
+"""
 
 SIGNING_PREFIX = "whsec_"
 """What begins a Standard Webhooks secret; the rest is the key in base64."""

@@ -155,9 +155,10 @@ class Process:
     ) -> list[str]:
         """Return the titles of what is published for a deployment."""
         payload = hub_deployment(sha=commit)
-        payload["deployment_status"] |= {"environment": environment, "created_at": at}
-        body = json.dumps(payload).encode()
         self._deliveries += 1
+        status = {"id": self._deliveries, "environment": environment, "created_at": at}
+        payload["deployment_status"] |= status  # each has an id of its own, as GitHub's have
+        body = json.dumps(payload).encode()
         headers = hub_headers(body, "deployment_status", delivery=str(self._deliveries))
         before = len(self.broker.messages)
         answer: Answer = await self._receiver.receive("github", headers, body)

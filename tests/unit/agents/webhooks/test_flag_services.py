@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -251,6 +252,24 @@ def test_a_flip_is_published_once(
     assert deliver(receiver, kind, payload) == Answer(200, "already published")
     assert deliver(receiver, kind, payload, "wrong secret").status == 401
     assert len(broker.changes) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "status"),
+    [
+        pytest.param("launchdarkly", launchdarkly(), 403, id="LaunchDarkly signs the body"),
+        pytest.param("flagsmith", flagsmith(), 403, id="Flagsmith too"),
+        pytest.param("unleash", unleash(), 200, id="Unleash sends the secret itself"),
+    ],
+)
+def test_a_recorded_flip_is_refused_after_three_days(
+    kind: FlagServiceKind, payload: dict[str, Any], status: int, broker: Broker
+) -> None:
+    for days, expected in ((2.9, 200), (3.1, status)):
+        now = NOW + days * 86_400
+        fresh = FlagReceiver(SOURCES, broker.send, clock=partial(float, now))  # it remembers nothing
+        assert deliver(fresh, kind, payload).status == expected
+    assert len(broker.changes) == (2 if status == 200 else 1)
 
 
 def test_rules_choose_the_service(receiver: FlagReceiver, broker: Broker) -> None:

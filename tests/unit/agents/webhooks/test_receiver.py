@@ -294,12 +294,65 @@ def test_a_delivery_is_published_once() -> None:
         receiver = Receiver(SERVICES, broker.send, clock=lambda: NOW)
         assert (await deliver(receiver)).text.startswith("published 2")
         assert await deliver(receiver) == Answer(200, "already published")
-        assert (await deliver(receiver, "2")).text.startswith("published 2")
+        assert await deliver(receiver, "2") == Answer(200, "already published"), "the id is not signed"
         other = json.dumps(hub_push(commits=[commit(C)])).encode()
         assert (await deliver(receiver, "1", other)).text.startswith("published 1")
 
     asyncio.run(main())
-    assert len(broker.messages) == 5
+    assert len(broker.messages) == 3
+
+
+def test_equal_bodies_of_gitlab_are_two_events_if_their_ids_differ() -> None:
+    broker = Broker()
+    body = json.dumps(lab_push(project={"path_with_namespace": "acme/signed"})).encode()
+
+    async def main() -> None:
+        receiver = Receiver(SERVICES, broker.send, clock=lambda: NOW)
+        for identity, words in (("m1", "published 2"), ("m1", "already"), ("m2", "published 2")):
+            headers = standard_headers(body, identity=identity)
+            assert (await receiver.receive("gitlab", headers, body)).text.startswith(words)
+
+    asyncio.run(main())
+    assert len(broker.messages) == 4
+
+
+DAYS = 86_400.0
+
+
+@pytest.mark.parametrize(
+    ("event", "payload"),
+    [
+        pytest.param("push", hub_push(), id="push"),
+        pytest.param("push", hub_tag(), id="tag"),
+        pytest.param("release", hub_release(), id="release"),
+        pytest.param("deployment_status", hub_deployment(), id="deployment"),
+    ],
+)
+def test_a_recorded_delivery_of_github_is_refused_after_three_days(event: str, payload: object) -> None:
+    body = json.dumps(payload).encode()
+    broker = Broker()
+
+    async def main(now: float) -> Answer:
+        receiver = Receiver(SERVICES, broker.send, clock=lambda: now)  # which remembers nothing
+        return await receiver.receive("github", hub_headers(body, event), body)
+
+    assert asyncio.run(main(NOW + 2.9 * DAYS)).status == 200
+    sent = len(broker.messages)
+    assert sent
+    assert asyncio.run(main(NOW + 3.1 * DAYS)) == Answer(403, "older than three days")
+    assert len(broker.messages) == sent
+
+
+def test_a_delivery_that_is_sent_again_after_a_restart_says_the_same() -> None:
+    broker = Broker()
+
+    async def main(now: float) -> None:
+        await deliver(Receiver(SERVICES, broker.send, clock=lambda: now))
+
+    for now in (NOW, NOW + DAYS):
+        asyncio.run(main(now))
+    first, second = broker.messages[:2], broker.messages[2:]
+    assert first == second
 
 
 def test_a_delivery_that_comes_twice_at_once_is_published_once() -> None:
@@ -341,10 +394,11 @@ def test_few_deliveries_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def main() -> None:
         receiver = Receiver(SERVICES, Broker().send, clock=lambda: NOW)
-        for number in range(9):
-            await deliver(receiver, str(number))
+        bodies = [json.dumps(hub_push(size=number)).encode() for number in range(9)]
+        for body in bodies:
+            await deliver(receiver, body=body)
         assert len(receiver._done) == 3
-        assert (await deliver(receiver, "8")).text == "already published"
+        assert (await deliver(receiver, body=bodies[8])).text == "already published"
 
     asyncio.run(main())
 
