@@ -93,13 +93,24 @@ def test_what_is_said_of_a_metric_last_counts(store: Store, service_name: str) -
 def test_names_come_back_as_given(store: Store, service_name: str) -> None:
     row: Columns = {
         **{"log": [service_name], "service": [service_name], "time": [T0]},
-        **{"first": [7], "hashes": [[2**64 - 1, 0, 5]], "offsets": [[2**62, 7, 9]]},
+        **{"first": [7], "hashes": [[2**64 - 1, 0, 5]], "offsets": [[2**62, 7, 9]], "digest": [2**64 - 1]},
     }
-    store.insert("names", {**row, "hashes": [[1]], "offsets": [[7]]})
+    store.insert("names", row)
     store.insert("names", row)
     store.insert("names", {**row, "log": ["another log"]})
     (found,) = store.rows("names", None, T0, T0 + 1, log=service_name)
     assert {name: [value] for name, value in found.items()} == row
+
+
+def test_names_of_two_digests_are_two_rows(store: Store, service_name: str) -> None:
+    row: Columns = {
+        **{"log": [service_name], "service": [service_name], "time": [T0]},
+        **{"first": [7], "hashes": [[1]], "offsets": [[7]], "digest": [1]},
+    }
+    store.insert("names", row)
+    store.insert("names", {**row, "hashes": [[1, 2]], "offsets": [[7, 8]], "digest": [2]})
+    found = store.rows("names", None, T0, T0 + 1, log=service_name)
+    assert sorted(len(names["hashes"]) for names in found) == [1, 2]
 
 
 UPDATE: dict[str, Any] = {
