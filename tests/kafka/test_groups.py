@@ -56,6 +56,7 @@ def test_one_of_two_workers_is_killed(
             assert stored_samples(shared_store, service_name) < sum(load.samples for load in loads)
             wait_done(kafka_broker, ends, two)
             assert two.stop() == 0
+            assert "reading from there again" not in one.log + two.log, "the store was never behind"
     assert_counted(shared_store, Load(service_name, tuple(p for load in loads for p in load.profiles)))
 
 

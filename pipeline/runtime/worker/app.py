@@ -99,6 +99,14 @@ class StageApp(faust.App):
     async def on_first_start(self) -> None:
         """Skip the data directory that Faust would create for tables."""
 
+    async def _on_partitions_revoked(self, revoked: set[TP]) -> None:
+        """Forget where the partitions went on: Faust may seek once more before it has new ones.
+
+        What was stored since is committed, and by the former answer it would be read again.
+        """
+        self.starts = {}
+        await super()._on_partitions_revoked(revoked)
+
     async def _on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
         """Learn where the partitions go on before anything of them is fetched."""
         try:

@@ -1,0 +1,73 @@
+"""The Faust app around the worker loop: where partitions go on, from one assignment to the next."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping
+from typing import Any
+from unittest import mock
+
+import faust
+import pytest
+from faust.transport.drivers import aiokafka
+from faust.types import TP
+
+from pipeline.runtime.worker.app import StageApp, _StoreFirstConsumer
+
+HERE = TP("profiles", 7)
+
+
+class _Consumer(_StoreFirstConsumer):
+    """A consumer without a broker: it knows what was committed and notes where it seeks back to."""
+
+    def __init__(self, app: StageApp, committed: int) -> None:
+        self.app = app
+        self._read_offset = {HERE: committed}
+        self._committed_offset = {HERE: committed}
+        self.back: dict[TP, int] = {}
+
+    def assignment(self) -> set[TP]:
+        return {HERE}
+
+    async def seek_wait(self, partitions: Mapping[TP, int]) -> None:
+        self.back.update(partitions)
+
+
+async def sought_back(start: int, committed: int, *, revoked: bool) -> dict[TP, int]:
+    """Return where a consumer goes back to that was given a partition, and perhaps is about to lose it."""
+
+    async def starts_of(assigned: Collection[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        return dict.fromkeys(assigned, start)
+
+    async def nothing(*_args: Any) -> None:
+        return None
+
+    app = StageApp("group", broker="kafka://127.0.0.1:1", store="memory://", env={}, autodiscover=False)
+    app.starts_of = starts_of
+    with (
+        mock.patch.object(faust.App, "_on_partitions_assigned", nothing),
+        mock.patch.object(faust.App, "_on_partitions_revoked", nothing),
+        mock.patch.object(aiokafka.Consumer, "perform_seek", nothing),
+    ):
+        await app._on_partitions_assigned({HERE})
+        if revoked:
+            await app._on_partitions_revoked({HERE})
+        consumer = _Consumer(app, committed)
+        await consumer.perform_seek()
+    return consumer.back
+
+
+@pytest.mark.parametrize(
+    ("start", "committed", "revoked", "back"),
+    [
+        (0, 39, False, {HERE: 0}),  # the store was emptied
+        (12, 39, False, {HERE: 12}),  # it was restored from a backup
+        (39, 39, False, {}),
+        (50, 39, False, {}),  # what was counted and not committed is known as counted
+        (0, 39, True, {}),  # committed since it was asked: the answer is an old one
+    ],
+)
+def test_reading_goes_back_to_the_store_but_not_by_an_old_answer(
+    start: int, committed: int, revoked: bool, back: dict[TP, int]
+) -> None:
+    assert asyncio.run(sought_back(start, committed, revoked=revoked)) == back
