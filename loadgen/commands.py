@@ -74,9 +74,8 @@ def _simulate_service(
     if publish:
         from loadgen.fleet.publish import messages
         from loadgen.fleet.publish import publish as send
-        from pipeline.topics import load_topics
 
-        topics = load_topics(settings.topics)
+        topics = settings.read_topics()
         with progress("publishing", len(data.totals)) as advance:
             sent = send(messages(simulated, scenario, seed), settings, topics, advance)
         console.print(f"{sent:,} messages published", markup=False, highlight=False)

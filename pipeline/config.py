@@ -18,6 +18,7 @@ from pydantic.fields import FieldInfo
 
 from pipeline.errors import ConfigError, file_errors
 from pipeline.topics import DEFAULT_PATH as DEFAULT_TOPICS
+from pipeline.topics import Topics, load_topics
 from pipeline.units import parse_duration_s, parse_size_bytes
 from pipeline.validation import StrictModel, read_yaml, validate
 
@@ -30,6 +31,8 @@ _QUERY_PASSWORD = re.compile(r"([?&](?:password|access_token)=)[^&\s]*", re.IGNO
 
 SECRETS = ("store_password", "broker_key_password", "sasl_password", "http_token")
 """Settings that nobody may see: given by the environment or a file, each also as ``<key>_file``."""
+
+_NAME_PREFIX = r"^[A-Za-z0-9._-]{0,200}$"
 
 _SHORTEST_SECRET = 8  # a shorter one may stand in any word, and what is left of it would give it away
 _LARGEST_SECRET = 64 * 1024
@@ -82,6 +85,10 @@ class Settings(StrictModel):
     http_token_file: SecretFile = None
     topics: Path = DEFAULT_TOPICS
     """Topics file."""
+    topic_prefix: str = Field(default="", pattern=_NAME_PREFIX)
+    """What the names of the topics begin with on the broker; each fleet on a cluster has its own."""
+    group_prefix: str = Field(default="", pattern=_NAME_PREFIX)
+    """What the names of the consumer groups begin with; topic_prefix and smidgen- by default."""
     workloads: tuple[str, ...] = Field(
         default=("frontfaas-large", "frontfaas-small", "ct-supply-short", "ct-supply-long", "ct-demand"),
         min_length=1,
@@ -128,6 +135,14 @@ class Settings(StrictModel):
     def token(self) -> str | None:
         """The bearer token of Smidgen's own HTTP endpoints, if they ask for one."""
         return self.http_token.get_secret_value() if self.http_token else None
+
+    def read_topics(self) -> Topics:
+        """Read the topics file; topics and groups have the names that this fleet gives them.
+
+        Raises:
+            ConfigError: the file or a prefix is wrong.
+        """
+        return load_topics(self.topics).of_fleet(self.topic_prefix, self.group_prefix)
 
     def secrets(self) -> tuple[str, ...]:
         """Return every secret long enough to be looked for in a text, also as URLs and JSON write it."""

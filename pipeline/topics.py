@@ -15,6 +15,12 @@ from pipeline.validation import StrictModel, read_yaml, validate
 
 DEFAULT_PATH = Path(__file__).with_name("topics.yaml")
 
+GROUP_PREFIX = "smidgen-"
+"""What the names of consumer groups begin with, unless a fleet has another prefix."""
+
+LONGEST_NAME = 249
+"""Most characters of a topic's name in Kafka."""
+
 OUTSIDE = "outside"
 """Who writes or reads a topic and is no stage: agents, CI, subscribers, people."""
 
@@ -56,8 +62,9 @@ class Topic(StrictModel):
 class Topics(Mapping[str, Topic]):
     """Every topic by its logical name, and the flow of the stages through them."""
 
-    def __init__(self, topics: Mapping[str, Topic]) -> None:
+    def __init__(self, topics: Mapping[str, Topic], group_prefix: str = GROUP_PREFIX) -> None:
         self._topics = dict(topics)
+        self._group_prefix = group_prefix
 
     def __getitem__(self, name: str) -> Topic:
         return self._topics[name]
@@ -88,10 +95,28 @@ class Topics(Mapping[str, Topic]):
         """Return the topics that a stage reads."""
         return tuple(name for name, topic in self.items() if stage in topic.readers)
 
+    def group(self, name: str) -> str:
+        """Return the consumer group of a stage, or of a command that only one process may run."""
+        return self._group_prefix + name
 
-def group_name(stage: str) -> str:
-    """Return the consumer group of a stage."""
-    return f"smidgen-{stage}"
+    def of_fleet(self, topic_prefix: str, group_prefix: str = "") -> Topics:
+        """Return the same topics and groups as one of several fleets on a cluster names them.
+
+        Without a ``group_prefix`` of its own, groups begin with ``topic_prefix`` and ``GROUP_PREFIX``.
+
+        Raises:
+            ConfigError: a topic's name becomes longer than Kafka allows.
+        """
+        for topic in self.values():
+            if len(topic_prefix + topic.name) > LONGEST_NAME:
+                raise ConfigError(
+                    f"topic_prefix: {topic_prefix + topic.name!r} is longer than {LONGEST_NAME} characters"
+                )
+        renamed = {
+            logical: topic.model_copy(update={"name": topic_prefix + topic.name})
+            for logical, topic in self.items()
+        }
+        return Topics(renamed, group_prefix or topic_prefix + GROUP_PREFIX)
 
 
 def load_topics(path: Path | None = None) -> Topics:

@@ -29,7 +29,6 @@ from agents.profile_files import Import, read_files
 from pipeline.clock import system_clock
 from pipeline.config import Settings
 from pipeline.kafka import bootstrap_servers
-from pipeline.topics import load_topics
 from pipeline.units import parse_size_bytes
 
 _RUN_EXAMPLES = """\b
@@ -127,7 +126,7 @@ def run(
         raise click.UsageError("--native has to pause the process: leave out --nonblocking")
     quiet_client(settings)
     bootstrap_servers(settings.broker)
-    topics = load_topics(settings.topics)
+    topics = settings.read_topics()
     plan = Plan(
         source=Source(service, host or socket.gethostname(), release, labels, float(hz)),
         pid=pid,
@@ -187,7 +186,7 @@ def import_files(
 ) -> None:
     """Publish profile files: collapsed stacks (py-spy, FlameGraph), perf script or pprof."""
     quiet_client(settings)
-    topics = load_topics(settings.topics)
+    topics = settings.read_topics()
     source = Source(service, host or socket.gethostname(), release, labels)
     request = Import(source, start, duration_s, topics["profiles"].max_message_bytes, format_)
     imported = read_files(files, request)

@@ -38,7 +38,7 @@ from pipeline.clock import system_clock
 from pipeline.codec.inputs import FUTURE_S, change_to_json
 from pipeline.config import Settings
 from pipeline.terminal import escape_controls
-from pipeline.topics import Topics, load_topics
+from pipeline.topics import Topics
 
 _EXAMPLES = """\b
 Examples, as the last step of a deployment:
@@ -135,7 +135,7 @@ def changes(
     quiet_client(settings)
     repository = Repository(repo)
     _check_roots(repository, source_roots, branch, pattern, rev or (revisions or "").rpartition("..")[2])
-    topics = load_topics(settings.topics)
+    topics = settings.read_topics()
     publisher = _Publisher(
         settings, topics, repository, service, time_, source_roots, gate_readers, dry_run, as_json
     )

@@ -19,7 +19,7 @@ from pipeline.clock import system_clock
 from pipeline.codec.inputs import change_to_json
 from pipeline.config import Settings
 from pipeline.terminal import escape_controls
-from pipeline.topics import Topics, load_topics
+from pipeline.topics import Topics
 
 _EXAMPLES = """\b
 Examples:
@@ -71,7 +71,7 @@ def flips(
     """
     _check(before, state, interval_s)
     quiet_client(settings)
-    publisher = _Publisher(settings, load_topics(settings.topics), service, dry_run, as_json)
+    publisher = _Publisher(settings, settings.read_topics(), service, dry_run, as_json)
     remembering = None if dry_run and interval_s is not None else state
     flag_file = FlagFile(file, remembering, service=service, pattern=pattern, clock=system_clock)
     if interval_s is not None:

@@ -23,7 +23,6 @@ from pipeline.errors import ConfigError, InvalidMessage
 from pipeline.model import Outgoing, Silence, SilenceKind
 from pipeline.storage.connect import open_store
 from pipeline.terminal import escape_controls
-from pipeline.topics import load_topics
 from pipeline.units import parse_duration_s
 
 _EVER = (946_684_800.0, 4_102_444_800.0)
@@ -204,7 +203,7 @@ def _publish(silence: Silence, settings: Settings, *, dry_run: bool, as_json: bo
         raise ConfigError(str(error)) from None
     if not dry_run:
         quiet_client(settings)
-        topics = load_topics(settings.topics)
+        topics = settings.read_topics()
         publish_once([Outgoing("feedback", silence.service, value)], settings, topics)
     click.echo(value.decode() if as_json else _line(silence, system_clock()))
 

@@ -14,7 +14,6 @@ from agents.options import agent_settings, checked_by
 from agents.webhooks import load_service_map, serve
 from pipeline.clock import system_clock
 from pipeline.config import Settings
-from pipeline.topics import load_topics
 
 _EXAMPLES = """\b
 Examples:
@@ -56,7 +55,7 @@ def webhooks(settings: Settings, service_map: Path, listen: tuple[str, int]) -> 
     """
     quiet_client(settings)
     check_broker(settings)
-    topics = load_topics(settings.topics)
+    topics = settings.read_topics()
     services = load_service_map(service_map, os.environ)  # secrets, which are no settings
     asyncio.run(
         serve(

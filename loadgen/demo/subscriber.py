@@ -10,7 +10,7 @@ from pipeline.codec.events import DETECTED, decode_event
 from pipeline.codec.scans import decode_scan
 from pipeline.kafka import Entry, TopicPartition, admin_client, committed_offsets, read_topics
 from pipeline.model import Scan
-from pipeline.topics import Topics, group_name
+from pipeline.topics import Topics
 
 SCANS = ("change-points", "filtered", "unique")
 """Topics of scans, in the order of the flow."""
@@ -27,6 +27,7 @@ class Subscriber:
         self._read = [topics[name] for name in names]
         self._logical = {topics[name].name: name for name in names}
         self._unique = topics["unique"].name
+        self._group = topics.group("rootcause")
         self._status = status
         self._on_event = on_event
 
@@ -44,7 +45,7 @@ class Subscriber:
         """Return whether rootcause has committed every scan that was seen on ``unique``."""
         ends = {TopicPartition(self._unique, p): end for p, end in self._status.unique_offsets.items()}
         async with admin_client(self._broker) as client:
-            done = await committed_offsets(client, group_name("rootcause"), list(ends))
+            done = await committed_offsets(client, self._group, list(ends))
         return all(done.get(partition, 0) >= end for partition, end in ends.items())
 
     def _take(self, topic: str, message: Entry) -> None:

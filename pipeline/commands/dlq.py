@@ -24,7 +24,7 @@ from pipeline.commands.options import Duration, settings_options
 from pipeline.config import Settings
 from pipeline.kafka import Broker
 from pipeline.runtime.dlq import DeadLetter, Replay, Status, Survey, alone, survey
-from pipeline.topics import Topics, load_topics
+from pipeline.topics import Topics
 
 _DIGITS = re.compile(r"\d+(\.\d+)?")
 _QUOTED = re.compile(r"'[^']*'")
@@ -95,7 +95,7 @@ def list_dead_letters(
     settings: Settings, wanted: Filter, replayed_too: bool, separately: bool, limit: int | None, as_json: bool
 ) -> None:
     """Show what is on the dead-letters topic and was not replayed: a summary by reason, or each of them."""
-    topics = load_topics(settings.topics)
+    topics = settings.read_topics()
     found = asyncio.run(survey(Broker.of(settings), topics))
     chosen = wanted.chosen(found, topics, replayed_too=replayed_too)
     if limit is not None:
@@ -116,7 +116,7 @@ def list_dead_letters(
 @filter_options
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many dead letters, the oldest.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be sent.")
-@settings_options("broker", "topics", "idempotent_producer", "log_level", "log_format")
+@settings_options("broker", "topics", "group_prefix", "idempotent_producer", "log_level", "log_format")
 def replay_dead_letters(settings: Settings, wanted: Filter, limit: int | None, dry_run: bool) -> int:
     """Send dead letters to their topics once more, each exactly once however often this is run or killed.
 
@@ -126,7 +126,7 @@ def replay_dead_letters(settings: Settings, wanted: Filter, limit: int | None, d
 
 
 async def _replay(settings: Settings, wanted: Filter, limit: int | None, *, dry_run: bool) -> int:
-    broker, topics = Broker.of(settings), load_topics(settings.topics)
+    broker, topics = Broker.of(settings), settings.read_topics()
     async with nullcontext() if dry_run else alone(broker, topics):
         found = await survey(broker, topics)
         chosen = wanted.chosen(found, topics)

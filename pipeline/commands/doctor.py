@@ -26,7 +26,7 @@ from pipeline.errors import ConfigError, SmidgenError
 from pipeline.kafka import Broker, GroupFacts, TopicFacts, check_topics, cluster_id, group_facts, topic_facts
 from pipeline.report.unjudged import describe_unjudged
 from pipeline.storage.inspection import StoreFacts, inspect_store
-from pipeline.topics import Topics, group_name, load_topics
+from pipeline.topics import Topics
 from pipeline.units import format_duration
 from pipeline.workloads import load_workloads
 
@@ -56,7 +56,7 @@ class Finding:
 @click.option("--max-lag", type=click.IntRange(min=0), default=10_000, show_default=True, metavar="N")
 @click.option("--worker", metavar="URL", help="Only ask a worker's health endpoint whether it is ready.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a check.")
-@settings_options("broker", "store", "topics", "workloads")
+@settings_options("broker", "store", "topics", "group_prefix", "workloads")
 def doctor(settings: Settings, max_lag: int, worker: str | None, as_json: bool) -> int:
     """Check broker, topics, store, clocks, lag, dead letters and what agents need; exit 1 on a failure."""
     if worker is not None:
@@ -105,7 +105,7 @@ def _failing(error: urllib.error.HTTPError) -> str:
 
 
 def _of_broker(settings: Settings, max_lag: int) -> Iterator[Finding]:
-    topics = load_topics(settings.topics)
+    topics = settings.read_topics()
     broker = Broker.of(settings)
     try:
         name = asyncio.run(cluster_id(broker))
@@ -148,9 +148,9 @@ def _difference(text: str) -> Finding:
 
 
 def _lag(broker: Broker, topics: Topics, max_lag: int) -> list[Finding]:
-    groups = {group_name(stage): topics.inputs(stage) for stage in topics.stages}
+    groups = {topics.group(stage): topics.inputs(stage) for stage in topics.stages}
     found = asyncio.run(group_facts(broker, topics, groups))
-    return [_behind(stage, found[group_name(stage)], max_lag) for stage in topics.stages]
+    return [_behind(stage, found[topics.group(stage)], max_lag) for stage in topics.stages]
 
 
 def _behind(stage: str, facts: GroupFacts, max_lag: int) -> Finding:

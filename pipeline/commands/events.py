@@ -19,7 +19,6 @@ from pipeline.errors import InvalidMessage
 from pipeline.kafka import Broker, Entry, read_topic
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.terminal import escape_controls, escape_line
-from pipeline.topics import load_topics
 
 Event = dict[str, Any]
 
@@ -50,7 +49,7 @@ def tail(
     show = _print_json if as_json else _print_lines
     entries = read_topic(
         Broker.of(settings),
-        load_topics(settings.topics)["regressions"],
+        settings.read_topics()["regressions"],
         from_start=from_start or not follow,
         follow=follow,
         timeout_s=timeout,

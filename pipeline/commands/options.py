@@ -19,6 +19,7 @@ from pipeline.units import parse_duration_s
 
 _METAVARS = {
     **{"broker": "HOST:PORT", "store": "DSN", "workloads": "NAME|FILE"},
+    **{"topic_prefix": "TEXT", "group_prefix": "TEXT"},
     **{"dead_letter_limit": "SHARE", "health": "HOST:PORT"},
 }
 
@@ -83,8 +84,13 @@ class FiniteRange(click.FloatRange):
         return found
 
 
+_TOGETHER = {"topics": ("topics", "topic_prefix")}
+"""Settings that one is no use without."""
+
+
 def settings_options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add ``--config`` and the named flags to a command, which then receives ``settings: Settings``."""
+    names = tuple(each for name in names for each in _TOGETHER.get(name, (name,)))
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)

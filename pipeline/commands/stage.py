@@ -37,7 +37,7 @@ from pipeline.stages.gather.streams import (
 )
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
-from pipeline.topics import Topics, load_topics
+from pipeline.topics import Topics
 
 MOST_NAMED = 20
 """Messages of a batch that are named one by one."""
@@ -77,13 +77,13 @@ class _Ledger:
 @stage.command()
 @_STAGE
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a partition.")
-@settings_options("broker", "store", "topics")
+@settings_options("broker", "store", "topics", "group_prefix")
 def show(stage: str, settings: Settings, as_json: bool) -> None:
     """Show, of each partition that STAGE reads, what comes next and what is committed, stored and there.
 
     Offsets are of the message that comes next. Where the store has a say (aggregate), it decides.
     """
-    broker, topics = Broker.of(settings), load_topics(settings.topics)
+    broker, topics = Broker.of(settings), settings.read_topics()
     with _ledger(settings, broker, topics, stage) as ledger:
         found = asyncio.run(standings(broker, topics, stage, ledger.stored_up_to))
     if as_json:
@@ -108,7 +108,9 @@ def show(stage: str, settings: Settings, as_json: bool) -> None:
 @click.option("--messages", type=click.IntRange(min=1), default=1, show_default=True, help="How many.")
 @click.option("--reason", metavar="TEXT", default="", help="Why, for the dead letters.")
 @click.option("--dry-run", is_flag=True, help="Only name what would be skipped.")
-@settings_options("broker", "store", "topics", "idempotent_producer", "log_level", "log_format")
+@settings_options(
+    "broker", "store", "topics", "group_prefix", "idempotent_producer", "log_level", "log_format"
+)
 def skip(
     stage: str,
     settings: Settings,
@@ -123,7 +125,7 @@ def skip(
     For messages at which its worker fails each time. Once that is mended, `smidgen dlq replay` sends them
     again. Of a scan in parts all go together.
     """
-    broker, topics = Broker.of(settings), load_topics(settings.topics)
+    broker, topics = Broker.of(settings), settings.read_topics()
     position = _topic_of(topics, stage, topic), partition
     with _ledger(settings, broker, topics, stage) as ledger:
         asyncio.run(_skip(settings, topics, stage, ledger, _Wish(position, messages, reason, dry_run)))
@@ -184,7 +186,7 @@ def _require(total: int, stage: str, position: tuple[str, int]) -> None:
 @click.option("--service", metavar="S", help="Only the scans of this service (of detect).")
 @click.option("--workload", metavar="W", help="Only the scans of this workload (of detect).")
 @click.option("--dry-run", is_flag=True, help="Only say how far it would go back.")
-@settings_options("broker", "store", "topics", "log_level", "log_format")
+@settings_options("broker", "store", "topics", "group_prefix", "log_level", "log_format")
 def rewind(
     stage: str,
     settings: Settings,
@@ -208,7 +210,7 @@ def rewind(
         raise click.UsageError(f"--service and --workload are for detect; {stage} goes back by partition")
     if stage == "detect" and partition is not None:
         raise click.UsageError("--partition is not for detect: choose by --service and --workload")
-    broker, topics = Broker.of(settings), load_topics(settings.topics)
+    broker, topics = Broker.of(settings), settings.read_topics()
     if stage == "detect":
         asyncio.run(_rewind_scans(settings, topics, since, service, workload, dry_run=dry_run))
     else:

@@ -12,7 +12,6 @@ from pipeline.config import Settings
 from pipeline.errors import file_errors
 from pipeline.kafka import Broker, apply_topics, check_topics
 from pipeline.outputs import write_output
-from pipeline.topics import load_topics
 
 
 @click.group()
@@ -24,7 +23,7 @@ def topics() -> None:
 @settings_options("broker", "topics")
 def apply(settings: Settings) -> int:
     """Create the topics that are missing, and report what differs; nothing that exists is changed."""
-    created, remaining = asyncio.run(apply_topics(Broker.of(settings), load_topics(settings.topics)))
+    created, remaining = asyncio.run(apply_topics(Broker.of(settings), settings.read_topics()))
     for name in created:
         click.echo(f"{name}: created")
     for finding in remaining:
@@ -38,7 +37,7 @@ def apply(settings: Settings) -> int:
 @settings_options("broker", "topics")
 def check(settings: Settings) -> int:
     """Print one line for each difference; exit 1 if there is one."""
-    findings = asyncio.run(check_topics(Broker.of(settings), load_topics(settings.topics)))
+    findings = asyncio.run(check_topics(Broker.of(settings), settings.read_topics()))
     for finding in findings:
         click.echo(finding)
     return 1 if findings else 0
@@ -48,13 +47,13 @@ def check(settings: Settings) -> int:
 @click.option(
     "-o", "--output", required=True, type=click.Path(path_type=Path), metavar="DIR", help="Where to write to."
 )
-@settings_options("topics")
+@settings_options("topics", "group_prefix")
 def schemas(settings: Settings, output: Path) -> None:
     """Write asyncapi.yaml, and schemas/ with a JSON Schema of each message, and print what has changed."""
     # Loaded here: generating needs pydantic's schema generator, which the other subcommands do not.
     from pipeline.codec.schema.generate import generated_files
 
-    for name, content in generated_files(load_topics(settings.topics)).items():
+    for name, content in generated_files(settings.read_topics()).items():
         path = output / name
         with file_errors(path):
             if path.exists() and path.read_bytes() == content:

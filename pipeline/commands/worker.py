@@ -32,7 +32,7 @@ from pipeline.stages.gather.streams import LOGGED_TOPICS, TopicIdentity, streams
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
 from pipeline.telemetry import RepeatFilter
-from pipeline.topics import Topics, group_name, load_topics
+from pipeline.topics import Topics
 from pipeline.units import DAY_S, format_duration
 from pipeline.workloads import Workload, load_workloads
 
@@ -58,6 +58,7 @@ class StageName(click.ParamType):
     "broker",
     "store",
     "topics",
+    "group_prefix",
     "workloads",
     "names",
     "window",
@@ -80,7 +81,7 @@ def worker(stages: tuple[str, ...], settings: Settings) -> int:
     if settings.health:  # a mistake in it is said before anything is waited for
         health_address(settings.health, settings.token)
     names = STAGES if "all" in stages else tuple(name for name in STAGES if name in stages)
-    topics = load_topics(settings.topics)
+    topics = settings.read_topics()
     workloads = load_workloads(settings.workloads)
     read_namings(settings.names)
     if "detect" in names:
@@ -152,9 +153,9 @@ async def _check_broker(
 ) -> tuple[str, dict[str, TopicIdentity]]:
     """Return the cluster's id, and which topics those are whose messages are counted."""
     await require_topics(broker, topics)
-    await require_groups(broker, [group_name(stage) for stage in stages])
+    await require_groups(broker, [topics.group(stage) for stage in stages])
     if "detect" in stages:  # it asks how far aggregate is
-        await require_described(broker, [group_name("aggregate")])
+        await require_described(broker, [topics.group("aggregate")])
     names = {logical: topics[logical].name for logical in LOGGED_TOPICS}
     ids = await require_topic_ids(broker, names.values())
     found = {logical: TopicIdentity(name, ids[name]) for logical, name in names.items()}

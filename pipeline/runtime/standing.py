@@ -27,7 +27,7 @@ from pipeline.kafka import (
 )
 from pipeline.model import Scan
 from pipeline.runtime.dlq import REPLAYED_FROM, DeadLetterWriter, Rejected
-from pipeline.topics import Topics, group_name
+from pipeline.topics import Topics
 
 SESSION_S = 10.0
 MOST_MESSAGES = 200
@@ -105,7 +105,7 @@ async def seat(broker: Broker, topics: Topics, stage: str) -> AsyncIterator[Seat
     """
     inputs = [topics[name] for name in topics.inputs(stage)]
     taken = f"a worker runs {stage}: stop all that do, and try again"
-    async with sole_member(broker, inputs, group_name(stage), taken=taken, session_s=SESSION_S) as member:
+    async with sole_member(broker, inputs, topics.group(stage), taken=taken, session_s=SESSION_S) as member:
         yield Seat(broker, topics, stage, member)
 
 
@@ -120,7 +120,7 @@ async def standings(broker: Broker, topics: Topics, stage: str, stored_up_to: St
     names = topics.inputs(stage)
     found = await existing_partitions(broker, [topics[name] for name in names])
     async with admin_client(broker) as client:
-        committed = await committed_offsets(client, group_name(stage), found)
+        committed = await committed_offsets(client, topics.group(stage), found)
     with quiet_client():
         async with open_reader(broker) as reader:
             firsts, ends = await reader.first_offsets(found), await reader.end_offsets(found)

@@ -25,7 +25,7 @@ from pipeline.embedded.broker import EmbeddedBroker
 from pipeline.kafka import Entry, apply_topics, cluster_id, read_topic, topic_ids
 from pipeline.model import Profile
 from pipeline.storage.interface import Store
-from pipeline.topics import group_name, load_topics
+from pipeline.topics import load_topics
 from tests.support.builders import build_profile
 
 TOPICS = load_topics()
@@ -255,7 +255,7 @@ def committed(broker: str, stage: str, topic: str, partitions: Iterable[int]) ->
     """Return what a stage has committed of a topic; 0 where it has committed nothing."""
 
     async def look() -> Ends:
-        group = group_name(stage)
+        group = TOPICS.group(stage)
         consumer = AIOKafkaConsumer(bootstrap_servers=broker, group_id=group, enable_auto_commit=False)
         positions = [TopicPartition(TOPICS[topic].name, p) for p in partitions]
         consumer.assign(positions)

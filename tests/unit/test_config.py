@@ -36,6 +36,8 @@ SETTINGS = [
     ("sasl_mechanism", "PLAIN", "sasl_mechanism", "plain"),
     ("sasl_username", "smidgen", "sasl_username", "smidgen"),
     ("topics", "other.yaml", "topics", Path("other.yaml")),
+    ("topic_prefix", "blue.", "topic_prefix", "blue."),
+    ("group_prefix", "blue-", "group_prefix", "blue-"),
     ("workloads", "live, ct-demand,", "workloads", ("live", "ct-demand")),
     ("stream", "kafka-2", "stream", "kafka-2"),
     ("window", "30s", "window_s", 30.0),

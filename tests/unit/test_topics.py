@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from pipeline.config import Settings
 from pipeline.errors import ConfigError
 from pipeline.stages.factory import STAGES
 from pipeline.topics import DEFAULT_PATH, load_topics
@@ -60,6 +61,32 @@ def test_broker_settings(name: str, config: dict[str, str]) -> None:
 def test_names_on_the_broker_may_differ(tmp_path: Path) -> None:
     path = write(tmp_path, lambda raw: raw["profiles"].update(name="prod.profiles"))
     assert load_topics(path)["profiles"].name == "prod.profiles"
+
+
+def test_a_fleet_has_topics_and_groups_of_its_own() -> None:
+    topics = Settings(topic_prefix="blue.").read_topics()
+    assert {name: topic.name for name, topic in topics.items()} == {name: f"blue.{name}" for name in topics}
+    assert [topics.group(stage) for stage in ("aggregate", "dlq-replay")] == [
+        "blue.smidgen-aggregate",
+        "blue.smidgen-dlq-replay",
+    ]
+    assert topics.inputs("detect") == ("windows",)
+    assert {topic.partitions for topic in topics.values()} == {3, 6, 12}
+    assert Settings(topic_prefix="blue.", group_prefix="b-").read_topics().group("detect") == "b-detect"
+    assert Settings().read_topics().group("detect") == "smidgen-detect"
+
+
+def test_a_prefix_that_makes_a_name_too_long_is_refused() -> None:
+    load_topics().of_fleet("x" * 235)
+    with pytest.raises(ConfigError, match="topic_prefix: 'x+profiles' is longer than 249 characters"):
+        load_topics().of_fleet("x" * 242)
+
+
+def test_no_command_reads_topics_without_the_prefix() -> None:
+    """``Settings.read_topics`` is the one way from settings to topics."""
+    files = [path for package in ("pipeline", "agents") for path in (ROOT / package).rglob("*.py")]
+    callers = {path.relative_to(ROOT).as_posix() for path in files if "load_topics(" in path.read_text()}
+    assert callers == {"pipeline/config.py", "pipeline/topics.py"}
 
 
 def test_a_copy_from_before_the_flow_stood_in_the_file_is_read(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from pipeline.errors import SmidgenError
 from pipeline.kafka import Reader, admin_client, committed_offsets, open_reader, partitions_of
-from pipeline.topics import Topics, group_name
+from pipeline.topics import Topics
 
 _LOOK_S = 0.5
 _ANSWER_S = 5.0
@@ -107,7 +107,9 @@ class Watcher:
         # Offsets before ends: were it the other way round, what came between would look done.
         for stage in self._topics.stages:
             asked = [p for name in self._topics.inputs(stage) for p in partitions_of(self._topics, name)]
-            done = await asyncio.wait_for(committed_offsets(admin, group_name(stage), asked), 2 * _ANSWER_S)
+            done = await asyncio.wait_for(
+                committed_offsets(admin, self._topics.group(stage), asked), 2 * _ANSWER_S
+            )
             for position, offset in done.items():
                 self._committed[self._logical[position.topic], position.partition] = offset
         deadline = time.monotonic() + _LOOK_S

@@ -12,7 +12,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from pipeline import __version__
 from pipeline.codec.schema.catalogue import BYTES, CHANNELS, Channel, Message
-from pipeline.topics import OUTSIDE, Topic, Topics, group_name
+from pipeline.topics import OUTSIDE, Topic, Topics
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -54,9 +54,7 @@ def asyncapi_document(topics: Topics) -> dict[str, Any]:
         },
         "defaultContentType": "application/json",
         "channels": {name: _channel(topics[name], channel) for name, channel in CHANNELS.items()},
-        "operations": {
-            operation: body for name in CHANNELS for operation, body in _operations(name, topics[name])
-        },
+        "operations": {operation: body for name in CHANNELS for operation, body in _operations(name, topics)},
         "components": {"messages": {message.name: _message(message) for message in _messages()}},
     }
 
@@ -98,19 +96,20 @@ def _channel(topic: Topic, channel: Channel) -> dict[str, Any]:
     }
 
 
-def _operations(name: str, topic: Topic) -> Iterable[tuple[str, dict[str, Any]]]:
+def _operations(name: str, topics: Topics) -> Iterable[tuple[str, dict[str, Any]]]:
     """Yield what Smidgen does with a topic: what comes from outside it receives, what it makes it sends."""
+    topic = topics[name]
     for action, stages in (("send", topic.writers), ("receive", topic.readers)):
         for stage in stages:
             if stage != OUTSIDE:
                 body: dict[str, Any] = {"action": action, "channel": {"$ref": f"#/channels/{name}"}}
                 if action == "receive":
-                    body["bindings"] = {"kafka": _consumer(stage)}
+                    body["bindings"] = {"kafka": _consumer(topics.group(stage))}
                 yield f"{stage}-{action}-{name}", body
 
 
-def _consumer(stage: str) -> dict[str, Any]:
-    return {"groupId": {"type": "string", "const": group_name(stage)}, "bindingVersion": _BINDING}
+def _consumer(group: str) -> dict[str, Any]:
+    return {"groupId": {"type": "string", "const": group}, "bindingVersion": _BINDING}
 
 
 def _message(message: Message) -> dict[str, Any]:

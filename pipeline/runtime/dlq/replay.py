@@ -50,7 +50,7 @@ from pipeline.runtime.dlq.dead_letter import (
 from pipeline.runtime.dlq.writer import REPLAY, REPLAYED_FROM, TOPIC
 from pipeline.topics import Topics
 
-GROUP = "smidgen-dlq-replay"
+GROUP = "dlq-replay"
 """A consumer group whose one member is the replay at work; it commits nothing."""
 
 MAX_DEAD_LETTERS = 200
@@ -88,7 +88,7 @@ async def survey(broker: Broker, topics: Topics) -> Survey:
 def alone(broker: Broker, topics: Topics) -> AbstractAsyncContextManager[SoleMember]:
     """Be the only replay at work; raises what ``sole_member`` does."""
     taken = "another replay is at work"
-    return sole_member(broker, [topics[TOPIC]], GROUP, taken=taken, session_s=SESSION_S)
+    return sole_member(broker, [topics[TOPIC]], topics.group(GROUP), taken=taken, session_s=SESSION_S)
 
 
 Batch = list[tuple[DeadLetter, bytes]]

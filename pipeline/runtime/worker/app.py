@@ -24,8 +24,6 @@ from pipeline.errors import ConfigError, SmidgenError
 from pipeline.kafka import Broker, KafkaSecurity, guard_batches, never_create_topics
 from pipeline.runtime.worker.backpressure import BoundedQueue, take_bounded
 from pipeline.runtime.worker.loop import StageLoop
-from pipeline.stages.base import Stage
-from pipeline.topics import group_name
 
 logger = logging.getLogger(__name__)
 
@@ -127,9 +125,9 @@ class StageApp(faust.App):
 
 
 def create_app(
-    settings: Settings, stage: Stage, starts_of: StartsOf, on_failure: Callable[[BaseException], None]
+    settings: Settings, group: str, starts_of: StartsOf, on_failure: Callable[[BaseException], None]
 ) -> StageApp:
-    """Make the app of one stage; nothing is connected until it starts.
+    """Make the app of one stage, a member of its consumer group; nothing is connected until it starts.
 
     ``starts_of`` is asked of every assignment where it goes on, see ``runtime.worker.starts``;
     what it raises is handed to ``on_failure``.
@@ -144,7 +142,7 @@ def create_app(
     guard_batches()
     never_create_topics()
     app = StageApp(
-        group_name(stage.name),
+        group,
         broker=";".join(f"kafka://{server}" for server in broker.servers),
         broker_credentials=_credentials(broker.security),
         env={},
@@ -251,4 +249,4 @@ def _add_stream(app: StageApp, loop: StageLoop, topic: str, settings: Settings) 
         await loop.run(topic, batches, lambda: not cast(Any, stream.channel).queue.empty())
 
     channel = app.topic(topic, value_serializer="raw", key_serializer="raw", internal=False)
-    app.agent(channel, name=f"{group_name(loop.stage.name)}.{topic}", concurrency=1)(worker)
+    app.agent(channel, name=f"{app.conf.id}.{topic}", concurrency=1)(worker)

@@ -166,7 +166,7 @@ class Service:
         self, stage: Stage, settings: Settings, topics: Topics, clock: Clock, expected: Collection[str]
     ) -> _Running:
         starts = Starts(stage, topics, self._broker, self._logs, self._stop)
-        app = create_app(settings, stage, starts.of, self._refuse)
+        app = create_app(settings, topics.group(stage.name), starts.of, self._refuse)
         none = dict.fromkeys(stage.limits, 0)
         telemetry = Telemetry(stage.name, lambda: {**none, **stage.limited}, clock)
         loop = StageLoop(

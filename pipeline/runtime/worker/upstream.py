@@ -12,7 +12,7 @@ from pipeline.detect.idleness import Readings
 from pipeline.errors import SmidgenError
 from pipeline.kafka import Broker, group_reading
 from pipeline.stages.gather.streams import COUNTED_TOPICS
-from pipeline.topics import Topics, group_name
+from pipeline.topics import Topics
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +64,9 @@ class UpstreamWatch:
         """
         now = self._clock()
         inputs = [self._topics[name] for name in COUNTED_TOPICS]
-        found = await group_reading(self._broker, group_name("aggregate"), inputs, self._topics["windows"])
+        found = await group_reading(
+            self._broker, self._topics.group("aggregate"), inputs, self._topics["windows"]
+        )
         ends, committed = (
             {(self._inputs[each.topic], each.partition): offset for each, offset in offsets.items()}
             for offsets in (found.ends, found.committed)

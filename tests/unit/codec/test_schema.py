@@ -21,7 +21,7 @@ from pipeline.runtime.dlq.writer import DeadLetterWriter, Rejected
 from pipeline.stages.factory import STAGES, build_stage
 from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.arrays import ArrayStore
-from pipeline.topics import OUTSIDE, group_name, load_topics
+from pipeline.topics import OUTSIDE, load_topics
 from tests.support.paths import ROOT
 from tests.unit.runtime.test_messages import Collector
 
@@ -185,7 +185,7 @@ def test_stages_are_said_to_read_what_they_read() -> None:
 def test_a_reader_is_said_to_be_of_its_stages_group() -> None:
     operations = asyncapi_document(TOPICS)["operations"]
     group = operations["filter-receive-change-points"]["bindings"]["kafka"]["groupId"]["const"]
-    assert group == group_name("filter")
+    assert group == TOPICS.group("filter")
 
 
 @pytest.mark.parametrize("value", [b"bytes", None, b"x" * 20_000_000], ids=["bytes", "none", "too many"])

@@ -25,7 +25,7 @@ from pipeline.config import PREFIX, SECRETS, Settings, load_settings, setting_fi
 from pipeline.runtime.worker.health import health_address
 from pipeline.runtime.worker.service import CLOSE_S
 from pipeline.stages.factory import STAGES
-from pipeline.topics import group_name, load_topics
+from pipeline.topics import load_topics
 from pipeline.workloads import load_workloads
 from tests.support.paths import ROOT
 
@@ -66,6 +66,8 @@ ALL: Object = {
         "pullSecrets": [{"name": "pull"}],
     },
     "topics": OWN_TOPICS,
+    "topicPrefix": "own.",
+    "groupPrefix": "fleet-",
     "workloads": ["frontfaas-small", "ours.yaml"],
     "workloadFiles": {"ours.yaml": OWN_WORKLOAD},
     "settingFiles": {"quotas": "default: {names: 1000}\n"},
@@ -308,7 +310,9 @@ def test_workers_and_init_read_what_was_given(name: str, tmp_path: Path) -> None
             assert settings.sasl_password
             assert settings.sasl_password.get_secret_value() == secrets["sasl_password"]
         assert settings.log_format == "json"
-        topics = load_topics(settings.topics)
+        topics = settings.read_topics()
+        assert topics["windows"].name == ("own.fleet.windows" if "topicPrefix" in values else "windows")
+        assert topics.group("detect") == ("fleet-detect" if "groupPrefix" in values else "smidgen-detect")
         assert topics["windows"].partitions == (24 if "topics" in values else 6)
         assert load_workloads(settings.workloads)
         if not is_job:
@@ -423,12 +427,21 @@ def test_an_external_metric_scales_each_stage_by_its_lag() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "partitions"), [(SETS["keda"], 6), (SETS["all"], 24)], ids=["packaged", "own"]
+    ("values", "partitions"),
+    [
+        (SETS["keda"], 6),
+        (SETS["all"], 24),
+        ({**SETS["keda"], "topicPrefix": "blue."}, 6),
+        ({**SETS["keda"], "topicPrefix": "blue.", "groupPrefix": "b-"}, 6),
+    ],
+    ids=["packaged", "own", "one of two fleets", "with groups of its own"],
 )
 def test_keda_asks_for_the_lag_of_the_stages_group_on_its_topics(values: Object, partitions: int) -> None:
     topics = {
         name: f"fleet.{topic.name}" if "topics" in values else topic.name for name, topic in TOPICS.items()
     }
+    own = TOPICS.of_fleet(values.get("topicPrefix", ""), values.get("groupPrefix", ""))
+    topics = {name: values.get("topicPrefix", "") + topic for name, topic in topics.items()}
     scalers = of_kind("ScaledObject", values)
     for stage in STAGES:
         spec = scalers[f"smidgen-{stage}"]["spec"]
@@ -436,7 +449,7 @@ def test_keda_asks_for_the_lag_of_the_stages_group_on_its_topics(values: Object,
         assert spec["maxReplicaCount"] == (12 if stage == "aggregate" else partitions)
         triggers = [trigger["metadata"] for trigger in spec["triggers"]]
         assert {one["topic"] for one in triggers} == {topics[name] for name in TOPICS.inputs(stage)}
-        assert {one["consumerGroup"] for one in triggers} == {group_name(stage)}
+        assert {one["consumerGroup"] for one in triggers} == {own.group(stage)}
         assert {one["bootstrapServers"] for one in triggers} == {values["broker"]}
         assert all(isinstance(value, str) for one in triggers for value in one.values())
 

@@ -18,9 +18,11 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
 {{- end }}
 
-{{/* The consumer group of a stage, as pipeline/topics.py names it. */}}
+{{/* The consumer group of .stage, as pipeline/topics.py names it. */}}
 {{- define "smidgen.group" -}}
-smidgen-{{ . }}
+{{- with .root.Values -}}
+{{ .groupPrefix | default (printf "%ssmidgen-" .topicPrefix) }}{{ $.stage }}
+{{- end -}}
 {{- end }}
 
 {{- define "smidgen.image" -}}
@@ -50,7 +52,7 @@ smidgen-{{ . }}
 {{- $found := dict -}}
 {{- range $name, $topic := $packaged -}}
 {{- $mine := get $own $name -}}
-{{- $_ := set $found $name (dict "name" $mine.name "partitions" (int $mine.partitions) "readers" $topic.readers) -}}
+{{- $_ := set $found $name (dict "name" (printf "%s%s" $.Values.topicPrefix $mine.name) "partitions" (int $mine.partitions) "readers" $topic.readers) -}}
 {{- end -}}
 {{- $found | toJson -}}
 {{- end }}
@@ -132,6 +134,12 @@ sasl_username: {{ . | b64enc }}
 {{- end }}
 {{- if $values.topics }}
 - {name: SMIDGEN_TOPICS, value: /etc/smidgen/topics.yaml}
+{{- end }}
+{{- with $values.topicPrefix }}
+- {name: SMIDGEN_TOPIC_PREFIX, value: {{ . | quote }}}
+{{- end }}
+{{- with $values.groupPrefix }}
+- {name: SMIDGEN_GROUP_PREFIX, value: {{ . | quote }}}
 {{- end }}
 {{- range $name, $_ := $values.settingFiles }}
 - {name: SMIDGEN_{{ upper $name }}, value: /etc/smidgen/{{ $name }}.yaml}
