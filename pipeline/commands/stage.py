@@ -196,10 +196,11 @@ def rewind(
     workload: str | None,
     dry_run: bool,
 ) -> None:
-    """Have STAGE do again what it has done since a time; its messages have the ids that they had.
+    """Have STAGE do again what it has done since a time; events have the ids that they had.
 
-    filter, dedup and rootcause read again what came since then. detect makes the scans again that end since
-    then, as the services' next samples come. aggregate counts each message once, so it cannot go back.
+    filter, dedup and rootcause read again what came since then, and publish again what they published. detect
+    makes the scans again that end since then, as the services' next samples come, and all stages judge them
+    anew. aggregate counts each message once, so it cannot go back.
     """
     if stage == "aggregate":
         raise ConfigError(

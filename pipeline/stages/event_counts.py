@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pipeline.instruments import OTHER, Histogram, LabelBound
-from pipeline.lifecycle import Update
-from pipeline.model import Dropped, Regression, Scan
+from pipeline.model import Scan
 from pipeline.steps import BY_KEY, FUNNEL
 from pipeline.telemetry import (
     CANDIDATES,
@@ -32,17 +31,17 @@ class Brought:
 
     Attributes:
         scan: With everything that the stages before dropped.
-        dropped: What this stage dropped.
-        reported: Regressions that the scan found.
+        dropped: The step of each candidate that this stage dropped.
+        change_times: Of the regressions that the scan found and that are reported.
         late: How many were found and silenced by earlier scans, and are reported now.
-        updates: Of regressions that were reported before.
+        updates: The kind of each update of a regression that was reported before.
     """
 
     scan: Scan
-    dropped: Sequence[Dropped]
-    reported: Sequence[Regression]
+    dropped: Sequence[str]
+    change_times: Sequence[float]
     late: int
-    updates: Sequence[Update]
+    updates: Sequence[str]
 
 
 class EventCounts:
@@ -75,13 +74,13 @@ class EventCounts:
         """Count what is held: it is on its topic, at a time by the clock."""
         for brought in self._held:
             workload = self._workloads.of(brought.scan.workload)
-            steps = [line.decision.step for line in (*brought.scan.dropped, *brought.dropped)]
+            steps = [*(line.decision.step for line in brought.scan.dropped), *brought.dropped]
             self._candidates.update((workload, step if step in BY_KEY else OTHER) for step in steps)
-            self._candidates[workload, REPORTED] += len(brought.reported)
-            self._events["detected"] += len(brought.reported) + brought.late
-            self._events.update(update.kind for update in brought.updates)
-            for regression in brought.reported:
-                self._delays.observe(now - regression.candidate.change_time, self._stage, workload)
+            self._candidates[workload, REPORTED] += len(brought.change_times)
+            self._events["detected"] += len(brought.change_times) + brought.late
+            self._events.update(brought.updates)
+            for change_time in brought.change_times:
+                self._delays.observe(now - change_time, self._stage, workload)
         self._held.clear()
 
     def samples(self) -> list[Sample]:

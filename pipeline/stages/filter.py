@@ -5,16 +5,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
+from pipeline.codec.outcomes import ScanOutcome
 from pipeline.codec.scans import decode_scan, scan_messages
 from pipeline.dedup.evidence import Reported
-from pipeline.filters import Filtered, decide_filters, load_filters
+from pipeline.filters import decide_filters, load_filters
 from pipeline.model import Decision, Dropped, Outgoing, Record, Scan
 from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.candidate_series import filter_config, gather_filters
-from pipeline.stages.gather.history import remember
+from pipeline.stages.gather.history import MemoryRows, memory_rows
 from pipeline.stages.gather.scanned import as_scanned
+from pipeline.stages.outcomes import Outcomes
 from pipeline.steps import sentence
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload, workload_of
@@ -30,6 +33,7 @@ class FilterStage(Stage):
 
     def __init__(self, *, store: Store, workloads: Sequence[Workload], without: Without = NOTHING) -> None:
         self._store = store
+        self._outcomes = Outcomes(store, self.name)
         self._without = without
         self._workloads = {workload.name: workload for workload in workloads}
         self.inputs: Mapping[str, Decoder] = {"change-points": decode_scan}
@@ -37,31 +41,38 @@ class FilterStage(Stage):
 
     def handle(self, batch: Sequence[Record]) -> list[Outgoing]:
         """Filter each scan, in order."""
-        scans = (self._filter(record.payload) for record in batch)
-        return [message for scan in scans for message in scan_messages("filtered", scan)]
+        outgoing: list[Outgoing] = []
+        for record in batch:
+            outcome = self._outcomes.of(record.payload, partial(self._filter, record.payload))
+            # Kept before it is published: what later scans look back at.
+            self._outcomes.write(outcome)
+            outgoing += outcome.messages
+        return outgoing
 
-    def _filter(self, scan: Scan) -> Scan:
+    def _filter(self, scan: Scan) -> ScanOutcome:
         workload = workload_of(scan, self._workloads)
         if workload is None:
-            return _without_workload(scan)
+            return _sent(_without_workload(scan))
         if not scan.candidates:
-            return scan
+            return _sent(scan)
         store = as_scanned(self._store, scan, workload, self._without)
         evidence = gather_filters(store, self.name, scan, self._workloads, self._without)
         filtered = decide_filters(evidence, filter_config(workload, self._without), without=self._without)
-        return self._record(scan, filtered)
-
-    def _record(self, scan: Scan, filtered: Filtered) -> Scan:
-        """Remember what passes, and what known regressions have become, before it is published."""
         kept = [Reported(candidate) for candidate in (*filtered.passed, *filtered.escalated)]
-        remember(self._store, self.name, scan, kept)
-        return replace(
-            scan,
-            candidates=filtered.passed,
-            dropped=(*scan.dropped, *filtered.dropped),
-            grown=filtered.escalated,
-            share_factor=None,
+        return _sent(
+            replace(
+                scan,
+                candidates=filtered.passed,
+                dropped=(*scan.dropped, *filtered.dropped),
+                grown=filtered.escalated,
+                share_factor=None,
+            ),
+            memory_rows(self.name, scan, kept),
         )
+
+
+def _sent(scan: Scan, rows: MemoryRows = ()) -> ScanOutcome:
+    return ScanOutcome(rows, tuple(scan_messages("filtered", scan)))
 
 
 def _without_workload(scan: Scan) -> Scan:

@@ -20,6 +20,7 @@ from pipeline.codec.ledger import (
     reported_entries,
 )
 from pipeline.codec.lifecycle import regression_columns, update_columns
+from pipeline.codec.outcomes import Columns, ScanOutcome
 from pipeline.codec.scans import decode_scan
 from pipeline.codec.silenced_regressions import silenced_columns
 from pipeline.lifecycle import (
@@ -49,12 +50,15 @@ from pipeline.stages.gather.renamed import by_present_names
 from pipeline.stages.gather.scanned import as_scanned
 from pipeline.stages.gather.silences import SilencedSoFar, gather_silenced
 from pipeline.stages.gather.suspects import CauseEvidence, cause_config
+from pipeline.stages.outcomes import Outcomes
 from pipeline.stages.silences import FoundInScan, SilencedScan, apply_silences
 from pipeline.storage.interface import Store
 from pipeline.telemetry import Sample
 from pipeline.workloads import Workload, workload_of
 
 log = logging.getLogger(__name__)
+
+_CONTENT_TYPE = (("content-type", b"application/cloudevents+json"),)
 
 LEDGER_ROWS = 10_000
 """Most rows of the ledger in one insert: a scan of a large service drops hundreds of thousands."""
@@ -82,6 +86,7 @@ class RootcauseStage(Stage):
         clock: Clock = system_clock,
     ) -> None:
         self._store = store
+        self._outcomes = Outcomes(store, self.name)
         self._clock = clock
         self._ranking = config
         self._without = without
@@ -97,22 +102,22 @@ class RootcauseStage(Stage):
 
     def handle(self, batch: Sequence[Record]) -> list[Outgoing]:
         """Report every candidate that is left of each scan, and what has become of earlier regressions."""
-        content_type = (("content-type", b"application/cloudevents+json"),)
         outgoing: list[Outgoing] = []
-        entries: list[LedgerEntry] = []
+        lines: list[Columns] = []
         self._counts.begin()
         for record in batch:
             scan: Scan = record.payload
-            judged = self._judge(scan)
+            outcome = self._outcomes.of(scan, partial(self._decide, scan))
             # Kept at once: the next scan of the batch asks for it.
-            events = self._record(scan, judged)
-            outgoing += [Outgoing("regressions", scan.service, event, content_type) for event in events]
-            entries += _ledger(scan, judged)
-            self._counts.hold(
-                Brought(scan, judged.dropped, judged.reported, len(judged.late), judged.updates)
-            )
-        # Reported ones last, so that they win where a series was dropped as well.
-        self._write_ledger(sorted(entries, key=lambda entry: entry.dropped is None))
+            self._outcomes.write(outcome)
+            outgoing += outcome.messages
+            if scan.dropped:
+                lines.insert(0, ledger_columns(dropped_entries(scan)))
+            if own := outcome.noted["ledger"]:
+                lines.append(own)
+            self._counts.hold(Brought(scan, **outcome.noted["counts"]))
+        # What this stage dropped and reported comes last: it wins where a series was dropped before as well.
+        self._write_ledger(lines)
         return outgoing
 
     def settled(self) -> None:
@@ -187,29 +192,48 @@ class RootcauseStage(Stage):
         cause = self._find_causes(replace(scan, candidates=(largest,)), workload, changes)
         return replace(update, suspects=cause[_key(largest)].suspects)
 
-    def _record(self, scan: Scan, judged: SilencedScan) -> list[bytes]:
-        """Store regressions, silenced ones and updates, and return the events."""
+    def _decide(self, scan: Scan) -> ScanOutcome:
+        """Return the events of a scan, and what is to be stored of regressions, silenced ones and updates."""
+        judged = self._judge(scan)
         regressions = [*judged.reported, *(regression for regression, _ in judged.late)]
         detected = [encode_event(regression_event(regression, scan)) for regression in judged.reported]
         detected += [encode_event(event) for _, event in judged.late]
         updated = [encode_event(update_event(update)) for update in judged.updates]
+        rows: list[tuple[str, Columns]] = []
         if judged.notes:
-            self._store.insert("silenced", silenced_columns(judged.notes, scan.end))
+            rows.append(("silenced", silenced_columns(judged.notes, scan.end)))
         if regressions:
-            self._store.insert("regressions", regression_columns(regressions, detected))
+            rows.append(("regressions", regression_columns(regressions, detected)))
         if judged.updates:
-            self._store.insert("updates", update_columns(judged.updates, updated))
-        return [*detected, *updated]
+            rows.append(("updates", update_columns(judged.updates, updated)))
+        messages = [
+            Outgoing("regressions", scan.service, event, _CONTENT_TYPE) for event in (*detected, *updated)
+        ]
+        counts = {
+            "dropped": [line.decision.step for line in judged.dropped],
+            "change_times": [one.candidate.change_time for one in judged.reported],
+            "late": len(judged.late),
+            "updates": [update.kind for update in judged.updates],
+        }
+        own = _ledger(scan, judged)
+        noted = {"counts": counts, "ledger": ledger_columns(own) if own else {}}
+        return ScanOutcome(tuple(rows), tuple(messages), noted)
 
-    def _write_ledger(self, entries: Sequence[LedgerEntry]) -> None:
-        for first in range(0, len(entries), LEDGER_ROWS):
-            self._store.insert("ledger", ledger_columns(entries[first : first + LEDGER_ROWS]))
+    def _write_ledger(self, lines: Sequence[Columns]) -> None:
+        """Insert lines of the ledger; of lines with one id the last one stays."""
+        if not lines:
+            return
+        every = {name: [cell for columns in lines for cell in columns[name]] for name in lines[0]}
+        for first in range(0, len(every["id"]), LEDGER_ROWS):
+            self._store.insert(
+                "ledger", {name: cells[first : first + LEDGER_ROWS] for name, cells in every.items()}
+            )
 
 
 def _ledger(scan: Scan, judged: SilencedScan) -> list[LedgerEntry]:
-    """Return an entry for each candidate of a scan, and for each regression of earlier ones reported now."""
+    """Return an entry for each candidate that comes to this stage, and for each earlier one reported now."""
     candidates = tuple(regression.candidate for regression in judged.reported)
-    whole = replace(scan, candidates=candidates, dropped=(*scan.dropped, *judged.dropped))
+    whole = replace(scan, candidates=candidates, dropped=tuple(judged.dropped))
     late = [entry_from_json(event) for _, event in judged.late]
     return [*dropped_entries(whole), *reported_entries(whole), *late]
 

@@ -58,8 +58,12 @@ _IDENTITY: Mapping[str, tuple[str, ...]] = {
     "silenced": ("id", "scan_end"),
     "logs": ("cluster", "topic", "broker_topic", "topic_id"),
     "positions": ("stream", "topic", "partition"),
+    "outcomes": ("stage", "workload", "time", "attempt", "number"),
 }
 """Columns that, with the service, make a row the same row; a later one replaces it."""
+
+_FIRST_STAYS = ("outcomes",)
+"""Tables of which the first row of an identity stays."""
 
 _METADATA = ("service", "metric", "unit", "kind", "direction")
 
@@ -112,10 +116,13 @@ class ArrayStore:
         if not len(next(iter(data.values()))):
             return
         with self._lock:
+            if token and (table, token) in self._tokens:
+                return
             if table in _IDENTITY:
                 self._replace(table, data)
-            elif not token or (table, token) not in self._tokens:
+            else:
                 self._count(table, data)
+            if token:
                 self._tokens.add((table, token))
 
     def extents(
@@ -283,7 +290,8 @@ class ArrayStore:
         for service, *values in zip(services, *(data[name] for name in names), strict=True):
             row = tuple(tuple(value) if isinstance(value, list) else value for value in values)
             rows = self._of(service).rows.setdefault(table, {})
-            rows[tuple(row[position] for position in identity)] = row
+            key = tuple(row[position] for position in identity)
+            rows[key] = rows.get(key, row) if table in _FIRST_STAYS else row
 
     def _count(self, table: Table, data: Mapping[str, Sequence[Any]]) -> None:
         services = np.array(data["service"], dtype=object)

@@ -270,7 +270,7 @@ class ClickHouseStore:
         return int(count)
 
     def forget_scans(self, since: float, service: str | None, workload: str | None) -> None:
-        """Delete the rows of the scans that ``count_scans`` counts: they are made again.
+        """Delete the rows of the scans that ``count_scans`` counts, and their outcomes: they are made again.
 
         Raises:
             ConfigError: the user may not delete rows.
@@ -278,6 +278,8 @@ class ClickHouseStore:
         """
         values = _scans(since, service, workload)
         with translated(self._where):
+            # Scans last: as long as they are there, the same call deletes the same outcomes.
+            self._client.command(self._layout.table(queries.FORGET_OUTCOMES), parameters=values)
             self._client.command(self._layout.table(queries.FORGET_SCANS), parameters=values)
 
     def close(self) -> None:

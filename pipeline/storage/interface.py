@@ -29,6 +29,7 @@ RowTable = Literal[
     "silenced",
     "logs",
     "positions",
+    "outcomes",
 ]
 """Tables of rows with an identity and a time."""
 
@@ -57,7 +58,7 @@ class Store(Protocol):
         """Add rows, all or none. ``columns`` maps a column to its values, all equally many.
 
         A repeated insert with the same non-empty ``token`` adds nothing. Rows of RowTable
-        replace those of the same identity.
+        replace those of the same identity; of ``outcomes`` the first one stays.
         """
 
     def extents(

@@ -167,6 +167,17 @@ WHERE time >= fromUnixTimestamp64Milli({since:Int64}, 'UTC')
     )
 """
 
+FORGET_OUTCOMES = """
+ALTER TABLE outcomes DELETE
+WHERE time >= fromUnixTimestamp64Milli({since:Int64}, 'UTC')
+    AND ({service:String} = '' OR service = {service:String})
+    AND ({workload:String} = '' OR workload = {workload:String})
+    AND (service, workload, time) NOT IN (
+        SELECT service, workload, min(time) FROM scans GROUP BY service, workload
+    )
+SETTINGS mutations_sync = 2
+"""
+
 FORGET_SCANS = """
 ALTER TABLE scans DELETE
 WHERE time >= fromUnixTimestamp64Milli({since:Int64}, 'UTC')

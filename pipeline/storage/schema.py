@@ -125,6 +125,11 @@ COLUMNS: Mapping[Table, Mapping[str, str]] = {
     "positions": {
         **{"stream": _NAME, "topic": _NAME, "partition": "UInt32", "time": _TIME, "last_offset": "Int64"},
     },
+    "outcomes": {
+        **{"service": _NAME, "stage": _NAME, "workload": _NAME, "time": _TIME},
+        **{"attempt": "String", "number": "UInt32", "kind": _NAME, "name": "String"},
+        **{"headers": "String", "content": "String"},
+    },
 }
 
 _OPTIONAL: Mapping[Table, Mapping[str, Any]] = {

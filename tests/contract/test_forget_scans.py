@@ -1,4 +1,4 @@
-"""Scans that are to be made again, in every store over SQL."""
+"""Scans that are to be made and decided again, in every store over SQL."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from uuid import uuid4
 
 import pytest
 
+from pipeline.codec.outcomes import ScanOutcome
 from pipeline.codec.records import columns_of
+from pipeline.model import Scan
+from pipeline.stages.outcomes import Outcomes
 from pipeline.storage.clickhouse import ClickHouseStore
 from pipeline.storage.schema import EVER
 from tests.support.fleets import START
@@ -41,13 +44,36 @@ def test_scans_since(
             for name, hour in every
         ]
         sql_store.insert("scans", columns_of(rows))
+        for name, hour in every:
+            Outcomes(sql_store, "filter").of(scan(service, name, hour), ScanOutcome)
     assert sql_store.count_scans(since, mine, workload) == len(gone)
     sql_store.forget_scans(since, mine, workload)
     assert scans(sql_store, mine) == every - gone
     assert scans(sql_store, other) == every
     assert sql_store.count_scans(since, mine, workload) == 0
+    # What is made again is decided again, by every stage.
+    assert decided_again(sql_store, mine, every) == gone
+    assert decided_again(sql_store, other, every) == set()
 
 
 def scans(store: ClickHouseStore, service: str) -> set[tuple[str, int]]:
     rows = store.rows("scans", service, *EVER)
     return {(row["workload"], round((row["time"] - START) / HOUR_S)) for row in rows}
+
+
+def scan(service: str, workload: str, hour: int) -> Scan:
+    end = START + hour * HOUR_S
+    return Scan(service, workload, end - HOUR_S, end, end, end, series=1)
+
+
+def decided_again(store: ClickHouseStore, service: str, every: set[tuple[str, int]]) -> set[tuple[str, int]]:
+    """Return which of some scans have no outcome."""
+    again: set[tuple[str, int]] = set()
+    for name, hour in every:
+
+        def decide(one: tuple[str, int] = (name, hour)) -> ScanOutcome:
+            again.add(one)
+            return ScanOutcome()
+
+        Outcomes(store, "filter").of(scan(service, name, hour), decide)
+    return again

@@ -11,11 +11,13 @@ from loadgen.fleet.simulate import simulate
 from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.flow import Flow
 from pipeline.backtest.run import plan_scans
-from pipeline.codec.scans import encode_progress
+from pipeline.codec.scans import decode_scan, encode_progress
 from pipeline.config import Settings
 from pipeline.model import Outgoing, Progress
+from pipeline.stages.gather.counted_rows import change_columns
 from pipeline.storage.arrays import ArrayStore
 from pipeline.workloads import load_workloads
+from tests.support.builders import build_change
 
 WORKLOADS = load_workloads(["frontfaas-small"])
 
@@ -74,3 +76,24 @@ def test_kills_between_and_within_scans_change_no_event(dataset: Dataset, filter
             reported.append(events(killed))
     assert all(first == again for first, again in zip(reported[::2], reported[1::2], strict=True))
     assert [event for scan in reported[::2] for event in scan] == expected
+
+
+def test_what_comes_between_two_times_changes_no_event(dataset: Dataset, filtered: list[bytes]) -> None:
+    """A change of which a webhook speaks late, or samples that come late: the scan was decided before."""
+    flow = flow_of(dataset, ["dedup", "rootcause"])
+    for message in filtered:
+        before = {topic: len(messages) for topic, messages in flow.topics.items()}
+        flow.send("filtered", [message])
+        first = {topic: messages[before.get(topic, 0) :] for topic, messages in flow.topics.items()}
+        for one in decode_scan(message).candidates:
+            late = build_change(
+                f"late {one.metric}", [one.metric], time=one.change_time, service=dataset.service
+            )
+            flow.store.insert("changes", change_columns([late]))
+        for stage in flow.stages:
+            flow.restart(stage)
+        again = {topic: len(messages) for topic, messages in flow.topics.items()}
+        flow.send("filtered", [message])
+        second = {topic: messages[again[topic] :] for topic, messages in flow.topics.items()}
+        assert second == first
+    assert len(flow.topics["regressions"]) >= 6

@@ -66,7 +66,9 @@ def columns_of(client: Client, table: str) -> dict[str, str]:
 
 def value_of(type_: str, *, moment: float = int(WHEN * 1000)) -> Any:
     """A value of a column's type; the driver takes moments in milliseconds."""
-    inner = re.sub(r"^(?:SimpleAggregateFunction\(\w+, |LowCardinality\()(.*)\)$", r"\1", type_)
+    inner = type_
+    while outer := re.fullmatch(r"(?:SimpleAggregateFunction\(\w+, |LowCardinality\()(.*)\)", inner):
+        inner = outer[1]
     values: dict[str, Any] = {
         "String": "x",
         "Float64": 0.5,

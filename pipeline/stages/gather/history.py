@@ -1,8 +1,7 @@
 """What a stage passed on in earlier scans, kept in the store so that a restart changes nothing.
 
-A stage remembers before it publishes, and leaves out what the present scan and later ones remembered; so
-a scan that comes again after a crash is judged exactly as the first time. Scans follow each other by the
-watermark that each of them waited for, as detect runs them.
+A stage remembers before it publishes, and leaves out what the present scan and later ones remembered. Scans
+follow each other by the watermark that each of them waited for, as detect runs them.
 """
 
 from __future__ import annotations
@@ -18,6 +17,9 @@ from pipeline.dedup.evidence import Reported
 from pipeline.model import Candidate, Scan
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
+
+MemoryRows = tuple[tuple[str, Mapping[str, Sequence[Any]]], ...]
+"""Rows of the table ``memory`` as part of a scan's outcome; empty without any."""
 
 MEMBERS = "dedup members"
 """Stage under which the members of groups are kept, besides the regressions that stand for them."""
@@ -78,27 +80,25 @@ def read_history(
     ]
 
 
-def remember(store: Store, stage: str, scan: Scan, passed: Sequence[Reported]) -> None:
-    """Keep what ``stage`` passes on of a scan; repeating it changes nothing."""
+def memory_rows(stage: str, scan: Scan, passed: Sequence[Reported]) -> MemoryRows:
+    """Return the rows of ``memory`` by which later scans know what ``stage`` passes on of a scan."""
     if not passed:
-        return
-    store.insert(
-        "memory",
-        columns_of(
-            {
-                "stage": stage,
-                "service": scan.service,
-                "workload": scan.workload,
-                "metric_kind": reported.candidate.metric_kind,
-                "metric": reported.candidate.metric,
-                "kind": reported.candidate.kind,
-                "time": reported.candidate.change_time,
-                "before": reported.candidate.before,
-                "after": reported.candidate.after,
-                "scan_end": scan.end,
-                "regression": reported.event,
-                "change_time_interval": list(reported.candidate.change_time_interval or ()),
-            }
-            for reported in passed
-        ),
+        return ()
+    columns = columns_of(
+        {
+            "stage": stage,
+            "service": scan.service,
+            "workload": scan.workload,
+            "metric_kind": reported.candidate.metric_kind,
+            "metric": reported.candidate.metric,
+            "kind": reported.candidate.kind,
+            "time": reported.candidate.change_time,
+            "before": reported.candidate.before,
+            "after": reported.candidate.after,
+            "scan_end": scan.end,
+            "regression": reported.event,
+            "change_time_interval": list(reported.candidate.change_time_interval or ()),
+        }
+        for reported in passed
     )
+    return (("memory", columns),)

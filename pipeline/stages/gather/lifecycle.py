@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from pipeline.codec.fields import LATEST_S
 from pipeline.codec.lifecycle import open_regression
 from pipeline.dedup.evidence import TOLERANCE_WINDOWS
 from pipeline.detect.matrix import select_series
@@ -140,22 +141,27 @@ def with_changes(
 
 
 def open_regressions(store: Store, scan: Scan, *, regression: str = "") -> list[OpenRegression]:
-    """Return the regressions that scans before this one reported and did not resolve, newest first.
+    """Return the regressions that scans before this one reported and that none resolved, newest first.
 
-    They are those of the scan's workload, or the one of the id given, whatever its workload. What cannot be
+    They are those of the scan's workload, or the one of the id given, whatever its workload. A scan that is
+    handled late may find that a later one has resolved a regression: nothing comes after that. What cannot be
     read, as it was written by another version, is left out and logged.
     """
-    span = (scan.end - FOLLOW_S, scan.end)
-    if regression:
-        rows = store.rows("regressions", scan.service, *span, id=regression)
-        updates = store.rows("updates", scan.service, *span, regression=regression)
-    else:
-        rows = store.rows("regressions", scan.service, *span, workload=scan.workload)
-        updates = store.rows("updates", scan.service, *span, workload=scan.workload) if rows else []
-    resolved = {row["regression"] for row in updates if row["type"] == "resolved"}
+    since = scan.end - FOLLOW_S
+    whose = {"id": regression} if regression else {"workload": scan.workload}
+    rows = store.rows("regressions", scan.service, since, scan.end, **whose)
+    of_them = {"regression": regression} if regression else whose
+    updates = store.rows("updates", scan.service, since, LATEST_S, **of_them) if rows else []
+    this = (scan.workload, scan.end)
+    resolved = {
+        row["regression"]
+        for row in updates
+        if row["type"] == "resolved" and (row["workload"], row["time"]) != this
+    }
     by_regression: dict[str, list[dict[str, Any]]] = {}
     for row in updates:
-        by_regression.setdefault(row["regression"], []).append(row)
+        if row["time"] < scan.end:
+            by_regression.setdefault(row["regression"], []).append(row)
     # Of scans of two workloads that end together, the later one knows what the earlier one reported.
     rows = [
         row

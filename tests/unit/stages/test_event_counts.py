@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from pipeline.instruments import OTHER
-from pipeline.model import Candidate, Dropped, Regression, Scan
+from pipeline.model import Scan
 from pipeline.stages.event_counts import REPORTED, Brought, EventCounts
 from pipeline.telemetry import MOST_WORKLOADS
 from tests.support.builders import build_candidate, build_dropped
@@ -14,12 +14,8 @@ from tests.support.builders import build_candidate, build_dropped
 NOW = 1_700_000_000.0
 
 
-def regression(candidate: Candidate) -> Regression:
-    return Regression("id", "shop", "w", candidate, NOW)
-
-
 def brought(workload: str = "w", **fields: Any) -> Brought:
-    nothing: dict[str, Any] = {"dropped": (), "reported": (), "late": 0, "updates": ()}
+    nothing: dict[str, Any] = {"dropped": (), "change_times": (), "late": 0, "updates": ()}
     scan = Scan("shop", workload, NOW - 1000.0, NOW - 100.0, NOW, NOW, series=7)
     return Brought(**{"scan": scan, **nothing, **fields})
 
@@ -38,8 +34,7 @@ def test_everything_is_shown_from_the_start() -> None:
 
 def test_what_was_not_published_is_not_counted() -> None:
     counts = EventCounts("r", ["w"])
-    candidate = replace(build_candidate(), change_time=NOW - 600.0)
-    one = brought(reported=(regression(candidate),))
+    one = brought(change_times=[NOW - 600.0])
     counts.hold(one)
     counts.begin()  # the batch comes again
     counts.hold(one)
@@ -52,13 +47,9 @@ def test_what_was_not_published_is_not_counted() -> None:
 
 def test_the_funnel_counts_each_candidate_once_and_what_is_reported_late_only_as_an_event() -> None:
     counts = EventCounts("r", ["w"])
-    candidate = build_candidate()
-
-    def dropped(*steps: str) -> tuple[Dropped, ...]:
-        return tuple(build_dropped(candidate, step) for step in steps)
-
-    one = brought(reported=(regression(candidate),) * 2, late=3, dropped=dropped("muted"))
-    scan = replace(one.scan, dropped=dropped("threshold", "threshold", "of a later version"))
+    one = brought(change_times=[NOW, NOW], late=3, dropped=["muted"])
+    steps = ("threshold", "threshold", "of a later version")
+    scan = replace(one.scan, dropped=tuple(build_dropped(build_candidate(), step) for step in steps))
     counts.hold(replace(one, scan=scan))
     counts.publish(NOW)
     assert shown(counts, "candidates_total", "step") == {"threshold": 2, OTHER: 1, "muted": 1, REPORTED: 2}
@@ -68,7 +59,7 @@ def test_the_funnel_counts_each_candidate_once_and_what_is_reported_late_only_as
 def test_workloads_that_scans_bring_are_named_within_a_bound() -> None:
     counts = EventCounts("r", ["w"])
     for number in range(MOST_WORKLOADS + 5):
-        counts.hold(brought(f"w{number}", reported=(regression(build_candidate()),)))
+        counts.hold(brought(f"w{number}", change_times=[NOW]))
     counts.publish(NOW)
     found = shown(counts, "candidates_total", "workload")
     assert len(found) == MOST_WORKLOADS

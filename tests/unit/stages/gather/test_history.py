@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from pipeline.codec.events import regression_id
 from pipeline.dedup.evidence import Reported
 from pipeline.model import Candidate, Scan
-from pipeline.stages.gather.history import read_history, remember
+from pipeline.stages.gather.history import memory_rows, read_history
 from pipeline.storage.arrays import ArrayStore
 from pipeline.workloads import Workload
 
@@ -43,12 +44,17 @@ def event_of(found: Candidate, seen: Scan) -> str:
     return regression_id(seen.service, seen.workload, found, seen.end)
 
 
+def keep(store: ArrayStore, stage: str, seen: Scan, passed: Sequence[Reported]) -> None:
+    for _, columns in memory_rows(stage, seen, passed):
+        store.insert("memory", columns)
+
+
 def kept(*passed: tuple[str, Scan, str]) -> ArrayStore:
     """A store in which stages remember a candidate an hour before the end of each scan."""
     store = ArrayStore()
     for stage, seen, metric in passed:
         found = candidate(metric, (seen.end - T0) / HOUR - 1)
-        remember(store, stage, seen, [Reported(found, event_of(found, seen))])
+        keep(store, stage, seen, [Reported(found, event_of(found, seen))])
     return store
 
 
@@ -96,13 +102,13 @@ def test_what_is_kept_comes_back_oldest_first() -> None:
     seen = scan("slow", 10)
     first, second = candidate("b", 8.5), candidate("a", 9.5)
     store = ArrayStore()
-    remember(
+    keep(
         store,
         "dedup",
         seen,
         [Reported(second, event_of(first, seen)), Reported(first, event_of(first, seen))],
     )
-    remember(store, "dedup", seen, [])
+    keep(store, "dedup", seen, [])
     found = read_history(store, "dedup", scan("slow", 11), WORKLOADS, same_workload=True)
     event = event_of(first, seen)
     assert found == [

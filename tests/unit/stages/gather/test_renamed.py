@@ -10,7 +10,7 @@ from pipeline.dedup.evidence import Reported
 from pipeline.model import Profile, Record, Rename, Scan, SeriesKey
 from pipeline.names import Namings
 from pipeline.stages.aggregate import AggregateStage
-from pipeline.stages.gather.history import read_history, remember
+from pipeline.stages.gather.history import memory_rows, read_history
 from pipeline.stages.gather.renamed import by_present_names
 from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.arrays import ArrayStore
@@ -93,7 +93,8 @@ def test_a_change_of_the_former_name_is_one_of_the_present(counted: ArrayStore) 
 def test_what_was_reported_under_a_former_name_is_known(counted: ArrayStore) -> None:
     earlier = build_candidate("a", change_time=T0 + 60)
     scan = Scan("shop", "live", T0 - 60, T0 + 60, T0 + 120, T0 + 120, 3)
-    remember(counted, "dedup", scan, [Reported(earlier, "e")])
+    ((_, columns),) = memory_rows("dedup", scan, [Reported(earlier, "e")])
+    counted.insert("memory", columns)
     store = by_present_names(counted, build_scan())
     (known,) = read_history(store, "dedup", build_scan(), {"live": LIVE}, same_workload=True)
     assert (known.candidate.metric, known.event) == ("org.b", "e")
