@@ -144,13 +144,12 @@ def test_what_lasts_is_not_resolved(store: Store, service_name: str) -> None:
 
 
 def test_silence_is_no_return_but_a_subroutine_without_samples_is(store: Store, service_name: str) -> None:
-    made = Scans(store, service_name)
-    made.fill("cart.tax", shares((50, 0.1), (30, 0.2)))
-    made.fill_totals(80)
-    every = [made.at(60, SLOW), *(made.at(second) for second in range(65, 140, 5))]
-    assert types(made.run(*every)) == ["detected"]
-    store.insert("totals", totals(service_name, [(START + second, 1000) for second in range(80, 140)]))
-    assert types(made.run(*every)) == ["detected", "resolved"]
+    for name, sampled, expected in (("silent", 80, []), ("gone", 140, ["resolved"])):
+        made = Scans(store, f"{service_name}-{name}")
+        made.fill("cart.tax", shares((50, 0.1), (30, 0.2)))
+        made.fill_totals(sampled)
+        every = [made.at(60, SLOW), *(made.at(second) for second in range(65, 140, 5))]
+        assert types(made.run(*every)) == ["detected", *expected], name
 
 
 def test_a_share_that_others_have_moved_has_not_returned(store: Store, service_name: str) -> None:
@@ -169,16 +168,15 @@ def test_a_share_that_others_have_moved_has_not_returned(store: Store, service_n
 
 
 def test_a_service_level_metric_resolves_and_its_gaps_say_nothing(store: Store, service_name: str) -> None:
-    made = Scans(store, service_name, LATENCY)
     level = shares((50, 100.0), (30, 120.0), (60, 100.0))
     noise = np.random.default_rng(1).normal(0, 2, len(level))
     points = [("p50", START + s, v) for s, v in enumerate((level + noise).tolist())]
     slow = replace(SLOW, metric_kind="service", metric="p50", before=100.0, after=120.0)
-    every = [made.at(60, slow), *(made.at(second) for second in range(65, 140, 5))]
-    store.insert("metrics", metrics(service_name, points[:80]))
-    assert types(made.run(*every)) == ["detected"]
-    store.insert("metrics", metrics(service_name, points[80:]))
-    assert types(made.run(*every)) == ["detected", "resolved"]
+    for name, known, expected in (("gap", 80, []), ("whole", 140, ["resolved"])):
+        made = Scans(store, f"{service_name}-{name}", LATENCY)
+        every = [made.at(60, slow), *(made.at(second) for second in range(65, 140, 5))]
+        store.insert("metrics", metrics(made.service, points[:known]))
+        assert types(made.run(*every)) == ["detected", *expected], name
 
 
 def test_the_change_that_fixed_it_is_named(scans: Scans) -> None:
