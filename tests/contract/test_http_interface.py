@@ -128,7 +128,8 @@ def test_the_front_answers_as_the_server_does(
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH"])
 def test_other_methods_run_nothing(server_dsn: str, method: str) -> None:
-    assert ask(server_dsn, "", b"SELECT 1", {}, method).status in (405, 501)
+    # The statement stands in the address: a body that nobody reads may cut the connection before the answer.
+    assert ask(server_dsn, "?query=SELECT%201", None, {}, method).status in (405, 501)
 
 
 @pytest.fixture
