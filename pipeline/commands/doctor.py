@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import shutil
 import sys
 import urllib.error
@@ -136,14 +137,17 @@ def _topics(broker: Broker, topics: Topics) -> list[Finding]:
     ]
 
 
+_PARTITIONS = re.compile(r": (\d+) partitions instead of (\d+)$")
+
+
 def _difference(text: str) -> Finding:
     """Return the finding of one way in which topics differ from topics.yaml."""
     if text.endswith(": missing"):
         return Finding("topics", "fail", text, "smidgen topics apply")
-    if " partitions instead of " in text:
-        return Finding(
-            "topics", "fail", text, "write what it has into topics.yaml, or make it anew if it is empty"
-        )
+    if counts := _PARTITIONS.search(text):
+        has, wanted = map(int, counts.groups())
+        anew = "write what it has into topics.yaml, or make it anew if it is empty"
+        return Finding("topics", "fail", text, "smidgen topics apply" if has < wanted else anew)
     return Finding("topics", "warn", text, "alter it on the broker, or topics.yaml")
 
 

@@ -22,13 +22,17 @@ def topics() -> None:
 @topics.command()
 @settings_options("broker", "topics")
 def apply(settings: Settings) -> int:
-    """Create the topics that are missing, and report what differs; nothing that exists is changed."""
-    created, remaining = asyncio.run(apply_topics(Broker.of(settings), settings.read_topics()))
-    for name in created:
-        click.echo(f"{name}: created")
+    """Create the topics that are missing, raise partitions, and report what else differs.
+
+    More partitions are made where topics.yaml has more than the broker. For the topics that stages write for
+    one another no worker may run then, and all must be read. Nothing else that exists is changed.
+    """
+    done, remaining = asyncio.run(apply_topics(Broker.of(settings), settings.read_topics()))
+    for line in done:
+        click.echo(line)
     for finding in remaining:
         click.echo(finding)
-    if not created and not remaining:
+    if not done and not remaining:
         click.echo("nothing to do")
     return 1 if remaining else 0
 

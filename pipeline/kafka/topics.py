@@ -7,13 +7,14 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import TopicAlreadyExistsError, UnknownTopicOrPartitionError, for_code
 
 from pipeline.errors import BrokerUnavailable, ConfigError
 from pipeline.kafka.admin import admin_client, retried
-from pipeline.kafka.connection import Broker
+from pipeline.kafka.connection import Broker, as_broker
+from pipeline.kafka.groups import group_facts
 from pipeline.topics import Topic, Topics
 
 MAX_REPLICATION = 3
@@ -95,24 +96,36 @@ async def check_topics(broker: Broker | str, topics: Topics) -> list[str]:
 
 
 async def apply_topics(broker: Broker | str, topics: Topics) -> tuple[list[str], list[str]]:
-    """Create the topics that are missing; existing ones are never altered.
+    """Create the topics that are missing, and raise partitions; else existing ones are never altered.
 
-    Returns the names created, and one line for each difference that remains. A new topic has as many
-    replicas as there are brokers, at most three; see ``topic_config`` for its settings.
+    Returns one line for each topic created or raised, and one for each difference that remains. A new topic
+    has as many replicas as there are brokers, at most three; see ``topic_config`` for its settings.
+
+    Partitions of topics with a shared key are raised while no worker reads or writes them and all is read: a
+    service moves to another partition, and would overtake what waits in the former one.
 
     Raises:
         BrokerUnavailable: the broker does not answer.
-        ConfigError: it refuses us, or refuses to create a topic.
+        ConfigError: it refuses us, or refuses to create or raise a topic.
     """
     async with admin_client(broker) as client:
         actual = await _actual(client, topics)
         missing = [topic for topic in topics.values() if topic.name not in actual]
-        created = await _create(client, missing)
+        created = [f"{name}: created" for name in await _create(client, missing)]
+        few = {
+            logical: actual[topic.name].partitions
+            for logical, topic in topics.items()
+            if topic.name in actual and actual[topic.name].partitions < topic.partitions
+        }
+        held = [logical for logical in few if logical in topics.shared_key]
+        obstacles = await _obstacles(as_broker(broker), topics, held) if held else []
+        if not obstacles:  # else none: workers need all as in one topics.yaml
+            created += await _raise_partitions(client, topics, few)
         # Each question may go to another broker: what is compared is what one of them knows in full.
         actual = await _appeared(
             client, topics, settings=True, patience_s=_CREATED_APPEAR_S if created else _APPEAR_S
         )
-        return created, drift(topics, actual, brokers=await _brokers(client))
+        return created, [*drift(topics, actual, brokers=await _brokers(client)), *obstacles]
 
 
 async def require_topics(broker: Broker | str, topics: Topics) -> None:
@@ -130,8 +143,8 @@ async def require_topics(broker: Broker | str, topics: Topics) -> None:
             raise ConfigError(f"topic {topic.name} is missing on {broker}: run `smidgen topics apply`")
         if found.partitions != topic.partitions:
             raise ConfigError(
-                f"topic {topic.name} has {found.partitions} partitions instead of {topic.partitions}: "
-                "see `smidgen topics check`"
+                f"topic {topic.name} has {found.partitions} partitions instead of {topic.partitions}: see "
+                f"`smidgen topics {'apply' if found.partitions < topic.partitions else 'check'}`"
             )
 
 
@@ -156,6 +169,46 @@ async def _create(client: AIOKafkaAdminClient, missing: list[Topic]) -> list[str
             failure = BrokerUnavailable if error.retriable else ConfigError
             raise failure(f"topic {name}: {rest[0] if rest and rest[0] else error.__name__}")
     return created
+
+
+async def _obstacles(broker: Broker, topics: Topics, held: list[str]) -> list[str]:
+    """Return what has to be done before topics with a shared key (logical names) get more partitions."""
+    groups = {topics.group(stage): topics.inputs(stage) for stage in topics.stages}
+    facts = await group_facts(broker, topics, groups)
+    first = topics[held[0]].name
+    running, behind = [], []
+    for stage in topics.stages:
+        known = facts[topics.group(stage)]
+        touched = [name for name in held if stage in (*topics[name].readers, *topics[name].writers)]
+        if touched and known.members != 0:
+            running.append(stage)
+        waiting = sum(known.lag[name] for name in topics.inputs(stage) if name in topics.shared_key)
+        if waiting:
+            behind.append(f"{stage} has {waiting} messages to read")
+    if behind:
+        todo = "stop aggregate alone, and wait until they have read all"
+        return [f"{first}: not raised: {', '.join(behind)}: {todo}"]
+    if running:
+        return [f"{first}: not raised: stop the workers of {', '.join(running)}, and try again"]
+    return []
+
+
+async def _raise_partitions(client: AIOKafkaAdminClient, topics: Topics, few: Mapping[str, int]) -> list[str]:
+    """Raise topics (logical names) that have few partitions; return one line for each."""
+    if not few:
+        return []
+    wanted = {topics[logical].name: NewPartitions(topics[logical].partitions) for logical in few}
+    await retried(lambda: client.create_partitions(wanted))
+    deadline = time.monotonic() + _CREATED_APPEAR_S
+    while time.monotonic() < deadline:
+        actual = await _actual(client, topics, settings=False)
+        if all(actual[name].partitions >= new.total_count for name, new in wanted.items() if name in actual):
+            break
+        await asyncio.sleep(_PAUSE_S)
+    return [
+        f"{topics[logical].name}: {before} partitions raised to {topics[logical].partitions}"
+        for logical, before in few.items()
+    ]
 
 
 async def _brokers(client: AIOKafkaAdminClient) -> int:

@@ -72,7 +72,7 @@ def assert_refused(done: subprocess.CompletedProcess[str], text: str) -> None:
 
 # ResourceType, AclOperation and ResourcePatternType of Kafka's protocol.
 RESOURCES = {"--topic": 2, "--group": 3, "--cluster": 4}
-OPERATIONS = {"Read": 3, "Write": 4, "Create": 5, "Describe": 8, "DescribeConfigs": 10}
+OPERATIONS = {"Read": 3, "Write": 4, "Create": 5, "Alter": 7, "Describe": 8, "DescribeConfigs": 10}
 LITERAL, ALLOW, ANY_HOST = 3, 3, "*"
 
 Right = tuple[str, str, int, str]

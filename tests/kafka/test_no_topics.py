@@ -43,15 +43,17 @@ def test_doctor_says_what_to_do_where_topics_are_of_another_kind(
     kafka_cluster: Callable[..., KafkaCluster], store_dsn: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     url = kafka_cluster().url
-    narrow = Topics({name: topic.model_copy(update={"partitions": 2}) for name, topic in TOPICS.items()})
-    asyncio.run(apply_topics(url, narrow))
+    narrow = {name: topic.model_copy(update={"partitions": 2}) for name, topic in TOPICS.items()}
+    wide = narrow["feedback"].model_copy(update={"partitions": 9})
+    asyncio.run(apply_topics(url, Topics({**narrow, "feedback": wide})))
     begun = time.monotonic()
     assert run(["doctor", "--broker", url, "--store", store_dsn, "--json"]) == 1
     taken = time.monotonic() - begun
     lines = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
     found = [line for line in lines if line["check"] == "topics"]
     assert {(line["status"], line["advice"]) for line in found} == {
-        ("fail", "write what it has into topics.yaml, or make it anew if it is empty")
+        ("fail", "smidgen topics apply"),
+        ("fail", "write what it has into topics.yaml, or make it anew if it is empty"),
     }
     assert f"profiles: 2 partitions instead of {TOPICS['profiles'].partitions}" in [
         line["detail"] for line in found
