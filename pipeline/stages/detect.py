@@ -47,6 +47,9 @@ broker or the store no partition has spoken for long, and none of them is idle f
 PART_S = 30.0
 """For how long scans of a batch are made before the next one is taken in, if one waits."""
 
+ROLLED_WINDOWS = 5
+"""Counted windows in a window of scans from which on rollups are kept: of fewer they would be copies."""
+
 MOST_SERVICES = 20_000
 """Services whose progress is remembered. Of others the store knows as much as after a restart."""
 
@@ -317,6 +320,8 @@ class DetectStage(Stage):
         """
         lead_s = workload.lead_s if "short_term" in config.detectors else 0.0
         start = end - workload.span_s - lead_s
+        if workload.series == "gcpu" and workload.resolution_s >= ROLLED_WINDOWS * self._window_s:
+            self._store.roll_up(service, start, end, workload.resolution_s)
         matrix = self._store.series(workload.series, service, start, end, workload.resolution_s)
         unknown: tuple[str, ...] = ()
         if workload.series == "service":

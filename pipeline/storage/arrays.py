@@ -195,6 +195,9 @@ class ArrayStore:
             totals=totals,
         )
 
+    def roll_up(self, service: str, start: float, end: float, resolution_s: float) -> None:
+        """Do nothing: counts are in memory; see Store.roll_up."""
+
     def stacks(self, service: str, before: tuple[float, float], after: tuple[float, float]) -> StackMatrix:
         """Return stack counts of two spans; see Store.stacks."""
         spans = [(to_ms(first), to_ms(last)) for first, last in (before, after)]

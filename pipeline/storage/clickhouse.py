@@ -12,11 +12,12 @@ import numpy as np
 from clickhouse_connect.driver.client import Client
 from numpy.typing import NDArray
 
-from pipeline.model import FloatArray, SeriesKey, SeriesMatrix, StackMatrix, StrataMatrix, Stratum
+from pipeline.model import SeriesKey, SeriesMatrix, StackMatrix, StrataMatrix, Stratum
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.quota.limits import Usage
 from pipeline.storage import migrate, queries
 from pipeline.storage.failures import translated
+from pipeline.storage.gcpu_series import GcpuSeries, Windows
 from pipeline.storage.interface import CountTable, Extent, RowTable, SeriesSource, Table
 from pipeline.storage.layout import ONE_SERVER, TableLayout
 from pipeline.storage.schema import (
@@ -40,6 +41,9 @@ _ONE_BLOCK = {
 }
 """Settings under which one INSERT is one block, hence one part, hence atomic."""
 
+_ROLLING = {"async_insert": "0", "insert_deduplicate": "0", "optimize_aggregation_in_order": "1"}
+"""Settings of rollups: the same rows twice are no harm, and rows in order are added up in little memory."""
+
 _PART_BYTES = 4000
 """Most bytes of names in one query: parameters travel in the URL, of which servers read 8 kB at least."""
 
@@ -57,6 +61,7 @@ class ClickHouseStore:
         self._client = client
         self._where = where
         self._layout = layout
+        self._gcpu = GcpuSeries(self._columns, self._numbers, self._roll)
 
     def migrate(self) -> None:
         """Create or upgrade the database and its tables; several processes may do so at once.
@@ -136,28 +141,52 @@ class ClickHouseStore:
         """Return series × windows; see Store.series. Window j starts at ``start + j * resolution_s``."""
         if names is not None and any(_url_bytes(key) > _PART_BYTES for key in names):
             return _only(names, self.series(source, service, start, end, resolution_s))
-        bounds = {"start": to_ms(start), "end": to_ms(end), "resolution": to_ms(resolution_s)}
-        table = "gcpu" if source == "gcpu" else "metrics"
-        which = {} if source == "gcpu" else {"setup": int(source == "setup")}
-        values = {"service": service, **which, **bounds}
-        windows = max(0, -(-(bounds["end"] - bounds["start"]) // bounds["resolution"]))
-        # Counts before names: what arrives between the two queries has a name at least.
-        parts = [{**values, **asked} for asked in _asked(source, names)]
-        counts = np.concatenate(
-            [np.empty(0, _NUMBERS), *(self._numbers(queries.COUNTS[table], p) for p in parts)]
-        )
-        columns = [self._columns(queries.NAMES[table], 3, part) for part in parts]
-        kinds, known, keys = ([cell for part in columns for cell in part[i]] for i in range(3))
-        row, found = _rows_of(counts["series"], np.asarray(keys, dtype=np.uint64))
-        matrix = np.full((len(found), windows), 0.0 if source == "gcpu" else np.nan)
-        matrix[row, counts["place"]] = counts["count"]
+        if source != "gcpu":
+            return self._metrics(source, service, (start, end), resolution_s, names)
+        windows = Windows(service, to_ms(start), to_ms(end), to_ms(resolution_s))
+        asked = None if names is None else list(_asked(source, names))
+        keys, samples, totals = self._gcpu.read(windows, asked)
         return SeriesMatrix(
             start=start,
+            resolution_s=resolution_s,
+            kinds=tuple(key.kind for key in keys),
+            names=tuple(key.name for key in keys),
+            samples=samples,
+            totals=totals,
+        )
+
+    def roll_up(self, service: str, start: float, end: float, resolution_s: float) -> None:
+        """Keep the counts of whole windows as they are read by scans; see Store.roll_up."""
+        self._gcpu.roll_up(Windows(service, to_ms(start), to_ms(end), to_ms(resolution_s)))
+
+    def _metrics(
+        self,
+        source: SeriesSource,
+        service: str,
+        span: tuple[float, float],
+        resolution_s: float,
+        names: Sequence[SeriesKey] | None,
+    ) -> SeriesMatrix:
+        bounds = {"start": to_ms(span[0]), "end": to_ms(span[1]), "resolution": to_ms(resolution_s)}
+        values = {"service": service, "setup": int(source == "setup"), **bounds}
+        windows = max(0, -(-(bounds["end"] - bounds["start"]) // bounds["resolution"]))
+        # Values before names: what arrives between the two queries has a name at least.
+        parts = [{**values, **asked} for asked in _asked(source, names)]
+        counts = np.concatenate(
+            [np.empty(0, _NUMBERS), *(self._numbers(queries.METRIC_COUNTS, p) for p in parts)]
+        )
+        columns = [self._columns(queries.METRIC_NAMES, 3, part) for part in parts]
+        kinds, known, keys = ([cell for part in columns for cell in part[i]] for i in range(3))
+        row, found = _rows_of(counts["series"], np.asarray(keys, dtype=np.uint64))
+        matrix = np.full((len(found), windows), np.nan)
+        matrix[row, counts["place"]] = counts["count"]
+        return SeriesMatrix(
+            start=span[0],
             resolution_s=resolution_s,
             kinds=tuple(kinds[index] for index in found),
             names=tuple(known[index] for index in found),
             samples=matrix,
-            totals=self._totals(values, windows) if source == "gcpu" else np.ones(windows),
+            totals=np.ones(windows),
         )
 
     def stacks(self, service: str, before: tuple[float, float], after: tuple[float, float]) -> StackMatrix:
@@ -286,17 +315,15 @@ class ClickHouseStore:
         """Let go of connections."""
         self._client.close()
 
-    def _totals(self, values: Mapping[str, Any], windows: int) -> FloatArray:
-        found = self._numbers(queries.TOTALS, values)
-        totals = np.zeros(windows)
-        totals[found["place"]] = found["count"]
-        return totals
-
     def _columns(self, sql: str, width: int, values: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
         """Run a query and return its columns; an empty result has them too."""
         with translated(self._where):
             result = self._client.query(sql, dict(values), column_oriented=True)
             return result.result_columns or [[]] * width
+
+    def _roll(self, sql: str, values: Mapping[str, Any]) -> None:
+        with translated(self._where):
+            self._client.command(sql, parameters=dict(values), settings=_ROLLING)
 
     def _numbers(self, sql: str, values: Mapping[str, Any]) -> NDArray[np.void]:
         """Run a query of numbers and return it as a structured array, without a Python object a number."""

@@ -102,6 +102,12 @@ class Store(Protocol):
         Totals are the service's in any case.
         """
 
+    def roll_up(self, service: str, start: float, end: float, resolution_s: float) -> None:
+        """Keep the counts of gCPU in the whole windows of [start, end), for series that are read often.
+
+        What ``series`` returns stays the same, late and repeated samples included; it only comes sooner.
+        """
+
     def stacks(self, service: str, before: tuple[float, float], after: tuple[float, float]) -> StackMatrix:
         """Return stack counts in two spans [start, end); a stack window counts if it lies wholly inside."""
 

@@ -44,21 +44,164 @@ WHERE service = {service:String}
 GROUP BY place
 """
 
+# Of gCPU all series between two names of a kind are read, or a chosen few.
+GCPU_NAMES = {
+    ("gcpu", "all"): """
+SELECT toString(kind) AS kind_name, subroutine, cityHash64(kind, subroutine)
+FROM gcpu
+WHERE service = {service:String}
+    AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
+    AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
+GROUP BY kind, subroutine
+ORDER BY kind_name, subroutine
+""",
+    ("gcpu", "chosen"): """
+SELECT toString(kind) AS kind_name, subroutine, cityHash64(kind, subroutine)
+FROM gcpu
+WHERE service = {service:String}
+    AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
+    AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
+    AND (kind, subroutine) IN arrayZip({kinds:Array(String)}, {names:Array(String)})
+GROUP BY kind, subroutine
+ORDER BY kind_name, subroutine
+""",
+    ("gcpu_rollup", "all"): """
+SELECT toString(kind) AS kind_name, subroutine, cityHash64(kind, subroutine)
+FROM gcpu_rollup
+WHERE service = {service:String}
+    AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
+    AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
+    AND width_s = {width_s:Float64} AND kind != ''
+    AND (toUnixTimestamp64Milli(window) - {start:Int64}) % {resolution:Int64} = 0
+GROUP BY kind, subroutine
+ORDER BY kind_name, subroutine
+""",
+    ("gcpu_rollup", "chosen"): """
+SELECT toString(kind) AS kind_name, subroutine, cityHash64(kind, subroutine)
+FROM gcpu_rollup
+WHERE service = {service:String}
+    AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
+    AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
+    AND width_s = {width_s:Float64} AND kind != ''
+    AND (toUnixTimestamp64Milli(window) - {start:Int64}) % {resolution:Int64} = 0
+    AND (kind, subroutine) IN arrayZip({kinds:Array(String)}, {names:Array(String)})
+GROUP BY kind, subroutine
+ORDER BY kind_name, subroutine
+""",
+}
+
 # The names travel once each, not once a window: counts and names meet again through a 64-bit hash.
-COUNTS = {
-    "gcpu": """
+GCPU_COUNTS = {
+    ("gcpu", "all"): """
 SELECT
     cityHash64(kind, subroutine) AS series,
-    intDiv(toUnixTimestamp64Milli(window) - {start:Int64}, {resolution:Int64}) AS place,
+    toUInt32(intDiv(toUnixTimestamp64Milli(window) - {start:Int64}, {resolution:Int64})) AS place,
     toFloat64(sum(samples)) AS count
 FROM gcpu
 WHERE service = {service:String}
     AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
     AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
-    AND ({every:UInt8} OR (kind, subroutine) IN arrayZip({kinds:Array(String)}, {names:Array(String)}))
+    AND kind = {kind:String} AND subroutine >= {first:String}
+    AND ({beyond:String} = '' OR subroutine < {beyond:String})
 GROUP BY series, place
 """,
-    "metrics": """
+    ("gcpu", "chosen"): """
+SELECT
+    cityHash64(kind, subroutine) AS series,
+    toUInt32(intDiv(toUnixTimestamp64Milli(window) - {start:Int64}, {resolution:Int64})) AS place,
+    toFloat64(sum(samples)) AS count
+FROM gcpu
+WHERE service = {service:String}
+    AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
+    AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
+    AND (kind, subroutine) IN arrayZip({kinds:Array(String)}, {names:Array(String)})
+GROUP BY series, place
+""",
+    ("gcpu_rollup", "all"): """
+SELECT
+    cityHash64(kind, subroutine) AS series,
+    toUInt32(intDiv(toUnixTimestamp64Milli(window) - {start:Int64}, {resolution:Int64})) AS place,
+    toFloat64(samples) AS count,
+    total
+FROM gcpu_rollup
+WHERE service = {service:String}
+    AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
+    AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
+    AND width_s = {width_s:Float64} AND kind != ''
+    AND (toUnixTimestamp64Milli(window) - {start:Int64}) % {resolution:Int64} = 0
+    AND kind = {kind:String} AND subroutine >= {first:String}
+    AND ({beyond:String} = '' OR subroutine < {beyond:String})
+""",
+    ("gcpu_rollup", "chosen"): """
+SELECT
+    cityHash64(kind, subroutine) AS series,
+    toUInt32(intDiv(toUnixTimestamp64Milli(window) - {start:Int64}, {resolution:Int64})) AS place,
+    toFloat64(samples) AS count,
+    total
+FROM gcpu_rollup
+WHERE service = {service:String}
+    AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
+    AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
+    AND width_s = {width_s:Float64} AND kind != ''
+    AND (toUnixTimestamp64Milli(window) - {start:Int64}) % {resolution:Int64} = 0
+    AND (kind, subroutine) IN arrayZip({kinds:Array(String)}, {names:Array(String)})
+""",
+}
+
+# Rows live a little longer than what says that they are whole.
+ROLLED_UP = """
+SELECT
+    toUInt32(intDiv(toUnixTimestamp64Milli(window) - {start:Int64}, {resolution:Int64})) AS place,
+    toFloat64(total) AS count
+FROM gcpu_rollup
+WHERE service = {service:String}
+    AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
+    AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
+    AND width_s = {width_s:Float64} AND kind = '' AND inserted > now() - INTERVAL 40 DAY
+    AND (toUnixTimestamp64Milli(window) - {start:Int64}) % {resolution:Int64} = 0
+"""
+
+ROLL_UP = """
+INSERT INTO gcpu_rollup (service, width_s, kind, subroutine, window, total, samples)
+SELECT
+    service,
+    {width_s:Float64},
+    kind,
+    subroutine,
+    fromUnixTimestamp64Milli({start:Int64} + toInt64(place) * {resolution:Int64}, 'UTC') AS at,
+    {totals:Array(UInt64)}[place + 1],
+    sum(samples)
+FROM (
+SELECT
+    service,
+    kind,
+    subroutine,
+    samples,
+    toUInt32(intDiv(toUnixTimestamp64Milli(window) - {start:Int64}, {resolution:Int64})) AS place
+FROM gcpu
+WHERE service = {service:String}
+    AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
+    AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
+    AND kind = {kind:String} AND subroutine >= {first:String}
+    AND ({beyond:String} = '' OR subroutine < {beyond:String})
+)
+GROUP BY service, kind, subroutine, place
+"""
+
+ROLL_UP_WHOLE = """
+INSERT INTO gcpu_rollup (service, width_s, kind, subroutine, window, total, samples)
+SELECT
+    {service:String},
+    {width_s:Float64},
+    '',
+    '',
+    fromUnixTimestamp64Milli({start:Int64} + toInt64(number) * {resolution:Int64}, 'UTC'),
+    {totals:Array(UInt64)}[number + 1],
+    0
+FROM numbers(length({totals:Array(UInt64)}))
+"""
+
+METRIC_COUNTS = """
 SELECT
     cityHash64('service', metric) AS series,
     intDiv(toUnixTimestamp64Milli(time) - {start:Int64}, {resolution:Int64}) AS place,
@@ -69,20 +212,8 @@ WHERE service = {service:String} AND setup = {setup:UInt8}
     AND time < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
     AND ({every:UInt8} OR metric IN {names:Array(String)})
 GROUP BY series, place
-""",
-}
-NAMES = {
-    "gcpu": """
-SELECT toString(kind) AS kind_name, subroutine, cityHash64(kind, subroutine)
-FROM gcpu
-WHERE service = {service:String}
-    AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
-    AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
-    AND ({every:UInt8} OR (kind, subroutine) IN arrayZip({kinds:Array(String)}, {names:Array(String)}))
-GROUP BY kind, subroutine
-ORDER BY kind_name, subroutine
-""",
-    "metrics": """
+"""
+METRIC_NAMES = """
 SELECT 'service', toString(metric) AS metric_name, cityHash64('service', metric)
 FROM metrics
 WHERE service = {service:String} AND setup = {setup:UInt8}
@@ -91,8 +222,7 @@ WHERE service = {service:String} AND setup = {setup:UInt8}
     AND ({every:UInt8} OR metric IN {names:Array(String)})
 GROUP BY metric
 ORDER BY metric_name
-""",
-}
+"""
 
 STRATA_TOTALS = """
 SELECT

@@ -37,6 +37,10 @@ class StoreView:
         """Return who sent a service's samples; see Store.strata."""
         return self._store.strata(service, start, end, resolution_s, names)
 
+    def roll_up(self, service: str, start: float, end: float, resolution_s: float) -> None:
+        """Keep counts as they were counted; see Store.roll_up."""
+        self._store.roll_up(service, start, end, resolution_s)
+
     def stacks(self, service: str, before: tuple[float, float], after: tuple[float, float]) -> StackMatrix:
         """Return stack counts of two spans; see Store.stacks."""
         return self._store.stacks(service, before, after)

@@ -81,7 +81,7 @@ RUNS_SQL = frozenset(
     {
         *("query", "query_np", "query_df", "query_arrow", "query_rows_stream", "query_row_block_stream"),
         *("query_column_block_stream", "raw_query", "raw_stream", "command", "raw_insert"),
-        *("_columns", "_numbers"),  # of ClickHouseStore, which pass it on
+        *("_columns", "_numbers", "_run"),  # of ClickHouseStore, which pass it on
     }
 )
 
