@@ -144,7 +144,8 @@ def update_event(update: Update) -> dict[str, Any]:
 
 def windows_to_json(scan: Scan) -> dict[str, Any]:
     """Return where the windows of a scan lie."""
-    return written(shapes.ScanWindows, scan)
+    silent = {"silent_partitions": scan.silent_partitions} if scan.silent_partitions else {}
+    return written(shapes.ScanWindows, scan, **silent)
 
 
 def encode_event(event: Mapping[str, Any]) -> bytes:

@@ -165,7 +165,10 @@ def _candidate_to_json(candidate: Candidate) -> dict[str, Any]:
 
 def _scan_to_json(scan: Scan) -> dict[str, Any]:
     raw = plain(scan)
-    left_out = {"share_factor": None, "resolution_s": None, "unjudged": (), "renames": (), "attempt": ""}
+    left_out = {
+        **{"share_factor": None, "resolution_s": None, "unjudged": (), "renames": (), "attempt": ""},
+        "silent_partitions": 0,
+    }
     for name, absent in left_out.items():
         if getattr(scan, name) == absent:
             del raw[name]

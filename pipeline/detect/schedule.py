@@ -59,6 +59,7 @@ class ServiceProgress:
     heard: dict[Partition, float] = field(default_factory=dict)  # listening time
     restored: set[Partition] = field(default_factory=set)  # known from the store, not heard yet
     scanned: dict[str, float] = field(default_factory=dict)  # workload → end of its last scan
+    idle: frozenset[Partition] = frozenset()  # those that the last low watermark left out
 
     def restore(self, partition: Partition, watermark: float, now: float) -> None:
         """Take over what the store holds of a partition, which holds scans back until it speaks or idles."""
@@ -83,12 +84,20 @@ class ServiceProgress:
             idle_s: See ``is_idle``.
             unread_s: Of a partition, likewise.
         """
-        live = [
+        self.idle = frozenset(
             partition
             for partition, heard in self.heard.items()
-            if not is_idle(now - heard, unread_s(partition), idle_s)
-        ]
-        return min(self.watermarks[partition] for partition in live)
+            if is_idle(now - heard, unread_s(partition), idle_s)
+        )
+        return min(time for partition, time in self.watermarks.items() if partition not in self.idle)
+
+    def silent_since(self, topic: str, start: float, end: float) -> int:
+        """Return how many idle partitions of a topic have data up to somewhere between two times.
+
+        What they still bring comes too late for a scan of that span. One that fell silent before it has
+        nothing that the scan could miss in part.
+        """
+        return sum(start < self.watermarks[one] < end for one in self.idle if one[0] == topic)
 
 
 def first_boundary(earliest: float, interval_s: float) -> float:

@@ -50,3 +50,4 @@ class Scan:
     unjudged: tuple[Unjudged, ...] = ()  # what the detector could not judge; part 0 holds it
     renames: tuple[Rename, ...] = ()
     """Learnt by the detector from the scan's own data; the stages read what has a former name by these."""
+    silent_partitions: int = 0  # whose data end where the scan looks for a change, so that some may come late

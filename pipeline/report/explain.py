@@ -130,6 +130,7 @@ def _facts(entry: LedgerEntry, frame: str, *, ratio: bool) -> tuple[tuple[str, s
         ),
         *([("between", between(found))] if (found := candidate.change_time_interval) else []),
         ("scan", f"{scan.workload}, up to {moment(scan.end)}: {', '.join(windows)}"),
+        *([("partial", f"silent partitions: {silent}")] if (silent := scan.silent_partitions) else []),
     ]
     if candidate.group:
         names = ", ".join(member.metric for member in candidate.group[:8])

@@ -9,11 +9,10 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from pipeline.clock import Clock, to_iso
 from pipeline.codec.fields import EARLIEST_S, LATEST_S
-from pipeline.codec.records import columns_of, plain
+from pipeline.codec.records import columns_of
 from pipeline.codec.scans import decode_progress, scan_messages
 from pipeline.detect.fitting import known_windows, over_gaps
 from pipeline.detect.idleness import Readings
@@ -33,6 +32,7 @@ from pipeline.stages.gather.streams import COUNTED_TOPICS
 from pipeline.stages.mix_search import Searched, find_at_constant_mix
 from pipeline.stages.scan_counts import ScanCounts
 from pipeline.stages.scan_queue import ScanQueue
+from pipeline.stages.scan_rows import scan_row, unjudged_rows
 from pipeline.stages.upstream_progress import UpstreamProgress
 from pipeline.storage.interface import Store
 from pipeline.telemetry import LIMITED_SCANS, Sample
@@ -198,8 +198,8 @@ class DetectStage(Stage):
             service, due = self._refused
             end = due.end
             scan = Scan(service, due.workload, end, end, end, end, series=0, unjudged=(STORE_REFUSED,))
-            self._store.insert("unjudged", columns_of(_unjudged_rows(scan)))
-            self._store.insert("scans", columns_of([_row(scan, 0)]))
+            self._store.insert("unjudged", columns_of(unjudged_rows(scan)))
+            self._store.insert("scans", columns_of([scan_row(scan)]))
             self._done(service)
             self._refused = None
 
@@ -220,9 +220,9 @@ class DetectStage(Stage):
     def settled(self) -> None:
         """Remember the scan that is on the topic, here and in the store."""
         if (scan := self._unsettled) is not None:
-            if unjudged := _unjudged_rows(scan):
+            if unjudged := unjudged_rows(scan):
                 self._store.insert("unjudged", columns_of(unjudged))
-            self._store.insert("scans", columns_of([_row(scan, self._unstable)]))
+            self._store.insert("scans", columns_of([scan_row(scan, self._unstable)]))
             self._done(scan.service)
             self._counts.published(scan, self._clock())
             self._unsettled = None
@@ -305,6 +305,9 @@ class DetectStage(Stage):
             resolution_s=None if workload.resolution_s == declared.resolution_s else workload.resolution_s,
             unjudged=unjudged,
             renames=found.renames,
+            silent_partitions=self._services[service].silent_since(
+                "profiles" if workload.series == "gcpu" else "metrics", analysis_start, due.end
+            ),
         )
         self._unstable = found.one_life
         self.limited["unstable_names"] += found.one_life
@@ -360,22 +363,6 @@ def _cadence(workload: Workload) -> Cadence:
         workload.extended_s,
         searches_slowly="long_term" in workload.detectors,
     )
-
-
-def _row(scan: Scan, unstable_names: int) -> dict[str, Any]:
-    return {
-        "service": scan.service,
-        "workload": scan.workload,
-        "time": scan.end,
-        "series": scan.series,
-        "candidates": len(scan.candidates),
-        "unstable_names": unstable_names,
-    }
-
-
-def _unjudged_rows(scan: Scan) -> list[dict[str, Any]]:
-    whose = {"service": scan.service, "workload": scan.workload, "time": scan.end}
-    return [{**whose, **plain(one)} for one in scan.unjudged]
 
 
 def _shown(found: Found) -> tuple[float, ...] | None:

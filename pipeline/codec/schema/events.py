@@ -102,6 +102,10 @@ class ScanWindows(TypedDict):
     analysis_end: UtcTime
     """Where the extended window begins; equals the end without one."""
     end: UtcTime
+    silent_partitions: NotRequired[Annotated[int, Field(gt=0)]]
+    """The scan is partial: data of so many partitions end in the analysis or extended window.
+
+    Their hosts are gone, or what they send comes late and was not looked at."""
 
 
 @message

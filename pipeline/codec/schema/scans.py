@@ -171,3 +171,5 @@ class Scan(TypedDict):
     """Width of its windows, where it is more than the workload's."""
     unjudged: NotRequired[Several[Unjudged] | None]
     """What the scan could not judge, and why; in part 0."""
+    silent_partitions: NotRequired[Count]
+    """Partitions whose data end in the analysis or extended window: the scan lacks what they still bring."""

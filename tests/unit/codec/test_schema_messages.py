@@ -194,6 +194,7 @@ VALID: Mapping[str, tuple[Decoder, dict[str, Any]]] = {
             "candidates": [{**CANDIDATE, "group": [CANDIDATE]}],
             "grown": [CANDIDATE],
             "joined": [{"regression": "i", "candidate": CANDIDATE}],
+            "silent_partitions": 2,
         },
     ),
 }

@@ -106,6 +106,24 @@ def test_the_slowest_live_partition_holds_scans_back() -> None:
     assert state.low_watermark(71.0, idle_s=60.0) == 120.0, "the other has fallen silent"
 
 
+def test_idle_partitions_whose_data_end_in_a_span_make_it_partial() -> None:
+    state = ServiceProgress()
+    state.advance(step(0, 100.0), now=0.0)
+    state.advance(step(1, 500.0), now=70.0)
+    for now, start, end, silent in (
+        (59.0, 50.0, 400.0, 0),  # not idle yet: nothing is scanned without it
+        (71.0, 50.0, 400.0, 1),
+        (71.0, 50.0, 100.0, 0),  # it has all of the span
+        (71.0, 100.0, 400.0, 0),  # it has nothing of the span
+    ):
+        state.low_watermark(now, idle_s=60.0)
+        assert state.silent_since("profiles", start, end) == silent
+        assert state.silent_since("metrics", start, end) == 0
+    state.advance(step(0, 110.0), now=72.0)
+    state.low_watermark(72.0, idle_s=60.0)
+    assert state.silent_since("profiles", 50.0, 400.0) == 0, "it speaks again"
+
+
 def test_a_watermark_never_goes_back_but_for_what_was_only_recalled() -> None:
     state = ServiceProgress()
     state.advance(step(0, 100.0), now=0.0)

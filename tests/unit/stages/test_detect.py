@@ -194,6 +194,20 @@ def test_progress_that_aggregate_has_published_and_detect_not_heard_makes_no_par
     assert say(20, 1, offset=11) == 3
 
 
+def test_a_scan_without_a_partition_that_fell_silent_says_that_it_is_partial() -> None:
+    """While it looks for changes where that one's data end."""
+    clock = Clock()
+    stage = stage_of(clock)
+    assert handle_whole(stage, [progress("shop", 1), progress("shop", 12, partition=1)]) == []
+    found: list[tuple[float, int]] = []
+    for minutes in range(13, 32):
+        clock.now += 60.0
+        messages = handle_whole(stage, [progress("shop", minutes, partition=1)])
+        scans = [decode_scan(message.value) for message in messages]
+        found += [((scan.end - START) / 60, scan.silent_partitions) for scan in scans]
+    assert found == [(5.0, 1), (10.0, 0), (15.0, 0), (20.0, 0), (25.0, 0), (30.0, 0)]
+
+
 def test_who_is_silent_and_was_read_is_idle() -> None:
     clock, readings = Clock(), Readings()
     stage = stage_of(clock, readings)
