@@ -203,7 +203,7 @@ def test_a_created_topic_may_take_its_time_to_appear(
     monkeypatch.setattr(broker_topics, "_APPEAR_S", 0.02)
     monkeypatch.setattr(broker_topics, "_PAUSE_S", 0.01)
     topics = Topics({**TOPICS, late.name: late})
-    assert asyncio.run(apply_topics(own_broker, topics)) == ([late.name], [])
+    assert asyncio.run(apply_topics(own_broker, topics)) == ([f"{late.name}: created"], [])
     assert next(asked) > 20
 
 
