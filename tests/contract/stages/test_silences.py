@@ -13,7 +13,7 @@ from pipeline.codec.records import columns_of
 from pipeline.model import Candidate, Change, ExpectedCost, Joined, Scan, Silence
 from pipeline.storage.interface import Store
 from tests.contract.rows import stacks
-from tests.contract.test_following import EVERY, LATENCY, START, Scans, shares, types
+from tests.contract.stages.test_following import EVERY, LATENCY, START, Scans, shares, types
 from tests.support.builders import build_candidate
 
 SLOW = build_candidate("cart.tax", before=0.10, after=0.20, change_time=START + 50, statistic=900.0)

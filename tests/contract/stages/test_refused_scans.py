@@ -11,8 +11,8 @@ from pipeline.model import Progress, Record
 from pipeline.stages.base import handle_whole
 from pipeline.storage.interface import Store
 from pipeline.storage.schema import EVER
-from tests.contract.test_stage_failures import START, build
-from tests.contract.test_stage_failures import records as profile_records
+from tests.contract.stages.test_stage_failures import START, build
+from tests.contract.stages.test_stage_failures import records as profile_records
 from tests.support.builders import build_profile
 
 
