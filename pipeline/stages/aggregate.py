@@ -17,6 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import orjson
 import xxhash
@@ -74,6 +75,13 @@ MOST_SAID = 100_000
 logger = logging.getLogger(__name__)
 
 
+class _Asked(NamedTuple):
+    """When the store was asked how far a partition is counted, by the clock of each."""
+
+    by_us: float
+    by_store: float
+
+
 class _Overtaken(Exception):
     """Another process has stored a block in the place of one of these partitions' blocks."""
 
@@ -107,7 +115,7 @@ class AggregateStage(Stage):
         self._resume: dict[CountTable, dict[tuple[str, int], int]] = {}
         self._covered: dict[CountTable, dict[tuple[str, int], int]] = defaultdict(dict)  # by stored rows
         self._refused: Counter[tuple[CountTable, str, int, int]] = Counter()  # blocks that left no rows
-        self._asked: dict[tuple[CountTable, str, int], float] = {}  # when, by table, topic and partition
+        self._asked: dict[tuple[CountTable, str, int], _Asked] = {}  # by table, topic and partition
         self._admission = Admission(streams, quotas or Quotas(), window_s)
         self._senders = Senders(store)
         self._namings = namings or Namings()
@@ -315,7 +323,8 @@ class AggregateStage(Stage):
         """Insert the rows of one partition; False if there are none.
 
         The token names the offset that the block continues from. So of two blocks that continue from the
-        same place, of this process and of another owner before or after it, the store takes one.
+        same place, of this process and of another owner before or after it, the store takes one. It knows
+        the latest tokens alone, and takes no block that comes long after it was asked for that offset.
         """
         rows = columns([record for record in fresh if record.partition == partition])
         size = len(rows["partition"])
@@ -323,8 +332,15 @@ class AggregateStage(Stage):
             return False
         log = fresh[0].topic
         position = {"stream": [self._streams[log]] * size, "topic": [log] * size}
-        token = self._token(table, (log, partition), self._covered[table][log, partition])
-        self._store.insert(table, {**rows, **position}, token=token)
+        covered = self._covered[table][log, partition]
+        # Blocks of other partitions may have taken their time.
+        if not self._is_fresh(table, log, partition) and covered != max(
+            self._stored(table, log, [partition]).values()
+        ):
+            raise _Overtaken([partition])
+        token = self._token(table, (log, partition), covered)
+        asked_at = self._asked[table, log, partition].by_store
+        self._store.insert(table, {**rows, **position}, token=token, asked_at=asked_at)
         return True
 
     def _fresh(self, table: CountTable, batch: Sequence[Record]) -> list[Record]:
@@ -336,12 +352,11 @@ class AggregateStage(Stage):
 
     def _resume_offsets(self, table: CountTable, batch: Sequence[Record]) -> dict[tuple[str, int], int]:
         known = self._resume.setdefault(table, {})
-        log, now = batch[0].topic, self._clock()
+        log = batch[0].topic
         missing = {
-            record.partition
-            for record in batch
-            if (log, record.partition) not in known
-            or not 0 <= now - self._asked[table, log, record.partition] <= FRESH_S
+            partition
+            for partition in {record.partition for record in batch}
+            if (log, partition) not in known or not self._is_fresh(table, log, partition)
         }
         if missing:
             stored = self._stored(table, log, missing)
@@ -349,11 +364,17 @@ class AggregateStage(Stage):
             self._covered[table].update(stored)
         return known
 
+    def _is_fresh(self, table: CountTable, log: str, partition: int) -> bool:
+        return 0 <= self._clock() - self._asked[table, log, partition].by_us <= FRESH_S
+
     def _stored(self, table: CountTable, log: str, partitions: Collection[int]) -> dict[tuple[str, int], int]:
         """Return the last offset that the store's rows of each partition cover; -1 where it has none."""
         now = self._clock()
-        extents = self._store.extents(table, self._streams[log]) if partitions else {}
-        self._asked |= {(table, log, partition): now for partition in partitions}
+        if not partitions:
+            return {}
+        extents = self._store.extents(table, self._streams[log])
+        asked = _Asked(now, extents.asked_at)
+        self._asked |= {(table, log, partition): asked for partition in partitions}
         return {(log, part): extents.get((log, part), Extent(-1)).last_offset for part in partitions}
 
     def _token(self, table: CountTable, at: tuple[str, int], covered: int) -> str:

@@ -27,7 +27,7 @@ from pipeline.model import (
 )
 from pipeline.quota.limits import Usage
 from pipeline.storage.dense import DenseCounts, DenseStacks
-from pipeline.storage.interface import CountTable, Extent, RowTable, SeriesSource, Table
+from pipeline.storage.interface import CountTable, Extent, Extents, RowTable, SeriesSource, Table
 from pipeline.storage.loaded import ServiceArrays
 from pipeline.storage.points import Frames, Points, StackPoints
 from pipeline.storage.schema import (
@@ -106,8 +106,15 @@ class ArrayStore:
         for data in loaded:
             self._load(data)
 
-    def insert(self, table: Table, columns: Mapping[str, Sequence[Any]], *, token: str = "") -> None:
-        """Add rows; see Store.insert.
+    def insert(
+        self,
+        table: Table,
+        columns: Mapping[str, Sequence[Any]],
+        *,
+        token: str = "",
+        asked_at: float | None = None,
+    ) -> None:
+        """Add rows; see Store.insert. Within one process nothing comes too late, whatever ``asked_at`` says.
 
         Raises:
             ValueError: a column is missing, unknown, or not as long as the others.
@@ -125,17 +132,16 @@ class ArrayStore:
             if token:
                 self._tokens.add((table, token))
 
-    def extents(
-        self, table: CountTable, stream: str, service: str | None = None
-    ) -> dict[tuple[str, int], Extent]:
+    def extents(self, table: CountTable, stream: str, service: str | None = None) -> Extents:
         """Return how far rows go in each partition; see Store.extents."""
         counted_time(table)
         with self._lock:
             found = self._extents.get((table, stream, service), {})
-            return {
+            extents = {
                 position: Extent(offset, 0.0 if service is None else at / 1000)
                 for position, (offset, at) in found.items()
             }
+        return Extents(extents, 0.0)
 
     def usage(
         self,

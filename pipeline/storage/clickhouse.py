@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 from urllib.parse import quote
-from uuid import uuid4
 
 import numpy as np
 from clickhouse_connect.driver.client import Client
@@ -18,28 +17,17 @@ from pipeline.quota.limits import Usage
 from pipeline.storage import migrate, queries
 from pipeline.storage.failures import translated
 from pipeline.storage.gcpu_series import GcpuSeries, Windows
-from pipeline.storage.interface import CountTable, Extent, RowTable, SeriesSource, Table
+from pipeline.storage.insertion import insert_block
+from pipeline.storage.interface import CountTable, Extent, Extents, RowTable, SeriesSource, Table
 from pipeline.storage.layout import ONE_SERVER, TableLayout
 from pipeline.storage.schema import (
-    COLUMNS,
     EVER,
     counted_time,
     described_strata,
-    prepare,
     row_columns,
     to_ms,
     to_rows,
 )
-
-_UNLIMITED = str(1 << 40)
-_ONE_BLOCK = {
-    "async_insert": "0",
-    "max_insert_threads": "1",
-    "max_insert_block_size": _UNLIMITED,
-    "min_insert_block_size_rows": _UNLIMITED,
-    "min_insert_block_size_bytes": _UNLIMITED,
-}
-"""Settings under which one INSERT is one block, hence one part, hence atomic."""
 
 _ROLLING = {"async_insert": "0", "insert_deduplicate": "0", "optimize_aggregation_in_order": "1"}
 """Settings of rollups: the same rows twice are no harm, and rows in order are added up in little memory."""
@@ -73,41 +61,32 @@ class ClickHouseStore:
         with translated(self._where):
             migrate.apply(self._client, str(self._client.database), layout=self._layout)
 
-    def insert(self, table: Table, columns: Mapping[str, Sequence[Any]], *, token: str = "") -> None:
+    def insert(
+        self,
+        table: Table,
+        columns: Mapping[str, Sequence[Any]],
+        *,
+        token: str = "",
+        asked_at: float | None = None,
+    ) -> None:
         """Add rows as one part; see Store.insert.
 
         Raises:
             ValueError: a column is missing, unknown, or not as long as the others.
             StoreUnavailable: nothing is known of the outcome; repeat with the same token.
         """
-        data = prepare(table, columns)
-        rows = len(data[0])
-        if not rows:
-            return
-        # Without a token, equal rows are two facts; ClickHouse would take them for one insert repeated.
-        once = {"insert_deduplicate": "1", "insert_deduplication_token": token or uuid4().hex}
         with translated(self._where):
-            context = self._client.create_insert_context(
-                table,
-                column_names=list(COLUMNS[table]),
-                column_type_names=list(COLUMNS[table].values()),
-                column_oriented=True,
-                settings={**_ONE_BLOCK, **once},
-                data=data,
-            )
-            context.block_row_count = rows
-            self._client.data_insert(context)
+            insert_block(self._client, table, columns, token, asked_at)
 
-    def extents(
-        self, table: CountTable, stream: str, service: str | None = None
-    ) -> dict[tuple[str, int], Extent]:
+    def extents(self, table: CountTable, stream: str, service: str | None = None) -> Extents:
         """Return how far rows go in each partition; see Store.extents."""
         values = {"table": table, "time": counted_time(table), "stream": stream, "service": service or ""}
         columns = self._columns(queries.EXTENTS["all" if service is None else "service"], 4, values)
-        return {
+        found = {
             (str(topic), int(partition)): Extent(int(offset), int(at) / 1000)
             for topic, partition, offset, at in zip(*columns, strict=True)
         }
+        return Extents(found, found.pop(("", 0)).last_time)
 
     def usage(
         self,

@@ -17,6 +17,7 @@ _TRANSIENT = {
     **{279: "all connection tries failed", 285: "too few live replicas", 319: "unknown status of insert"},
     **{286: "quorum of the insert before is awaited", 289: "replica is not in the quorum"},
     **{394: "query was cancelled", 425: "system error", 439: "cannot schedule a task"},
+    **{469: "rows come too late, or the store's clocks differ"},  # the only constraint that tables have
     **{735: "query was cancelled by the client", 745: "server overloaded", 999: "keeper exception"},
 }
 """ClickHouse's exception codes that say "not now"."""

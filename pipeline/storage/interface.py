@@ -40,6 +40,9 @@ SeriesSource = Literal["gcpu", "service", "setup"]
 
 COUNTED: tuple[CountTable, ...] = get_args(CountTable)
 
+LATE_S = 30.0
+"""How long after an answer of ``extents`` counted rows are taken; the tables themselves refuse later ones."""
+
 
 class Extent(NamedTuple):
     """How far the rows of one partition of a log go."""
@@ -48,22 +51,37 @@ class Extent(NamedTuple):
     last_time: float = 0.0  # start of a service's last window, or time of its last point; 0 of all services
 
 
+class Extents(dict[tuple[str, int], Extent]):
+    """How far rows go, by topic and partition, and when that was asked by the store's own clock."""
+
+    def __init__(self, extents: Mapping[tuple[str, int], Extent], asked_at: float) -> None:
+        super().__init__(extents)
+        self.asked_at = asked_at
+
+
 class Store(Protocol):
     """Bulk verbs over the tables of docs/tables.md. Times are epoch seconds.
 
     Every verb may raise StoreUnavailable, after which the same call can simply be repeated.
     """
 
-    def insert(self, table: Table, columns: Mapping[str, Sequence[Any]], *, token: str = "") -> None:
+    def insert(
+        self,
+        table: Table,
+        columns: Mapping[str, Sequence[Any]],
+        *,
+        token: str = "",
+        asked_at: float | None = None,
+    ) -> None:
         """Add rows, all or none. ``columns`` maps a column to its values, all equally many.
 
         A repeated insert with the same non-empty ``token`` adds nothing. Rows of RowTable
-        replace those of the same identity; of ``outcomes`` the first one stays.
+        replace those of the same identity; of ``outcomes`` the first one stays. ``asked_at``, of the
+        ``Extents`` that rows of a CountTable go on from, keeps off a sender that stood still meanwhile: a
+        store that is shared takes them within ``LATE_S`` of it, and raises StoreUnavailable afterwards.
         """
 
-    def extents(
-        self, table: CountTable, stream: str, service: str | None = None
-    ) -> dict[tuple[str, int], Extent]:
+    def extents(self, table: CountTable, stream: str, service: str | None = None) -> Extents:
         """Return how far the rows of one service, or of all, go in a table, by topic and partition.
 
         ``stream`` is the identity of the log, so that a log that was made anew starts from nothing. A

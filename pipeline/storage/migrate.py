@@ -2,7 +2,8 @@
 
 Nothing is made where nothing is missing: a user who may only read and add rows can start a worker.
 
-A migration only adds: tables, and columns that have a default. So workers of the version before go on
+A migration only adds: tables, columns that have a default, and constraints on what workers of the version
+before leave to its default. So workers of the version before go on
 inserting and reading while the tables are newer than they are, and the other way round nothing reads a
 column before the migration that adds it was applied. What is to go is taken out of the code first, and out
 of the tables a version later.

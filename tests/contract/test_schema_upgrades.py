@@ -29,6 +29,8 @@ SAFE = (
     re.compile(r"CREATE TABLE IF NOT EXISTS \w+"),
     re.compile(r"ALTER TABLE \w+ ADD (COLUMN|PROJECTION|INDEX) IF NOT EXISTS"),
     re.compile(r"ALTER TABLE \w+ (MODIFY SETTING|MATERIALIZE PROJECTION|MODIFY TTL)"),
+    # To workers that leave ``inserted`` out it is now.
+    re.compile(r"ALTER TABLE \w+ ADD CONSTRAINT IF NOT EXISTS \w+ CHECK nowInBlock\(\) <= inserted \+ "),
     re.compile(r"ALTER TABLE \w+ MODIFY ORDER BY"),  # ClickHouse takes no more than new columns at its end
 )
 """What may be done to tables that workers of the version before use."""

@@ -8,9 +8,27 @@ from typing import Any
 import clickhouse_connect
 import pytest
 
-from pipeline.storage.interface import CountTable, Extent, Store
+from pipeline.errors import StoreUnavailable
+from pipeline.model import Stratum
+from pipeline.storage.interface import COUNTED, LATE_S, CountTable, Extent, Store
 from pipeline.storage.queries import EXTENTS
-from tests.contract.rows import MINUTE, NASTY, STREAM, T0, Columns, gcpu, metrics, offsets, position, totals
+from tests.contract.rows import (
+    MINUTE,
+    NASTY,
+    STREAM,
+    T0,
+    Columns,
+    gcpu,
+    metrics,
+    offsets,
+    position,
+    stacks,
+    strata_gcpu,
+    strata_totals,
+    totals,
+)
+
+HOST = Stratum(host="a")
 
 
 def test_last_offsets_are_kept_for_each_stream_topic_and_partition(store: Store, service_name: str) -> None:
@@ -57,7 +75,28 @@ def test_last_offsets_are_read_from_a_projection(sql_store: Store, dsn: str, ser
     with closing(clickhouse_connect.get_client(dsn=dsn, autogenerate_session_id=False)) as client:
         values = {"table": "gcpu", "stream": service_name}
         forced = client.query(EXTENTS["all"], values, settings={"force_optimize_projection": 1})
-    assert forced.result_rows == [("profiles", 0, 0, 0)]
+    assert ("profiles", 0, 0, 0) in forced.result_rows
+
+
+@pytest.mark.parametrize("table", COUNTED)
+def test_rows_that_come_late_are_refused_whole(
+    sql_store: Store, service_name: str, table: CountTable
+) -> None:
+    two = position(2, stream=service_name)
+    block = {
+        "totals": totals(service_name, [(T0, 1), (T0 + MINUTE, 1)]),
+        "gcpu": gcpu(service_name, [("a.f", T0, 1), ("a.g", T0, 1)]),
+        "stacks": stacks(service_name, [(("f",), T0, 1), (("g",), T0, 1)]),
+        "strata_totals": strata_totals(service_name, [(HOST, T0, 1), (HOST, T0 + MINUTE, 1)]),
+        "strata_gcpu": strata_gcpu(service_name, [("a.f", HOST, T0, 1), ("a.g", HOST, T0, 1)]),
+        "metrics": metrics(service_name, [("latency", T0, 1.0), ("latency", T0 + MINUTE, 1.0)]),
+    }[table] | two
+    asked_at = sql_store.extents(table, service_name).asked_at
+    with pytest.raises(StoreUnavailable, match="in_time"):
+        sql_store.insert(table, block, token="t", asked_at=asked_at - LATE_S - 1)
+    assert sql_store.extents(table, service_name) == {}
+    sql_store.insert(table, block, token="t", asked_at=asked_at - LATE_S / 2)
+    assert sql_store.extents(table, service_name)["profiles", 0] == Extent(0)
 
 
 def test_usage_is_what_totals_counted_of_a_partition(store: Store, service_name: str) -> None:

@@ -15,6 +15,7 @@ import pytest
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Table
 from pipeline.storage.schema import COLUMNS
+from tests.contract.rows import STREAM, T0, totals
 
 DOC = (Path(__file__).parents[2] / "docs" / "tables.md").read_text("utf-8")
 EXAMPLES = re.findall(r"```sql\n(.*?)```", DOC, re.DOTALL)
@@ -79,8 +80,19 @@ def test_examples_give_the_right_numbers(dsn: str, example: int, wanted: list[li
     assert [list(row[without_time:]) for row in rows] == wanted
 
 
+def test_counts_beyond_their_offsets_are_found(store_dsn: str) -> None:
+    dsn = f"{store_dsn}/doc_{uuid4().hex}"
+    with closing(open_store(dsn)) as store:
+        store.migrate()
+        for partition, last in ((0, 9), (1, 9), (1, 9)):  # the second block of partition 1 is a double
+            rows = totals("shop", [(T0, 10)], partition=partition, offset=last)
+            store.insert("totals", {**rows, "messages": [8], "refused_messages": [1]})
+    with closing(clickhouse_connect.get_client(dsn=dsn, autogenerate_session_id=False)) as client:
+        assert client.query(EXAMPLES[5]).result_rows == [(STREAM, "profiles", 1, 18, 10)]
+
+
 def test_every_example_is_tried() -> None:
-    assert len(EXAMPLES) == 5
+    assert len(EXAMPLES) == 6
 
 
 @pytest.mark.parametrize("table", [name for name in COLUMNS if name != "memory"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -18,7 +19,7 @@ from pipeline.stages.aggregate import FRESH_S, AggregateStage
 from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.clickhouse import ClickHouseStore
 from pipeline.storage.connect import open_store
-from pipeline.storage.interface import COUNTED, Extent, Store
+from pipeline.storage.interface import COUNTED, LATE_S, Extent, Extents, Store
 from pipeline.storage.schema import EVER
 from tests.support.builders import build_profile
 
@@ -26,20 +27,29 @@ START = 1_700_000_000.0 // 3600 * 3600
 
 
 class Frozen:
-    """A store before whose n-th insert something happens: its user stood still there."""
+    """A store before whose n-th insert something happens: its user stood still there.
 
-    def __init__(self, store: Store, at: int, meanwhile: Callable[[], None]) -> None:
+    With ``asleep_s`` it is the n-th insert of counts, and as if so much time had passed meanwhile.
+    """
+
+    def __init__(self, store: Store, at: int, meanwhile: Callable[[], None], asleep_s: float = 0.0) -> None:
         self._store = store
         self._left = at
         self._meanwhile = meanwhile
+        self._asleep_s = asleep_s
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
     def insert(self, *arguments: Any, **named: Any) -> None:
+        if self._asleep_s and "asked_at" not in named:
+            self._store.insert(*arguments, **named)
+            return
         self._left -= 1
         if self._left == 0:
             self._meanwhile()
+            if self._asleep_s:
+                named["asked_at"] -= self._asleep_s
         self._store.insert(*arguments, **named)
 
 
@@ -116,6 +126,43 @@ def test_an_insert_that_failed_long_ago_is_not_repeated_unseen(
     assert_counted(forgetful, service_name, 3000)
 
 
+@pytest.mark.parametrize("at", [1, 3, 5])
+def test_an_insert_that_is_sent_when_its_token_is_forgotten_is_refused(
+    forgetful: ClickHouseStore, service_name: str, at: int
+) -> None:
+    """30 blocks go by while it stands still before an INSERT, which it sends then."""
+
+    def others() -> None:
+        owner = stage(forgetful, service_name)
+        for first in range(0, 300, 10):
+            owner.handle(records(service_name, first, first + 10))
+
+    frozen = stage(Frozen(forgetful, at, others, LATE_S + 1), service_name)
+    with pytest.raises(StoreUnavailable, match="in_time"):
+        frozen.handle(records(service_name, 0, 10))
+    frozen.handle(records(service_name, 0, 10))
+    assert_counted(forgetful, service_name, 3000)
+
+
+@pytest.mark.parametrize("at", [2, 3])
+def test_who_stood_still_between_two_partitions_asks_the_store(
+    forgetful: ClickHouseStore, service_name: str, at: int
+) -> None:
+    """The first partition's block is sent, and 30 blocks of the second one go by before the next is."""
+    now = [START + 9000]
+    both = [replace(record, partition=p) for p in (0, 1) for record in records(service_name, 0, 10)]
+
+    def others() -> None:
+        now[0] += FRESH_S + 1
+        owner = stage(forgetful, service_name)
+        for first in range(0, 300, 10):
+            owner.handle([replace(r, partition=1) for r in records(service_name, first, first + 10)])
+
+    frozen = stage(Frozen(forgetful, at, others), service_name, lambda: now[0])
+    frozen.handle(both)
+    assert_counted(forgetful, service_name, 3100)
+
+
 def test_a_token_whose_rows_were_deleted_stops_nobody(forgetful: ClickHouseStore, service_name: str) -> None:
     """As after a service was erased, or a part was torn: the table goes on where its rows end."""
     stage(forgetful, service_name).handle(records(service_name, 0, 5))
@@ -133,10 +180,10 @@ def test_who_is_overtaken_again_and_again_pauses(shared_store: Store, service_na
     count = 0
 
     class Contended(Frozen):
-        def extents(self, *arguments: Any) -> dict[tuple[str, int], Extent]:
+        def extents(self, *arguments: Any) -> Extents:
             nonlocal count
             count += 1
-            return {("profiles", 0): Extent(count % 7)}
+            return Extents({("profiles", 0): Extent(count % 7)}, time.time())
 
     contended = stage(Contended(shared_store, 0, lambda: None), service_name)
     with pytest.raises(StoreUnavailable, match="round after round"):

@@ -62,11 +62,18 @@ class Dying(ArrayStore):
         self.turns: dict[int, str] = {}
         self.inserts = 0
 
-    def insert(self, table: Table, columns: Mapping[str, Sequence[Any]], *, token: str = "") -> None:
+    def insert(
+        self,
+        table: Table,
+        columns: Mapping[str, Sequence[Any]],
+        *,
+        token: str = "",
+        asked_at: float | None = None,
+    ) -> None:
         self.inserts += 1
         fault = self.turns.get(self.inserts)
         if fault != "before":
-            super().insert(table, columns, token=token)
+            super().insert(table, columns, token=token, asked_at=asked_at)
         if fault:
             raise StoreUnavailable(fault)
 
@@ -125,8 +132,15 @@ class Recording(ArrayStore):
         self.refused_samples: Counter[str] = Counter()
         self.points = 0
 
-    def insert(self, table: Table, columns: Mapping[str, Sequence[Any]], *, token: str = "") -> None:
-        super().insert(table, columns, token=token)
+    def insert(
+        self,
+        table: Table,
+        columns: Mapping[str, Sequence[Any]],
+        *,
+        token: str = "",
+        asked_at: float | None = None,
+    ) -> None:
+        super().insert(table, columns, token=token, asked_at=asked_at)
         if table == "metrics":
             self.points += len(columns["value"])
         if table == "totals":
@@ -348,8 +362,15 @@ def test_points_of_metrics_beyond_the_quota_are_counted(sent: list[tuple[str, in
     stored: Counter[str] = Counter()
 
     class Points(ArrayStore):
-        def insert(self, table: Table, columns: Mapping[str, Sequence[Any]], *, token: str = "") -> None:
-            super().insert(table, columns, token=token)
+        def insert(
+            self,
+            table: Table,
+            columns: Mapping[str, Sequence[Any]],
+            *,
+            token: str = "",
+            asked_at: float | None = None,
+        ) -> None:
+            super().insert(table, columns, token=token, asked_at=asked_at)
             if table == "metrics":
                 for metric, value in zip(columns["metric"], columns["value"], strict=True):
                     stored[metric] += int(value)

@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeline.model import SeriesKey, StackMatrix, StrataMatrix
 from pipeline.quota.limits import Usage
-from pipeline.storage.interface import CountTable, Extent, RowTable, Store, Table
+from pipeline.storage.interface import CountTable, Extents, RowTable, Store, Table
 
 
 class StoreView:
@@ -16,13 +16,18 @@ class StoreView:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def insert(self, table: Table, columns: Mapping[str, Sequence[Any]], *, token: str = "") -> None:
+    def insert(
+        self,
+        table: Table,
+        columns: Mapping[str, Sequence[Any]],
+        *,
+        token: str = "",
+        asked_at: float | None = None,
+    ) -> None:
         """Add rows as they are; see Store.insert."""
-        self._store.insert(table, columns, token=token)
+        self._store.insert(table, columns, token=token, asked_at=asked_at)
 
-    def extents(
-        self, table: CountTable, stream: str, service: str | None = None
-    ) -> dict[tuple[str, int], Extent]:
+    def extents(self, table: CountTable, stream: str, service: str | None = None) -> Extents:
         """Return how far rows go in a table; see Store.extents."""
         return self._store.extents(table, stream, service)
 

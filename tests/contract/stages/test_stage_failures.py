@@ -35,10 +35,17 @@ class FailingStore:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    def insert(self, table: Table, columns: Mapping[str, Sequence[Any]], *, token: str = "") -> None:
+    def insert(
+        self,
+        table: Table,
+        columns: Mapping[str, Sequence[Any]],
+        *,
+        token: str = "",
+        asked_at: float | None = None,
+    ) -> None:
         failure = self._failures.pop(0) if self._failures else "none"
         if failure != "before":
-            self._store.insert(table, columns, token=token)
+            self._store.insert(table, columns, token=token, asked_at=asked_at)
         if failure != "none":
             raise StoreUnavailable(f"{failure} it was applied")
 

@@ -92,8 +92,10 @@ def test_what_is_beyond_the_quota_of_messages_is_refused_and_counted() -> None:
     rows: list[tuple[str, int, int]] = []
     insert = store.insert
 
-    def remember(table: Any, columns: Mapping[str, Sequence[Any]], *, token: str = "") -> None:
-        insert(table, columns, token=token)
+    def remember(
+        table: Any, columns: Mapping[str, Sequence[Any]], *, token: str = "", asked_at: float | None = None
+    ) -> None:
+        insert(table, columns, token=token, asked_at=asked_at)
         if table == "totals":
             rows.extend(zip(columns["service"], columns["refused_messages"], columns["refused_samples"]))  # noqa: B905
 

@@ -18,7 +18,7 @@ from pipeline.errors import BrokerUnavailable, ConfigError, StoreUnavailable
 from pipeline.runtime.worker.checks import StoreCheck
 from pipeline.runtime.worker.health import CHECK_S, LONGEST_CALL_S, Health, HealthServer, health_address
 from pipeline.storage.arrays import ArrayStore
-from pipeline.storage.interface import Extent
+from pipeline.storage.interface import Extents
 from pipeline.telemetry import METRICS, Sample, Telemetry, exposition
 
 
@@ -232,10 +232,10 @@ def test_a_store_that_hangs_keeps_one_thread_and_is_well_when_it_answers() -> No
     asked: list[int] = []
 
     class Hanging(ArrayStore):
-        def extents(self, *_: Any) -> dict[tuple[str, int], Extent]:
+        def extents(self, *_: Any) -> Extents:
             asked.append(1)
             release.wait(30)
-            return {}
+            return Extents({}, 0.0)
 
     async def scenario() -> None:
         check = StoreCheck(Hanging())
@@ -258,7 +258,7 @@ def test_a_store_that_hangs_keeps_one_thread_and_is_well_when_it_answers() -> No
 
 def test_a_store_check_says_what_the_store_says() -> None:
     class Away(ArrayStore):
-        def extents(self, *_: Any) -> dict[tuple[str, int], Extent]:
+        def extents(self, *_: Any) -> Extents:
             raise StoreUnavailable("too many parts")
 
     async def scenario() -> None:
