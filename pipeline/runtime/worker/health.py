@@ -45,8 +45,8 @@ class Watched(Protocol):
     def call_s(self) -> float:
         """Return how long its call under way has taken."""
 
-    def joined(self) -> bool:
-        """Return whether its consumer group has given it its partitions, perhaps none."""
+    def assignment(self) -> str:
+        """Return what it waits for; ``ok`` once its group has given it its partitions, perhaps none."""
 
     def samples(self) -> list[Sample]:
         """Return what it counts."""
@@ -94,7 +94,7 @@ class Health:
         """Return what each check of readiness says: ``ok``, or what is wrong."""
         found = {"worker": "is stopping" if self.stopping else "ok"}
         for stage in self._stages:
-            found[f"{stage.name}: assignment"] = "ok" if stage.joined() else "none yet"
+            found[f"{stage.name}: assignment"] = stage.assignment()
         async with self._asking:  # one asks for all
             outcomes = await asyncio.gather(*(self._outcome(name) for name in self._checks))
         return {**found, **dict(zip(self._checks, outcomes, strict=True))}

@@ -328,7 +328,8 @@ class StageLoop:
                     if refused == tries:
                         raise
                     delay_s = max(delay_s, self._first_retry_s * FIRST_WAIT)
-                self._log(logging.WARNING, "%s: store unavailable, trying again: %s", error)
+                what = "query refused" if isinstance(error, QueryRefused) else "store unavailable"
+                self._log(logging.WARNING, f"%s: {what}, trying again: %s", error)
                 self._telemetry.retried()
             if await is_set_within(self._give_up, delay_s):
                 return None

@@ -39,8 +39,11 @@ TICK_S = 0.5
 class _Running:
     """One stage of the process: its app, its loop and what it counts."""
 
-    def __init__(self, app: StageApp, loop: StageLoop, telemetry: Telemetry, ends: LogEnds) -> None:
+    def __init__(
+        self, app: StageApp, loop: StageLoop, telemetry: Telemetry, ends: LogEnds, starts: Starts
+    ) -> None:
         self.app = app
+        self._starts = starts
         self.loop = loop
         self.telemetry = telemetry
         self._ends = ends
@@ -53,8 +56,8 @@ class _Running:
     def call_s(self) -> float:
         return self.loop.call_s
 
-    def joined(self) -> bool:
-        return self.assigned
+    def assignment(self) -> str:
+        return self._starts.waits_for or ("ok" if self.assigned else "none yet")
 
     def lag(self) -> int | None:
         """Return how many messages of the assigned partitions were not committed yet; None if not known."""
@@ -184,7 +187,7 @@ class Service:
             ),
             expected=expected,
         )
-        running = _Running(app, loop, telemetry, self._ends)
+        running = _Running(app, loop, telemetry, self._ends, starts)
         connect(app, loop, settings, lambda: self._assigned(running))
         return running
 

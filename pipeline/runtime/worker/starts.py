@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
+import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 
@@ -26,6 +28,7 @@ Position = tuple[str, int]
 
 PAUSE_S = 2.0
 WATCH_S = 15.0
+REPORT_S = 60.0
 _FETCHES = 5
 _FETCH_S = 1.0
 
@@ -69,36 +72,55 @@ class Starts:
     """Says where partitions that a stage is given go on."""
 
     def __init__(
-        self, stage: Stage, topics: Topics, broker: Broker, logs: LogWatch, stopping: asyncio.Event
+        self,
+        stage: Stage,
+        topics: Topics,
+        broker: Broker,
+        logs: LogWatch,
+        stopping: asyncio.Event,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._stage = stage
         self._logical = {topics[name].name: name for name in stage.inputs}
         self._broker = broker
         self._logs = logs
+        self._monotonic = monotonic
         self._stopping = stopping
+        self.waits_for = ""
+        """Why an assignment does not know yet where it goes on; empty if none waits."""
 
     async def of(self, assigned: Collection[Position]) -> dict[Position, int]:
         """Return the offset up to which each partition's messages are in the store; none where it has no say.
 
-        It waits for the store and the broker as long as it takes, or until the stage stops.
+        It waits for the store and the broker as long as it takes, or until the stage stops, and says so once
+        a minute.
 
         Raises:
             ConfigError: a topic was made anew, or a log ends before what the store has of it.
         """
-        found: dict[Position, int] = {}
-        while True:
-            try:
-                await self._logs.check()
-                found = await asyncio.to_thread(self._asked, assigned)
-                if found:
-                    await self._check_ends(found)
-                return found
-            except ConfigError:
-                raise
-            except SmidgenError as error:
-                logger.warning("%s: where to go on is not known yet: %s", self._stage.name, error)
-            if await is_set_within(self._stopping, PAUSE_S):
-                return {}
+        said_at = -math.inf
+        try:
+            while True:
+                try:
+                    return await self._known(assigned)
+                except ConfigError:
+                    raise
+                except SmidgenError as error:
+                    self.waits_for = f"not known yet where to go on, trying again: {error}"
+                if (now := self._monotonic()) >= said_at + REPORT_S:
+                    logger.warning("%s: %s", self._stage.name, self.waits_for)
+                    said_at = now
+                if await is_set_within(self._stopping, PAUSE_S):
+                    return {}
+        finally:
+            self.waits_for = ""
+
+    async def _known(self, assigned: Collection[Position]) -> dict[Position, int]:
+        await self._logs.check()
+        found = await asyncio.to_thread(self._asked, assigned)
+        if found:
+            await self._check_ends(found)
+        return found
 
     def _asked(self, assigned: Collection[Position]) -> dict[Position, int]:
         by_topic: dict[str, list[int]] = defaultdict(list)

@@ -89,7 +89,9 @@ def test_settings_and_flags_in_code_exist() -> None:
 
 
 QUOTED = (
-    "store unavailable, trying again: ",
+    "store unavailable",
+    "query refused",
+    "not known yet where to go on, trying again: ",
     "stopping, most of %s is bad: %s. Nothing of this batch is acknowledged; see ",
     "send nothing usable: ",
     "no assignment yet for %s",

@@ -27,13 +27,14 @@ class FakeStage:
     name: str = "aggregate"
     took_s: float = 0.0
     assigned: bool = True
+    waits_for: str = ""
     counted: list[Sample] = field(default_factory=list)
 
     def call_s(self) -> float:
         return self.took_s
 
-    def joined(self) -> bool:
-        return self.assigned
+    def assignment(self) -> str:
+        return self.waits_for or ("ok" if self.assigned else "none yet")
 
     def samples(self) -> list[Sample]:
         return self.counted
@@ -103,6 +104,11 @@ def test_not_ready_before_the_assignment_nor_while_stopping() -> None:
         assert (await (await client.get("/ready")).json())["checks"]["aggregate: assignment"] == "none yet"
         stage.assigned = True
         assert (await client.get("/ready")).status == 200
+        stage.waits_for = "not known yet where to go on"  # after a rebalance
+        answer = await client.get("/ready")
+        checks = (await answer.json())["checks"]
+        assert (answer.status, checks["aggregate: assignment"]) == (503, "not known yet where to go on")
+        stage.waits_for = ""
         health.stopping = True
         answer = await client.get("/ready")
         assert (answer.status, (await answer.json())["checks"]["worker"]) == (503, "is stopping")

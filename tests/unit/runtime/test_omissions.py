@@ -50,12 +50,15 @@ def test_a_refused_record_is_a_dead_letter_after_some_tries(caplog: pytest.LogCa
     assert (counts["left_out_messages_total"], counts["dead_letters_total"]) == (1, 1)
 
 
-def test_a_refusal_that_passes_leaves_nothing_out() -> None:
+def test_a_refusal_that_passes_leaves_nothing_out(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
     bench = build(refused, refused, unavailable, refused)
     drive(bench.run([event(bench, 4, "shop")]))
     assert bench.log.count("handle [4]") == 5
     assert not bench.publisher.packets
     assert bench.log[-1] == "ack 0/4"
+    assert caplog.text.count("fake: query refused, trying again: memory limit exceeded") == 3
+    assert caplog.text.count("fake: store unavailable, trying again: ") == 1
 
 
 def test_an_outage_is_waited_for_however_long() -> None:
