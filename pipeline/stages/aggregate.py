@@ -17,7 +17,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
 import orjson
 import xxhash
@@ -75,13 +74,6 @@ MOST_SAID = 100_000
 logger = logging.getLogger(__name__)
 
 
-class _Asked(NamedTuple):
-    """When the store was asked how far a partition is counted, by the clock of each."""
-
-    by_us: float
-    by_store: float
-
-
 class _Overtaken(Exception):
     """Another process has stored a block in the place of one of these partitions' blocks."""
 
@@ -115,7 +107,8 @@ class AggregateStage(Stage):
         self._resume: dict[CountTable, dict[tuple[str, int], int]] = {}
         self._covered: dict[CountTable, dict[tuple[str, int], int]] = defaultdict(dict)  # by stored rows
         self._refused: Counter[tuple[CountTable, str, int, int]] = Counter()  # blocks that left no rows
-        self._asked: dict[tuple[CountTable, str, int], _Asked] = {}  # by table, topic and partition
+        # When, by our clock and the store's; by table, topic and partition.
+        self._asked: dict[tuple[CountTable, str, int], tuple[float, float]] = {}
         self._admission = Admission(streams, quotas or Quotas(), window_s)
         self._senders = Senders(store)
         self._namings = namings or Namings()
@@ -339,7 +332,7 @@ class AggregateStage(Stage):
         ):
             raise _Overtaken([partition])
         token = self._token(table, (log, partition), covered)
-        asked_at = self._asked[table, log, partition].by_store
+        _, asked_at = self._asked[table, log, partition]
         self._store.insert(table, {**rows, **position}, token=token, asked_at=asked_at)
         return True
 
@@ -365,7 +358,7 @@ class AggregateStage(Stage):
         return known
 
     def _is_fresh(self, table: CountTable, log: str, partition: int) -> bool:
-        return 0 <= self._clock() - self._asked[table, log, partition].by_us <= FRESH_S
+        return 0 <= self._clock() - self._asked[table, log, partition][0] <= FRESH_S
 
     def _stored(self, table: CountTable, log: str, partitions: Collection[int]) -> dict[tuple[str, int], int]:
         """Return the last offset that the store's rows of each partition cover; -1 where it has none."""
@@ -373,8 +366,7 @@ class AggregateStage(Stage):
         if not partitions:
             return {}
         extents = self._store.extents(table, self._streams[log])
-        asked = _Asked(now, extents.asked_at)
-        self._asked |= {(table, log, partition): asked for partition in partitions}
+        self._asked |= {(table, log, partition): (now, extents.asked_at) for partition in partitions}
         return {(log, part): extents.get((log, part), Extent(-1)).last_offset for part in partitions}
 
     def _token(self, table: CountTable, at: tuple[str, int], covered: int) -> str:
