@@ -96,7 +96,7 @@ def list_dead_letters(
 ) -> None:
     """Show what is on the dead-letters topic and was not replayed: a summary by reason, or each of them."""
     topics = settings.read_topics()
-    found = asyncio.run(survey(Broker.of(settings), topics))
+    found = asyncio.run(survey(Broker.of(settings), topics, _key(settings)))
     chosen = wanted.chosen(found, topics, replayed_too=replayed_too)
     if limit is not None:
         chosen = sorted(chosen, key=lambda dead_letter: dead_letter.time)[-limit:]
@@ -116,21 +116,29 @@ def list_dead_letters(
 @filter_options
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many dead letters, the oldest.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be sent.")
+@click.option("--unsigned", is_flag=True, help="Those of which a receipt without our signature speaks, too.")
 @settings_options("broker", "topics", "group_prefix", "idempotent_producer", "log_level", "log_format")
-def replay_dead_letters(settings: Settings, wanted: Filter, limit: int | None, dry_run: bool) -> int:
+def replay_dead_letters(
+    settings: Settings, wanted: Filter, limit: int | None, dry_run: bool, unsigned: bool
+) -> int:
     """Send dead letters to their topics once more, each exactly once however often this is run or killed.
 
     Exit 1 if some of those that were chosen cannot be sent: cut ones, and messages that a stage made.
     """
-    return asyncio.run(_replay(settings, wanted, limit, dry_run=dry_run))
+    return asyncio.run(_replay(settings, wanted, limit, dry_run=dry_run, unsigned=unsigned))
 
 
-async def _replay(settings: Settings, wanted: Filter, limit: int | None, *, dry_run: bool) -> int:
+async def _replay(
+    settings: Settings, wanted: Filter, limit: int | None, *, dry_run: bool, unsigned: bool
+) -> int:
     broker, topics = Broker.of(settings), settings.read_topics()
     async with nullcontext() if dry_run else alone(broker, topics):
-        found = await survey(broker, topics)
+        found = await survey(broker, topics, _key(settings))
         chosen = wanted.chosen(found, topics)
         unable = {dead_letter: why for dead_letter in chosen if (why := dead_letter.obstacle(topics.by_name))}
+        if not unsigned:
+            doubtful = (one for one in chosen if found.receipts.status(one.position) == "unsigned")
+            unable |= dict.fromkeys(doubtful, "has a receipt that is not signed; --unsigned sends it")
         able = sorted(
             (dead_letter for dead_letter in chosen if dead_letter not in unable),
             key=lambda dead_letter: dead_letter.time,
@@ -151,6 +159,10 @@ async def _replay(settings: Settings, wanted: Filter, limit: int | None, *, dry_
     for dead_letter, why in unable.items():
         click.echo(f"not sent: dead letter {_position(dead_letter)} {why}", err=True)
     return 1 if unable else 0
+
+
+def _key(settings: Settings) -> str | None:
+    return settings.receipt_key.get_secret_value() if settings.receipt_key else None
 
 
 def _report(batch: int) -> None:
@@ -184,7 +196,10 @@ def _kind(reason: str) -> str:
 
 def _line(dead_letter: DeadLetter, status: Status, obstacle: str) -> Text:
     origin = f"{dead_letter.topic}/{dead_letter.origin[0]}/{dead_letter.origin[1]}"
-    end = {"open": "", "claimed": "  replay interrupted", "replayed": "  replayed", "refused": "  too large"}
+    end = {
+        **{"open": "", "claimed": "  replay interrupted", "replayed": "  replayed", "refused": "  too large"},
+        "unsigned": "  its receipt is not signed",
+    }
     return Text.assemble(
         (_position(dead_letter), "bold"),
         f"  {to_iso(dead_letter.time)}  {origin}  {dead_letter.stage}  {dead_letter.service}  ",

@@ -20,6 +20,7 @@ from aiokafka import AIOKafkaProducer
 from pipeline.cli import run
 from pipeline.codec.inputs import encode_profile
 from pipeline.kafka import Entry
+from pipeline.runtime.dlq.dead_letter import outcome_value
 from pipeline.storage.interface import Store
 from tests.e2e import worker_process
 from tests.e2e.worker_process import (
@@ -418,3 +419,37 @@ def test_a_receipt_that_nobody_can_read_stops_a_replay(
     assert done.returncode == 2
     assert "not a receipt of a replay" in done.stderr
     assert committed(own_broker, "dlq-replay", "dead-letters", [0]) == {0: 0}
+
+
+def test_a_forged_receipt_hides_no_dead_letter_from_who_has_the_key(
+    own_broker: BrokerUrl,
+    service_name: str,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As a stage's user could write it, with the rights that docs/security.md gives it."""
+    good = encode_profile(build_load(service_name, 1).profiles[0])
+    headers = {"topic": "profiles", "partition": "1", "stage": "aggregate", "reason": "host: missing"}
+    key = f"{service_name}/h".encode()
+    made = [(key, good, {**headers, "offset": str(n)}) for n in range(3)]
+    asyncio.run(write_dead_letters(own_broker, made))
+    first, second, _ = listed(capfd, own_broker)
+    for one, receipt in ((first, outcome_value("forged", [first["offset"]])), (second, b"nonsense")):
+        asyncio.run(forge(own_broker, one["partition"], receipt))
+    monkeypatch.setenv("SMIDGEN_RECEIPT_KEY", "what only the operator knows")
+    assert [one["status"] for one in listed(capfd, own_broker)] == ["unsigned", "open", "open"]
+    done = here(capfd, own_broker, "replay")
+    assert (done.returncode, done.stdout) == (1, "sent 2 dead letters\n"), done
+    assert "has a receipt that is not signed; --unsigned sends it" in done.stderr
+    done = here(capfd, own_broker, "replay", "--unsigned")
+    assert (done.returncode, done.stdout) == (0, "sent 1 dead letter\n"), done
+    assert [one["status"] for one in listed(capfd, own_broker, "--all")] == ["replayed"] * 3
+    assert set(copies(own_broker).values()) == {1}
+
+
+async def forge(broker: str, partition: int, receipt: bytes) -> None:
+    producer = AIOKafkaProducer(bootstrap_servers=broker)
+    await producer.start()
+    topic, kind = TOPICS["dead-letters"].name, [("receipt", b"sent")]
+    await producer.send_and_wait(topic, receipt, partition=partition, headers=kind)
+    await producer.stop()

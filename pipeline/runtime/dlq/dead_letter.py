@@ -3,10 +3,14 @@
 A receipt is a message of the same partition, with the header ``receipt``: ``claim`` before dead letters are
 sent, ``sent`` once they are on their topics, ``refused`` if the broker will never take them. Receipts come
 after their dead letters and are therefore never deleted before them.
+
+Every stage may write to that topic. With a key, receipts are signed, and others change nothing but that the
+dead letters they speak of are shown as ``unsigned``.
 """
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -28,8 +32,27 @@ REFUSED = b"refused"
 Position = tuple[int, int]
 """Partition and offset of a dead letter."""
 
-Status = Literal["open", "claimed", "replayed", "refused"]
-"""Not replayed, claimed by a replay (that may have been killed), on its topic again, too large for that."""
+SIGNATURE = "signature"
+"""Header of a signed receipt."""
+
+Status = Literal["open", "unsigned", "claimed", "replayed", "refused"]
+"""Not replayed, the same but for receipts without our signature, claimed by a replay (that may have been
+killed), on its topic again, too large for that."""
+
+_SETTLED = ("claimed", "replayed", "refused")
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptKey:
+    """Signs receipts on one topic, the broker's name; a receipt counts in the partition it was made for."""
+
+    secret: bytes = field(repr=False)
+    topic: str
+
+    def signature(self, partition: int, kind: bytes, value: bytes) -> bytes:
+        """Return the header of a receipt that says who made it."""
+        where = f"{self.topic}/{partition}/".encode()
+        return hmac.digest(self.secret, where + kind + b"/" + value, "sha256").hex().encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +118,8 @@ class Receipts:
     claims: dict[Position, Claim] = field(default_factory=dict)
     sent: set[Position] = field(default_factory=set)
     refused: set[Position] = field(default_factory=set)
+    unsigned: set[Position] = field(default_factory=set)
+    key: ReceiptKey | None = None
 
     def status(self, position: Position) -> Status:
         """Return what became of a dead letter."""
@@ -102,7 +127,9 @@ class Receipts:
             return "replayed"
         if position in self.refused:
             return "refused"
-        return "claimed" if position in self.claims else "open"
+        if position in self.claims:
+            return "claimed"
+        return "unsigned" if position in self.unsigned else "open"
 
     def interrupted(self) -> dict[tuple[int, str], list[int]]:
         """Return the dead letters that were claimed and never noted as sent.
@@ -123,9 +150,15 @@ class Receipts:
         Raises:
             ConfigError: it is a receipt that says nothing: nobody can know what was replayed.
         """
-        kind = dict(entry.headers).get(RECEIPT)
+        headers = dict(entry.headers)
+        kind = headers.get(RECEIPT)
         if kind is None:
             return False
+        if self.key is not None:
+            wanted = self.key.signature(entry.partition, kind, entry.value or b"")
+            if not hmac.compare_digest(headers.get(SIGNATURE, b""), wanted):
+                self.unsigned.update((entry.partition, offset) for offset in _offsets(entry))
+                return True
         try:
             raw = orjson.loads(entry.value or b"")
             if kind == CLAIM:
@@ -143,6 +176,16 @@ class Receipts:
         for offset, number, topic, target, since in raw["letters"]:
             claim = Claim(str(raw["replay"]), int(number), str(topic), int(target), int(since))
             self.claims.setdefault((partition, int(offset)), claim)
+
+
+def _offsets(entry: Entry) -> list[int]:
+    """Return the dead letters that a receipt speaks of, whoever wrote it; none if it cannot be read."""
+    try:
+        raw = orjson.loads(entry.value or b"")
+        rows = raw["letters"] if "letters" in raw else [[offset] for offset in raw["offsets"]]
+        return [int(row[0]) for row in rows]
+    except (ValueError, KeyError, TypeError, IndexError):
+        return []
 
 
 def claim_value(replay: str, claims: Mapping[int, Claim]) -> bytes:
@@ -190,9 +233,13 @@ def without_copies(dead_letters: Iterable[DeadLetter], receipts: Receipts) -> li
         made_here = one.origin[1] < 0
         message = (one.position,) if made_here else (one.topic, one.origin, one.digest)
         known = kept.setdefault(message, one)
-        if receipts.status(known.position) == "open" and receipts.status(one.position) != "open":
+        if _weight(receipts.status(known.position)) < _weight(receipts.status(one.position)):
             kept[message] = one
     return sorted(kept.values(), key=lambda dead_letter: dead_letter.position)
+
+
+def _weight(status: Status) -> int:
+    return 2 if status in _SETTLED else 1 if status == "unsigned" else 0
 
 
 def _number(text: str | None) -> int:

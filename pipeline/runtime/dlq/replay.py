@@ -38,9 +38,11 @@ from pipeline.runtime.dlq.dead_letter import (
     RECEIPT,
     REFUSED,
     SENT,
+    SIGNATURE,
     Claim,
     DeadLetter,
     Position,
+    ReceiptKey,
     Receipts,
     claim_value,
     dead_letter_of,
@@ -69,14 +71,15 @@ class Survey:
     ends: Mapping[int, int]  # partition → offset after the last message read
 
 
-async def survey(broker: Broker, topics: Topics) -> Survey:
-    """Read the whole dead-letters topic.
+async def survey(broker: Broker, topics: Topics, secret: str | None = None) -> Survey:
+    """Read the whole dead-letters topic. With a secret only those receipts count that were signed with it.
 
     Raises:
         BrokerUnavailable: the broker does not answer.
         ConfigError: the topic is missing, or a receipt cannot be read.
     """
-    dead_letters, receipts = [], Receipts()
+    key = ReceiptKey(secret.encode(), topics[TOPIC].name) if secret else None
+    dead_letters, receipts = [], Receipts(key=key)
     ends: dict[int, int] = {}
     async for entry in read_topic(broker, topics[TOPIC], from_start=True, follow=False):
         ends[entry.partition] = entry.offset + 1
@@ -165,7 +168,7 @@ class Replay:
     async def _send_new(self, positions: set[Position]) -> int:
         batches: dict[int, Batch] = defaultdict(list)
         sent = 0
-        wanted = {position for position in positions if self._receipts.status(position) == "open"}
+        wanted = {p for p in positions if self._receipts.status(p) in ("open", "unsigned")}
         async for dead_letter, value in self._kept(wanted):
             partition = dead_letter.position[0]
             batches[partition].append((dead_letter, value))
@@ -261,6 +264,9 @@ class Replay:
 
     async def _write(self, partition: int, kind: bytes, value: bytes) -> int:
         """Put a receipt on the dead-letters topic and return its offset."""
-        packet = Packet(TOPIC, None, value, ((RECEIPT, kind),), partition)
+        headers: tuple[tuple[str, bytes], ...] = ((RECEIPT, kind),)
+        if (key := self._receipts.key) is not None:
+            headers += ((SIGNATURE, key.signature(partition, kind, value)),)
+        packet = Packet(TOPIC, None, value, headers, partition)
         (offset,) = await self._producer.send_packets([packet])
         return offset

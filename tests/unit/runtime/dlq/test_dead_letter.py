@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import orjson
 import pytest
 
@@ -9,6 +11,7 @@ from pipeline.errors import ConfigError
 from pipeline.kafka import Entry
 from pipeline.runtime.dlq.dead_letter import (
     Claim,
+    ReceiptKey,
     Receipts,
     claim_value,
     dead_letter_of,
@@ -108,6 +111,68 @@ def test_a_receipt_that_cannot_be_read_is_no_dead_letter_and_is_not_passed_over(
 ) -> None:
     with pytest.raises(ConfigError, match="dead-letters partition 1 offset 5: not a receipt of a replay"):
         Receipts().add(entry({"receipt": kind}, value))
+
+
+KEY = ReceiptKey(b"what the operator knows", "dead-letters")
+
+
+def signed(one: Entry, partition: int = 1) -> Entry:
+    """Return a receipt with the signature that it has in a partition."""
+    kind = dict(one.headers)["receipt"]
+    signature = KEY.signature(partition, kind, one.value or b"")
+    return replace(one, headers=(*one.headers, ("signature", signature)))
+
+
+def test_with_a_key_its_own_receipts_count_and_others_are_shown() -> None:
+    receipts = Receipts(key=KEY)
+    ours = (signed(claim("r", 7, 9)), signed(outcome("sent", 7)), signed(outcome("refused", 9)))
+    for one in (*ours, outcome("sent", 5, 7), claim("forged", 6, 9), outcome("refused", 3)):
+        assert receipts.add(one)
+    status = {offset: receipts.status((1, offset)) for offset in (2, 3, 5, 6, 7, 9)}
+    assert status == {
+        **{2: "open", 3: "unsigned", 5: "unsigned", 6: "unsigned"},
+        **{7: "replayed", 9: "refused"},
+    }
+    assert receipts.claims[1, 9].replay == "r"
+    assert receipts.interrupted() == {}
+
+
+SIGNED = signed(outcome("sent", 5))
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        pytest.param(signed(outcome("sent", 5), partition=0), id="of another partition"),
+        pytest.param(replace(SIGNED, value=outcome_value("s", [5])), id="altered"),
+        pytest.param(
+            replace(SIGNED, headers=(("receipt", b"refused"), SIGNED.headers[1])), id="of another kind"
+        ),
+        pytest.param(replace(SIGNED, headers=(("receipt", b"sent"), ("signature", b""))), id="empty"),
+    ],
+)
+def test_a_signature_is_of_one_receipt_in_one_partition(forged: Entry) -> None:
+    receipts = Receipts(key=KEY)
+    assert receipts.add(forged)
+    assert receipts.status((1, 5)) == "unsigned"
+    assert receipts.add(SIGNED)
+    assert receipts.status((1, 5)) == "replayed"
+
+
+@pytest.mark.parametrize("value", [b"nonsense", b"[]", b"{}", b'{"offsets": 3}', b'{"letters": [[]]}'])
+def test_with_a_key_a_forged_receipt_that_says_nothing_stops_nobody(value: bytes) -> None:
+    receipts = Receipts(key=KEY)
+    assert receipts.add(entry({"receipt": "sent"}, value))
+    assert receipts.unsigned == set()
+
+
+def test_of_copies_the_one_with_a_signed_receipt_stays() -> None:
+    receipts = Receipts(key=KEY)
+    receipts.add(outcome("sent", 0))
+    receipts.add(signed(outcome("sent", 1)))
+    copies = [dead_letter_of(entry(HEADERS, offset=offset)) for offset in range(3)]
+    assert [one.position[1] for one in without_copies(copies, receipts)] == [1]
+    assert [one.position[1] for one in without_copies([copies[2], copies[0]], receipts)] == [0]
 
 
 SAME: dict[str, str] = {}
