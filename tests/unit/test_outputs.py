@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import subprocess
@@ -125,6 +126,19 @@ def test_what_can_be_written_is_left_as_it_is(folder: Path) -> None:
     check_outputs({"-a": Path("file"), "-b": Path("new"), "-c": None}, [Path("folder/other"), None])
     assert (folder / "file").read_text() == "before"
     assert sorted(one.name for one in folder.iterdir()) == ["file", "folder", "link"]
+
+
+def test_a_backtest_writes_through_links_and_into_devices(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [f"shop,latency,{1_700_000_000 + 1800 * n},{100 + n % 7}\n" for n in range(500)]
+    (folder / "in.csv").write_text("service,metric,timestamp,value\n" + "".join(rows))
+    outputs = {"--events": os.devnull, "--funnel": "link"}
+    given = [word for pair in outputs.items() for word in pair]
+    assert run(["backtest", "in.csv", "--workload", "ct-demand", *given]) == 0
+    assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
+    assert (folder / "link").is_symlink()
+    assert json.loads((folder / "file").read_text())
 
 
 COMMANDS = {
