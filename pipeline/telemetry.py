@@ -40,6 +40,8 @@ REPEATED = "repeated_messages"  # published again: their ids have come before
 UNSTABLE = "unstable_names"  # of scans: seen for one process's life only
 RENAMED = "renamed_names"  # of scans: with the history of a former name
 SKIPPED = "skipped_scans"  # too far back to be caught up with
+LATE_DATA = "late_data"  # progress with data of before the last scan
+UNSEEN_DATA = "unseen_data"  # progress with data that no later scan looks at for a change
 UNJUDGED = "unjudged_scans"  # whose data did not suffice for all series or some
 
 LIMITED_INPUT = (
@@ -48,7 +50,7 @@ LIMITED_INPUT = (
 )
 """What aggregate did not count as it came."""
 
-LIMITED_SCANS = (UNSTABLE, RENAMED, SKIPPED)
+LIMITED_SCANS = (UNSTABLE, RENAMED, SKIPPED, LATE_DATA, UNSEEN_DATA)
 """What detect did not scan as it came."""
 
 LIMITED = (*LIMITED_INPUT, *LIMITED_SCANS)
@@ -115,6 +117,14 @@ METRICS: Mapping[str, tuple[Kind, str]] = {
     "skipped_scans_total": (
         "counter",
         "Scans left out because more than 1,000 of a workload were due at once.",
+    ),
+    "late_data_total": (
+        "counter",
+        "Batches of a service and partition with data from before its last scan: later scans look at them.",
+    ),
+    "unseen_data_total": (
+        "counter",
+        "Batches of them with data so old that no later scan looks for a change in them.",
     ),
     "clocks_ahead_total": ("counter", "Messages of hosts whose clock is ahead by more than a minute."),
     "cut_names_total": ("counter", "Names that were too long."),

@@ -40,6 +40,12 @@ class Cadence:
     analysis_s: float = 0.0  # where it looks for a change
     extended_s: float = 0.0  # after that, where it confirms one
     searches_slowly: bool = False  # some scans look for slow rises, too
+    topic: str = "profiles"  # what it looks at: that or ``metrics``
+
+    @property
+    def reach_s(self) -> float:
+        """How long after their time data may come, in event time, for one more scan to look at them."""
+        return self.analysis_s + self.extended_s + self.wait_s - self.interval_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +96,18 @@ class ServiceProgress:
             if is_idle(now - heard, unread_s(partition), idle_s)
         )
         return min(time for partition, time in self.watermarks.items() if partition not in self.idle)
+
+    def lateness(self, step: Progress, cadences: Sequence[Cadence]) -> tuple[bool, bool]:
+        """Return whether data of a step came after a scan of their time, and whether no later one looks.
+
+        That is, for a change: to later scans they are history. Call it before ``advance``.
+        """
+        of_topic = [cadence for cadence in cadences if cadence.topic == step.topic]
+        late = any(step.earliest < self.scanned[cadence.workload] for cadence in of_topic)
+        unseen = late and all(
+            step.earliest < self.scanned[c.workload] - c.reach_s + c.wait_s for c in of_topic
+        )
+        return late, unseen
 
     def silent_since(self, topic: str, start: float, end: float) -> int:
         """Return how many idle partitions of a topic have data up to somewhere between two times.

@@ -83,7 +83,7 @@ class DetectStage(Stage):
         self._settled_at = clock()
         self._listened_s = 0.0  # up to the last batch that was settled
         self._workloads = {workload.name: workload for workload in workloads}
-        self._cadences = [_cadence(workload) for workload in workloads]
+        self._cadences = [cadence_of(workload) for workload in workloads]
         self._partition_idle_s = partition_idle_s
         self._upstream = UpstreamProgress(readings, clock)
         self._without = without
@@ -162,6 +162,9 @@ class DetectStage(Stage):
         for service, progress in steps.items():
             state = self._services.get(service) or self._restore(service, progress, self._began)
             for step in progress:
+                late, unseen = state.lateness(step, self._cadences)
+                self.limited["late_data"] += late
+                self.limited["unseen_data"] += unseen
                 state.advance(step, self._began)
             self._services.pop(service, None)
             self._services[service] = state  # the one heard longest ago is first
@@ -306,7 +309,7 @@ class DetectStage(Stage):
             unjudged=unjudged,
             renames=found.renames,
             silent_partitions=self._services[service].silent_since(
-                "profiles" if workload.series == "gcpu" else "metrics", analysis_start, due.end
+                _topic_of(workload), analysis_start, due.end
             ),
         )
         self._unstable = found.one_life
@@ -354,7 +357,8 @@ class DetectStage(Stage):
         return merge_unjudged([*(one for one in found.unjudged if one.series), direction_unknown(unknown)])
 
 
-def _cadence(workload: Workload) -> Cadence:
+def cadence_of(workload: Workload) -> Cadence:
+    """Return when a workload scans."""
     return Cadence(
         workload.name,
         workload.rerun_interval_s,
@@ -362,7 +366,12 @@ def _cadence(workload: Workload) -> Cadence:
         workload.analysis_s,
         workload.extended_s,
         searches_slowly="long_term" in workload.detectors,
+        topic=_topic_of(workload),
     )
+
+
+def _topic_of(workload: Workload) -> str:
+    return "profiles" if workload.series == "gcpu" else "metrics"
 
 
 def _shown(found: Found) -> tuple[float, ...] | None:
