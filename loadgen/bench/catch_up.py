@@ -8,19 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from loadgen.bench.faults.brokers import BrokerKind
-from loadgen.bench.faults.check import Differences, compare
-from loadgen.bench.faults.load import WINDOW_S, Load, Shape, Truth, build_load
+from loadgen.bench.faults.check import Differences
+from loadgen.bench.faults.load import Load, Shape, build_load, together
 from loadgen.bench.faults.rig import READY_S, Rig, Setup
+from loadgen.bench.faults.truth import WINDOW_S
 from loadgen.bench.workers import run_in_workers
 from pipeline.errors import ConfigError, SmidgenError
-from pipeline.model import Outgoing
 from pipeline.storage.connect import open_store
 from pipeline.units import HOUR_S
 
@@ -93,15 +90,15 @@ def run_catch_up(request: Request, advance: Advance) -> CatchUp:
     """
     if not Path("/proc/self/status").exists():
         raise ConfigError("catch-up: needs /proc, as Linux has it")
-    hours, seed = request.hours, request.seed
+    hours = request.hours
     windows = round((BEFORE_H + hours) * HOUR_S / WINDOW_S)
     before = round(BEFORE_H * HOUR_S / WINDOW_S)
     shape = Shape(windows=windows, hosts=request.hosts, steps_from=before / windows)
     loads = _build(shape, request, advance)
-    batches = tuple(tuple(chain.from_iterable(parts)) for parts in _by_window(loads))
+    load = together(loads)
+    batches = load.batches
     advance("starting", 0.0)
-    together = Load(shape, seed, batches, loads[0].truth)
-    with Rig(Setup(broker=request.broker, aggregates=1, batch_size=BATCH_SIZE), together, seconds=0.0) as rig:
+    with Rig(Setup(broker=request.broker, aggregates=1, batch_size=BATCH_SIZE), load, seconds=0.0) as rig:
         rig.feeder.allow(FIRST_WINDOWS / len(batches))
         _settle(rig, FIRST_WINDOWS, advance, "the first windows")
         rig.feeder.allow(before / len(batches))
@@ -121,18 +118,18 @@ def run_catch_up(request: Request, advance: Advance) -> CatchUp:
         level_s = rig.watcher.view.at - began
         memory = {name: _peak_mb(worker.pid) for name, worker in rig.supervisor.workers.items()}
         advance("comparing", 0.95)
-        differences, copies = _compare(rig, [load.truth for load in loads])
+        differences, copies = rig.compare()
         return CatchUp(
             request.broker,
             request.services,
             hours,
             sum(map(len, batches[before:])),
-            sum(load.truth.samples for load in loads),
+            load.samples,
             round(level_s, 1),
             _scans(rig) - done,
             sum(int(number) for number in _SKIPPED.findall(rig.supervisor.log("detect"))),
             memory,
-            sum(len(load.truth.events) for load in loads),
+            load.events,
             copies,
             differences,
             rig.supervisor.exits,
@@ -150,12 +147,6 @@ def _build(shape: Shape, request: Request, advance: Advance) -> list[Load]:
 
 def _draw(shape: Shape, seed: int) -> Load:
     return build_load(shape, seed, service=f"shop-{seed:03d}")
-
-
-def _by_window(loads: Sequence[Load]) -> list[list[tuple[Outgoing, ...]]]:
-    """Return the batches of all services, window by window."""
-    most = max(len(load.batches) for load in loads)
-    return [[load.batches[n] for load in loads if n < len(load.batches)] for n in range(most)]
 
 
 def _settle(rig: Rig, windows: int, advance: Advance, what: str) -> None:
@@ -179,23 +170,8 @@ def _settle(rig: Rig, windows: int, advance: Advance, what: str) -> None:
 
 
 def _scans(rig: Rig) -> int:
-    with closing(open_store(rig.embedded.url)) as store:
-        return len(store.rows("scans", None, 0.0, rig.load.truth.dataset.end * 2))
-
-
-def _compare(rig: Rig, truths: Sequence[Truth]) -> tuple[Differences, int]:
-    """Return all differences, of every service from its own undisturbed run, and the copies of events."""
-    by_service: dict[str, list[bytes]] = {truth.dataset.service: [] for truth in truths}
-    for event in rig.watcher.events:
-        by_service.setdefault(orjson.loads(event)["data"]["service"], []).append(event)
-    with closing(open_store(rig.embedded.url)) as store:
-        found = [compare(store, truth, by_service[truth.dataset.service]) for truth in truths]
-    refused = len(rig.watcher.refused)
-    summed = {
-        name: sum(getattr(differences, name) for differences, _ in found)
-        for name in Differences.__dataclass_fields__
-    }
-    return Differences(**{**summed, "refused": refused}), sum(copies for _, copies in found)
+    with closing(open_store(rig.store.url)) as store:
+        return len(store.rows("scans", None, 0.0, rig.load.truths[0].dataset.end * 2))
 
 
 def _peak_mb(pid: int) -> float:

@@ -152,12 +152,12 @@ class KafkaCluster:
             shutil.rmtree(self._folder, ignore_errors=True)
         self._folder = None
 
-    def kill(self, index: int) -> None:
-        """End one broker with SIGKILL, suspended or not."""
+    def kill(self, index: int) -> int | None:
+        """End one broker with SIGKILL, suspended or not; return its exit code, None if it did not run."""
         node = self._nodes[index]
         if node.running and node.child is not None:
             node.child.send(signal.SIGKILL)
-        self._collect(node)
+        return self._collect(node)
 
     def shut_down(self, index: int) -> None:
         """End one broker in order: it hands its partitions over first."""
@@ -327,11 +327,11 @@ class KafkaCluster:
             command.append(f"-Dorg.slf4j.simpleLogger.logFile={log}")
         return [*command, "-cp", self._jars.classpath]
 
-    def _collect(self, node: _Broker) -> None:
-        if node.child is not None:
-            node.child.stop()
+    def _collect(self, node: _Broker) -> int | None:
+        code = node.child.stop() if node.child is not None else None
         node.child = None
         node.paused = False
+        return code
 
     def _raise_end(self, index: int) -> None:
         node = self._nodes[index]

@@ -27,6 +27,10 @@ class EmbeddedProcess(ABC):
         """The process id; 0 before it was started."""
         return self._child.pid if self._child else 0
 
+    def ended(self, timeout_s: float = 30.0) -> int | None:
+        """Wait for the end of the process and return its exit code; None if it still runs."""
+        return self._child.wait(timeout_s) if self._child else None
+
     @abstractmethod
     def start(self) -> None:
         """Start the server and wait until it answers."""

@@ -40,9 +40,16 @@ class Fault:
     proxied: bool = False
     small_disk: bool = False
     former: bool = False
+    """Whether the workers are of a former version at first; each stage is replaced once."""
     durable: bool = False
     """Whether the broker's log must outlive it: not the embedded one's."""
     malformed: int = 0
+    agents: bool = False
+    """Whether agents are processes of their own."""
+    stages: bool = False
+    """Whether strikes are on workers: each stage in turn."""
+    kinds: tuple[str, ...] = ()
+    """Kinds of strikes that there must be, where a strike draws its kind."""
     idempotent: bool = False
     """Whether agents need idempotent producers, which the embedded broker refuses."""
     live: bool = False
@@ -50,7 +57,8 @@ class Fault:
 
     def planned(self, times: int | None) -> Fault:
         """Return the fault with another number of strikes, where strikes are what it is about."""
-        return self if times is None or self.strike is strikes.nothing else replace(self, times=times)
+        fixed = self.strike in (strikes.odd_load, strikes.malformed_load, strikes.roll)
+        return self if times is None or fixed else replace(self, times=times)
 
     def load_shape(self, now: float) -> Shape:
         """Return the load for all strikes: long enough that there always is work under way."""

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
 import orjson
 
-from loadgen.bench.faults.load import Truth
+from loadgen.bench.faults.rows import wrong_rows
+from loadgen.bench.faults.truth import Truth
 from pipeline.backtest.dataset import Dataset
+from pipeline.stages.gather.streams import COUNTED_TOPICS, stored_up_to
 from pipeline.storage.interface import Store
+from pipeline.storage.schema import EVER
+from pipeline.topics import Topics
+
+ROLLED_S = 1800.0
 
 
 @dataclass(frozen=True)
@@ -39,6 +47,18 @@ class Differences:
     """Samples that are not in the store."""
     doubled: int
     """Samples that are in the store once too often."""
+    _: KW_ONLY
+    rows: int = 0
+    """Rows of scans, regressions, the ledger and the other tables of rows that are missing, too many or
+    say something else."""
+    strata: int = 0
+    """Windows in which the samples by sender do not add up to the samples."""
+    rolled: int = 0
+    """Counts in windows as wide as those of rollups that are wrong."""
+    positions: int = 0
+    """Partitions of which the store does not say that they were counted to their end."""
+    tables: Mapping[str, int] = field(default_factory=dict)
+    """The rows by table, where any differ."""
 
     def __str__(self) -> str:
         figures = {
@@ -49,18 +69,29 @@ class Differences:
             "too many": self.unexpected,
             "altered": self.altered,
             "wrong dead letters": self.refused,
+            **{f"rows of {table}": number for table, number in self.tables.items()},
+            "wrong senders": self.strata,
+            "wrong positions": self.positions,
         }
         return ", ".join(f"{what} {number}" for what, number in figures.items() if number)
+
+    def __add__(self, other: Differences) -> Differences:
+        mine, theirs = ({f.name: getattr(one, f.name) for f in fields(one)} for one in (self, other))
+        tables = dict(Counter(self.tables) + Counter(other.tables))
+        return Differences(
+            **{name: mine[name] + theirs[name] for name in mine if name != "tables"}, tables=tables
+        )
 
     @property
     def counts(self) -> int:
         """Differences in counts."""
-        return self.totals + self.subroutines + self.stacks + self.points
+        return self.totals + self.subroutines + self.stacks + self.points + self.rolled
 
     @property
     def any(self) -> bool:
         """Whether anything differs."""
-        return bool(self.counts or self.missing or self.unexpected or self.altered or self.refused)
+        events = self.missing + self.unexpected + self.altered
+        return bool(self.counts + events + self.refused + self.rows + self.strata + self.positions)
 
 
 def compare(
@@ -79,6 +110,7 @@ def compare(
     reported = [orjson.loads(event) for event in events]
     wanted = {event["id"]: event for event in truth.events}
     ids = Counter(event["id"] for event in reported)
+    tables = wrong_rows(store, truth)
     differences = Differences(
         totals=int(np.count_nonzero(excess)),
         subroutines=_wrong_cells(
@@ -95,8 +127,41 @@ def compare(
         refused=refused,
         lost=int(-excess[excess < 0].sum()),
         doubled=int(excess[excess > 0].sum()),
+        rows=sum(tables.values()),
+        strata=_wrong_strata(store, data),
+        rolled=_wrong_rolled(store, data),
+        tables=tables,
     )
     return differences, sum(ids.values()) - len(ids)
+
+
+def compare_all(store: Store, truths: Sequence[Truth], events: Sequence[bytes]) -> tuple[Differences, int]:
+    """Return the differences of several services together, and the copies of events.
+
+    An event of a service that was not sent is unexpected.
+    """
+    by_service: dict[str, list[bytes]] = {truth.dataset.service: [] for truth in truths}
+    strange = 0
+    for event in events:
+        of_service = by_service.get(orjson.loads(event)["data"]["service"])
+        if of_service is None:
+            strange += 1
+        else:
+            of_service.append(event)
+    found = [compare(store, truth, by_service[truth.dataset.service]) for truth in truths]
+    summed = reduce(add, (differences for differences, _ in found))
+    return replace(summed, unexpected=summed.unexpected + strange), sum(copies for _, copies in found)
+
+
+def wrong_positions(store: Store, topics: Topics, ends: Mapping[tuple[str, int], int]) -> int:
+    """Return how many partitions were counted less or more far than to their end, by what the store says."""
+    streams = {row["topic"]: row["stream"] for row in store.rows("logs", None, *EVER)}
+    wrong = 0
+    for topic in COUNTED_TOPICS:
+        partitions = range(topics[topic].partitions)
+        counted = stored_up_to(store, streams.get(topic, ""), topic, partitions)
+        wrong += sum(counted[p] != ends.get((topic, p), 0) for p in partitions)
+    return wrong
 
 
 def _content(event: Mapping[str, Any]) -> bytes:
@@ -119,6 +184,25 @@ def _wrong_stacks(store: Store, data: Dataset) -> int:
     return _wrong_cells(
         dict(zip(found.stacks, np.column_stack([found.before, found.after]), strict=True)),
         dict(zip(data.stacks, sums, strict=True)),
+    )
+
+
+def _wrong_strata(store: Store, data: Dataset) -> int:
+    """Return the windows whose samples by sender are not the samples; all where no sender is known."""
+    found = store.strata(data.service, data.start, data.end, data.window_s)
+    sums = found.totals.sum(axis=0) if len(found.totals) else np.zeros_like(data.totals)
+    return int(np.count_nonzero(sums != data.totals))
+
+
+def _wrong_rolled(store: Store, data: Dataset) -> int:
+    """Return the wrong counts of series in windows of ROLLED_S, read from rollups if there are any."""
+    width, first = round(ROLLED_S / data.window_s), round(-data.start % ROLLED_S / data.window_s)
+    last = first + (len(data.totals) - first) // width * width
+    start, end = (data.start + window * data.window_s for window in (first, last))
+    matrix = store.series("gcpu", data.service, start, end, ROLLED_S)
+    wanted = data.samples[:, first:last].reshape(len(data.samples), -1, width).sum(axis=2)
+    return _wrong_cells(
+        dict(zip(matrix.series, matrix.samples, strict=True)), dict(zip(data.series, wanted, strict=True))
     )
 
 

@@ -33,6 +33,13 @@ if TYPE_CHECKING:
     help="The embedded broker, or Apache Kafka with one or three brokers (needs Java and Maven).",
 )
 @click.option(
+    "--store",
+    type=click.Choice(["embedded", "server"]),
+    default="embedded",
+    show_default=True,
+    help="The embedded store, or ClickHouse's own HTTP server.",
+)
+@click.option(
     "--outage",
     type=Duration(),
     metavar="DURATION",
@@ -51,6 +58,7 @@ def faults(
     kills: int | None,
     seed: int,
     broker: str,
+    store: str,
     outage: float | None,
     stages: str | None,
     malformed: int | None,
@@ -61,10 +69,10 @@ def faults(
 ) -> int:
     """Strike the running stages with faults, and compare counts and events with an undisturbed run.
 
-    Each fault has a broker, a store and worker processes of its own, fed by an agent's publisher with a
-    simulated service. Nothing may be lost and nothing doubled: every count of samples, subroutines and
-    stacks must be as sent, every event as a backtest of the same data reports it. The exit code is 1 if
-    anything differs. docs/faults.md says what each fault is.
+    Each fault has a broker, a store and worker processes of its own, fed by agents with three simulated
+    services. Nothing may be lost and nothing doubled: every count of samples, subroutines and stacks must
+    be as sent, every row and event as an undisturbed run makes it. The exit code is 1 if anything differs,
+    or if a strike struck nothing. docs/faults.md says what each fault is.
     """
     from loadgen.bench.faults.catalogue import read_catalogue
     from loadgen.bench.faults.former_version import FORMER
@@ -79,6 +87,7 @@ def faults(
     chosen = _chosen("--faults", names, list(catalogue))
     options = Options(
         broker=broker,  # type: ignore[arg-type]
+        store=store,  # type: ignore[arg-type]
         seed=seed,
         outage_s=outage,
         stages=tuple(_chosen("--stages", stages, STAGES)),
@@ -132,10 +141,11 @@ def _show(progress: Progress, task: TaskID, doing: str, share: float) -> None:
 def outcome_line(one: Outcome) -> str:
     """Say in a line how a fault went, and what differed."""
     if one.skipped:
-        return f"{one.fault:14} left out: {one.skipped}"
+        return f"{one.fault:15} left out: {one.skipped}"
+    strikes = f"{one.strikes:4} strikes" if one.strikes == one.planned else f"{one.strikes} of {one.planned}"
     figures = (
-        f"{one.fault:14} {'ok' if one.passed else 'FAILED':6} {one.strikes:4} strikes"
+        f"{one.fault:15} {'ok' if one.passed else 'FAILED':6} {strikes}"
         f" {one.samples:12,} samples {one.events:3} events {one.copies:3} copies"
         f"  recovery {one.recovery_s:5.1f} s  {one.seconds:5.0f} s in all"
     )
-    return "  ".join(filter(None, [figures, str(one.differences or ""), one.failure]))
+    return "  ".join(filter(None, [figures, str(one.differences or ""), one.failure, "; ".join(one.lacking)]))

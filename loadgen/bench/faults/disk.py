@@ -45,12 +45,13 @@ class SmallDisk:
     def _filler(self) -> Path:
         return self.path / "filler"
 
-    def fill(self) -> None:
-        """Leave no byte free."""
+    def fill(self) -> bool:
+        """Leave no byte free; return whether the file system says so."""
         with self._filler.open("ab", buffering=0) as file:
             for chunk in (_CHUNK, _CHUNK[:4096]):
                 while self._written(file.fileno(), chunk):
                     pass
+            return not self._written(file.fileno(), _CHUNK[:1])
 
     def free(self) -> None:
         """Make room again."""

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 
-from loadgen.bench.faults.rig import CODE
+from loadgen.bench.faults.workers import CODE
 from pipeline.errors import ConfigError
 from pipeline.processes import run_bounded
 

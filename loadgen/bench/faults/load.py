@@ -1,29 +1,32 @@
-"""The load that faults strike: a simulated service's messages, and what must come of them, to the unit."""
+"""The load that faults strike: messages of simulated services, and what must come of them, to the unit."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, zip_longest
 from typing import Any
 
 import numpy as np
 import yaml
 
+from loadgen.bench.faults.truth import (
+    STACK_WINDOW_S,
+    WINDOW_S,
+    Truth,
+    published_truth,
+    recount,
+    undisturbed,
+)
 from loadgen.fleet.publish import messages
 from loadgen.fleet.scenario import Scenario
 from loadgen.fleet.simulate import simulate
 from pipeline.backtest.dataset import Dataset
-from pipeline.backtest.run import run_backtest
 from pipeline.codec.inputs import decode_profile, encode_profile
-from pipeline.frames import frame_elements, series_of
-from pipeline.model import Outgoing, Profile, SeriesKey
+from pipeline.model import Outgoing, Profile
 from pipeline.workloads import Workload
 
-WINDOW_S = 300.0
-STACK_WINDOW_S = 600.0
 LATE_S = 600.0
 
 WORKLOAD: Mapping[str, Any] = {
@@ -31,6 +34,13 @@ WORKLOAD: Mapping[str, Any] = {
     **{"extended": "30m", "threshold": {"absolute": 0.01}, "lateness": "15m"},
 }
 """Scans often, and waits for late data longer than anything here is late: so its events are determined."""
+
+FLEET: Mapping[str, Mapping[str, Any]] = {
+    "faulty": {},
+    "faulty-wide": {"hosts": 4, "subroutines": 400, "samples_per_minute": 300.0, "steps": 8},
+    "faulty-small": {"hosts": 2, "subroutines": 20},
+}
+"""The services of a load, and what differs from its shape: one has far more series, and most events."""
 
 START = 1_767_571_200.0  # Monday, 5 January 2026
 
@@ -49,6 +59,8 @@ class Shape:
     """Seconds by which the clocks of hosts are ahead, in turn."""
     repeated: float = 0.0
     """Share of the profiles that an agent publishes twice."""
+    steps: int | None = None
+    """How many subroutines become slower; two, or one in 50 windows, unless given."""
     steps_from: float = 0.5
     """Share of the span before which no regression begins."""
     start: float = START
@@ -57,31 +69,51 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Truth:
-    """What the store and the topic of events must hold in the end."""
+class Load:
+    """Messages in the order in which they are sent, by windows, with the truth of each service."""
 
-    dataset: Dataset
-    events: tuple[Mapping[str, Any], ...]
+    batches: tuple[tuple[Outgoing, ...], ...]
+    truths: tuple[Truth, ...]
+    odd: tuple[int, ...] = ()
+    """How many messages of each batch are late, repeated or from a host whose clock is wrong."""
 
     @property
-    def samples(self) -> int:
-        """All samples sent."""
-        return int(self.dataset.totals.sum())
-
-
-@dataclass(frozen=True)
-class Load:
-    """Messages in the order in which they are sent, by windows, with the truth."""
-
-    shape: Shape
-    seed: int
-    batches: tuple[tuple[Outgoing, ...], ...]
-    truth: Truth
+    def truth(self) -> Truth:
+        """What must be of the only service."""
+        (truth,) = self.truths
+        return truth
 
     @property
     def messages(self) -> int:
         """How many messages there are."""
         return sum(len(batch) for batch in self.batches)
+
+    @property
+    def samples(self) -> int:
+        """All samples sent."""
+        return sum(truth.samples for truth in self.truths)
+
+    @property
+    def events(self) -> int:
+        """How many events an undisturbed run reports."""
+        return sum(len(truth.events) for truth in self.truths)
+
+    @property
+    def parted(self) -> int:
+        """How many scans come in parts."""
+        return sum(truth.parted for truth in self.truths)
+
+    def of_service(self, service: str) -> tuple[tuple[Outgoing, ...], ...]:
+        """Return the messages of one service, by windows."""
+        return tuple(tuple(m for m in batch if _service_of(m) == service) for batch in self.batches)
+
+    def as_published(self, published: Callable[[Outgoing], bool]) -> Load:
+        """Return the same load with the truth of those messages that are on their topics."""
+        truths = []
+        for truth in self.truths:
+            sent = chain.from_iterable(self.of_service(truth.dataset.service))
+            truths.append(published_truth(truth, filter(published, sent), workloads()))
+        return replace(self, truths=tuple(truths))
 
 
 def workloads() -> tuple[Workload, ...]:
@@ -95,40 +127,69 @@ def workload_file() -> str:
 
 
 def build_load(shape: Shape, seed: int, service: str = "faulty") -> Load:
-    """Draw a load. The same shape and seed give the same messages and the same truth.
+    """Draw a load of one service. The same shape and seed give the same messages and the same truth.
 
     The counts are added up from the messages that are sent, by other code than the one under test; the
-    events are those of a backtest of these counts.
+    events are those of an undisturbed run over these counts.
     """
     scenario = _scenario(shape, service)
     fleet = simulate(scenario, seed)
     fleet = replace(fleet, dataset=_with_past(fleet.dataset, shape.past_s))
     rng = np.random.default_rng(seed)
     batches: list[tuple[Outgoing, ...]] = []
+    odd: list[int] = []
     profiles: list[Profile] = []
     again: list[Outgoing] = []
-    for batch in messages(fleet, scenario, seed):
+    for number, batch in enumerate(messages(fleet, scenario, seed)):
         sent, again = again, []
+        odd.append(len(sent))
         for message in batch:
             if message.topic != "profiles":
                 sent.append(message)
                 continue
-            profile = replace(_skewed(decode_profile(message.value), shape), id=f"{seed}-{len(profiles)}")
+            drawn = decode_profile(message.value)
+            profile = replace(_skewed(drawn, shape), id=f"{seed}-{len(profiles)}")
             profiles.append(profile)
             message = replace(message, value=encode_profile(profile))
             sent.append(message)
-            if rng.random() < shape.repeated:
+            late = drawn.start < fleet.dataset.start + number * WINDOW_S
+            twice = rng.random() < shape.repeated
+            if twice:
                 (sent if rng.random() < 0.5 else again).append(message)  # at once, or with the next window
+            odd[-1] += late or twice or profile.start != drawn.start
         batches.append(tuple(sent))
     batches[-1] += tuple(again)
-    dataset = _recount(fleet.dataset, profiles)
-    found = run_backtest(dataset, workloads())
-    return Load(shape, seed, tuple(batches), Truth(dataset, tuple(found.events)))
+    counted = recount(fleet.dataset, profiles, fleet.dataset.start - STACK_WINDOW_S)  # clocks may be behind
+    return Load(tuple(batches), (undisturbed(counted, workloads()),), tuple(odd))
+
+
+def build_fleet(shape: Shape, seed: int) -> Load:
+    """Draw the load of all services of FLEET, window by window."""
+    return together(
+        [
+            build_load(replace(shape, **differing), seed + number, service)
+            for number, (service, differing) in enumerate(FLEET.items())
+        ]
+    )
+
+
+def together(loads: Sequence[Load]) -> Load:
+    """Return the loads of several services as one."""
+    windows = zip_longest(*(load.batches for load in loads), fillvalue=())
+    return Load(
+        tuple(tuple(chain.from_iterable(parts)) for parts in windows),
+        tuple(truth for load in loads for truth in load.truths),
+        tuple(sum(parts) for parts in zip_longest(*(load.odd for load in loads), fillvalue=0)),
+    )
+
+
+def _service_of(message: Outgoing) -> str:
+    return message.key.partition("/")[0]
 
 
 def _scenario(shape: Shape, service: str) -> Scenario:
     duration_s = -(-shape.windows * WINDOW_S // STACK_WINDOW_S) * STACK_WINDOW_S
-    steps = max(2, shape.windows // 50)
+    steps = shape.steps or max(2, shape.windows // 50)
     return Scenario.model_validate(
         {
             **{"name": "faults", "service": service, "start": shape.start, "duration": duration_s},
@@ -165,60 +226,3 @@ def _skewed(profile: Profile, shape: Shape) -> Profile:
         return profile
     by = shape.skewed[int(profile.host.rpartition("-")[2]) % len(shape.skewed)]
     return replace(profile, start=profile.start + by, end=profile.end + by)
-
-
-@dataclass
-class _Tally:
-    """Counts by window: in all, by series, by stack."""
-
-    totals: Counter[int] = field(default_factory=Counter)
-    series: Counter[tuple[SeriesKey, int]] = field(default_factory=Counter)
-    stacks: Counter[tuple[tuple[str, ...], int]] = field(default_factory=Counter)
-
-    def add(self, profile: Profile, start: float) -> None:
-        """Count a profile, whole, in the windows that hold the middle of its interval."""
-        middle = (profile.start + profile.end) / 2 - start
-        window, stack_window = int(middle // WINDOW_S), int(middle // STACK_WINDOW_S)
-        elements = frame_elements(profile.frames, profile.annotations)
-        for (first, last), count in zip(
-            pairwise(profile.stack_starts.tolist()), profile.counts.tolist(), strict=True
-        ):
-            stack = tuple(e for frame in profile.stack_frames[first:last].tolist() for e in elements[frame])
-            self.totals[window] += count
-            self.stacks[stack, stack_window] += count
-            for label in set(stack):
-                self.series[series_of(label), window] += count
-
-
-def _recount(simulated: Dataset, profiles: Sequence[Profile]) -> Dataset:
-    """Replace a data set's counts by those of profiles: clocks may have moved them to other windows."""
-    tally = _Tally()
-    start = simulated.start - STACK_WINDOW_S  # clocks may be behind
-    for profile in profiles:
-        tally.add(profile, start)
-    windows = max(tally.totals) + 1
-    windows += windows % 2
-    end = start + windows * WINDOW_S
-    rows = sorted({key for key, _ in tally.series})
-    stacks = sorted({stack for stack, _ in tally.stacks})
-    row_of = {row: position for position, row in enumerate(rows)}
-    column_of = {stack: position for position, stack in enumerate(stacks)}
-    samples, totals = np.zeros((len(rows), windows)), np.zeros(windows)
-    stack_samples = np.zeros((len(stacks), windows // 2))
-    for (key, window), count in tally.series.items():
-        samples[row_of[key], window] = count
-    for window, count in tally.totals.items():
-        totals[window] = count
-    for (stack, window), count in tally.stacks.items():
-        stack_samples[column_of[stack], window] = count
-    return replace(
-        simulated,
-        start=start,
-        end=end,
-        kinds=tuple(kind for kind, _ in rows),
-        names=tuple(name for _, name in rows),
-        samples=samples,
-        totals=totals,
-        stacks=tuple(stacks),
-        stack_samples=stack_samples,
-    )

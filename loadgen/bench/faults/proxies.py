@@ -31,6 +31,13 @@ class StoreProxy:
         self.slow_s = slow_s
         self.decide: Decide = lambda _insert: None
         self.faults = 0
+        """Requests that something happened to, as decided here."""
+        self.inserts_refused = 0
+        """Inserts that the store itself answered with an error."""
+        self.unreached = 0
+        """Requests that the store did not answer: it was away, or went away meanwhile."""
+        self.waiting = 0
+        """Requests that the store has not answered yet."""
         self.url = ""
         self._lock = threading.Lock()
 
@@ -47,8 +54,21 @@ class StoreProxy:
             return BUSY
         if fault == "slow":
             time.sleep(self.slow_s)
-        answer = forward()
+        answer = self._forwarded(insert, forward)
         return None if fault == "lost" else answer
+
+    def _forwarded(self, insert: bool, forward: Callable[[], Answer]) -> Answer:
+        with self._lock:
+            self.waiting += 1
+        answer: Answer | None = None
+        try:
+            answer = forward()
+            return answer
+        finally:
+            with self._lock:
+                self.waiting -= 1
+                self.unreached += answer is None
+                self.inserts_refused += insert and answer is not None and answer[0] >= 400
 
     def __enter__(self) -> Self:
         self._server = RelayServer(lambda: self.upstream, self._treat)
@@ -71,6 +91,10 @@ class BrokerProxy:
     def __init__(self, port: int) -> None:
         self._upstream = port
         self.port = 0
+        self.held_bytes = 0
+        """Bytes that were held while nothing passed."""
+        self.cut = 0
+        """Connections that were dropped."""
         self._passing = threading.Event()
         self._passing.set()
         self._ready = threading.Event()
@@ -105,6 +129,7 @@ class BrokerProxy:
         self._passing.set()
 
     def _drop(self) -> None:
+        self.cut += len(self._writers)
         for writer in list(self._writers):
             writer.transport.abort()
 
@@ -139,6 +164,8 @@ class BrokerProxy:
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):
             while data := await reader.read(_CHUNK):
+                if not self._passing.is_set():
+                    self.held_bytes += len(data)
                 while not self._passing.is_set():
                     await asyncio.sleep(0.1)
                     if writer.transport.is_closing():

@@ -9,19 +9,21 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
-import pipeline
+from loadgen.bench.faults.agents import Agents
 from loadgen.bench.faults.brokers import Broker, BrokerKind
-from loadgen.bench.faults.check import Differences, compare
+from loadgen.bench.faults.check import Differences, compare_all, wrong_positions
 from loadgen.bench.faults.feeder import Feeder
-from loadgen.bench.faults.load import STACK_WINDOW_S, WINDOW_S, Load, workload_file
+from loadgen.bench.faults.load import Load, workload_file
 from loadgen.bench.faults.proxies import StoreProxy
-from loadgen.bench.faults.watch import View, Watcher
-from loadgen.bench.faults.workers import Supervisor
+from loadgen.bench.faults.truth import STACK_WINDOW_S, WINDOW_S
+from loadgen.bench.faults.watch import View, Watcher, content_hash
+from loadgen.bench.faults.workers import CODE, Supervisor, Worker
 from loadgen.bench.workers import run_smidgen
+from loadgen.clickhouse.server import ClickHouseServer
 from pipeline.config import Settings
 from pipeline.embedded.stack import EmbeddedStore
 from pipeline.errors import SmidgenError
@@ -29,12 +31,12 @@ from pipeline.stages.factory import STAGES
 from pipeline.storage.connect import open_store
 from pipeline.topics import load_topics
 
-CODE = Path(pipeline.__file__).parents[1]
-"""The folder that the running version is imported from."""
-
 READY_S = 180.0
 STUCK_S = 240.0
 """Far longer than anything takes that goes on by itself: sessions, rebalances, pauses between attempts."""
+
+StoreKind = Literal["embedded", "server"]
+"""The embedded store's own front, or ClickHouse's HTTP server."""
 
 _POLL_S = 0.6  # longer than the watcher needs for a look
 
@@ -44,6 +46,7 @@ class Setup:
     """What a rig is made of."""
 
     broker: BrokerKind = "embedded"
+    store: StoreKind = "embedded"
     proxied: bool = False
     """Whether workers and agents reach the broker through a proxy."""
     code: Path = CODE
@@ -54,6 +57,10 @@ class Setup:
     aggregates: int = 2
     batch_size: int = 50
     """Small, so that many batches are under way when something strikes."""
+    part_items: int = 0
+    """Items of a scan in one message; the product's own number unless given."""
+    agents: bool = False
+    """Whether each service has an agent process of its own, instead of one publisher in this process."""
 
 
 class Rig:
@@ -81,11 +88,11 @@ class Rig:
         self.broker = enter(Broker(self.setup.broker, proxied=self.setup.proxied))
         run_smidgen("topics", "apply", "--broker", self.broker.url, folder=self.setup.code)
         self._data = self.setup.data or self.folder / "data"
-        self.embedded = EmbeddedStore(self._data)
-        starting.callback(lambda: self.embedded.stop())  # whichever it is by then
-        self.embedded.start()
-        self.proxy: StoreProxy = enter(StoreProxy(self.embedded.url))
-        run_smidgen("store", "migrate", "--store", self.embedded.url, folder=self.setup.code)
+        self.store = self._new_store()
+        starting.callback(lambda: self.store.stop())  # whichever it is by then
+        self.store.start()
+        self.proxy: StoreProxy = enter(StoreProxy(self.store.url))
+        run_smidgen("store", "migrate", "--store", self.store.url, folder=self.setup.code)
         (self.folder / "workload.yaml").write_text(workload_file())
         logs = self.folder / "logs"
         logs.mkdir()
@@ -96,7 +103,16 @@ class Rig:
         self.watcher = enter(Watcher(self.broker.url, self.topics))
         self.wait(self.supervisor.ready, READY_S, "the workers to get their partitions")
         settings = Settings(broker=self.broker.url, idempotent_producer=self.broker.idempotent)
-        self.feeder: Feeder = enter(Feeder(self.load.batches, settings, self.topics, seconds=self._seconds))
+        self.feeder = self._new_feeder(settings)
+        enter(self.feeder)
+
+    def _new_store(self) -> EmbeddedStore | ClickHouseServer:
+        return ClickHouseServer(self._data) if self.setup.store == "server" else EmbeddedStore(self._data)
+
+    def _new_feeder(self, settings: Settings) -> Feeder | Agents:
+        if self.setup.agents:
+            return Agents(self.load, settings, self.folder / "agents", seconds=self._seconds)
+        return Feeder(self.load.batches, settings, self.topics, seconds=self._seconds)
 
     def _crew(self) -> list[tuple[str, str]]:
         first = [(f"aggregate-{number + 1}", "aggregate") for number in range(self.setup.aggregates)]
@@ -112,7 +128,7 @@ class Rig:
         ]
         if not self.broker.idempotent:
             arguments.append("--no-idempotent-producer")
-        self.supervisor.add(name, stage, arguments, code, clock_ahead_s=clock_ahead_s)
+        self.supervisor.add(Worker(name, stage, tuple(arguments), code, clock_ahead_s, self.setup.part_items))
 
     def wait(self, condition: Callable[[], bool], seconds: float, what: str) -> None:
         """Wait for a condition.
@@ -163,25 +179,35 @@ class Rig:
     def compare(self, malformed: int = 0) -> tuple[Differences, int]:
         """Return what differs from the truth, and how many events came in more copies than one.
 
-        ``malformed`` is how many messages there were that each have a dead letter.
+        ``malformed`` is how many messages there were that each have a dead letter. Where agents were
+        killed, the truth is that of what the log holds.
         """
-        refused = abs(len(self.watcher.refused) - malformed)
-        with closing(open_store(self.embedded.url)) as store:  # past the proxy
-            return compare(store, self.load.truth, self.watcher.events, refused=refused)
+        if self.setup.agents:
+            published = self.watcher.published
+            self.load = self.load.as_published(lambda m: content_hash(m.topic, m.value) in published)
+        with closing(open_store(self.store.url)) as store:  # past the proxy
+            found, copies = compare_all(store, self.load.truths, self.watcher.events)
+            return replace(
+                found,
+                refused=abs(len(self.watcher.refused) - malformed),
+                positions=wrong_positions(store, self.topics, self.watcher.view.ends),
+            ), copies
 
-    def kill_store(self) -> None:
-        """End the store as the kernel would, and start it again on the same folder."""
-        os.kill(self.embedded.pid, signal.SIGKILL)
-        self.embedded.stop()
+    def kill_store(self) -> int | None:
+        """End the store as the kernel would, and start it again on the same folder; return its exit code."""
+        os.kill(self.store.pid, signal.SIGKILL)
+        code = self.store.ended()
+        self.store.stop()
         self.start_store()
+        return code
 
     def start_store(self) -> None:
         """Start the store on its folder, wherever its new address is."""
-        self.embedded = EmbeddedStore(self._data)
-        self.embedded.start()
-        self.proxy.upstream = self.embedded.url
+        self.store = self._new_store()
+        self.store.start()
+        self.proxy.upstream = self.store.url
 
     def signal_store(self, number: signal.Signals) -> None:
         """Send the store a signal."""
         with contextlib.suppress(ProcessLookupError):
-            os.kill(self.embedded.pid, number)
+            os.kill(self.store.pid, number)

@@ -18,11 +18,16 @@ from loadgen.bench.faults.check import Differences
 from loadgen.bench.faults.disk import SmallDisk
 from loadgen.bench.faults.flood import flood
 from loadgen.bench.faults.former_version import FORMER, former_version
-from loadgen.bench.faults.load import build_load
-from loadgen.bench.faults.rig import CODE, Rig, Setup
+from loadgen.bench.faults.hits import Ground, Hit, Plan, lacking
+from loadgen.bench.faults.load import build_fleet
+from loadgen.bench.faults.rig import Rig, Setup, StoreKind
 from loadgen.bench.faults.strikes import Context
+from loadgen.bench.faults.truth import PART_ITEMS
+from loadgen.bench.faults.workers import CODE
+from loadgen.kafka.cluster import prepared_jars
 from pipeline.clock import Clock, system_clock
 from pipeline.errors import ConfigError, SmidgenError
+from pipeline.extras import require_embedded
 from pipeline.stages.factory import STAGES
 
 _RETRY = "store unavailable, trying again"
@@ -38,6 +43,7 @@ class Options:
     """How faults are run."""
 
     broker: BrokerKind = "embedded"
+    store: StoreKind = "embedded"
     seed: int = 1
     outage_s: float | None = None
     malformed: int | None = None
@@ -56,6 +62,7 @@ class Outcome:
     fault: str
     broker: BrokerKind
     strikes: int
+    """How many struck."""
     details: dict[str, int]
     messages: int
     samples: int
@@ -69,15 +76,28 @@ class Outcome:
     """The longest time from a strike until all that was on the topics by then had been worked through."""
     seconds: float = 0.0
     skipped: str = ""
-    """Why it was not run."""
+    """Why it was not run; known before anything was started."""
     failure: str = ""
-    """What it waited for in vain."""
+    """What it waited for in vain, or what broke."""
+    store: StoreKind = "embedded"
+    services: int = 0
+    planned: int = 0
+    """How many strikes were to be."""
+    hits: tuple[Hit, ...] = ()
+    """What each strike met."""
+    lacking: tuple[str, ...] = ()
+    """What the run lacks to prove anything."""
+    parted: int = 0
+    """Scans that came in parts."""
 
     @property
     def passed(self) -> bool:
-        """Whether nothing differs, or it could not be run here."""
+        """Whether it struck as planned and nothing differs, or it could not be run here."""
         return bool(self.skipped) or (
-            not self.failure and self.differences is not None and not self.differences.any
+            not self.failure
+            and not self.lacking
+            and self.differences is not None
+            and not self.differences.any
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -85,93 +105,159 @@ class Outcome:
         return {**asdict(self), "passed": self.passed}
 
 
+@dataclass(frozen=True)
+class _Ready:
+    """What a fault needs of this machine, got before anything of the product is started."""
+
+    disk: SmallDisk | None = None
+    code: Path = CODE
+
+
 def run_fault(name: str, fault: Fault, options: Options, advance: Advance) -> Outcome:
-    """Run one fault on a rig of its own."""
+    """Run one fault on a rig of its own.
+
+    It is left out only for what is known beforehand; whatever happens later is a failure.
+    """
     began = time.monotonic()
-    try:
-        with ExitStack() as stack:
-            return _run(name, fault, options, advance, stack, began)
-    except ConfigError as error:
-        return _not_run(name, fault, options, skipped=str(error))
-    except SmidgenError as error:
-        return _not_run(name, fault, options, failure=str(error))
+    with ExitStack() as stack:
+        try:
+            ready = _check_possible(fault, options, stack)
+        except ConfigError as error:
+            return _not_run(name, fault, options, skipped=str(error))
+        hits: list[Hit] = []
+        try:
+            return _run(_Run(name, fault, options, ready, hits, began), advance, stack)
+        except SmidgenError as error:
+            return _not_run(name, fault, options, failure=str(error), hits=tuple(hits))
 
 
-def _not_run(name: str, fault: Fault, options: Options, **why: str) -> Outcome:
-    return Outcome(name, options.broker, fault.times, {}, 0, 0, 0, None, 0, **why)  # type: ignore[arg-type]
-
-
-def _run(
-    name: str, fault: Fault, options: Options, advance: Advance, stack: ExitStack, began: float
-) -> Outcome:
-    _check_possible(fault, options)
-    disk = stack.enter_context(SmallDisk()) if fault.small_disk else None
-    code = stack.enter_context(former_version(options.former)) if fault.former else CODE
-    advance("drawing the load", 0.0)
-    load = build_load(fault.load_shape(options.clock()), options.seed)
-    advance("starting", 0.0)
-    setup = Setup(
-        broker=options.broker,
-        proxied=fault.proxied,
-        code=code,
-        clocks=fault.clocks,
-        data=disk.path / "data" if disk else None,
-        batch_size=_FLOOD_BATCH if fault.malformed else Setup.batch_size,
-    )
-    lasts_s = options.outage_s or fault.lasts_s
-    seconds = fault.times * (sum(fault.gap_s) / 2 + lasts_s)
-    rig = stack.enter_context(Rig(setup, load, seconds=seconds))
-    context = Context(
-        rig, np.random.default_rng(options.seed), fault.lasts_s, options.outage_s, disk, options.stages
-    )
-    bad = fault.malformed if options.malformed is None or not fault.malformed else options.malformed
-    failed = True
-    try:
-        with flood(rig.broker.url, rig.topics, bad, options.seed):
-            _strike(fault, context, advance)
-        advance("waiting for the rest", 1.0)
-        rig.feeder.finish()
-        rig.wait_drained()
-        differences, copies = rig.compare(bad)
-        failed = differences.any
-    finally:
-        if failed and options.keep is not None:
-            logs = options.keep / f"{name}-{options.seed}"
-            shutil.copytree(rig.folder / "logs", logs, dirs_exist_ok=True)
-    if retries := sum(rig.supervisor.log(name).count(_RETRY) for name in rig.supervisor.workers):
-        context.notes["calls to the store repeated"] = retries
+def _not_run(name: str, fault: Fault, options: Options, **why: Any) -> Outcome:
+    struck = sum(hit.struck for hit in why.get("hits", ()))
     return Outcome(
-        fault=name,
-        broker=options.broker,
-        strikes=fault.times,
-        details=dict(sorted(context.notes.items())) | ({"malformed": bad} if bad else {}),
-        messages=load.messages,
-        samples=load.truth.samples,
-        events=len(load.truth.events),
-        differences=differences,
-        copies=copies,
-        exits=rig.supervisor.exits,
-        recovery_s=round(max(rig.watcher.recoveries, default=0.0), 1),
-        seconds=round(time.monotonic() - began, 1),
+        *(name, options.broker, struck, {}, 0, 0, 0, None, 0), store=options.store, planned=fault.times, **why
     )
 
 
-def _check_possible(fault: Fault, options: Options) -> None:
+def _check_possible(fault: Fault, options: Options, stack: ExitStack) -> _Ready:
+    """Return what the fault needs, for as long as ``stack`` is open.
+
+    Raises:
+        ConfigError: why it cannot be done with this broker, or on this machine.
+    """
     if fault.durable and options.broker == "embedded":
         raise ConfigError("the embedded broker keeps its log in memory: a kill loses it")
     if fault.idempotent and options.broker == "embedded":
         raise ConfigError("the embedded broker refuses idempotent producers: an agent may send twice")
     if fault.proxied and options.broker == "kafka3":
         raise ConfigError("a proxy stands before a single broker only")
+    require_embedded("chdb")
+    if options.broker != "embedded":
+        prepared_jars()
+    return _Ready(
+        stack.enter_context(SmallDisk()) if fault.small_disk else None,
+        stack.enter_context(former_version(options.former)) if fault.former else CODE,
+    )
 
 
-def _strike(fault: Fault, context: Context, advance: Advance) -> None:
+@dataclass(frozen=True)
+class _Run:
+    """One run of a fault."""
+
+    name: str
+    fault: Fault
+    options: Options
+    ready: _Ready
+    hits: list[Hit]
+    """Filled as it goes on."""
+    began: float
+
+    @property
+    def malformed(self) -> int:
+        """How many malformed messages are sent."""
+        asked = self.options.malformed
+        return self.fault.malformed if asked is None or not self.fault.malformed else asked
+
+    @property
+    def plan(self) -> Plan:
+        """What the strikes are to be."""
+        stages = self.options.stages if self.fault.stages else ()
+        return Plan(self.fault.times, stages, self.fault.kinds)
+
+    def setup(self) -> Setup:
+        """Return what the rig is made of."""
+        fault, disk = self.fault, self.ready.disk
+        return Setup(
+            broker=self.options.broker,
+            store=self.options.store,
+            proxied=fault.proxied,
+            code=self.ready.code,
+            clocks=fault.clocks,
+            data=disk.path / "data" if disk else None,
+            batch_size=_FLOOD_BATCH if fault.malformed else Setup.batch_size,
+            part_items=PART_ITEMS,
+            agents=fault.agents,
+        )
+
+
+def _run(run: _Run, advance: Advance, stack: ExitStack) -> Outcome:
+    fault, options = run.fault, run.options
+    advance("drawing the load", 0.0)
+    load = build_fleet(fault.load_shape(options.clock()), options.seed)
+    advance("starting", 0.0)
+    seconds = fault.times * (sum(fault.gap_s) / 2 + (options.outage_s or fault.lasts_s))
+    rig = stack.enter_context(Rig(run.setup(), load, seconds=seconds))
+    rng = np.random.default_rng(options.seed)
+    context = Context(rig, rng, fault.lasts_s, options.outage_s, run.ready.disk, options.stages)
+    missing: list[str] = []
+    failed = True
+    try:
+        with flood(rig.broker.url, rig.topics, run.malformed, options.seed):
+            _strike(run, context, advance)
+        advance("waiting for the rest", 1.0)
+        rig.feeder.finish()
+        rig.wait_drained()
+        differences, copies = rig.compare(run.malformed)
+        missing = lacking(run.plan, run.hits, _ground(rig))
+        failed = differences.any or bool(missing)
+    finally:
+        if failed and options.keep is not None:
+            logs = options.keep / f"{run.name}-{options.broker}-{options.store}-{options.seed}"
+            shutil.copytree(rig.folder / "logs", logs, dirs_exist_ok=True)
+    if retries := sum(rig.supervisor.log(name).count(_RETRY) for name in rig.supervisor.workers):
+        context.notes["calls to the store repeated"] = retries
+    return Outcome(
+        fault=run.name,
+        broker=options.broker,
+        strikes=sum(hit.struck for hit in run.hits),
+        details=dict(sorted(context.notes.items())) | ({"malformed": run.malformed} if run.malformed else {}),
+        messages=load.messages,
+        samples=rig.load.samples,
+        events=rig.load.events,
+        differences=differences,
+        copies=copies,
+        exits=rig.supervisor.exits,
+        recovery_s=round(max(rig.watcher.recoveries, default=0.0), 1),
+        seconds=round(time.monotonic() - run.began, 1),
+        store=options.store,
+        services=len(load.truths),
+        planned=fault.times,
+        hits=tuple(run.hits),
+        lacking=tuple(missing),
+        parted=len(rig.watcher.parted),
+    )
+
+
+def _ground(rig: Rig) -> Ground:
+    return Ground(len(rig.load.truths), rig.load.events, rig.load.parted, len(rig.watcher.parted))
+
+
+def _strike(run: _Run, context: Context, advance: Advance) -> None:
     """Strike at random moments while the load comes in; a strike's share of it is held until its turn."""
-    rig = context.rig
+    rig, fault = context.rig, run.fault
     for number in range(fault.times):
         advance(f"strike {number + 1} of {fault.times}", number / fault.times)
         rig.feeder.allow((number + 1.5) / fault.times)
         context.sleep(*fault.gap_s)
         rig.watcher.mark()
-        fault.strike(context)
+        run.hits.append(fault.strike(context))
     rig.feeder.allow(1.0)

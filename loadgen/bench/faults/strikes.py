@@ -1,21 +1,37 @@
-"""What a fault does each time that it strikes. Each returns when the fault itself is over."""
+"""What a fault does each time that it strikes, and what was seen of it.
+
+Each strike returns when it is over. Whether it struck is asked of the kernel, of a proxy or of the store.
+"""
 
 from __future__ import annotations
 
 import signal
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
+from pathlib import Path
 
 import numpy as np
 
+from loadgen.bench.faults.agents import Agents
 from loadgen.bench.faults.disk import SmallDisk
+from loadgen.bench.faults.hits import Hit
 from loadgen.bench.faults.proxies import StoreFault
-from loadgen.bench.faults.rig import CODE, Rig
+from loadgen.bench.faults.rig import Rig
+from loadgen.bench.faults.workers import CODE
 from pipeline.stages.factory import STAGES
 
 _JOIN_S = 90.0
+_BUSY_S = 4.0
+"""How long a strike waits for a moment in which its stage has something before it."""
+_POLL_S = 0.05
+_SEEN_S = 60.0
+"""How long after a strike it may take until what proves it is seen."""
+
+FREEZES = 0.35
+"""Share of freezes among kills and freezes: they take longer."""
 
 
 @dataclass
@@ -34,23 +50,41 @@ class Context:
     turn: list[str] = field(default_factory=list)
     numbers: count[int] = field(default_factory=lambda: count(1))
     notes: dict[str, int] = field(default_factory=dict)
+    passed: int = 0
+    """How many batches of the load were handed over at the last strike."""
 
     @property
     def away_s(self) -> float:
         """How long the store or the broker stays away."""
         return self.outage_s or self.lasts_s
 
-    def next_worker(self) -> str:
-        """Return a worker: each stage in turn, in an order drawn anew for each round."""
+    @property
+    def under_way(self) -> int:
+        """Return how many messages all stages have before them, as last seen."""
+        return self.rig.watcher.view.under_way()
+
+    def next_stage(self) -> str:
+        """Return each stage in turn, in an order drawn anew for each round."""
         if not self.turn:
             self.turn = [str(stage) for stage in self.rng.permutation(list(self.stages))]
-        stage = self.turn.pop()
+        return self.turn.pop()
+
+    def next_worker(self) -> tuple[str, str]:
+        """Return the name of a worker and its stage, each stage in turn."""
+        stage = self.next_stage()
         names = [
             worker.name
             for worker in self.rig.supervisor.workers.values()
             if worker.stage == stage and worker.wanted
         ]
-        return str(self.rng.choice(names))
+        return str(self.rng.choice(names)), stage
+
+    def await_work(self, stage: str) -> int:
+        """Wait for a moment in which a stage has messages before it, not for long; return how many."""
+        deadline = time.monotonic() + _BUSY_S
+        while not (lag := self.rig.watcher.view.lag(stage)) and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
+        return lag
 
     def note(self, what: str) -> None:
         """Count something for the report."""
@@ -61,65 +95,136 @@ class Context:
         time.sleep(float(self.rng.uniform(low_s, high_s)))
 
 
-Strike = Callable[[Context], None]
+Strike = Callable[[Context], Hit]
 
 
-def kill_stage(context: Context) -> None:
+def process_state(pid: int) -> str:
+    """Return the state of a process as the kernel gives it, such as R, S, T; empty of one that is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def _is_ready(rig: Rig, name: str) -> bool:
+    return "ready: " in rig.supervisor.log(name)
+
+
+def _frozen(kind: str, target: str, pid: int, lasts_s: float, thaw: Callable[[], None]) -> Hit:
+    """Let a process that was stopped stand still for so long, and see that it does."""
+    deadline = time.monotonic() + 1.0
+    while (first := process_state(pid)) != "T" and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
+    time.sleep(lasts_s)
+    last = process_state(pid)
+    thaw()
+    proof = f"state {first or 'gone'} at first, {last or 'gone'} after {lasts_s:g} s"
+    return Hit(kind, target, pid > 0 and first == last == "T", proof, pid=pid)
+
+
+def kill_stage(context: Context) -> Hit:
     """SIGKILL one worker; its supervisor starts it again."""
-    name = context.next_worker()
-    if context.rig.supervisor.kill(name):
-        context.note(context.rig.supervisor.workers[name].stage)
+    name, stage = context.next_worker()
+    lag = context.await_work(stage)
+    pid, code = context.rig.supervisor.kill(name)
+    if struck := code == -signal.SIGKILL:
+        context.note(stage)
+    return Hit("kill", name, struck, f"exit code {code}", stage, pid, lag)
 
 
-def freeze_stage(context: Context) -> None:
+def freeze_stage(context: Context) -> Hit:
     """SIGSTOP one worker until its partitions have gone to others, then let it run on."""
-    name = context.next_worker()
-    if context.rig.supervisor.freeze(name):
-        context.note(context.rig.supervisor.workers[name].stage)
-        time.sleep(context.lasts_s)
-        context.rig.supervisor.thaw(name)
+    name, stage = context.next_worker()
+    lag = context.await_work(stage)
+    supervisor = context.rig.supervisor
+    hit = _frozen("freeze", name, supervisor.freeze(name), context.lasts_s, lambda: supervisor.thaw(name))
+    if hit.struck:
+        context.note(stage)
+    return replace(hit, stage=stage, under_way=lag)
 
 
-def join_and_leave(context: Context) -> None:
+def kill_or_freeze_stage(context: Context) -> Hit:
+    """SIGKILL one worker, or SIGSTOP it for a while."""
+    return freeze_stage(context) if context.rng.random() < FREEZES else kill_stage(context)
+
+
+def kill_agent(context: Context) -> Hit:
+    """SIGKILL an agent while it publishes a window; it is started again, and goes on with the next one."""
+    under_way, agents = context.under_way, context.rig.feeder
+    assert isinstance(agents, Agents)
+    killed = agents.kill(context.rng)
+    proof = f"exit code {killed.code}, {killed.left} messages of a window to come"
+    struck = killed.code == -signal.SIGKILL and killed.left > 0
+    context.note(killed.name)
+    return Hit("agent", killed.name, struck, proof, pid=killed.pid, under_way=under_way)
+
+
+def join_and_leave(context: Context) -> Hit:
     """Let one worker more of a stage join, and one leave in order."""
-    rig, stage = context.rig, str(context.rng.choice(list(context.stages)))
+    rig, stage = context.rig, context.next_stage()
+    lag = context.await_work(stage)
     leaving = [w.name for w in rig.supervisor.workers.values() if w.stage == stage and w.wanted]
     name = f"{stage}-more-{next(context.numbers)}"
     rig.add_worker(name, stage)
-    rig.wait(lambda: "ready: " in rig.supervisor.log(name), _JOIN_S, f"{name} to join")
+    rig.wait(partial(_is_ready, rig, name), _JOIN_S, f"{name} to join")
     context.sleep(1, 4)
-    if code := rig.supervisor.retire(str(context.rng.choice(leaving))):
-        context.note(f"exit code {code} on SIGTERM")
+    left = str(context.rng.choice(leaving))
+    pid = rig.supervisor.workers[left].pid
+    code = rig.supervisor.retire(left)
     context.note(stage)
+    proof = f"{name} is ready, {left} ended with exit code {code}"
+    return Hit("rebalance", name, bool(pid) and not code, proof, stage, pid, lag)
 
 
-def kill_store(context: Context) -> None:
+def kill_store(context: Context) -> Hit:
     """SIGKILL the store and start it again on its data."""
-    context.rig.kill_store()
+    under_way, pid = context.under_way, context.rig.store.pid
+    code = context.rig.kill_store()
+    return Hit("kill", "store", code == -signal.SIGKILL, f"exit code {code}", pid=pid, under_way=under_way)
 
 
-def freeze_store(context: Context) -> None:
+def freeze_store(context: Context) -> Hit:
     """SIGSTOP the store for a while."""
-    context.rig.signal_store(signal.SIGSTOP)
-    time.sleep(context.away_s)
-    context.rig.signal_store(signal.SIGCONT)
+    under_way, rig = context.under_way, context.rig
+    rig.signal_store(signal.SIGSTOP)
+    waiting = 0
+
+    def thaw() -> None:
+        nonlocal waiting
+        waiting = rig.proxy.waiting
+        rig.signal_store(signal.SIGCONT)
+
+    hit = _frozen("freeze", "store", rig.store.pid, context.away_s, thaw)
+    return replace(
+        hit,
+        struck=hit.struck and waiting > 0,
+        proof=f"{hit.proof}, {waiting} requests waited",
+        under_way=under_way,
+    )
 
 
-def store_away(context: Context) -> None:
+def store_away(context: Context) -> Hit:
     """Stop the store in order, and start it again later."""
-    context.rig.embedded.stop()
+    under_way, rig, pid = context.under_way, context.rig, context.rig.store.pid
+    before = rig.proxy.unreached
+    rig.store.stop()
     time.sleep(context.away_s)
-    context.rig.start_store()
+    unreached = rig.proxy.unreached - before
+    rig.start_store()
+    proof = f"{unreached} requests found no store"
+    return Hit("away", "store", unreached > 0, proof, pid=pid, under_way=under_way)
 
 
 def _store_fault(fault: StoreFault, share: float) -> Strike:
-    def strike(context: Context) -> None:
-        proxy = context.rig.proxy
+    def strike(context: Context) -> Hit:
+        under_way, proxy = context.under_way, context.rig.proxy
         before = proxy.faults
         proxy.decide = lambda insert: fault if insert and context.rng.random() < share else None
         time.sleep(context.lasts_s)
         proxy.decide = lambda _insert: None
-        context.notes["inserts hit"] = context.notes.get("inserts hit", 0) + proxy.faults - before
+        hit = proxy.faults - before
+        context.notes["inserts hit"] = context.notes.get("inserts hit", 0) + hit
+        return Hit(fault, "store", hit > 0, f"{hit} inserts hit", under_way=under_way)
 
     return strike
 
@@ -129,67 +234,107 @@ refusing_store = _store_fault("refused", 0.7)
 losing_store = _store_fault("lost", 0.5)
 
 
-def full_disk(context: Context) -> None:
+def full_disk(context: Context) -> Hit:
     """Fill the file system that the store writes to, and make room again later."""
     assert context.disk is not None
-    context.disk.fill()
+    under_way, proxy = context.under_way, context.rig.proxy
+    before = proxy.inserts_refused
+    full = context.disk.fill()
     time.sleep(context.lasts_s)
+    refused = proxy.inserts_refused - before
     context.disk.free()
+    proof = f"{'ENOSPC' if full else 'there was room'}, {refused} inserts refused by the store"
+    return Hit("full disk", "store", full and refused > 0, proof, under_way=under_way)
 
 
-def kill_broker(context: Context) -> None:
+def kill_broker(context: Context) -> Hit:
     """SIGKILL a broker and start it again on its data."""
-    number = int(context.rng.integers(len(context.rig.broker.pids)))
-    context.rig.broker.cluster.kill(number)
+    under_way, broker = context.under_way, context.rig.broker
+    number = int(context.rng.integers(len(broker.pids)))
+    pid = broker.pids[f"broker-{number}"]
+    code = broker.cluster.kill(number)
     context.sleep(0.5, 5)
-    context.rig.broker.cluster.restart(number)
+    broker.cluster.restart(number)
+    struck = pid > 0 and code == -signal.SIGKILL
+    return Hit("kill", f"broker-{number}", struck, f"exit code {code}", pid=pid, under_way=under_way)
 
 
-def freeze_broker(context: Context) -> None:
+def freeze_broker(context: Context) -> Hit:
     """SIGSTOP a broker for longer than sessions last."""
-    number = int(context.rng.integers(len(context.rig.broker.pids)))
-    context.rig.broker.cluster.pause(number)
-    time.sleep(context.away_s)
-    context.rig.broker.cluster.resume(number)
+    under_way, broker = context.under_way, context.rig.broker
+    number = int(context.rng.integers(len(broker.pids)))
+    pid = broker.pids[f"broker-{number}"]
+    broker.cluster.pause(number)
+    hit = _frozen("freeze", f"broker-{number}", pid, context.away_s, lambda: broker.cluster.resume(number))
+    return replace(hit, under_way=under_way)
 
 
-def silence_broker(context: Context) -> None:
+def silence_broker(context: Context) -> Hit:
     """Let nothing pass between the broker and everyone else, connections staying open."""
-    rig = context.rig
-    assert rig.broker.proxy is not None
+    rig, proxy = context.rig, context.rig.broker.proxy
+    assert proxy is not None
     if not rig.broker.idempotent:
         rig.feeder.pause(30.0)  # without idempotence an agent may send twice what was not confirmed
-    rig.broker.proxy.fall_silent()
+    under_way, before = context.under_way, proxy.held_bytes
+    proxy.fall_silent()
     time.sleep(context.away_s)
-    rig.broker.proxy.open_again()
+    held = proxy.held_bytes - before
+    proxy.open_again()
     rig.feeder.resume()
+    return Hit("silence", "broker", held > 0, f"{held} bytes held", under_way=under_way)
 
 
-def cut_broker(context: Context) -> None:
+def cut_broker(context: Context) -> Hit:
     """Cut every connection, after a moment in which requests may be done and their answers wait."""
     proxy = context.rig.broker.proxy
     assert proxy is not None
+    under_way, before = context.under_way, (proxy.cut, proxy.held_bytes)
     proxy.fall_silent()
-    context.sleep(0.0, 1.5)
+    context.sleep(0.3, 1.5)
     proxy.open_again()
+    context.sleep(0.2, 0.4)
+    cut, held = proxy.cut - before[0], proxy.held_bytes - before[1]
+    proof = f"{cut} connections cut, {held} bytes held"
+    return Hit("cut", "broker", cut > 0 and held > 0, proof, under_way=under_way)
 
 
-def nothing(context: Context) -> None:
-    """Leave everything alone: the fault is in the load, or in the clocks."""
+def odd_load(context: Context) -> Hit:
+    """Leave everything alone: what is wrong is in the load. See that it passes."""
+    under_way, rig = context.under_way, context.rig
     context.sleep(3, 6)
+    offered = rig.feeder.offered
+    odd = sum(rig.load.odd[context.passed : offered])
+    context.passed = offered
+    return Hit("load", "agents", odd > 0, f"{odd} messages of that kind handed over", under_way=under_way)
 
 
-def roll(context: Context) -> None:
+def malformed_load(context: Context) -> Hit:
+    """Leave everything alone while a flood of malformed messages passes. See that some are refused."""
+    under_way, rig = context.under_way, context.rig
+    before = context.passed
+    context.sleep(3, 6)
+    deadline = time.monotonic() + _SEEN_S
+    while (refused := len(rig.watcher.refused)) <= before and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
+    context.passed = refused
+    proof = f"{refused - before} dead letters"
+    return Hit("malformed", "agents", refused > before, proof, under_way=under_way)
+
+
+def roll(context: Context) -> Hit:
     """Replace the workers of one stage, whichever is drawn, by those of the present version."""
     rig = context.rig
-    old = [w for w in rig.supervisor.workers.values() if w.wanted and w.code != CODE]
-    if not old:
-        return
-    stages = list(dict.fromkeys(worker.stage for worker in old))
-    stage = str(context.rng.choice(stages))
-    for worker in [w for w in old if w.stage == stage]:
-        rig.supervisor.retire(worker.name)
-        rig.add_worker(f"{worker.name}-new", stage)
+    stage = context.next_stage()
+    lag = context.await_work(stage)
+    old = [w for w in rig.supervisor.workers.values() if w.wanted and w.code != CODE and w.stage == stage]
+    codes = []
+    for worker in old:
+        codes.append(rig.supervisor.retire(worker.name))
+        name = f"{worker.name}-new"
+        rig.add_worker(name, stage)
+        rig.wait(partial(_is_ready, rig, name), _JOIN_S, f"{name} to join")
         context.note(stage)
         context.sleep(0.5, 3)
-    context.sleep(3, 8)
+    context.sleep(1, 4)
+    proof = f"{len(old)} workers of the former version ended with {codes}, as many are ready"
+    return Hit("roll", stage, bool(old) and not any(codes), proof, stage, under_way=lag)

@@ -9,9 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
+import xxhash
+
+from pipeline.codec.scans import decode_scan
 from pipeline.errors import SmidgenError
 from pipeline.kafka import Reader, admin_client, committed_offsets, open_reader, partitions_of
-from pipeline.topics import Topics
+from pipeline.topics import OUTSIDE, Topics
 
 _LOOK_S = 0.5
 _ANSWER_S = 5.0
@@ -38,6 +41,10 @@ class View:
             if position[0] in inputs
         )
 
+    def under_way(self) -> int:
+        """Return how many messages the stages have before them, all together."""
+        return sum(map(self.lag, self.topics.stages))
+
     def covers(self, earlier: View) -> bool:
         """Return whether every stage is done with all that was on its topics at an earlier moment."""
         inputs = {topic for stage in self.topics.stages for topic in self.topics.inputs(stage)}
@@ -46,6 +53,11 @@ class View:
             for position, end in earlier.ends.items()
             if position[0] in inputs
         )
+
+
+def content_hash(topic: str, value: bytes) -> int:
+    """Return what a message of a load is known by: no two of them are equal."""
+    return xxhash.xxh3_64_intdigest(b"%s %s" % (topic.encode(), value))
 
 
 class Watcher:
@@ -65,6 +77,10 @@ class Watcher:
         self.recoveries: list[float] = []
         """Seconds from each mark until all that was on the topics by then had been worked through."""
         self._marks: list[View] = []
+        self.published: set[int] = set()
+        """Hashes of all messages on topics that agents write."""
+        self.parted: set[tuple[str, str, float]] = set()
+        """Scans that detect cut into parts: service, workload, end."""
         self.refused: set[bytes] = set()
         """Where the dead letters came from, each offset once."""
         self.view = View(time.monotonic(), topics)
@@ -125,8 +141,14 @@ class Watcher:
                 self._marks.remove(mark)
 
     def _note(self, topic: str, value: bytes, headers: tuple[tuple[str, bytes], ...]) -> None:
-        if topic == "regressions":
+        if self._topics[topic].writers == (OUTSIDE,):
+            self.published.add(content_hash(topic, value))
+        elif topic == "regressions":
             self.events.append(value)
+        elif topic == "change-points":
+            scan = decode_scan(value)
+            if scan.parts > 1:
+                self.parted.add((scan.service, scan.workload, scan.end))
         elif topic == "dead-letters":
             origin = dict(headers)
             self.refused.add(b" ".join(origin.get(name, b"?") for name in ("topic", "partition", "offset")))

@@ -6,12 +6,15 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+import pipeline
 from pipeline.processes import Child, smidgen_environment
+
+CODE = Path(pipeline.__file__).parents[1]
+"""The folder that the running version is imported from."""
 
 _TICK_S = 0.1
 _FIRST_PAUSE_S = 0.5
@@ -19,13 +22,18 @@ _LAST_PAUSE_S = 5.0
 _STEADY_S = 20.0  # one that ran for so long is started again at once
 STOP_S = 30.0
 
-_SHIFTED = """
+_CHANGED = """
 import sys, time
-real, by = time.time, float(sys.argv.pop(1))
-time.time = lambda: real() + by  # before anything is loaded that could keep the old one
+real, by, items = time.time, float(sys.argv.pop(1)), int(sys.argv.pop(1))
+if by:
+    time.time = lambda: real() + by  # before anything is loaded that could keep the old one
+if items:
+    from pipeline.codec import scans
+    scans.split_scan.__defaults__ = (items,)
 from pipeline.cli import main
 main()
 """
+"""A worker whose clock is ahead by so much, and that cuts scans into parts of so many items, unless 0."""
 
 
 @dataclass
@@ -37,6 +45,7 @@ class Worker:
     arguments: tuple[str, ...]
     code: Path
     clock_ahead_s: float = 0.0
+    part_items: int = 0
     wanted: bool = True
     process: Child | None = None
     started: float = 0.0
@@ -54,8 +63,9 @@ class Worker:
     def command(self) -> list[str]:
         """Return the command line."""
         worker = ("worker", self.stage, *self.arguments)
-        if self.clock_ahead_s:
-            return [sys.executable, "-c", _SHIFTED, str(self.clock_ahead_s), *worker]
+        if self.clock_ahead_s or self.part_items:
+            changes = (str(self.clock_ahead_s), str(self.part_items))
+            return [sys.executable, "-c", _CHANGED, *changes, *worker]
         return [sys.executable, "-m", "pipeline", *worker]
 
 
@@ -77,12 +87,10 @@ class Supervisor:
         self._stop.set()
         self._thread.join()
 
-    def add(
-        self, name: str, stage: str, arguments: Sequence[str], code: Path, *, clock_ahead_s: float = 0.0
-    ) -> None:
+    def add(self, worker: Worker) -> None:
         """Start a worker and keep it running."""
         with self._lock:
-            self.workers[name] = Worker(name, stage, tuple(arguments), code, clock_ahead_s)
+            self.workers[worker.name] = worker
 
     @property
     def exits(self) -> dict[str, list[int]]:
@@ -102,13 +110,15 @@ class Supervisor:
             if worker.wanted
         )
 
-    def kill(self, name: str) -> bool:
-        """End a worker as the kernel would; False if it does not run."""
-        return self._send(name, signal.SIGKILL)
+    def kill(self, name: str) -> tuple[int, int | None]:
+        """End a worker as the kernel would; return its process id and exit code, 0 and None if none runs."""
+        process = self._send(name, signal.SIGKILL)
+        return (process.pid, process.wait(STOP_S)) if process else (0, None)
 
-    def freeze(self, name: str) -> bool:
-        """Stop a worker from running, as a machine that is paused."""
-        return self._send(name, signal.SIGSTOP)
+    def freeze(self, name: str) -> int:
+        """Stop a worker from running, as a machine that is paused; return its process id, 0 if none runs."""
+        process = self._send(name, signal.SIGSTOP)
+        return process.pid if process else 0
 
     def thaw(self, name: str) -> None:
         """Let it run on."""
@@ -123,14 +133,14 @@ class Supervisor:
             process = worker.process
         return process.stop(STOP_S) if process else 0
 
-    def _send(self, name: str, number: signal.Signals) -> bool:
+    def _send(self, name: str, number: signal.Signals) -> Child | None:
         with self._lock:
             worker = self.workers[name]
             if worker.process is None or not worker.process.running:
-                return False
+                return None
             worker.expected_end = worker.expected_end or number == signal.SIGKILL
             worker.process.send(number)
-            return True
+            return worker.process
 
     def _supervise(self) -> None:
         while not self._stop.wait(_TICK_S):

@@ -7,6 +7,7 @@ import socket
 import threading
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,30 +18,32 @@ import orjson
 import pytest
 
 from loadgen.bench.faults.catalogue import read_catalogue
-from loadgen.bench.faults.check import Differences, compare
+from loadgen.bench.faults.check import Differences, compare, compare_all, wrong_positions
 from loadgen.bench.faults.command import outcome_line
 from loadgen.bench.faults.flood import malformed
 from loadgen.bench.faults.load import (
-    STACK_WINDOW_S,
-    WINDOW_S,
+    FLEET,
     Load,
     Shape,
+    build_fleet,
     build_load,
     workload_file,
     workloads,
 )
 from loadgen.bench.faults.proxies import BrokerProxy, StoreFault, StoreProxy
-from loadgen.bench.faults.run import Outcome
-from loadgen.bench.faults.watch import View
+from loadgen.bench.faults.run import Options, Outcome, run_fault
+from loadgen.bench.faults.truth import WINDOW_S
+from loadgen.bench.faults.watch import View, content_hash
+from pipeline.backtest.run import run_backtest
 from pipeline.cli import run
 from pipeline.codec.inputs import decode_change, decode_metric_points, decode_profile
-from pipeline.errors import InvalidMessage
-from pipeline.model import Profile, Record
-from pipeline.stages.aggregate import AggregateStage
-from pipeline.stages.gather.streams import one_stream
+from pipeline.codec.records import columns_of
+from pipeline.errors import ConfigError, InvalidMessage, SmidgenError
+from pipeline.model import Profile
 from pipeline.storage.arrays import ArrayStore
 from pipeline.topics import load_topics
 from pipeline.workloads import load_workloads
+from tests.support.counted_loads import count_load
 
 
 @pytest.fixture(scope="module")
@@ -49,30 +52,8 @@ def load() -> Load:
 
 
 def counted(load: Load, *, without: int = -1, twice: int = -1) -> ArrayStore:
-    """Count a load's messages, one of its profiles left out or counted again."""
     store = ArrayStore()
-    stage = AggregateStage(
-        store=store,
-        clock=lambda: 2e9,
-        streams=one_stream("s"),
-        window_s=WINDOW_S,
-        stack_window_s=STACK_WINDOW_S,
-    )
-    records: dict[str, list[Record]] = {"changes": [], "metrics": [], "profiles": []}
-    profiles = 0
-    for message in (message for batch in load.batches for message in batch):
-        copies = 1
-        if message.topic == "profiles":
-            copies = 0 if profiles == without else 2 if profiles == twice else 1
-            profiles += 1
-        payload = stage.inputs[message.topic](message.value)
-        for number in range(copies):
-            if number:
-                payload = replace(payload, id="another")  # or it would be recognised
-            position = len(records[message.topic])
-            records[message.topic].append(Record(message.topic, 0, position, payload))
-    for batch in records.values():
-        stage.handle(batch)
+    count_load(store, load, without=without, twice=twice)
     return store
 
 
@@ -123,15 +104,103 @@ def test_events_missing_too_many_or_altered_are_found(load: Load) -> None:
     assert (differences.missing, differences.unexpected, differences.altered) == (len(events) - 1, 1, 1)
 
 
+def test_an_undisturbed_run_reports_what_a_backtest_does(load: Load) -> None:
+    truth = load.truth
+    assert run_backtest(truth.dataset, workloads()).events == truth.events
+    assert truth.parted > 0
+
+
+def test_rows_missing_altered_or_too_many_are_found(load: Load) -> None:
+    store, truth = counted(load), load.truth
+    scans, outcomes = truth.rows["scans"], truth.rows["outcomes"]
+    assert not compare(store, truth, reported(load))[0].any
+    for other, wrong in (
+        (replace(truth, rows={**truth.rows, "scans": [*scans, {**scans[0], "workload": "other"}]}), 1),
+        (replace(truth, rows={**truth.rows, "scans": [{**scans[0], "series": 1}, *scans[1:]]}), 1),
+        (replace(truth, rows={**truth.rows, "scans": scans[2:]}), 2),
+    ):
+        differences, _ = compare(store, other, reported(load))
+        assert (differences.rows, differences.tables, differences.any) == (wrong, {"scans": wrong}, True)
+    lost = [row for row in outcomes if not row["attempt"]]  # the marks without what they mark
+    broken = replace(load, truths=(replace(truth, rows={**truth.rows, "outcomes": lost}),))
+    store = ArrayStore()
+    count_load(store, broken)
+    assert compare(store, truth, reported(load))[0].tables.keys() == {"outcomes"}
+
+
+def test_differences_add_up_by_table() -> None:
+    one = Differences(*range(10), rows=3, tables={"scans": 2, "ledger": 1})
+    both = one + Differences(*[1] * 10, rows=1, positions=1, tables={"scans": 1})
+    assert (both.totals, both.doubled, both.rows, both.positions) == (1, 10, 4, 1)
+    assert both.tables == {"scans": 3, "ledger": 1}
+    assert Differences(*[0] * 10, positions=1).any
+
+
+def test_partitions_not_counted_to_their_end_are_found(load: Load) -> None:
+    store, topics = counted(load), load_topics()
+    of_topic = Counter(message.topic for batch in load.batches for message in batch)
+    ends = {(topic, 0): of_topic[topic] for topic in ("profiles", "metrics")}
+    logs = {"cluster": "c", "broker_topic": "", "topic_id": "", "time": 1.0, "stream": "s"}
+    store.insert("logs", columns_of([{**logs, "topic": topic} for topic, _ in ends]))
+    assert wrong_positions(store, topics, ends) == 0
+    assert wrong_positions(store, topics, {**ends, ("profiles", 0): of_topic["profiles"] + 1}) == 1
+    assert wrong_positions(store, topics, {**ends, ("metrics", 3): 1}) == 1
+
+
+def test_several_services_are_compared_together() -> None:
+    load = build_fleet(Shape(windows=120), 1)
+    assert len(load.truths) == len(FLEET) == 3
+    sizes = [len(truth.dataset.names) for truth in load.truths]
+    assert max(sizes) > 5 * min(sizes)
+    store = ArrayStore()
+    count_load(store, load)
+    events = [orjson.dumps(event) for truth in load.truths for event in truth.events]
+    assert not compare_all(store, load.truths, events)[0].any
+    strange = orjson.loads(events[0])
+    strange["data"]["service"] = "unknown"
+    differences, _ = compare_all(store, load.truths, [*events[1:], orjson.dumps(strange)])
+    assert (differences.missing, differences.unexpected) == (1, 1)
+
+
+def test_the_truth_of_killed_agents_is_what_the_log_holds(load: Load) -> None:
+    assert load.as_published(lambda _message: True).truth.rows == load.truth.rows
+    kept = [m for number, batch in enumerate(load.batches) for m in batch[: 9 if number == 70 else None]]
+    published = {content_hash(message.topic, message.value) for message in kept}
+    there = load.as_published(lambda m: content_hash(m.topic, m.value) in published)
+    assert 0 < load.samples - there.samples < load.samples
+    store = ArrayStore()
+    count_load(store, replace(there, batches=(tuple(kept),)))
+    assert not compare(store, there.truth, [orjson.dumps(event) for event in there.truth.events])[0].any
+
+
 def test_an_outcome_is_a_line_that_says_what_differs() -> None:
     none = Differences(*[0] * 10)
-    one = Outcome("kill", "kafka", 105, {}, 9_000, 1_234_567, 4, none, 2, recovery_s=41.2, seconds=800)
+    one = Outcome(
+        *("kill", "kafka", 105, {}, 9_000, 1_234_567, 4, none, 2), recovery_s=41.2, seconds=800, planned=105
+    )
     words = " ".join(outcome_line(one).split())
     assert words == "kill ok 105 strikes 1,234,567 samples 4 events 2 copies recovery 41.2 s 800 s in all"
     wrong = replace(one, differences=replace(none, missing=1, subroutines=3), failure="no end")
     assert outcome_line(wrong).split("  ")[-2:] == ["wrong counts 3, events missing 1", "no end"]
     assert " FAILED " in outcome_line(wrong)
-    assert outcome_line(replace(one, skipped="no Java")) == "kill           left out: no Java"
+    idle = replace(one, strikes=104, lacking=("104 of 105 strikes struck",))
+    assert " FAILED 104 of 105 " in outcome_line(idle)
+    assert outcome_line(idle).endswith("  104 of 105 strikes struck")
+    rows = replace(one, differences=replace(none, rows=2, tables={"scans": 2}))
+    assert outcome_line(rows).endswith("  rows of scans 2")
+    summed = replace(rows, differences=none + replace(none, rows=2, tables={"scans": 2}))
+    assert orjson.loads(orjson.dumps(summed.to_json()))["differences"]["tables"] == {"scans": 2}
+    assert outcome_line(replace(one, skipped="no Java")) == "kill            left out: no Java"
+
+
+@pytest.mark.parametrize("error", [ConfigError("the store has no such table"), SmidgenError("no end")])
+def test_whatever_breaks_in_the_middle_fails(error: SmidgenError, monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(*_: object) -> Outcome:
+        raise error
+
+    monkeypatch.setattr("loadgen.bench.faults.run._run", breaks)
+    outcome = run_fault("kill", read_catalogue()["kill"], Options(), lambda _doing, _share: None)
+    assert (outcome.passed, outcome.skipped, outcome.failure) == (False, "", str(error))
 
 
 def test_repeated_messages_are_sent_twice_and_count_once() -> None:

@@ -1,0 +1,96 @@
+"""An agent as a process of its own: publishes its service's windows as they become due, until it is killed.
+
+Run as ``python -m loadgen.bench.faults.agent_process FOLDER FIRST``: the folder holds its job, and what it
+says of itself. It knows nothing of the process before it: what that one had not published is lost, as the
+samples of a real agent are.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from agents.broker import connect, quiet_client
+from agents.buffer import Buffer
+from agents.publisher import Publisher
+from pipeline.config import Settings
+from pipeline.model import Outgoing
+from pipeline.topics import load_topics
+
+JOB, ALLOWED, STATE, DONE = "job", "allowed", "state", "done"
+
+_TICK_S = 0.02
+_MESSAGE_S = 0.01  # between two messages of a window: its hosts do not speak all at once
+_CLOSE_S = 900.0
+_BUFFER = 1 << 30
+_WIDTH = 12
+
+
+@dataclass(frozen=True)
+class Job:
+    """What an agent is to publish, and where."""
+
+    batches: tuple[tuple[Outgoing, ...], ...]
+    broker: str
+    idempotent: bool
+    gap_s: float
+    """From one window to the next."""
+
+
+@dataclass(frozen=True)
+class State:
+    """How far an agent is."""
+
+    window: int = 0
+    """The window that it publishes, or the next one."""
+    offered: int = 0
+    """Messages of this window that it handed to its publisher."""
+    confirmed: int = 0
+    """At least so many messages since its start are confirmed by the broker."""
+
+
+def read_state(folder: Path) -> State:
+    """Return what an agent last said of itself."""
+    file = folder / STATE
+    numbers = file.read_bytes().split() if file.exists() else []
+    return State(*map(int, numbers)) if len(numbers) == 3 else State()
+
+
+def main(folder: Path, first: int) -> None:
+    """Publish the windows from ``first`` on, none before it is allowed."""
+    job: Job = pickle.loads((folder / JOB).read_bytes())
+    settings = Settings(broker=job.broker, idempotent_producer=job.idempotent)
+    quiet_client(settings)
+    buffer = Buffer(max_messages=_BUFFER, max_bytes=_BUFFER)
+    publisher = Publisher(lambda: connect(settings, load_topics()), buffer)
+    publisher.start()
+    state = os.open(folder / STATE, os.O_WRONLY | os.O_CREAT)
+    sent = 0
+
+    def say(window: int, offered: int) -> None:
+        confirmed = max(0, sent - buffer.waiting.messages - 1)  # one may be under way
+        os.pwrite(state, b"".join(b"%*d" % (_WIDTH, n) for n in (window, offered, confirmed)), 0)
+
+    due = time.monotonic()
+    for window in range(first, len(job.batches)):
+        say(window, 0)
+        while time.monotonic() < due or window >= int((folder / ALLOWED).read_text() or 0):
+            time.sleep(_TICK_S)
+        for number, message in enumerate(job.batches[window]):
+            publisher.offer(message)
+            sent += 1
+            say(window, number + 1)
+            time.sleep(_MESSAGE_S)
+        due = max(due + job.gap_s, time.monotonic() - 10 * job.gap_s)
+    say(len(job.batches), 0)
+    delivery = publisher.close(_CLOSE_S)
+    lost = delivery.dropped.messages + delivery.unsent.messages
+    (folder / DONE).write_text(f"{delivery.published.messages} {lost}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,206 @@
+"""Agents of a load as child processes, one a service, that can be killed while they publish."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from agents.buffer import Tally
+from agents.publisher import Delivery
+from loadgen.bench.faults.agent_process import ALLOWED, DONE, JOB, Job, State, read_state
+from loadgen.bench.faults.load import Load
+from loadgen.bench.faults.workers import CODE
+from pipeline.config import Settings
+from pipeline.errors import SmidgenError
+from pipeline.processes import Child
+
+_TICK_S = 0.05
+_LOOK_S = 0.002
+_MID_S = 30.0
+_PATIENCE_S = 3.0  # after which an agent that waits for its turn is allowed one window more
+_END_S = 900.0
+
+
+@dataclass(frozen=True)
+class Killed:
+    """An agent that was killed."""
+
+    name: str
+    pid: int
+    code: int | None
+    left: int
+    """Messages of the window that it was publishing and that it had not handed over."""
+
+
+@dataclass
+class _Agent:
+    """One agent, however often it was started."""
+
+    folder: Path
+    windows: tuple[int, ...]
+    """How many messages each of its windows has."""
+    child: Child | None = None
+    wanted: int = 0
+    """The window that its next process begins with."""
+    allowed: int = 0
+    confirmed: int = 0
+    """Messages that its former processes knew to be confirmed."""
+
+    @property
+    def state(self) -> State:
+        return read_state(self.folder)
+
+    @property
+    def done(self) -> bool:
+        return (self.folder / DONE).exists()
+
+    def allow(self, windows: int) -> None:
+        """Let it publish its first ``windows`` windows."""
+        self.allowed = max(self.allowed, min(windows, len(self.windows)))
+        partial = self.folder / "partial"
+        partial.write_text(str(self.allowed))
+        partial.replace(self.folder / ALLOWED)
+
+    @property
+    def left(self) -> int:
+        """How many messages of the window that it publishes are to come; 0 between two windows."""
+        state = self.state
+        if not state.offered or state.window >= len(self.windows):
+            return 0
+        return self.windows[state.window] - state.offered
+
+
+class Agents:
+    """Agents that publish a load at its pace; one that was killed goes on with the window that follows."""
+
+    def __init__(self, load: Load, settings: Settings, folder: Path, *, seconds: float) -> None:
+        self._windows = len(load.batches)
+        self._agents: dict[str, _Agent] = {}
+        for truth in load.truths:
+            service = truth.dataset.service
+            batches = load.of_service(service)
+            place = folder / service
+            place.mkdir(parents=True)
+            gap_s = seconds / max(1, len(batches))
+            job = Job(batches, settings.broker, settings.idempotent_producer, gap_s)
+            (place / JOB).write_bytes(pickle.dumps(job))
+            agent = self._agents[service] = _Agent(place, tuple(map(len, batches)))
+            agent.allow(self._windows)
+        self._turn: list[str] = []
+        self._failure = ""
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._supervise, daemon=True)
+        self.delivery: Delivery | None = None
+
+    @property
+    def offered(self) -> int:
+        """How many windows all agents have handed over, or lost."""
+        return min(agent.state.window for agent in self._agents.values())
+
+    @property
+    def share(self) -> float:
+        """How much of the load was handed over, or lost."""
+        return self.offered / max(1, self._windows)
+
+    def allow(self, share: float) -> None:
+        """Let so much of the load be sent from now on."""
+        for agent in self._agents.values():
+            agent.allowed = 0
+            agent.allow(-int(-share * self._windows // 1))
+
+    def kill(self, rng: np.random.Generator) -> Killed:
+        """SIGKILL an agent, each in turn, in the middle of a window.
+
+        Raises:
+            SmidgenError: it never was in the middle of one.
+        """
+        if not self._turn:
+            self._turn = [str(name) for name in rng.permutation(list(self._agents))]
+        name = self._turn.pop()
+        agent = self._agents[name]
+        deadline, patience = time.monotonic() + _MID_S, time.monotonic() + _PATIENCE_S
+        while not agent.left:
+            if time.monotonic() > deadline:
+                raise SmidgenError(f"faults: agent {name} published nothing for {_MID_S:g} s")
+            if time.monotonic() > patience:
+                agent.allow(agent.allowed + 1)
+                patience += _PATIENCE_S
+            time.sleep(_LOOK_S)
+        with self._lock:
+            child = agent.child
+            if child is None:
+                return Killed(name, 0, None, 0)
+            child.send(signal.SIGKILL)
+            code = child.wait(_MID_S)
+            state, left = agent.state, agent.left
+            agent.confirmed += state.confirmed
+            agent.wanted = state.window + 1
+            child.stop()
+            agent.child = None
+        return Killed(name, child.pid, code, left)
+
+    def pause(self, timeout_s: float) -> None:
+        """Do nothing: agents outlive an outage by themselves."""
+
+    def resume(self) -> None:
+        """Do nothing; see ``pause``."""
+
+    def finish(self) -> Delivery:
+        """Wait until every agent has published its last window, and count what is known to be confirmed.
+
+        Raises:
+            SmidgenError: the broker did not take all that living agents handed over.
+        """
+        deadline = time.monotonic() + _END_S
+        while not all(agent.done for agent in self._agents.values()):
+            if self._failure or time.monotonic() > deadline:
+                raise SmidgenError(self._failure or "faults: an agent did not get done")
+            time.sleep(_TICK_S)
+        ends = [(agent.folder / DONE).read_text().split() for agent in self._agents.values()]
+        if lost := sum(int(lost) for _, lost in ends):
+            raise SmidgenError(f"faults: {lost} messages of the load were not published")
+        confirmed = sum(agent.confirmed for agent in self._agents.values())
+        published = Tally(confirmed + sum(int(published) for published, _ in ends))
+        self.delivery = Delivery(published, Tally(), Tally())
+        return self.delivery
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _supervise(self) -> None:
+        while not self._stop.wait(_TICK_S):
+            with self._lock:
+                for agent in self._agents.values():
+                    self._look_after(agent)
+        for agent in self._agents.values():
+            if agent.child is not None:
+                agent.child.stop()
+
+    def _look_after(self, agent: _Agent) -> None:
+        if agent.done or (agent.child is not None and agent.child.running):
+            return
+        if agent.child is not None:
+            self._failure = f"faults: an agent ended: {(agent.folder / 'log').read_text()[-500:]}"
+            return
+        agent.child = Child(_command(agent), log=agent.folder / "log", folder=CODE)
+
+
+def _command(agent: _Agent) -> Sequence[str]:
+    module = "loadgen.bench.faults.agent_process"
+    return [sys.executable, "-m", module, os.fspath(agent.folder), str(agent.wanted)]

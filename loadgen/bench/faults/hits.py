@@ -1,0 +1,79 @@
+"""What a strike met, with the proof that it struck, and what a run lacks to prove anything."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One strike, as it turned out."""
+
+    kind: str
+    target: str
+    """Which process, or what stands for it."""
+    struck: bool
+    """Whether it did what it was to do, as seen from outside: ``proof`` says what was seen."""
+    proof: str
+    stage: str = ""
+    """The stage whose worker was struck; empty where none was."""
+    pid: int = 0
+    under_way: int = 0
+    """Messages that the stage, or all stages, had before them when it struck."""
+
+    def __str__(self) -> str:
+        process = f" (pid {self.pid})" if self.pid else ""
+        return f"{self.kind} of {self.target}{process}: {self.proof}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the strikes of a run are to be."""
+
+    strikes: int
+    stages: tuple[str, ...] = ()
+    """The stages that are to be struck in turn; empty where the fault strikes something else."""
+    kinds: tuple[str, ...] = ()
+    """Kinds of strikes that there must be."""
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What the strikes were made on."""
+
+    services: int
+    events: int
+    """That an undisturbed run reports."""
+    parted: int
+    """Scans that the load promises in parts."""
+    parts_seen: int
+    """Scans of which parts were seen on the topic."""
+
+
+FEWEST_SERVICES = 3
+
+
+def lacking(plan: Plan, hits: Sequence[Hit], ground: Ground) -> list[str]:
+    """Say what a run lacks to prove anything, a line each; nothing if it lacks nothing."""
+    struck = [hit for hit in hits if hit.struck]
+    lines = [f"struck nothing: {hit}" for hit in hits if not hit.struck]
+    if len(struck) < plan.strikes:
+        lines.append(f"{len(struck)} of {plan.strikes} strikes struck")
+    if struck and not any(hit.under_way for hit in struck):
+        lines.append("nothing was under way at any strike")
+    by_stage = Counter(hit.stage for hit in struck)
+    if plan.strikes >= len(plan.stages):
+        lines += [f"{stage} was never struck" for stage in plan.stages if not by_stage[stage]]
+    kinds = {hit.kind for hit in struck}
+    lines += [f"no {kind}" for kind in plan.kinds if kind not in kinds]
+    if ground.services < FEWEST_SERVICES:
+        lines.append(f"{ground.services} services, not {FEWEST_SERVICES}")
+    if not ground.events:
+        lines.append("an undisturbed run reports no event")
+    if not ground.parted:
+        lines.append("the load has no scan in parts")
+    elif ground.parts_seen < ground.parted:
+        lines.append(f"{ground.parts_seen} of {ground.parted} scans came in parts")
+    return lines

@@ -1,0 +1,56 @@
+"""Comparison of the rows that stages keep with those of an undisturbed run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import orjson
+
+from loadgen.bench.faults.truth import ROW_TABLES, Truth
+from pipeline.storage.interface import RowTable, Store
+from pipeline.storage.schema import EVER
+
+_MARKS = ("service", "stage", "workload", "time")
+"""What must be of ``outcomes``: that each stage decided on a scan. The pieces depend on how it was cut."""
+
+
+def wrong_rows(store: Store, truth: Truth) -> dict[str, int]:
+    """Return how many rows are missing, too many or altered, by table; tables without one are left out."""
+    wrong: dict[str, int] = {}
+    for table in ROW_TABLES:
+        found = _lines(table, store.rows(table, truth.dataset.service, *EVER))
+        wanted = _lines(table, truth.rows.get(table, ()))
+        # A row that says something else is one that is missing and one too many.
+        differing = max((found - wanted).total(), (wanted - found).total())
+        if table == "outcomes":
+            differing += _incomplete(store, truth.dataset.service)
+        if differing:
+            wrong[table] = differing
+    return wrong
+
+
+def _lines(table: RowTable, rows: Iterable[Mapping[str, Any]]) -> Counter[bytes]:
+    if table == "outcomes":
+        rows = [{name: row[name] for name in _MARKS} for row in rows if not row["attempt"]]
+    if table == "metric_metadata":  # of which point a worker first learnt it is no matter
+        rows = [{**row, "time": 0.0} for row in rows]
+    return Counter(
+        orjson.dumps({k: _plain(v) for k, v in row.items()}, option=orjson.OPT_SORT_KEYS) for row in rows
+    )
+
+
+def _plain(value: Any) -> Any:
+    return float(value) if isinstance(value, int | float) else value
+
+
+def _incomplete(store: Store, service: str) -> int:
+    """Return how many outcomes lack a piece of the attempt that counts."""
+    rows = store.rows("outcomes", service, *EVER)
+    pieces = Counter((row["stage"], row["workload"], row["time"], row["attempt"]) for row in rows)
+    marks = [row for row in rows if not row["attempt"]]
+    return sum(
+        pieces[row["stage"], row["workload"], row["time"], row["name"]] != int(row["content"])
+        for row in marks
+    )

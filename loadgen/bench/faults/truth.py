@@ -1,0 +1,203 @@
+"""What must come of a load: counts added up from its messages, events and rows of an undisturbed run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from pipeline.backtest.dataset import Dataset
+from pipeline.backtest.flow import Flow
+from pipeline.backtest.run import plan_scans
+from pipeline.codec.inputs import decode_change, decode_metric_points, decode_profile
+from pipeline.codec.records import columns_of
+from pipeline.codec.scans import decode_scan, encode_progress, split_scan
+from pipeline.config import Settings
+from pipeline.frames import frame_elements, series_of
+from pipeline.gcpu.count import STRATUM_STACK_WINDOWS
+from pipeline.model import MetricPoints, Outgoing, Profile, Progress, SeriesKey, Stratum
+from pipeline.stages.factory import STAGES
+from pipeline.storage.arrays import ArrayStore
+from pipeline.storage.interface import RowTable, Table
+from pipeline.storage.schema import EVER
+from pipeline.workloads import Workload
+
+WINDOW_S = 300.0
+STACK_WINDOW_S = 600.0
+SENDER_WINDOW_S = STRATUM_STACK_WINDOWS * STACK_WINDOW_S
+
+PART_ITEMS = 2
+"""Candidates and dropped ones in one message of a scan: so few that most scans with any are cut."""
+
+ROW_TABLES: tuple[RowTable, ...] = (
+    *("changes", "metric_metadata", "scans", "unjudged", "memory"),
+    *("ledger", "regressions", "updates", "outcomes"),
+)
+"""Tables whose rows an undisturbed run determines."""
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What the store and the topic of events must hold of one service in the end."""
+
+    dataset: Dataset
+    events: tuple[Mapping[str, Any], ...]
+    rows: Mapping[RowTable, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    """Rows of ROW_TABLES."""
+    parted: int = 0
+    """Scans that come in parts where a part has at most PART_ITEMS."""
+
+    @property
+    def samples(self) -> int:
+        """All samples sent."""
+        return int(self.dataset.totals.sum())
+
+
+def undisturbed(counted: Counted, workloads: Sequence[Workload]) -> Truth:
+    """Return what all stages but aggregate make of counts in which nothing is missing, in event time."""
+    settings, dataset = Settings(), counted.dataset
+    plan = plan_scans(dataset, workloads, idle_s=settings.partition_idle_s)
+    store = ArrayStore(dataset)
+    for table, rows in counted.senders.items():
+        store.insert(table, columns_of(rows))
+    flow = Flow(store, workloads, settings=settings, clock=lambda: dataset.end, stages=STAGES[1:])
+    for watermark, _ in plan.watermarks:
+        progress = Progress(dataset.service, "profiles", 0, watermark, plan.earliest)
+        flow.send("windows", [encode_progress(progress)])
+    scans = [decode_scan(message.value) for message in flow.topics["change-points"]]
+    return Truth(
+        dataset,
+        tuple(flow.events()),
+        {table: store.rows(table, dataset.service, *EVER) for table in ROW_TABLES},
+        parted=sum(len(split_scan(scan, PART_ITEMS)) > 1 for scan in scans),
+    )
+
+
+def published_truth(drawn: Truth, published: Iterable[Outgoing], workloads: Sequence[Workload]) -> Truth:
+    """Return what must come of those messages of a service that are on its topics: agents were killed."""
+    profiles, changes = [], set()
+    points: dict[str, list[MetricPoints]] = {}
+    for message in published:
+        if message.topic == "profiles":
+            profiles.append(decode_profile(message.value))
+        elif message.topic == "changes":
+            changes.add(decode_change(message.value).id)
+        elif message.topic == "metrics":
+            part = decode_metric_points(message.value)
+            points.setdefault(part.metric, []).append(part)
+    before = drawn.dataset
+    counted = recount(
+        replace(
+            before,
+            changes=tuple(change for change in before.changes if change.id in changes),
+            metrics=tuple(_joined(one, points[one.metric]) for one in before.metrics if one.metric in points),
+        ),
+        profiles,
+        before.start,
+    )
+    return undisturbed(counted, workloads)
+
+
+def _joined(whole: MetricPoints, parts: Sequence[MetricPoints]) -> MetricPoints:
+    timestamps, first = np.unique(np.concatenate([part.timestamps for part in parts]), return_index=True)
+    values = np.concatenate([part.values for part in parts])[first]
+    return replace(whole, timestamps=timestamps, values=values)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Counts of one service, added up from its messages."""
+
+    dataset: Dataset
+    senders: Mapping[Table, Sequence[Mapping[str, Any]]]
+    """Rows of who sent the samples."""
+
+
+@dataclass
+class _Tally:
+    """Counts by window: in all, by series, by stack, by sender."""
+
+    totals: Counter[int] = field(default_factory=Counter)
+    senders: Counter[tuple[Stratum, float]] = field(default_factory=Counter)
+    by_sender: Counter[tuple[Stratum, SeriesKey, float]] = field(default_factory=Counter)
+    series: Counter[tuple[SeriesKey, int]] = field(default_factory=Counter)
+    stacks: Counter[tuple[tuple[str, ...], int]] = field(default_factory=Counter)
+
+    def add(self, profile: Profile, start: float) -> None:
+        """Count a profile, whole, in the windows that hold the middle of its interval."""
+        middle = (profile.start + profile.end) / 2 - start
+        window, stack_window = int(middle // WINDOW_S), int(middle // STACK_WINDOW_S)
+        sender, wide = profile.sender, (profile.start + profile.end) / 2 // SENDER_WINDOW_S * SENDER_WINDOW_S
+        elements = frame_elements(profile.frames, profile.annotations)
+        for (first, last), count in zip(
+            pairwise(profile.stack_starts.tolist()), profile.counts.tolist(), strict=True
+        ):
+            stack = tuple(e for frame in profile.stack_frames[first:last].tolist() for e in elements[frame])
+            self.totals[window] += count
+            self.senders[sender, start + window * WINDOW_S] += count
+            self.stacks[stack, stack_window] += count
+            for label in set(stack):
+                self.series[series_of(label), window] += count
+                self.by_sender[sender, series_of(label), wide] += count
+
+    def sender_rows(self, service: str) -> dict[Table, list[dict[str, Any]]]:
+        """Return who sent the samples as the store keeps it."""
+        place = {"service": service, "stream": "", "topic": "profiles", "partition": 0, "last_offset": 0}
+        first: dict[Stratum, float] = {}
+        for (stratum, window), _ in self.senders.items():
+            first[stratum] = min(window, first.get(stratum, window))
+        return {
+            "strata": [{**s.row, "service": service, "time": window} for s, window in first.items()],
+            "strata_totals": [
+                {**place, "stratum": stratum.id, "window": window, "samples": samples}
+                for (stratum, window), samples in self.senders.items()
+            ],
+            "strata_gcpu": [
+                {
+                    **{**place, "stratum": stratum.id, "kind": key.kind, "subroutine": key.name},
+                    **{"window": window, "width_s": SENDER_WINDOW_S, "samples": samples},
+                }
+                for (stratum, key, window), samples in self.by_sender.items()
+            ],
+        }
+
+
+def recount(simulated: Dataset, profiles: Sequence[Profile], start: float) -> Counted:
+    """Replace a data set's counts by those of profiles, from ``start`` on.
+
+    Clocks may have moved them to other windows, and agents may have died with some.
+    """
+    tally = _Tally()
+    for profile in profiles:
+        tally.add(profile, start)
+    windows = max(tally.totals) + 1
+    windows += windows % 2
+    end = start + windows * WINDOW_S
+    rows = sorted({key for key, _ in tally.series})
+    stacks = sorted({stack for stack, _ in tally.stacks})
+    row_of = {row: position for position, row in enumerate(rows)}
+    column_of = {stack: position for position, stack in enumerate(stacks)}
+    samples, totals = np.zeros((len(rows), windows)), np.zeros(windows)
+    stack_samples = np.zeros((len(stacks), windows // 2))
+    for (key, window), count in tally.series.items():
+        samples[row_of[key], window] = count
+    for window, count in tally.totals.items():
+        totals[window] = count
+    for (stack, window), count in tally.stacks.items():
+        stack_samples[column_of[stack], window] = count
+    dataset = replace(
+        simulated,
+        start=start,
+        end=end,
+        kinds=tuple(kind for kind, _ in rows),
+        names=tuple(name for _, name in rows),
+        samples=samples,
+        totals=totals,
+        stacks=tuple(stacks),
+        stack_samples=stack_samples,
+    )
+    return Counted(dataset, tally.sender_rows(simulated.service))

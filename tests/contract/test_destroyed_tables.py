@@ -1,0 +1,105 @@
+"""Tables that are emptied, thinned, doubled or gone: the fault suite's comparison sees each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from uuid import uuid4
+
+import pytest
+
+from loadgen.bench.faults.check import Differences, compare
+from loadgen.bench.faults.load import Load, Shape, build_load
+from loadgen.bench.faults.truth import ROW_TABLES
+from loadgen.clickhouse.server import ClickHouseServer
+from pipeline.codec.events import encode_event
+from pipeline.errors import ConfigError
+from pipeline.storage.clickhouse import ClickHouseStore
+from pipeline.storage.connect import open_store
+from tests.support.counted_loads import add_rows, count_load
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(scope="module")
+def load() -> Load:
+    return build_load(Shape(windows=120), 1)
+
+
+@pytest.fixture(scope="module")
+def counted(clickhouse: ClickHouseServer, load: Load) -> Iterator[ClickHouseStore]:
+    name = f"destroyed_{uuid4().hex[:8]}"
+    with closing(open_store(clickhouse.url)) as server:
+        server._client.command(f"CREATE DATABASE {name}")
+    with closing(open_store(f"{clickhouse.url}/{name}")) as store:
+        store.migrate()
+        count_load(store, load)
+        yield store
+        store._client.command(f"DROP DATABASE {name} SYNC")
+
+
+@pytest.fixture
+def store(counted: ClickHouseStore, load: Load) -> ClickHouseStore:
+    for table in ROW_TABLES:
+        counted._client.command(f"TRUNCATE TABLE {table}")
+    add_rows(counted, load)
+    return counted
+
+
+def found(store: ClickHouseStore, load: Load) -> Differences:
+    return compare(store, load.truth, [encode_event(event) for event in load.truth.events])[0]
+
+
+def test_what_nobody_destroyed_has_no_differences(store: ClickHouseStore, load: Load) -> None:
+    assert not found(store, load).any, found(store, load)
+
+
+@pytest.mark.parametrize("table", ROW_TABLES)
+def test_a_table_that_is_emptied_is_seen(store: ClickHouseStore, load: Load, table: str) -> None:
+    rows = load.truth.rows[table]  # type: ignore[index]
+    store._client.command(f"TRUNCATE TABLE {table}")
+    differences = found(store, load)
+    assert differences.any == bool(rows)
+    assert (differences.tables.get(table, 0) > 0) == bool(rows)
+
+
+@pytest.mark.parametrize("table", ["scans", "ledger", "regressions", "outcomes"])
+def test_rows_that_are_gone_or_changed_are_seen(store: ClickHouseStore, load: Load, table: str) -> None:
+    last = f"(SELECT max(time) FROM {table})"
+    store._client.command(f"ALTER TABLE {table} DELETE WHERE time = {last} SETTINGS mutations_sync = 1")
+    assert found(store, load).tables.keys() == {table}
+
+
+@pytest.mark.parametrize(
+    ("sql", "table"),
+    [
+        ("INSERT INTO regressions SELECT * REPLACE ('another' AS id) FROM regressions", "regressions"),
+        ("INSERT INTO scans SELECT * REPLACE (series + 1 AS series) FROM scans", "scans"),
+        ("INSERT INTO ledger SELECT * REPLACE (concat(id, '-') AS id) FROM ledger", "ledger"),
+    ],
+    ids=["a second regression", "scans of more series", "a ledger of two runs"],
+)
+def test_rows_too_many_are_seen(store: ClickHouseStore, load: Load, sql: str, table: str) -> None:
+    store._client.command(f"{sql} SETTINGS optimize_on_insert = 0")
+    assert found(store, load).tables.keys() == {table}
+
+
+@pytest.mark.parametrize("table", ["totals", "gcpu", "stacks", "strata_totals", "metrics"])
+def test_counts_that_are_gone_or_doubled_are_seen(store: ClickHouseStore, load: Load, table: str) -> None:
+    store._client.command(f"CREATE TABLE kept_{table} AS {table}")
+    store._client.command(f"EXCHANGE TABLES {table} AND kept_{table}")
+    assert found(store, load).any
+    twice = f"INSERT INTO {table} SELECT * FROM kept_{table} SETTINGS insert_deduplicate = 0"
+    for _ in range(2 if table != "metrics" else 0):  # a mean of equal points is that point
+        store._client.command(twice)
+    assert found(store, load).any
+    store._client.command(f"EXCHANGE TABLES {table} AND kept_{table}")
+    store._client.command(f"DROP TABLE kept_{table} SYNC")
+    assert not found(store, load).any
+
+
+def test_a_table_that_is_gone_ends_the_comparison(store: ClickHouseStore, load: Load) -> None:
+    store._client.command("RENAME TABLE scans TO scans_gone")
+    with pytest.raises(ConfigError, match="scans|no such table"):
+        found(store, load)
+    store._client.command("RENAME TABLE scans_gone TO scans")
