@@ -54,13 +54,10 @@ def test_what_nobody_destroyed_has_no_differences(store: ClickHouseStore, load: 
     assert not found(store, load).any, found(store, load)
 
 
-@pytest.mark.parametrize("table", ROW_TABLES)
+@pytest.mark.parametrize("table", [table for table in ROW_TABLES if table != "updates"])
 def test_a_table_that_is_emptied_is_seen(store: ClickHouseStore, load: Load, table: str) -> None:
-    rows = load.truth.rows[table]  # type: ignore[index]
     store._client.command(f"TRUNCATE TABLE {table}")
-    differences = found(store, load)
-    assert differences.any == bool(rows)
-    assert (differences.tables.get(table, 0) > 0) == bool(rows)
+    assert found(store, load).tables.keys() == {table}
 
 
 @pytest.mark.parametrize("table", ["scans", "ledger", "regressions", "outcomes"])

@@ -17,7 +17,7 @@ import numpy as np
 
 from agents.buffer import Tally
 from agents.publisher import Delivery
-from loadgen.bench.faults.agent_process import ALLOWED, DONE, JOB, Job, State, read_state
+from loadgen.bench.faults.agent_process import ALLOWED, DONE, JOB, STATE, Job, State, read_state
 from loadgen.bench.faults.load import Load
 from loadgen.bench.faults.workers import CODE
 from pipeline.config import Settings
@@ -26,6 +26,7 @@ from pipeline.processes import Child
 
 _TICK_S = 0.05
 _LOOK_S = 0.002
+_MARGIN = 5  # messages that are to come when it is killed; some are handed over until it is
 _MID_S = 30.0
 _PATIENCE_S = 3.0  # after which an agent that waits for its turn is allowed one window more
 _END_S = 900.0
@@ -106,7 +107,7 @@ class Agents:
     @property
     def offered(self) -> int:
         """How many windows all agents have handed over, or lost."""
-        return min(agent.state.window for agent in self._agents.values())
+        return min(max(agent.wanted, agent.state.window) for agent in self._agents.values())
 
     @property
     def share(self) -> float:
@@ -130,7 +131,7 @@ class Agents:
         name = self._turn.pop()
         agent = self._agents[name]
         deadline, patience = time.monotonic() + _MID_S, time.monotonic() + _PATIENCE_S
-        while not agent.left:
+        while agent.left < _MARGIN:
             if time.monotonic() > deadline:
                 raise SmidgenError(f"faults: agent {name} published nothing for {_MID_S:g} s")
             if time.monotonic() > patience:
@@ -147,6 +148,7 @@ class Agents:
             agent.confirmed += state.confirmed
             agent.wanted = state.window + 1
             child.stop()
+            (agent.folder / STATE).unlink()  # the next process has said nothing yet
             agent.child = None
         return Killed(name, child.pid, code, left)
 

@@ -9,7 +9,7 @@ import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -268,9 +268,21 @@ class _Upstream(BaseHTTPRequestHandler):
         pass
 
 
+class _FullUpstream(_Upstream):
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(500)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+
+def refusing_upstream() -> AbstractContextManager[ThreadingHTTPServer]:
+    return upstream(_FullUpstream)
+
+
 @contextmanager
-def upstream() -> Iterator[ThreadingHTTPServer]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Upstream)
+def upstream(handler: type[_Upstream] = _Upstream) -> Iterator[ThreadingHTTPServer]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.bodies = []  # type: ignore[attr-defined]
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -296,6 +308,20 @@ def test_the_store_proxy_does_as_ordered(fault: StoreFault | None, applied: int,
             status = None
         assert (status, len(server.bodies)) == (answer, applied)  # type: ignore[attr-defined]
         assert proxy.faults == (fault is not None)
+        assert (proxy.unreached, proxy.inserts_refused, proxy.waiting) == (0, 0, 0)
+
+
+def test_the_store_proxy_counts_what_the_store_itself_refuses_and_what_finds_none() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        nobody = f"http://127.0.0.1:{probe.getsockname()[1]}"
+    with refusing_upstream() as server, StoreProxy(f"http://127.0.0.1:{server.server_port}") as proxy:
+        for upstream_url in (proxy.upstream, nobody):
+            proxy.upstream = upstream_url
+            for query in ("INSERT+INTO+t", "SELECT+1"):
+                with suppress(OSError):
+                    urllib.request.urlopen(f"{proxy.url}/?query={query}", data=b"rows", timeout=20)
+        assert (proxy.inserts_refused, proxy.unreached, proxy.faults) == (1, 2, 0)
 
 
 def test_the_broker_proxy_falls_silent_and_opens_again() -> None:
@@ -317,13 +343,18 @@ def test_the_broker_proxy_falls_silent_and_opens_again() -> None:
         proxy = await asyncio.to_thread(BrokerProxy(server.sockets[0].getsockname()[1]).__enter__)
         try:
             assert await ask(proxy.port, b"before") == b"before"
+            _, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
+            await asyncio.sleep(0.3)  # it is connected behind the proxy too
             proxy.fall_silent()
+            writer.write(b"held")
             waiting = asyncio.ensure_future(ask(proxy.port, b"meanwhile"))
             await asyncio.sleep(0.5)
             assert not waiting.done()
+            assert proxy.held_bytes == len(b"held")
             proxy.open_again()
             assert (await asyncio.gather(waiting, return_exceptions=True))[0] != b"meanwhile"
             assert await ask(proxy.port, b"after") == b"after"
+            assert proxy.cut > 0
         finally:
             await asyncio.to_thread(proxy.__exit__, None, None, None)
             server.close()
