@@ -6,7 +6,7 @@ import shutil
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +119,8 @@ def run_fault(name: str, fault: Fault, options: Options, advance: Advance) -> Ou
     It is left out only for what is known beforehand; whatever happens later is a failure.
     """
     began = time.monotonic()
+    if fault.former:
+        fault = replace(fault, times=len(options.stages))
     with ExitStack() as stack:
         try:
             ready = _check_possible(fault, options, stack)

@@ -110,16 +110,26 @@ def _is_ready(rig: Rig, name: str) -> bool:
     return "ready: " in rig.supervisor.log(name)
 
 
-def _frozen(kind: str, target: str, pid: int, lasts_s: float, thaw: Callable[[], None]) -> Hit:
+def _last(lasts_s: float, met: Callable[[], bool]) -> None:
+    """Wait for so long, and on until the fault has met something, for a while."""
+    time.sleep(lasts_s)
+    deadline = time.monotonic() + _SEEN_S
+    while not met() and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
+
+
+def _frozen(
+    target: str, pid: int, lasts_s: float, thaw: Callable[[], None], met: Callable[[], bool] = lambda: True
+) -> Hit:
     """Let a process that was stopped stand still for so long, and see that it does."""
     deadline = time.monotonic() + 1.0
     while (first := process_state(pid)) != "T" and time.monotonic() < deadline:
         time.sleep(_POLL_S)
-    time.sleep(lasts_s)
+    _last(lasts_s, met)
     last = process_state(pid)
     thaw()
     proof = f"state {first or 'gone'} at first, {last or 'gone'} after {lasts_s:g} s"
-    return Hit(kind, target, pid > 0 and first == last == "T", proof, pid=pid)
+    return Hit("freeze", target, pid > 0 and first == last == "T", proof, pid=pid)
 
 
 def kill_stage(context: Context) -> Hit:
@@ -137,7 +147,7 @@ def freeze_stage(context: Context) -> Hit:
     name, stage = context.next_worker()
     lag = context.await_work(stage)
     supervisor = context.rig.supervisor
-    hit = _frozen("freeze", name, supervisor.freeze(name), context.lasts_s, lambda: supervisor.thaw(name))
+    hit = _frozen(name, supervisor.freeze(name), context.lasts_s, lambda: supervisor.thaw(name))
     if hit.struck:
         context.note(stage)
     return replace(hit, stage=stage, under_way=lag)
@@ -194,7 +204,7 @@ def freeze_store(context: Context) -> Hit:
         waiting = rig.proxy.waiting
         rig.signal_store(signal.SIGCONT)
 
-    hit = _frozen("freeze", "store", rig.store.pid, context.away_s, thaw)
+    hit = _frozen("store", rig.store.pid, context.away_s, thaw, lambda: rig.proxy.waiting > 0)
     return replace(
         hit,
         struck=hit.struck and waiting > 0,
@@ -208,7 +218,7 @@ def store_away(context: Context) -> Hit:
     under_way, rig, pid = context.under_way, context.rig, context.rig.store.pid
     before = rig.proxy.unreached
     rig.store.stop()
-    time.sleep(context.away_s)
+    _last(context.away_s, lambda: rig.proxy.unreached > before)
     unreached = rig.proxy.unreached - before
     rig.start_store()
     proof = f"{unreached} requests found no store"
@@ -220,7 +230,7 @@ def _store_fault(fault: StoreFault, share: float) -> Strike:
         under_way, proxy = context.under_way, context.rig.proxy
         before = proxy.faults
         proxy.decide = lambda insert: fault if insert and context.rng.random() < share else None
-        time.sleep(context.lasts_s)
+        _last(context.lasts_s, lambda: proxy.faults > before)
         proxy.decide = lambda _insert: None
         hit = proxy.faults - before
         context.notes["inserts hit"] = context.notes.get("inserts hit", 0) + hit
@@ -240,7 +250,7 @@ def full_disk(context: Context) -> Hit:
     under_way, proxy = context.under_way, context.rig.proxy
     before = proxy.inserts_refused
     full = context.disk.fill()
-    time.sleep(context.lasts_s)
+    _last(context.lasts_s, lambda: proxy.inserts_refused > before)
     refused = proxy.inserts_refused - before
     context.disk.free()
     proof = f"{'ENOSPC' if full else 'there was room'}, {refused} inserts refused by the store"
@@ -265,7 +275,7 @@ def freeze_broker(context: Context) -> Hit:
     number = int(context.rng.integers(len(broker.pids)))
     pid = broker.pids[f"broker-{number}"]
     broker.cluster.pause(number)
-    hit = _frozen("freeze", f"broker-{number}", pid, context.away_s, lambda: broker.cluster.resume(number))
+    hit = _frozen(f"broker-{number}", pid, context.away_s, lambda: broker.cluster.resume(number))
     return replace(hit, under_way=under_way)
 
 
@@ -301,10 +311,10 @@ def cut_broker(context: Context) -> Hit:
 def odd_load(context: Context) -> Hit:
     """Leave everything alone: what is wrong is in the load. See that it passes."""
     under_way, rig = context.under_way, context.rig
-    context.sleep(3, 6)
-    offered = rig.feeder.offered
-    odd = sum(rig.load.odd[context.passed : offered])
-    context.passed = offered
+    before = context.passed
+    _last(float(context.rng.uniform(3, 6)), lambda: sum(rig.load.odd[before : rig.feeder.offered]) > 0)
+    context.passed = rig.feeder.offered
+    odd = sum(rig.load.odd[before : context.passed])
     return Hit("load", "agents", odd > 0, f"{odd} messages of that kind handed over", under_way=under_way)
 
 
@@ -312,11 +322,8 @@ def malformed_load(context: Context) -> Hit:
     """Leave everything alone while a flood of malformed messages passes. See that some are refused."""
     under_way, rig = context.under_way, context.rig
     before = context.passed
-    context.sleep(3, 6)
-    deadline = time.monotonic() + _SEEN_S
-    while (refused := len(rig.watcher.refused)) <= before and time.monotonic() < deadline:
-        time.sleep(_POLL_S)
-    context.passed = refused
+    _last(float(context.rng.uniform(3, 6)), lambda: len(rig.watcher.refused) > before)
+    context.passed = refused = len(rig.watcher.refused)
     proof = f"{refused - before} dead letters"
     return Hit("malformed", "agents", refused > before, proof, under_way=under_way)
 

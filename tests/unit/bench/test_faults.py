@@ -27,6 +27,7 @@ from loadgen.bench.faults.load import (
     Shape,
     build_fleet,
     build_load,
+    together,
     workload_file,
     workloads,
 )
@@ -34,6 +35,7 @@ from loadgen.bench.faults.proxies import BrokerProxy, StoreFault, StoreProxy
 from loadgen.bench.faults.run import Options, Outcome, run_fault
 from loadgen.bench.faults.truth import WINDOW_S
 from loadgen.bench.faults.watch import View, content_hash
+from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.run import run_backtest
 from pipeline.cli import run
 from pipeline.codec.inputs import decode_change, decode_metric_points, decode_profile
@@ -147,19 +149,32 @@ def test_partitions_not_counted_to_their_end_are_found(load: Load) -> None:
     assert wrong_positions(store, topics, {**ends, ("metrics", 3): 1}) == 1
 
 
-def test_several_services_are_compared_together() -> None:
-    load = build_fleet(Shape(windows=120), 1)
-    assert len(load.truths) == len(FLEET) == 3
-    sizes = [len(truth.dataset.names) for truth in load.truths]
-    assert max(sizes) > 5 * min(sizes)
+def test_a_fleet_has_a_service_of_far_more_series() -> None:
+    fleet = build_fleet(Shape(windows=4), 1)
+    assert [truth.dataset.service for truth in fleet.truths] == list(FLEET)
+    sizes = [len(truth.dataset.names) for truth in fleet.truths]
+    assert max(sizes) > 5 * sorted(sizes)[-2]
+    apart = [fleet.of_service(service) for service in FLEET]
+    for number, batch in enumerate(fleet.batches):
+        assert tuple(message for one in apart for message in one[number]) == batch
+
+
+def test_several_services_are_compared_together(load: Load) -> None:
+    both = together([load, build_load(Shape(windows=12, hosts=2), 2, "other")])
     store = ArrayStore()
-    count_load(store, load)
-    events = [orjson.dumps(event) for truth in load.truths for event in truth.events]
-    assert not compare_all(store, load.truths, events)[0].any
+    count_load(store, both)
+    events = reported(load)
+    assert not compare_all(store, both.truths, events)[0].any
     strange = orjson.loads(events[0])
     strange["data"]["service"] = "unknown"
-    differences, _ = compare_all(store, load.truths, [*events[1:], orjson.dumps(strange)])
+    differences, _ = compare_all(store, both.truths, [*events[1:], orjson.dumps(strange)])
     assert (differences.missing, differences.unexpected) == (1, 1)
+    without = compare_all(store, [*both.truths, replace(load.truth, dataset=unsent(load))], events)[0]
+    assert without.lost == load.samples
+
+
+def unsent(load: Load) -> Dataset:
+    return replace(load.truth.dataset, service="unsent")
 
 
 def test_the_truth_of_killed_agents_is_what_the_log_holds(load: Load) -> None:

@@ -89,6 +89,12 @@ def test_a_process_that_ends_while_it_is_frozen_was_not_frozen(tmp_path: Path) -
     assert hit.proof.startswith("state T at first, ")
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strikes, "_SEEN_S", 0.05)
+
+
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize(("hits", "struck"), [(0, False), (3, True)])
 def test_a_store_fault_strikes_if_inserts_were_hit(hits: int, struck: bool) -> None:
     class Proxy:
@@ -103,6 +109,7 @@ def test_a_store_fault_strikes_if_inserts_were_hit(hits: int, struck: bool) -> N
     assert (hit.kind, hit.struck, hit.under_way) == ("slow", struck, 6)
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize(
     ("full", "refused", "struck"), [(True, 2, True), (True, 0, False), (False, 2, False)]
 )
@@ -131,10 +138,11 @@ def test_a_broker_is_silent_if_bytes_were_held(held: int, struck: bool) -> None:
     assert strikes.silence_broker(where).struck == struck
 
 
+@pytest.mark.usefixtures("impatient")
 def test_what_is_wrong_with_a_load_strikes_once_it_is_handed_over() -> None:
     load, feeder = SimpleNamespace(odd=(0, 2, 0, 1)), SimpleNamespace(offered=2)
     where = context(load=load, feeder=feeder)
-    where.sleep = lambda low_s, high_s: None  # type: ignore[method-assign]
+    where.rng = SimpleNamespace(uniform=lambda _low, _high: 0.0)  # type: ignore[assignment]
     assert strikes.odd_load(where).struck
     feeder.offered = 3
     assert not strikes.odd_load(where).struck  # nothing late among what has been handed over since
