@@ -90,12 +90,12 @@ class Agents:
         for truth in load.truths:
             service = truth.dataset.service
             batches = load.of_service(service)
-            place = folder / service
-            place.mkdir(parents=True)
+            home = folder / service
+            home.mkdir(parents=True)
             gap_s = seconds / max(1, len(batches))
             job = Job(batches, settings.broker, settings.idempotent_producer, gap_s)
-            (place / JOB).write_bytes(pickle.dumps(job))
-            agent = self._agents[service] = _Agent(place, tuple(map(len, batches)))
+            (home / JOB).write_bytes(pickle.dumps(job))
+            agent = self._agents[service] = _Agent(home, tuple(map(len, batches)))
             agent.allow(self._windows)
         self._turn: list[str] = []
         self._failure = ""

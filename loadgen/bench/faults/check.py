@@ -20,8 +20,6 @@ from pipeline.storage.interface import Store
 from pipeline.storage.schema import EVER
 from pipeline.topics import Topics
 
-ROLLED_S = 1800.0
-
 
 @dataclass(frozen=True)
 class Differences:
@@ -42,7 +40,7 @@ class Differences:
     altered: int
     """Events with the right id that say something else than in an undisturbed run."""
     refused: int
-    """Dead letters that should not be there, and bad messages without one."""
+    """Dead letters that should not be there, and bad messages without one; a store does not know them."""
     lost: int
     """Samples that are not in the store."""
     doubled: int
@@ -53,8 +51,6 @@ class Differences:
     say something else."""
     strata: int = 0
     """Windows in which the samples by sender do not add up to the samples."""
-    rolled: int = 0
-    """Counts in windows as wide as those of rollups that are wrong."""
     positions: int = 0
     """Partitions of which the store does not say that they were counted to their end."""
     tables: Mapping[str, int] = field(default_factory=dict)
@@ -85,7 +81,7 @@ class Differences:
     @property
     def counts(self) -> int:
         """Differences in counts."""
-        return self.totals + self.subroutines + self.stacks + self.points + self.rolled
+        return self.totals + self.subroutines + self.stacks + self.points
 
     @property
     def any(self) -> bool:
@@ -95,11 +91,11 @@ class Differences:
 
 
 def compare(
-    store: Store, truth: Truth, events: Sequence[bytes], *, refused: int = 0
+    store: Store, truth: Truth, events: Sequence[bytes], *, rows: bool = True
 ) -> tuple[Differences, int]:
     """Return the differences, and how many events came in more copies than one.
 
-    ``refused`` is how many dead letters are one too many or too few.
+    Without ``rows`` those of the stages and of senders are not compared: a former version keeps others.
 
     A replay repeats an event with its id and subscribers leave such a repeat out, so a copy is no
     difference as long as it says the same.
@@ -110,7 +106,7 @@ def compare(
     reported = [orjson.loads(event) for event in events]
     wanted = {event["id"]: event for event in truth.events}
     ids = Counter(event["id"] for event in reported)
-    tables = wrong_rows(store, truth)
+    tables = wrong_rows(store, truth) if rows else {}
     differences = Differences(
         totals=int(np.count_nonzero(excess)),
         subroutines=_wrong_cells(
@@ -124,19 +120,20 @@ def compare(
         altered=len(
             {e["id"] for e in reported if e["id"] in wanted and _content(e) != _content(wanted[e["id"]])}
         ),
-        refused=refused,
+        refused=0,
         lost=int(-excess[excess < 0].sum()),
         doubled=int(excess[excess > 0].sum()),
         rows=sum(tables.values()),
-        strata=_wrong_strata(store, data),
-        rolled=_wrong_rolled(store, data),
+        strata=_wrong_strata(store, data) if rows else 0,
         tables=tables,
     )
     return differences, sum(ids.values()) - len(ids)
 
 
-def compare_all(store: Store, truths: Sequence[Truth], events: Sequence[bytes]) -> tuple[Differences, int]:
-    """Return the differences of several services together, and the copies of events.
+def compare_all(
+    store: Store, truths: Sequence[Truth], events: Sequence[bytes], *, rows: bool = True
+) -> tuple[Differences, int]:
+    """Return the differences of several services together, and the copies of events; see ``compare``.
 
     An event of a service that was not sent is unexpected.
     """
@@ -148,7 +145,7 @@ def compare_all(store: Store, truths: Sequence[Truth], events: Sequence[bytes]) 
             strange += 1
         else:
             of_service.append(event)
-    found = [compare(store, truth, by_service[truth.dataset.service]) for truth in truths]
+    found = [compare(store, truth, by_service[truth.dataset.service], rows=rows) for truth in truths]
     summed = reduce(add, (differences for differences, _ in found))
     return replace(summed, unexpected=summed.unexpected + strange), sum(copies for _, copies in found)
 
@@ -192,18 +189,6 @@ def _wrong_strata(store: Store, data: Dataset) -> int:
     found = store.strata(data.service, data.start, data.end, data.window_s)
     sums = found.totals.sum(axis=0) if len(found.totals) else np.zeros_like(data.totals)
     return int(np.count_nonzero(sums != data.totals))
-
-
-def _wrong_rolled(store: Store, data: Dataset) -> int:
-    """Return the wrong counts of series in windows of ROLLED_S, read from rollups if there are any."""
-    width, first = round(ROLLED_S / data.window_s), round(-data.start % ROLLED_S / data.window_s)
-    last = first + (len(data.totals) - first) // width * width
-    start, end = (data.start + window * data.window_s for window in (first, last))
-    matrix = store.series("gcpu", data.service, start, end, ROLLED_S)
-    wanted = data.samples[:, first:last].reshape(len(data.samples), -1, width).sum(axis=2)
-    return _wrong_cells(
-        dict(zip(matrix.series, matrix.samples, strict=True)), dict(zip(data.series, wanted, strict=True))
-    )
 
 
 def _wrong_points(store: Store, data: Dataset) -> int:

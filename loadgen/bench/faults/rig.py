@@ -186,7 +186,8 @@ class Rig:
             published = self.watcher.published
             self.load = self.load.as_published(lambda m: content_hash(m.topic, m.value) in published)
         with closing(open_store(self.store.url)) as store:  # past the proxy
-            found, copies = compare_all(store, self.load.truths, self.watcher.events)
+            rows = self.setup.code == CODE
+            found, copies = compare_all(store, self.load.truths, self.watcher.events, rows=rows)
             return replace(
                 found,
                 refused=abs(len(self.watcher.refused) - malformed),

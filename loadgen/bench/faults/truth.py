@@ -146,19 +146,19 @@ class _Tally:
 
     def sender_rows(self, service: str) -> dict[Table, list[dict[str, Any]]]:
         """Return who sent the samples as the store keeps it."""
-        place = {"service": service, "stream": "", "topic": "profiles", "partition": 0, "last_offset": 0}
+        position = {"service": service, "stream": "", "topic": "profiles", "partition": 0, "last_offset": 0}
         first: dict[Stratum, float] = {}
         for (stratum, window), _ in self.senders.items():
             first[stratum] = min(window, first.get(stratum, window))
         return {
             "strata": [{**s.row, "service": service, "time": window} for s, window in first.items()],
             "strata_totals": [
-                {**place, "stratum": stratum.id, "window": window, "samples": samples}
+                {**position, "stratum": stratum.id, "window": window, "samples": samples}
                 for (stratum, window), samples in self.senders.items()
             ],
             "strata_gcpu": [
                 {
-                    **{**place, "stratum": stratum.id, "kind": key.kind, "subroutine": key.name},
+                    **{**position, "stratum": stratum.id, "kind": key.kind, "subroutine": key.name},
                     **{"window": window, "width_s": SENDER_WINDOW_S, "samples": samples},
                 }
                 for (stratum, key, window), samples in self.by_sender.items()
