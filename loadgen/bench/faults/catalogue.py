@@ -49,7 +49,7 @@ class Fault:
     stages: bool = False
     """Whether strikes are on workers: each stage in turn."""
     kinds: tuple[str, ...] = ()
-    """Kinds of strikes that there must be, where a strike draws its kind."""
+    """Kinds that a strike draws from."""
     idempotent: bool = False
     """Whether agents need idempotent producers, which the embedded broker refuses."""
     live: bool = False

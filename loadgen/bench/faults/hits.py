@@ -36,7 +36,7 @@ class Plan:
     stages: tuple[str, ...] = ()
     """The stages that are to be struck in turn; empty where the fault strikes something else."""
     kinds: tuple[str, ...] = ()
-    """Kinds of strikes that there must be."""
+    """Kinds that strikes are drawn from: of ENOUGH_DRAWS each must be there."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,7 @@ class Ground:
 
 
 FEWEST_SERVICES = 3
+ENOUGH_DRAWS = 20
 
 
 def lacking(plan: Plan, hits: Sequence[Hit], ground: Ground) -> list[str]:
@@ -67,7 +68,8 @@ def lacking(plan: Plan, hits: Sequence[Hit], ground: Ground) -> list[str]:
     if plan.strikes >= len(plan.stages):
         lines += [f"{stage} was never struck" for stage in plan.stages if not by_stage[stage]]
     kinds = {hit.kind for hit in struck}
-    lines += [f"no {kind}" for kind in plan.kinds if kind not in kinds]
+    if plan.strikes >= ENOUGH_DRAWS:
+        lines += [f"no {kind}" for kind in plan.kinds if kind not in kinds]
     if ground.services < FEWEST_SERVICES:
         lines.append(f"{ground.services} services, not {FEWEST_SERVICES}")
     if not ground.events:

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from loadgen.bench.faults.hits import Ground, Hit, Plan, lacking
+from loadgen.bench.faults.hits import ENOUGH_DRAWS, Ground, Hit, Plan, lacking
 
 KILL = Hit("kill", "detect", True, "exit code -9", "detect", 7, under_way=3)
 FREEZE = replace(KILL, kind="freeze", target="filter", stage="filter", under_way=0)
 MISSED = replace(KILL, struck=False, pid=0, proof="exit code None")
 GROUND = Ground(services=3, events=2, parted=4, parts_seen=4)
 BOTH = Plan(2, ("detect", "filter"), ("kill", "freeze"))
+MANY = [KILL] * ENOUGH_DRAWS
 
 
 @pytest.mark.parametrize(
@@ -37,7 +38,8 @@ BOTH = Plan(2, ("detect", "filter"), ("kill", "freeze"))
         pytest.param(
             Plan(1, ("detect", "filter")), [KILL], GROUND, [], id="fewer strikes than stages, as planned"
         ),
-        pytest.param(Plan(2, (), BOTH.kinds), [KILL, KILL], GROUND, ["no freeze"], id="a kind never drawn"),
+        pytest.param(Plan(20, (), BOTH.kinds), MANY, GROUND, ["no freeze"], id="a kind never drawn"),
+        pytest.param(Plan(2, (), BOTH.kinds), MANY[:2], GROUND, [], id="too few draws for each kind"),
         pytest.param(
             Plan(1), [KILL], replace(GROUND, services=1), ["1 services, not 3"], id="one service alone"
         ),
