@@ -64,11 +64,11 @@ class _StoreFirstConsumer(aiokafka.Consumer):
     async def perform_seek(self) -> None:
         """Seek each partition to its commit, or to its start if that comes first."""
         await super().perform_seek()
-        starts = cast(StageApp, self.app).starts
-        back = {
+        app = cast(StageApp, self.app)
+        app.back = back = {
             tp: start
             for tp in self.assignment()
-            if (start := starts.get((tp.topic, tp.partition))) is not None
+            if (start := app.starts.get((tp.topic, tp.partition))) is not None
             and start < (self._committed_offset[tp] or 0)
         }
         for tp, start in back.items():
@@ -91,6 +91,7 @@ class StageApp(faust.App):
     starts_of: StartsOf
     on_failure: Callable[[BaseException], None]
     starts: Mapping[tuple[str, int], int] = MappingProxyType({})
+    back: Mapping[TP, int] = MappingProxyType({})  # where reading went back to, of those where it did
     logger = logging.getLogger("faust.app")  # what Faust says of itself is not Smidgen's own log
     batch_bytes = 0  # set by create_app before anything is connected
 
@@ -201,14 +202,16 @@ class FaustMembership:
         return sorted(tp.partition for tp in self._app.consumer.assignment() if tp.topic == topic)
 
     def committed(self, topic: str) -> dict[int, int]:
-        """Return the offset at which each assigned partition goes on; none where nothing was committed."""
+        """Return the offset at which each assigned partition goes on; none where nothing was ever read."""
         consumer = cast(Consumer, self._app.consumer)
         offsets = {
             tp.partition: consumer._committed_offset[tp] for tp in consumer.assignment() if tp.topic == topic
         }
         starts = {p: start for (name, p), start in self._app.starts.items() if name == topic and start}
         known = {partition: offset for partition, offset in offsets.items() if offset is not None}
-        return starts | known
+        # To its start, too: what retention has taken from there on was read once, and the store lacks it.
+        back = {tp.partition: start for tp, start in self._app.back.items() if tp.topic == topic}
+        return starts | known | back
 
     async def first(self, topic: str, partition: int) -> int:
         """Return the offset of the oldest message of a partition that is still there."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, cast
 from unittest import mock
 
 import faust
@@ -12,7 +12,7 @@ import pytest
 from faust.transport.drivers import aiokafka
 from faust.types import TP
 
-from pipeline.runtime.worker.app import StageApp, _StoreFirstConsumer
+from pipeline.runtime.worker.app import FaustMembership, StageApp, _StoreFirstConsumer
 
 HERE = TP("profiles", 7)
 
@@ -23,7 +23,7 @@ class _Consumer(_StoreFirstConsumer):
     def __init__(self, app: StageApp, committed: int) -> None:
         self.app = app
         self._read_offset = {HERE: committed}
-        self._committed_offset = {HERE: committed}
+        self._committed_offset = {HERE: committed or None}
         self.back: dict[TP, int] = {}
 
     def assignment(self) -> set[TP]:
@@ -33,8 +33,8 @@ class _Consumer(_StoreFirstConsumer):
         self.back.update(partitions)
 
 
-async def sought_back(start: int, committed: int, *, revoked: bool) -> dict[TP, int]:
-    """Return where a consumer goes back to that was given a partition, and perhaps is about to lose it."""
+async def assigned(start: int, committed: int, *, revoked: bool = False) -> _Consumer:
+    """Return a consumer that was given a partition, and perhaps is about to lose it."""
 
     async def starts_of(assigned: Collection[tuple[str, int]]) -> dict[tuple[str, int], int]:
         return dict.fromkeys(assigned, start)
@@ -54,7 +54,7 @@ async def sought_back(start: int, committed: int, *, revoked: bool) -> dict[TP, 
             await app._on_partitions_revoked({HERE})
         consumer = _Consumer(app, committed)
         await consumer.perform_seek()
-    return consumer.back
+    return consumer
 
 
 @pytest.mark.parametrize(
@@ -70,4 +70,22 @@ async def sought_back(start: int, committed: int, *, revoked: bool) -> dict[TP, 
 def test_reading_goes_back_to_the_store_but_not_by_an_old_answer(
     start: int, committed: int, revoked: bool, back: dict[TP, int]
 ) -> None:
-    assert asyncio.run(sought_back(start, committed, revoked=revoked)) == back
+    assert asyncio.run(assigned(start, committed, revoked=revoked)).back == back
+
+
+@pytest.mark.parametrize(
+    ("start", "committed", "goes_on"),
+    [
+        (0, 39, {7: 0}),  # the store has nothing of what was read: what is gone since is missing there
+        (12, 39, {7: 12}),
+        (50, 39, {7: 39}),
+        (0, 0, {}),  # nobody has read it: what is gone was never to be counted
+    ],
+)
+def test_where_it_goes_on_is_known_so_that_what_is_gone_there_is_a_loss(
+    start: int, committed: int, goes_on: dict[int, int]
+) -> None:
+    consumer = asyncio.run(assigned(start, committed))
+    app = cast(StageApp, consumer.app)
+    with mock.patch.object(StageApp, "consumer", consumer):
+        assert FaustMembership(app).committed(HERE.topic) == goes_on
