@@ -162,6 +162,14 @@ class TestRights:
         assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1)
         assert "may not see it" in refused.stderr
 
+    def test_an_operator_moves_a_stage_of_which_no_worker_runs(
+        self, secured: KafkaCluster, authority: Authority
+    ) -> None:
+        arguments = ("stage", "rewind", "filter", "--since", "1m", "--broker", secured.url)
+        done = smidgen(login(authority, "operator"), *arguments)
+        assert (done.returncode, done.stderr) == (0, ""), done
+        assert "filter reads 0 messages again" in done.stdout
+
     def test_an_operator_creates_and_checks_topics(self, secured: KafkaCluster, authority: Authority) -> None:
         done = smidgen(login(authority, "operator"), "topics", "apply", "--broker", secured.url)
         assert (done.returncode, done.stdout) == (0, "nothing to do\n"), done.stderr

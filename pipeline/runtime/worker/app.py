@@ -202,7 +202,7 @@ class FaustMembership:
         return sorted(tp.partition for tp in self._app.consumer.assignment() if tp.topic == topic)
 
     def committed(self, topic: str) -> dict[int, int]:
-        """Return the offset at which each assigned partition goes on; none where nothing was ever read."""
+        """Return the offset at which each assigned partition goes on; none where all are new to the group."""
         consumer = cast(Consumer, self._app.consumer)
         offsets = {
             tp.partition: consumer._committed_offset[tp] for tp in consumer.assignment() if tp.topic == topic
@@ -211,7 +211,9 @@ class FaustMembership:
         known = {partition: offset for partition, offset in offsets.items() if offset is not None}
         # To its start, too: what retention has taken from there on was read once, and the store lacks it.
         back = {tp.partition: start for tp, start in self._app.back.items() if tp.topic == topic}
-        return starts | known | back
+        found = starts | known | back
+        # A group that has read before owes all of a partition that is new to it, from offset 0 on.
+        return {**dict.fromkeys(offsets, 0), **found} if found else {}
 
     async def first(self, topic: str, partition: int) -> int:
         """Return the offset of the oldest message of a partition that is still there."""

@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from pipeline.errors import QueryRefused, StoreUnavailable
+from pipeline.errors import ConfigError, QueryRefused, StoreUnavailable
 from pipeline.kafka import MessagesRefused, is_set_within
 from pipeline.model import Outgoing, Record
 from pipeline.runtime.dlq import (
@@ -359,6 +359,8 @@ class StageLoop:
                 "dead_letter_limit"
             )
             self._log(logging.ERROR, reason, topic, error, topic=topic)
+        elif isinstance(error, ConfigError):  # for a person to settle, such as tables that were dropped
+            self._log(logging.ERROR, "%s: %s. Nothing of this batch is acknowledged", error, topic=topic)
         else:
             spans = _spans(batch)
             text = ", ".join(f"partition {p} offsets {a} to {b}" for p, (a, b) in spans.items())

@@ -14,7 +14,7 @@ from faust.types import TP
 
 from pipeline.runtime.worker.app import FaustMembership, StageApp, _StoreFirstConsumer
 
-HERE = TP("profiles", 7)
+HERE, THERE = TP("profiles", 7), TP("profiles", 8)
 
 
 class _Consumer(_StoreFirstConsumer):
@@ -27,7 +27,7 @@ class _Consumer(_StoreFirstConsumer):
         self.back: dict[TP, int] = {}
 
     def assignment(self) -> set[TP]:
-        return {HERE}
+        return set(self._committed_offset)
 
     async def seek_wait(self, partitions: Mapping[TP, int]) -> None:
         self.back.update(partitions)
@@ -89,3 +89,11 @@ def test_where_it_goes_on_is_known_so_that_what_is_gone_there_is_a_loss(
     app = cast(StageApp, consumer.app)
     with mock.patch.object(StageApp, "consumer", consumer):
         assert FaustMembership(app).committed(HERE.topic) == goes_on
+
+
+def test_a_partition_that_is_new_to_a_group_that_has_read_before_is_owed_from_its_start() -> None:
+    """What came into it and was deleted while no worker ran was to be counted."""
+    consumer = asyncio.run(assigned(39, 39))
+    consumer._committed_offset[THERE] = None
+    with mock.patch.object(StageApp, "consumer", consumer):
+        assert FaustMembership(cast(StageApp, consumer.app)).committed(HERE.topic) == {7: 39, 8: 0}

@@ -9,6 +9,7 @@ import threading
 import pytest
 
 from pipeline.codec.scans import decode_scan, encode_scan, split_scan
+from pipeline.errors import ConfigError
 from pipeline.model import Outgoing
 from tests.unit.codec.test_assembler import scan
 from tests.unit.runtime.faked_loop import Bench, bug, drive, unavailable
@@ -83,6 +84,21 @@ def test_an_unexpected_exception_acknowledges_nothing_and_says_where(
     assert "handle [10]" not in bench.log
     assert [type(failure) for failure in bench.failures] == [KeyError]
     assert "fake: failed on profiles partition 0 offsets 7 to 9, partition 1 offsets 2 to 2" in caplog.text
+
+
+def test_what_a_person_has_to_settle_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    def no_tables() -> None:
+        raise ConfigError("store: no such table; run: smidgen store migrate")
+
+    bench = Bench()
+    bench.stage.outcomes = [no_tables]
+    with caplog.at_level(logging.ERROR):
+        drive(bench.run([bench.event(7)]))
+    assert not [line for line in bench.log if line.startswith("ack")]
+    assert [type(failure) for failure in bench.failures] == [ConfigError]
+    (line,) = caplog.records
+    assert line.exc_info is None
+    assert line.getMessage().startswith("fake: store: no such table; run: smidgen store migrate. Nothing of")
 
 
 def test_parts_of_a_scan_hold_the_acknowledgement_of_what_follows() -> None:
