@@ -92,6 +92,10 @@ class Settings(StrictModel):
     """What the names of the topics begin with on the broker; each fleet on a cluster has its own."""
     group_prefix: str = Field(default="", pattern=_NAME_PREFIX)
     """What the names of the consumer groups begin with; topic_prefix and smidgen- by default."""
+    instance: str = Field(default="", pattern=_NAME_PREFIX)
+    """Name of a worker among those of its stages: it keeps its partitions while it restarts."""
+    instance_away_s: Seconds = Field(default=60.0, alias="instance_away", ge=6, le=1800)
+    """How long a worker with a name may be away before its partitions go to others."""
     workloads: tuple[str, ...] = Field(
         default=("frontfaas-large", "frontfaas-small", "ct-supply-short", "ct-supply-long", "ct-demand"),
         min_length=1,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
@@ -21,8 +22,14 @@ GROUP_PREFIX = "smidgen-"
 LONGEST_NAME = 249
 """Most characters of a topic's name in Kafka."""
 
+MOST_PARTITIONS = 10_000
+"""Most partitions of a topic, those of shards among them."""
+
 OUTSIDE = "outside"
 """Who writes or reads a topic and is no stage: agents, CI, subscribers, people."""
+
+SHARDS = "shards"
+"""The key of a topics file that is no topic."""
 
 
 def _retention_s(value: object) -> float:
@@ -37,7 +44,7 @@ class Topic(StrictModel):
 
     name: str = Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")
     key: str
-    partitions: int = Field(ge=1, le=10_000)
+    partitions: int = Field(ge=1, le=MOST_PARTITIONS)
     retention_s: Annotated[float, BeforeValidator(_retention_s)] = Field(alias="retention")
     cleanup: Literal["delete", "compact"] = "delete"
     max_message_bytes: Annotated[int, BeforeValidator(parse_size_bytes)] = Field(alias="max_message")
@@ -59,12 +66,35 @@ class Topic(StrictModel):
         }
 
 
-class Topics(Mapping[str, Topic]):
-    """Every topic by its logical name, and the flow of the stages through them."""
+class _Shards(StrictModel):
+    """What a topics file says of services that have partitions of their own."""
 
-    def __init__(self, topics: Mapping[str, Topic], group_prefix: str = GROUP_PREFIX) -> None:
+    shards: dict[
+        Annotated[str, Field(min_length=1, max_length=1000)], Annotated[int, Field(ge=1, le=1000)]
+    ] = Field(default_factory=dict)
+
+
+class Topics(Mapping[str, Topic]):
+    """Every topic by its logical name, and the flow of the stages through them.
+
+    ``shards`` are services that have partitions of their own, and how many of profiles and of metrics; the
+    ``partitions`` of a topic count those too.
+    """
+
+    def __init__(
+        self,
+        topics: Mapping[str, Topic],
+        group_prefix: str = GROUP_PREFIX,
+        shards: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
         self._topics = dict(topics)
         self._group_prefix = group_prefix
+        self.shards = MappingProxyType(dict(shards))
+        self._reserved = {
+            name: MappingProxyType(_last(topic.partitions, widths))
+            for name, topic in self.items()
+            if (widths := self._widths(name, self.shards))
+        }
 
     def __getitem__(self, name: str) -> Topic:
         return self._topics[name]
@@ -91,6 +121,34 @@ class Topics(Mapping[str, Topic]):
         """The topics with equally many partitions: so what stages say of a service stays in order."""
         return tuple(name for name, topic in self.items() if topic.internal and topic.key == "service")
 
+    def reserved(self, name: str) -> Mapping[str, range]:
+        """Return the partitions of a topic that are one service's own, by service: the last ones there are.
+
+        Others have those before. So with one more service at the end of ``shards``, and with it as many more
+        partitions, nobody else's messages go elsewhere.
+        """
+        return self._reserved.get(name, MappingProxyType({}))
+
+    def widened(self, shards: Mapping[str, int]) -> Topics:
+        """Return the same topics with partitions beside theirs for some services.
+
+        Raises:
+            ValueError: a topic gets more than MOST_PARTITIONS.
+        """
+        topics = {}
+        for name, topic in self.items():
+            partitions = topic.partitions + sum(self._widths(name, shards).values())
+            if partitions > MOST_PARTITIONS:
+                raise ValueError(f"{name} would have {partitions} partitions, more than {MOST_PARTITIONS}")
+            topics[name] = topic.model_copy(update={"partitions": partitions})
+        return Topics(topics, self._group_prefix, shards)
+
+    def _widths(self, name: str, shards: Mapping[str, int]) -> dict[str, int]:
+        """Return how many partitions of a topic each service has of its own."""
+        if self[name].key.startswith("service/"):
+            return dict(shards)
+        return dict.fromkeys(shards, 1) if name in self.shared_key else {}
+
     def inputs(self, stage: str) -> tuple[str, ...]:
         """Return the topics that a stage reads."""
         return tuple(name for name, topic in self.items() if stage in topic.readers)
@@ -116,7 +174,17 @@ class Topics(Mapping[str, Topic]):
             logical: topic.model_copy(update={"name": topic_prefix + topic.name})
             for logical, topic in self.items()
         }
-        return Topics(renamed, group_prefix or topic_prefix + GROUP_PREFIX)
+        return Topics(renamed, group_prefix or topic_prefix + GROUP_PREFIX, self.shards)
+
+
+def _last(partitions: int, widths: Mapping[str, int]) -> dict[str, range]:
+    """Return the last of so many partitions, dealt out to services in their order."""
+    first = partitions - sum(widths.values())
+    found = {}
+    for service, width in widths.items():
+        found[service] = range(first, first + width)
+        first += width
+    return found
 
 
 def load_topics(path: Path | None = None) -> Topics:
@@ -132,14 +200,16 @@ def load_topics(path: Path | None = None) -> Topics:
 @cache
 def _packaged(path: Path) -> Topics:
     raw = _read(path)
+    shards = raw.pop(SHARDS, None)
     topics = Topics({name: validate(Topic, raw[name], f"{path}: {name}") for name in raw})
     _check_together(topics, topics.shared_key, path)
-    return topics
+    return _sharded(topics, shards, path)
 
 
 def _copy(path: Path, packaged: Topics) -> Topics:
     """Read an operator's file: the topics of the packaged one, and its writers and readers."""
     raw = _read(path)
+    shards = raw.pop(SHARDS, None)
     for name in raw:
         if name not in packaged:
             raise ConfigError(f"{path}: {name}: unknown topic; known topics are {', '.join(packaged)}")
@@ -156,7 +226,15 @@ def _copy(path: Path, packaged: Topics) -> Topics:
                 )
         topics[name] = found.model_copy(update={"writers": known.writers, "readers": known.readers})
     _check_together(topics, packaged.shared_key, path)
-    return Topics(topics)
+    return _sharded(Topics(topics), shards, path)
+
+
+def _sharded(topics: Topics, raw: object, path: Path) -> Topics:
+    shards = validate(_Shards, {SHARDS: {} if raw is None else raw}, str(path)).shards
+    try:
+        return topics.widened(shards)
+    except ValueError as error:
+        raise ConfigError(f"{path}: {SHARDS}: {error}") from None
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -24,7 +24,16 @@ from pipeline.clock import system_clock
 from pipeline.commands.options import settings_options
 from pipeline.config import Settings, hidden
 from pipeline.errors import ConfigError, SmidgenError
-from pipeline.kafka import Broker, GroupFacts, TopicFacts, check_topics, cluster_id, group_facts, topic_facts
+from pipeline.kafka import (
+    Broker,
+    GroupFacts,
+    TopicFacts,
+    check_topics,
+    cluster_id,
+    group_facts,
+    shard_lines,
+    topic_facts,
+)
 from pipeline.report.unjudged import describe_unjudged
 from pipeline.storage.inspection import StoreFacts, inspect_store
 from pipeline.topics import Topics
@@ -132,9 +141,10 @@ def _checked(check: str, ask: Callable[[], list[Finding]]) -> list[Finding]:
 
 def _topics(broker: Broker, topics: Topics) -> list[Finding]:
     differences = asyncio.run(check_topics(broker, topics))
-    return [_difference(text) for text in differences] or [
+    found = [_difference(text) for text in differences] or [
         Finding("topics", "ok", f"{len(topics)} as in topics.yaml")
     ]
+    return [*found, *(Finding("shards", "ok", line) for line in shard_lines(topics))]
 
 
 _PARTITIONS = re.compile(r": (\d+) partitions instead of (\d+)$")

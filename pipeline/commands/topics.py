@@ -10,7 +10,7 @@ import click
 from pipeline.commands.options import settings_options
 from pipeline.config import Settings
 from pipeline.errors import file_errors
-from pipeline.kafka import Broker, apply_topics, check_topics
+from pipeline.kafka import Broker, apply_topics, check_topics, shard_lines
 from pipeline.outputs import write_output
 
 
@@ -40,8 +40,11 @@ def apply(settings: Settings) -> int:
 @topics.command()
 @settings_options("broker", "topics")
 def check(settings: Settings) -> int:
-    """Print one line for each difference; exit 1 if there is one."""
-    findings = asyncio.run(check_topics(Broker.of(settings), settings.read_topics()))
+    """Print who has partitions of its own, and one line for each difference; exit 1 if there is one."""
+    wanted = settings.read_topics()
+    findings = asyncio.run(check_topics(Broker.of(settings), wanted))
+    for line in shard_lines(wanted):
+        click.echo(line)
     for finding in findings:
         click.echo(finding)
     return 1 if findings else 0

@@ -59,6 +59,7 @@ class StageName(click.ParamType):
     "store",
     "topics",
     "group_prefix",
+    "instance",
     "workloads",
     "names",
     "window",
@@ -80,6 +81,8 @@ def worker(stages: tuple[str, ...], settings: Settings) -> int:
         handler.addFilter(RepeatFilter("aiokafka", "faust", "mode"))
     if settings.health:  # a mistake in it is said before anything is waited for
         health_address(settings.health, settings.token)
+    if settings.instance and not settings.idempotent_producer:
+        raise ConfigError("instance: the embedded broker keeps no partitions for who restarts: leave it off")
     names = STAGES if "all" in stages else tuple(name for name in STAGES if name in stages)
     topics = settings.read_topics()
     workloads = load_workloads(settings.workloads)

@@ -31,6 +31,7 @@ from pipeline.kafka.groups import (
     topic_facts,
 )
 from pipeline.kafka.identity import require_topic_ids, topic_ids
+from pipeline.kafka.partitions import partition_of_key
 from pipeline.kafka.producer import MessagesRefused, Packet, Producer, ProducerOptions, largest_message_bytes
 from pipeline.kafka.publisher import Publisher, is_set_within, partition_of
 from pipeline.kafka.reader import (
@@ -43,7 +44,8 @@ from pipeline.kafka.reader import (
     read_topics,
 )
 from pipeline.kafka.security import KafkaSecurity
-from pipeline.kafka.topics import apply_topics, check_topics, require_topics
+from pipeline.kafka.static_member import keep_membership
+from pipeline.kafka.topics import apply_topics, check_topics, require_topics, shard_lines
 
 __all__ = [
     "Broker",
@@ -73,10 +75,12 @@ __all__ = [
     "group_reading",
     "guard_batches",
     "is_set_within",
+    "keep_membership",
     "largest_message_bytes",
     "never_create_topics",
     "open_reader",
     "partition_of",
+    "partition_of_key",
     "partitions_of",
     "quiet_client",
     "read_topic",
@@ -85,6 +89,7 @@ __all__ = [
     "require_groups",
     "require_topic_ids",
     "require_topics",
+    "shard_lines",
     "sole_member",
     "topic_facts",
     "topic_ids",

@@ -12,6 +12,7 @@ from aiokafka import AIOKafkaProducer, errors
 
 from pipeline.errors import BrokerUnavailable, ConfigError, InvalidMessage, SmidgenError
 from pipeline.kafka.connection import FAILURES, TIMEOUT_S, Broker, denied, finish, text_of, why_not
+from pipeline.kafka.partitions import partition_of_key
 from pipeline.model import Outgoing
 from pipeline.topics import Topics
 
@@ -148,10 +149,22 @@ class Producer:
             self._topics[packet.topic].name,
             value=packet.value,
             key=packet.key,
-            partition=packet.partition,
+            partition=await self._partition(packet),
             headers=list(packet.headers),
         )
         return confirmation
+
+    async def _partition(self, packet: Packet) -> int | None:
+        """Return where a message goes if that is for us to say, and not for the client's default.
+
+        Who has the new topics.yaml before ``smidgen topics apply`` goes on with the partitions there are.
+        """
+        reserved = self._topics.reserved(packet.topic)
+        if packet.partition is not None or packet.key is None or not reserved:
+            return packet.partition
+        topic = self._topics[packet.topic]
+        wanted = partition_of_key(packet.key, topic.partitions, reserved)
+        return wanted if wanted in await self._client.partitions_for(topic.name) else None
 
     def _reason(self, packet: Packet, error: BaseException) -> str:
         return f"topic {self._topics[packet.topic].name}: {text_of(error)}"

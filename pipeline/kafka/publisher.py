@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from aiokafka.partitioner import murmur2
-
 from pipeline.errors import BrokerUnavailable, ConfigError
 from pipeline.kafka.connection import TIMEOUT_S, Broker, as_broker, quiet_client
+from pipeline.kafka.partitions import partition_of_key
 from pipeline.kafka.producer import MessagesRefused, Packet, Producer, ProducerOptions
 from pipeline.model import Outgoing
-from pipeline.topics import Topic, Topics
+from pipeline.topics import Topics
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +71,7 @@ class Publisher:
     async def publish_packets(self, packets: Sequence[Packet], give_up: asyncio.Event) -> bool:
         """Like ``publish``, for messages that are already bytes."""
         left = {
-            index: replace(packet, partition=partition_of(packet, self._topics[packet.topic]))
+            index: replace(packet, partition=partition_of(packet, self._topics))
             for index, packet in enumerate(packets)
         }
         refused: dict[int, str] = {}
@@ -124,12 +123,12 @@ class Publisher:
             return self._producer
 
 
-def partition_of(packet: Packet, topic: Topic) -> int:
-    """Return the partition of a message: Kafka's default (murmur2 of the key) over topics.yaml's count."""
+def partition_of(packet: Packet, topics: Topics) -> int:
+    """Return the partition of a message, of as many as topics.yaml says."""
+    partitions = topics[packet.topic].partitions
     if packet.key is None:
-        return (packet.partition or 0) % topic.partitions
-    hashed: int = murmur2(packet.key)
-    return (hashed & 0x7FFFFFFF) % topic.partitions
+        return (packet.partition or 0) % partitions
+    return partition_of_key(packet.key, partitions, topics.reserved(packet.topic))
 
 
 async def is_set_within(event: asyncio.Event, seconds: float) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -63,6 +64,24 @@ def drift(topics: Topics, actual: Mapping[str, Actual], *, brokers: int = 1) -> 
             if has is not None and has != wanted:
                 findings.append(f"{topic.name}: {key} is {has} instead of {wanted}")
     return findings
+
+
+def shard_lines(topics: Topics) -> list[str]:
+    """Return one line for each service with partitions of its own: which ones."""
+    lines = []
+    for service in topics.shards:
+        names: dict[range, list[str]] = defaultdict(list)
+        for logical, topic in topics.items():
+            if own := topics.reserved(logical).get(service):
+                names[own].append(topic.name)
+        parts = [f"{_numbers(own)} of {', '.join(of)}" for own, of in names.items()]
+        lines.append(f"{service} has for itself: {'; '.join(parts)}")
+    return lines
+
+
+def _numbers(partitions: range) -> str:
+    first, last = partitions[0], partitions[-1]
+    return f"partition {first}" if first == last else f"partitions {first} to {last}"
 
 
 def replication(brokers: int) -> int:

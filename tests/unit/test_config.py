@@ -38,6 +38,8 @@ SETTINGS = [
     ("topics", "other.yaml", "topics", Path("other.yaml")),
     ("topic_prefix", "blue.", "topic_prefix", "blue."),
     ("group_prefix", "blue-", "group_prefix", "blue-"),
+    ("instance", "worker-0", "instance", "worker-0"),
+    ("instance_away", "5m", "instance_away_s", 300.0),
     ("workloads", "live, ct-demand,", "workloads", ("live", "ct-demand")),
     ("stream", "kafka-2", "stream", "kafka-2"),
     ("window", "30s", "window_s", 30.0),

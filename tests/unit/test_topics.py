@@ -158,6 +158,15 @@ def test_a_copy_from_before_the_flow_stood_in_the_file_is_read(tmp_path: Path) -
             "filtered.readers: cannot be changed: dedup",
             id="another flow",
         ),
+        pytest.param(
+            lambda raw: raw.update(shards=["checkout"]), "shards: should be a mapping", id="shards in a list"
+        ),
+        pytest.param(lambda raw: raw.update(shards={"checkout": 0}), "shards.checkout: ", id="no shard"),
+        pytest.param(
+            lambda raw: raw.update(shards={f"service-{n}": 1000 for n in range(10)}),
+            "shards: profiles would have 10012 partitions, more than 10000",
+            id="too many shards",
+        ),
     ],
 )
 def test_a_mistake_is_named_by_file_and_key(tmp_path: Path, edit: Edit, message: str) -> None:
@@ -175,6 +184,9 @@ def test_a_mistake_is_named_by_file_and_key(tmp_path: Path, edit: Edit, message:
         pytest.param(b"", ": should be a mapping of topics", id="empty"),
         pytest.param(
             b"profiles: {}\nmetrics: {}\nprofiles: {}\n", ":3: key 'profiles' stands twice", id="twice"
+        ),
+        pytest.param(
+            b"shards:\n  checkout: 4\n  checkout: 2\n", ":3: key 'checkout' stands twice", id="shard twice"
         ),
         pytest.param(b"profiles: [\n", ":2: ", id="not YAML"),
         pytest.param(b"a: !!python/object:os.system {}\n", ":1: ", id="object tag"),

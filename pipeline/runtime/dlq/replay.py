@@ -250,9 +250,9 @@ class Replay:
 
     def _target(self, dead_letter: DeadLetter) -> TopicPartition:
         """Return where a dead letter goes."""
-        topic = self._topics[self._logical[dead_letter.topic]]
-        packet = Packet(topic.name, dead_letter.key, b"", partition=dead_letter.origin[0])
-        return TopicPartition(topic.name, partition_of(packet, topic))
+        topic = self._logical[dead_letter.topic]
+        packet = Packet(topic, dead_letter.key, b"", partition=dead_letter.origin[0])
+        return TopicPartition(self._topics[topic].name, partition_of(packet, self._topics))
 
     def _packet(self, dead_letter: DeadLetter, value: bytes) -> Packet:
         claim, (partition, offset) = self._receipts.claims[dead_letter.position], dead_letter.position

@@ -7,6 +7,7 @@ docs/decisions/one-worker-loop.md.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Any, cast
@@ -21,7 +22,7 @@ from faust.types import TP
 
 from pipeline.config import Settings
 from pipeline.errors import ConfigError, SmidgenError
-from pipeline.kafka import Broker, KafkaSecurity, guard_batches, never_create_topics
+from pipeline.kafka import Broker, KafkaSecurity, guard_batches, keep_membership, never_create_topics
 from pipeline.runtime.worker.backpressure import BoundedQueue, take_bounded
 from pipeline.runtime.worker.loop import StageLoop
 
@@ -58,8 +59,27 @@ StartsOf = Callable[[Collection[tuple[str, int]]], Awaitable[Mapping[tuple[str, 
 """Says of assigned partitions, by topic (broker's name) and number, where those go on that have a say."""
 
 
+class _ConsumerThread(aiokafka.AIOKafkaConsumerThread):
+    """The thread of a consumer, which minds its name in the group if it has one."""
+
+    async def on_start(self) -> None:
+        """Connect."""
+        await super().on_start()
+        app = cast(StageApp, self.app)
+        if name := app.conf.consumer_group_instance_id:
+            error = ConfigError(f"{app.conf.id}: another worker has joined as instance {name}; this one ends")
+            keep_membership(
+                self._ensure_consumer(),
+                app.conf.broker_session_timeout,
+                lambda: app.loop.call_soon_threadsafe(app.on_failure, error),
+            )
+
+
 class _StoreFirstConsumer(aiokafka.Consumer):
     """A consumer that goes back to where the store is, if Kafka's commit is ahead of it."""
+
+    def _new_consumer_thread(self) -> _ConsumerThread:
+        return _ConsumerThread(self, loop=self.loop, beacon=self.beacon)
 
     async def perform_seek(self) -> None:
         """Seek each partition to its commit, or to its start if that comes first."""
@@ -142,6 +162,7 @@ def create_app(
     broker = Broker.of(settings)
     guard_batches()
     never_create_topics()
+    session_s = settings.instance_away_s if settings.instance else SESSION_TIMEOUT_S
     app = StageApp(
         group,
         broker=";".join(f"kafka://{server}" for server in broker.servers),
@@ -162,9 +183,10 @@ def create_app(
         consumer_max_fetch_size=FETCH_BYTES,
         consumer_metadata_max_age_ms=METADATA_AGE_MS,
         broker_max_poll_interval=MAX_POLL_INTERVAL_S,
-        broker_session_timeout=SESSION_TIMEOUT_S,
+        consumer_group_instance_id=settings.instance or None,
+        broker_session_timeout=session_s,
         broker_rebalance_timeout=REBALANCE_TIMEOUT_S,
-        broker_request_timeout=REBALANCE_TIMEOUT_S + 10.0,
+        broker_request_timeout=max(REBALANCE_TIMEOUT_S, session_s) + 10.0,
         broker_heartbeat_interval=2.0,
         broker_commit_interval=COMMIT_INTERVAL_S,
         broker_commit_every=settings.batch_size,
@@ -230,13 +252,23 @@ def connect(app: StageApp, loop: StageLoop, settings: Settings, on_ready: Callab
     for topic in loop.input_topics:
         _add_stream(app, loop, topic, settings)
 
-    async def revoked(*_args: Any, **_kwargs: Any) -> None:
+    stands_since: float | None = None
+
+    async def revoked(*arguments: Any, **_kwargs: Any) -> None:
+        nonlocal stands_since
+        if arguments[-1]:  # the partitions; none before the first assignment
+            stands_since = stands_since or time.monotonic()
         await loop.pause()
         await app.consumer.commit()  # what was just finished: the next owner need not do it again
 
     async def assigned(*_args: Any, **_kwargs: Any) -> None:
+        nonlocal stands_since
         loop.resume()
         on_ready()
+        if stands_since is not None:
+            count, stood_s = len(app.consumer.assignment()), time.monotonic() - stands_since
+            logger.info("%s: rebalanced, %d partitions here, stood still %.1f s", app.conf.id, count, stood_s)
+            stands_since = None
 
     app.on_partitions_revoked.connect(revoked)
     app.on_partitions_assigned.connect(assigned)

@@ -165,7 +165,8 @@ class StageLoop:
         """
         self._give_up.set()
         async with self._turn:
-            pass
+            for source in self._inputs.values():
+                source.generation = None  # who is given the same again goes on from its commit too
 
     def resume(self) -> None:
         """Take batches again, unless the loop is stopping."""

@@ -129,7 +129,5 @@ def test_it_gives_up_an_attempt_that_hangs(
 
 def test_partitions_are_those_of_topics_yaml() -> None:
     keyed, plain = Packet("windows", b"shop", b"a"), Packet("windows", None, b"b", partition=8)
-    assert partition_of(keyed, TOPICS["windows"]) == partition_of(
-        Packet("windows", b"shop", b"", partition=3), TOPICS["windows"]
-    )
-    assert partition_of(plain, TOPICS["windows"]) == 8 % TOPICS["windows"].partitions
+    assert partition_of(keyed, TOPICS) == partition_of(Packet("windows", b"shop", b"", partition=3), TOPICS)
+    assert partition_of(plain, TOPICS) == 8 % TOPICS["windows"].partitions

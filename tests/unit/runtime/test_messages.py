@@ -47,7 +47,7 @@ def test_a_dead_letter_too_large_is_cut_and_says_so() -> None:
 def test_a_dead_letter_without_a_key_goes_to_the_partition_it_came_from() -> None:
     packet = dead_letter(Rejected("profiles", 4, 9, None, b"v", "bad"))
     assert packet.key is None
-    assert partition_of(packet, TOPICS["dead-letters"]) == 4 % 3
+    assert partition_of(packet, TOPICS) == 4 % 3
 
 
 def test_a_reason_of_any_length_fits() -> None:
@@ -61,8 +61,8 @@ def test_a_reason_of_any_length_fits() -> None:
     [(b"21", -973932308), (b"foobar", -790332482), (b"a-little-bit-long-string", -985981536)],
 )
 def test_keys_go_where_kafkas_default_partitioner_puts_them(key: bytes, murmur2: int) -> None:
-    topic = TOPICS["windows"]
-    assert partition_of(Packet("windows", key, b""), topic) == (murmur2 & 0x7FFFFFFF) % topic.partitions
+    partitions = TOPICS["windows"].partitions
+    assert partition_of(Packet("windows", key, b""), TOPICS) == (murmur2 & 0x7FFFFFFF) % partitions
 
 
 @pytest.mark.parametrize(
