@@ -13,6 +13,8 @@ from types import MappingProxyType
 from typing import Any, cast
 
 import faust
+from aiokafka import AIOKafkaConsumer
+from aiokafka.consumer.fetcher import FetchResult
 from faust import streams
 from faust.app.base import BootStrategy
 from faust.auth import SASLCredentials, SSLCredentials
@@ -60,7 +62,30 @@ StartsOf = Callable[[Collection[tuple[str, int]]], Awaitable[Mapping[tuple[str, 
 
 
 class _ConsumerThread(aiokafka.AIOKafkaConsumerThread):
-    """The thread of a consumer, which minds its name in the group if it has one."""
+    """The thread of a consumer, which minds its name in the group, and takes from its partitions in turn."""
+
+    async def _fetch_records(
+        self,
+        consumer: AIOKafkaConsumer,
+        active_partitions: set[TP],
+        timeout: float | None = None,
+        max_records: int | None = None,
+    ) -> Any:
+        """Return some messages of every partition that has any.
+
+        The library gives all that was fetched of each, thousands where they are small, and whoever's come
+        later wait behind them: one with few messages would wait for the backlog of the others.
+        """
+        take = super()._fetch_records
+        found = dict(await take(consumer, active_partitions, timeout, max_records=1))
+        # An error of a partition stays there for the next call, or what was found would be lost with it.
+        fetched = consumer._fetcher._records
+        ready = [tp for tp in fetched if tp in active_partitions and isinstance(fetched[tp], FetchResult)]
+        share = max(1, cast(int, self.app.conf.stream_buffer_maxsize) // max(1, len(ready)))
+        for tp in ready if found else ():
+            for position, more in (await take(consumer, {tp}, 0, max_records=share)).items():
+                found[position] = [*found.get(position, ()), *more]
+        return found
 
     async def on_start(self) -> None:
         """Connect."""
