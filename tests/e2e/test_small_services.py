@@ -24,7 +24,7 @@ BACKLOG = 1500
 def test_a_small_service_does_not_wait_for_a_backlog_in_other_partitions(
     store_dsn: str, shared_store: Store, service_name: str, tmp_path: Path
 ) -> None:
-    """The large one fills every partition but the reserved one, with so small messages that one fetch has all."""
+    """The large one fills all partitions but the reserved one, with messages of which one fetch has all."""
     raw = yaml.safe_load(DEFAULT_PATH.read_text(encoding="utf-8"))
     path = tmp_path / "topics.yaml"
     path.write_text(yaml.safe_dump(raw | {"shards": {service_name: 1}}), encoding="utf-8")

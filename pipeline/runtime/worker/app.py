@@ -81,7 +81,7 @@ class _ConsumerThread(aiokafka.AIOKafkaConsumerThread):
         # An error of a partition stays there for the next call, or what was found would be lost with it.
         fetched = consumer._fetcher._records
         ready = [tp for tp in fetched if tp in active_partitions and isinstance(fetched[tp], FetchResult)]
-        share = max(1, cast(int, self.app.conf.stream_buffer_maxsize) // max(1, len(ready)))
+        share = max(1, self.app.conf.stream_buffer_maxsize // max(1, len(ready)))
         for tp in ready if found else ():
             for position, more in (await take(consumer, {tp}, 0, max_records=share)).items():
                 found[position] = [*found.get(position, ()), *more]

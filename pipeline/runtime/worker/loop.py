@@ -28,6 +28,7 @@ from pipeline.runtime.dlq import (
     source_of,
 )
 from pipeline.runtime.worker.intake import Event, Intake, Message, rejected
+from pipeline.runtime.worker.misplaced import Misplaced
 from pipeline.runtime.worker.omissions import FIRST_WAIT, Omissions
 from pipeline.stages.base import Stage
 from pipeline.telemetry import Telemetry
@@ -117,6 +118,7 @@ class StageLoop:
             for name, decode in stage.inputs.items()
         }
         self._omissions = Omissions(limit.share)
+        self._misplaced = Misplaced(topics, monotonic)
         self._turn = asyncio.Lock()
         self._give_up = asyncio.Event()
         self._stopping = False
@@ -188,6 +190,7 @@ class StageLoop:
             name = events[0].message.topic
             source.begin(generation, self._membership.committed(name))
             await self._in_thread(self.stage.assigned, source.logical, self._membership.partitions(name))
+        self._misplaced.look(self.stage.name, source.logical, events)
         await self._report_gaps(source, events)
         records, unusable = await self._in_thread(source.read, events)
         if unusable and not await self._dead_letters.send(unusable, self._give_up):

@@ -93,6 +93,7 @@ EXISTING: Object = {
     "existingSecretKeys": ["store_password", "http_token"],
     "metrics": {"enabled": True, "podMonitor": {"enabled": True}},
 }
+STABLE: Object = {**SMALLEST, "stableNames": True, "autoscaling": {"mode": "keda"}}
 SETS: dict[str, Object] = {
     "smallest": SMALLEST,
     "secured": SECURED,
@@ -100,6 +101,7 @@ SETS: dict[str, Object] = {
     "existing secret": EXISTING,
     "external": {**SMALLEST, "autoscaling": {"mode": "external", "maxReplicas": 4, "minReplicas": 2}},
     "keda": {**SMALLEST, "autoscaling": {"mode": "keda"}},
+    "stable names": STABLE,
     "neither init nor budgets": {
         **SMALLEST,
         "init": {"enabled": False},
@@ -122,6 +124,11 @@ def objects(values: Mapping[str, Any], name: str = "smidgen") -> list[Object]:
 
 def of_kind(kind: str, values: Mapping[str, Any]) -> dict[str, Object]:
     return {one["metadata"]["name"]: one for one in objects(values) if one["kind"] == kind}
+
+
+def workers(values: Mapping[str, Any]) -> dict[str, Object]:
+    """Return what runs the stages."""
+    return of_kind("StatefulSet" if values.get("stableNames") else "Deployment", values)
 
 
 def pod(workload: Object) -> Object:
@@ -193,6 +200,7 @@ def test_helm_has_nothing_against_it(values: Object) -> None:
         pytest.param({"stages": {"detct": {}}}, "stages", id="unknown stage"),
         pytest.param({"secrets": {"password": "x"}}, "'password'", id="unknown secret"),
         pytest.param({"settings": {"sasl_password": "x"}}, "'sasl_password'", id="secret among settings"),
+        pytest.param({"settings": {"instance": "a"}}, "'instance'", id="one name for all pods"),
         pytest.param({"settings": {"store": "x"}}, "'store'", id="setting that has a value of its own"),
         pytest.param({"autoscaling": {"mode": "lag"}}, "autoscaling", id="unknown mode"),
         pytest.param({"image": {"digest": "sha256:abc"}}, "digest", id="half a digest"),
@@ -229,7 +237,7 @@ def test_it_is_of_this_version_and_its_links_lead_to_the_files_of_deploy() -> No
 
 @pytest.mark.parametrize("values", SETS.values(), ids=SETS)
 def test_every_stage_has_a_deployment_that_runs_it(values: Object) -> None:
-    deployments = of_kind("Deployment", values)
+    deployments = workers(values)
     assert set(deployments) == {f"smidgen-{stage}" for stage in STAGES}
     for stage in STAGES:
         (container,) = pod(deployments[f"smidgen-{stage}"])["containers"]
@@ -240,7 +248,7 @@ def test_every_stage_has_a_deployment_that_runs_it(values: Object) -> None:
 
 @pytest.mark.parametrize("values", SETS.values(), ids=SETS)
 def test_selectors_find_the_pods_of_one_stage_and_no_others(values: Object) -> None:
-    deployments = of_kind("Deployment", values)
+    deployments = workers(values)
     budgets = of_kind("PodDisruptionBudget", values)
     labels = {name: one["spec"]["template"]["metadata"]["labels"] for name, one in deployments.items()}
     for job in of_kind("Job", values).values():
@@ -261,7 +269,7 @@ def test_selectors_find_the_pods_of_one_stage_and_no_others(values: Object) -> N
 def test_nothing_runs_as_root_writes_or_has_rights(values: Object) -> None:
     user = re.search(r"^USER (\d+):(\d+)$", (ROOT / "Dockerfile").read_text("utf-8"), re.MULTILINE)
     assert user
-    for workload in [*of_kind("Deployment", values).values(), *of_kind("Job", values).values()]:
+    for workload in [*workers(values).values(), *of_kind("Job", values).values()]:
         spec = pod(workload)
         assert spec["securityContext"] == {
             "runAsNonRoot": True,
@@ -287,7 +295,7 @@ def test_nothing_runs_as_root_writes_or_has_rights(values: Object) -> None:
 @pytest.mark.parametrize("name", ["smallest", "secured", "all", "keda", "external"])
 def test_workers_and_init_read_what_was_given(name: str, tmp_path: Path) -> None:
     values = SETS[name]
-    workloads = [*of_kind("Deployment", values).values(), *of_kind("Job", values).values()]
+    workloads = [*workers(values).values(), *of_kind("Job", values).values()]
     assert len(workloads) == len(STAGES) + 1
     secrets: Object = values.get("secrets", {})
     for workload in workloads:
@@ -354,7 +362,7 @@ def test_an_existing_secret_is_used_and_none_is_made() -> None:
 
 @pytest.mark.parametrize("values", [SMALLEST, ALL], ids=["smallest", "all"])
 def test_probes_ask_the_endpoint_that_the_worker_opens(values: Object) -> None:
-    for deployment in of_kind("Deployment", values).values():
+    for deployment in workers(values).values():
         (container,) = pod(deployment)["containers"]
         commands = {
             name: container[f"{name}Probe"]["exec"]["command"]
@@ -379,7 +387,7 @@ def test_probes_ask_the_endpoint_that_the_worker_opens(values: Object) -> None:
 
 @pytest.mark.parametrize("values", [SMALLEST, ALL], ids=["smallest", "all"])
 def test_a_pod_has_longer_to_stop_than_its_worker_takes(values: Object) -> None:
-    for deployment in of_kind("Deployment", values).values():
+    for deployment in workers(values).values():
         drain_s = values.get("drainSeconds", 5)
         assert pod(deployment)["terminationGracePeriodSeconds"] > drain_s + 4 * CLOSE_S
         assert deployment["spec"]["strategy"]["rollingUpdate"] == {"maxSurge": 0, "maxUnavailable": 1}
@@ -424,6 +432,32 @@ def test_an_external_metric_scales_each_stage_by_its_lag() -> None:
             "name": "smidgen_lag_messages",
             "selector": {"matchLabels": {"stage": stage}},
         }
+
+
+def test_pods_with_stable_names_are_static_members() -> None:
+    """A name stands for one pod of a stage, whatever scales it."""
+    assert of_kind("Deployment", STABLE) == {}
+    assert of_kind("StatefulSet", SMALLEST) == {}
+    sets = of_kind("StatefulSet", STABLE)
+    assert set(sets) == {f"smidgen-{stage}" for stage in STAGES}
+    for workload in sets.values():
+        (container,) = pod(workload)["containers"]
+        assert [one for one in container["env"] if "value" not in one] == [
+            {"name": "SMIDGEN_INSTANCE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
+        ]
+    for name, scaler in of_kind("ScaledObject", STABLE).items():
+        assert scaler["spec"]["scaleTargetRef"] == {"kind": "StatefulSet", "name": name}
+    by_metric = {**STABLE, "autoscaling": {"mode": "external"}}
+    for name, scaler in of_kind("HorizontalPodAutoscaler", by_metric).items():
+        target = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": name}
+        assert scaler["spec"]["scaleTargetRef"] == target
+
+
+def test_partitions_of_shards_bound_the_pods_too() -> None:
+    own = (ROOT / "topics.yaml").read_text("utf-8") + "\nshards: {checkout: 4, search: 2}\n"
+    scalers = of_kind("ScaledObject", {**SMALLEST, "autoscaling": {"mode": "keda"}, "topics": own})
+    most = {name: scaler["spec"]["maxReplicaCount"] for name, scaler in scalers.items()}
+    assert most == {f"smidgen-{stage}": 18 if stage == "aggregate" else 8 for stage in STAGES}
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- .Values.serviceAccount.name | default (ternary (include "smidgen.name" .) "default" .Values.serviceAccount.create) -}}
 {{- end }}
 
-{{/* The topics as they are in force, as JSON; who reads them says the packaged file. */}}
+{{/* The topics as they are in force, with the partitions of shards, as JSON; who reads them says the packaged file. */}}
 {{- define "smidgen.topics" -}}
 {{- $packaged := .Files.Get "files/topics.yaml" | fromYaml -}}
 {{- $own := $packaged -}}
@@ -49,10 +49,19 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- if not (hasKey $own $name) -}}{{- fail (printf "topics: has no %s" $name) -}}{{- end -}}
 {{- end -}}
 {{- end -}}
+{{- $shards := $own.shards | default dict -}}
+{{- $hosts := 0 -}}
+{{- range $_, $count := $shards -}}{{- $hosts = add $hosts (int $count) -}}{{- end -}}
 {{- $found := dict -}}
 {{- range $name, $topic := $packaged -}}
 {{- $mine := get $own $name -}}
-{{- $_ := set $found $name (dict "name" (printf "%s%s" $.Values.topicPrefix $mine.name) "partitions" (int $mine.partitions) "readers" $topic.readers) -}}
+{{- $more := 0 -}}
+{{- if hasPrefix "service/" $topic.key -}}
+{{- $more = $hosts -}}
+{{- else if and (eq $topic.key "service") (not (has "outside" $topic.writers)) -}}
+{{- $more = len $shards -}}
+{{- end -}}
+{{- $_ := set $found $name (dict "name" (printf "%s%s" $.Values.topicPrefix $mine.name) "partitions" (add (int $mine.partitions) $more) "readers" $topic.readers) -}}
 {{- end -}}
 {{- $found | toJson -}}
 {{- end }}
