@@ -23,7 +23,7 @@ Measure = Callable[[Callable[[], None]], list[Result]]
 
 def _benchmarks(series: int, stacks: int, profile: Path | None) -> dict[str, tuple[Measure, int]]:
     """Return name → (what measures it, in how many parts)."""
-    from loadgen.bench.aggregate import measure_aggregate
+    from loadgen.bench.aggregate import PARTS, measure_aggregate
     from loadgen.bench.detect import measure_detect, parts_of
     from loadgen.bench.peers import measure_peers
     from loadgen.bench.scan import measure_scan, services_of
@@ -32,7 +32,7 @@ def _benchmarks(series: int, stacks: int, profile: Path | None) -> dict[str, tup
 
     scan = partial(measure_scan, series=series, processes=os.cpu_count() or 1)
     return {
-        "aggregate": (measure_aggregate, 3),
+        "aggregate": (measure_aggregate, PARTS),
         "detect": (partial(measure_detect, profile=profile), parts_of(profile)),
         "scan": (scan, services_of(series)),
         "stacks": (partial(measure_stacks, stacks=stacks), STEPS),

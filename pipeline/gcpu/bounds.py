@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.frames import DEEP, OTHER
-from pipeline.model import BoolArray, IntArray, Profile
+from pipeline.gcpu.vocabulary import Vocabulary
+from pipeline.model import BoolArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +42,39 @@ class Ragged:
     flat: IntArray
     starts: IntArray  # (stacks + 1,)
 
+    @classmethod
+    def of(cls, flat: IntArray, lengths: IntArray) -> Ragged:
+        """Return stacks of these lengths."""
+        starts = np.zeros(len(lengths) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=starts[1:])
+        return cls(flat, starts)
+
+    def part(self, first: int, end: int) -> Ragged:
+        """Return the stacks from one to before another."""
+        starts = self.starts[first : end + 1]
+        return Ragged(self.flat[starts[0] : starts[-1]], starts - starts[0])
+
+    def take(self, chosen: NDArray[np.intp]) -> Ragged:
+        """Return chosen stacks, in that order."""
+        lengths = np.diff(self.starts)[chosen]
+        within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        return Ragged.of(self.flat[np.repeat(self.starts[chosen], lengths) + within], lengths)
+
 
 def bounded_stacks(
     stacks: Ragged,
     stack_hash: NDArray[np.uint64],
     counts: IntArray,
-    per_profile: IntArray,
-    vocabulary: dict[str, int],
+    vocabulary: Vocabulary,
     bounds: StackBounds,
-) -> tuple[Ragged, tuple[int, ...]]:
-    """Return the stacks as they are kept, and how many of each profile are not kept as they came.
+) -> tuple[Ragged, int]:
+    """Return the stacks of a message as they are kept, and how many are not kept as they came.
 
     Args:
-        stacks: Stacks of all profiles, profile after profile.
+        stacks: Stacks of one message.
         stack_hash: (stacks,) what decides between stacks with equally many samples.
         counts: (stacks,) samples.
-        per_profile: (profiles,) how many of the stacks are whose.
-        vocabulary: Label to element; grows by the labels that stand for what was left out.
+        vocabulary: Numbers elements; grows by the labels that stand for what was left out.
         bounds: What to keep.
 
     Returns:
@@ -66,50 +83,38 @@ def bounded_stacks(
     deep = np.diff(stacks.starts) > bounds.depth
     kept = stacks
     if deep.any():
-        kept = _fold_middles(kept, deep, bounds.depth, vocabulary.setdefault(DEEP, len(vocabulary)))
-    excess = _excess(stack_hash, counts, _characters(kept, vocabulary), per_profile, bounds)
+        kept = _fold_middles(kept, deep, bounds.depth, vocabulary[DEEP])
+    excess = _excess(stack_hash, counts, _characters(kept, vocabulary), bounds)
     shortened = deep | excess
     if not shortened.any():
-        return stacks, (0,) * len(per_profile)
+        return stacks, 0
     if excess.any():
-        kept = _fold_whole(kept, excess, vocabulary.setdefault(OTHER, len(vocabulary)))
-    ends = np.cumsum(per_profile)
-    running = np.concatenate([[0], np.cumsum(shortened)])
-    return kept, tuple((running[ends] - running[ends - per_profile]).tolist())
+        kept = _fold_whole(kept, excess, vocabulary[OTHER])
+    return kept, int(shortened.sum())
 
 
-def _characters(stacks: Ragged, vocabulary: dict[str, int]) -> IntArray:
+def _characters(stacks: Ragged, vocabulary: Vocabulary) -> IntArray:
     """Return how long the names of each stack are together: (stacks,)."""
-    lengths = np.fromiter(map(len, vocabulary), dtype=np.int64, count=len(vocabulary))
-    running = np.concatenate([[0], np.cumsum(lengths[stacks.flat])])
+    running = np.concatenate([[0], np.cumsum(vocabulary.lengths[stacks.flat])])
     sums: IntArray = running[stacks.starts[1:]] - running[stacks.starts[:-1]]
     return sums
 
 
 def _excess(
-    stack_hash: NDArray[np.uint64],
-    counts: IntArray,
-    characters: IntArray,
-    per_profile: IntArray,
-    bounds: StackBounds,
+    stack_hash: NDArray[np.uint64], counts: IntArray, characters: IntArray, bounds: StackBounds
 ) -> BoolArray:
-    """Return which stacks are not among the largest of their profile, as far as bounds go: (stacks,)."""
-    excess = np.zeros(len(counts), dtype=np.bool_)
-    ends = np.cumsum(per_profile)
-    running = np.concatenate([[0], np.cumsum(characters)])
-    spelt = running[ends] - running[ends - per_profile]
-    for profile in np.flatnonzero((per_profile > bounds.stacks) | (spelt > bounds.characters)).tolist():
-        span = slice(int(ends[profile] - per_profile[profile]), int(ends[profile]))
-        # A stack may stand twice in a message.
-        ids, first, of = np.unique(stack_hash[span], return_index=True, return_inverse=True)
-        samples = np.zeros(len(ids), dtype=np.int64)
-        np.add.at(samples, of, counts[span])
-        largest = np.lexsort((ids, -samples))
-        within = np.cumsum(characters[span][first][largest]) <= bounds.characters
-        left_out = np.ones(len(ids), dtype=np.bool_)
-        left_out[largest[within][: bounds.stacks]] = False
-        excess[span] = left_out[of]
-    return excess
+    """Return which stacks are not among the largest of their message, as far as bounds go: (stacks,)."""
+    if len(counts) <= bounds.stacks and int(characters.sum()) <= bounds.characters:
+        return np.zeros(len(counts), dtype=np.bool_)
+    # A stack may stand twice in a message.
+    ids, first, of = np.unique(stack_hash, return_index=True, return_inverse=True)
+    samples = np.zeros(len(ids), dtype=np.int64)
+    np.add.at(samples, of, counts)
+    largest = np.lexsort((ids, -samples))
+    within = np.cumsum(characters[first][largest]) <= bounds.characters
+    left_out = np.ones(len(ids), dtype=np.bool_)
+    left_out[largest[within][: bounds.stacks]] = False
+    return left_out[of]
 
 
 def _fold_middles(stacks: Ragged, deep: BoolArray, depth: int, label: int) -> Ragged:
@@ -121,7 +126,7 @@ def _fold_middles(stacks: Ragged, deep: BoolArray, depth: int, label: int) -> Ra
     is_deep = np.repeat(deep, lengths)
     flat = np.where(is_deep & (position == head), label, stacks.flat)
     keep = ~is_deep | (position <= head) | (from_leaf < depth - head)
-    return _ragged(flat[keep], np.where(deep, depth, lengths))
+    return Ragged.of(flat[keep], np.where(deep, depth, lengths))
 
 
 def _fold_whole(stacks: Ragged, chosen: BoolArray, label: int) -> Ragged:
@@ -130,25 +135,5 @@ def _fold_whole(stacks: Ragged, chosen: BoolArray, label: int) -> Ragged:
     position = np.arange(len(stacks.flat)) - np.repeat(stacks.starts[:-1], lengths)
     is_chosen = np.repeat(chosen, lengths)
     flat = np.where(is_chosen, label, stacks.flat)
-    return _ragged(flat[~is_chosen | (position == 0)], np.where(chosen, np.minimum(lengths, 1), lengths))
-
-
-def _ragged(flat: IntArray, lengths: IntArray) -> Ragged:
-    return Ragged(flat, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
-
-
-def profile_extent(profile: Profile, *, exact_from: float) -> tuple[int, int]:
-    """Return how many elements the stacks of a profile have, and at most how many characters these have.
-
-    Args:
-        profile: One message.
-        exact_from: Characters from which on they are counted, rather than bounded by the longest name.
-    """
-    if not profile.frames:
-        return 0, 0
-    elements = len(profile.stack_frames)
-    characters = elements * max(map(len, profile.frames))
-    if characters > exact_from:
-        lengths = np.fromiter(map(len, profile.frames), dtype=np.int64, count=len(profile.frames))
-        characters = int(lengths[profile.stack_frames].sum())
-    return elements, min(characters, STACK_BOUNDS.characters)
+    folded = np.where(chosen, np.minimum(lengths, 1), lengths)
+    return Ragged.of(flat[~is_chosen | (position == 0)], folded)

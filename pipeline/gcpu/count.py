@@ -9,19 +9,16 @@ that are kept beside them may be shortened.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import xxhash
-from numpy.typing import NDArray
 from scipy import sparse
 
-from pipeline.frames import frame_elements, series_of
-from pipeline.gcpu.bounds import STACK_BOUNDS, Ragged, StackBounds, bounded_stacks
+from pipeline.gcpu.bounds import STACK_BOUNDS, Ragged, StackBounds
+from pipeline.gcpu.distinct_stacks import DistinctStacks, StackRoom, find_stacks, hash_stacks
+from pipeline.gcpu.vocabulary import UIntArray, Vocabulary
 from pipeline.model import FloatArray, IntArray, MetricKind, Profile
-
-UIntArray = NDArray[np.uint64]
 
 STRATUM_STACK_WINDOWS = 12
 """Stack windows in a window of counts by stratum: what strata differ in changes slowly."""
@@ -77,6 +74,8 @@ def count_samples(
     window_s: float,
     stack_window_s: float,
     bounds: StackBounds = STACK_BOUNDS,
+    vocabulary: Vocabulary | None = None,
+    room: StackRoom | None = None,
 ) -> Counts:
     """Count samples per service, window and partition: in all, per series and per distinct stack.
 
@@ -88,30 +87,31 @@ def count_samples(
         window_s: Width of gCPU windows, in seconds.
         stack_window_s: Width of stack windows, in seconds.
         bounds: What is kept of stacks, beside the counts of their series.
+        vocabulary: Of earlier calls, so that what is known of labels is not made again; grows.
+        room: What distinct stacks may take, from which it is taken; None for as much as they need.
+
+    Raises:
+        OutOfRoom: they need more.
     """
-    vocabulary: dict[str, int] = {}
-    flats, lengths = _flatten(profiles, vocabulary)
-    whole = Ragged(flats, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
-    counts = np.concatenate([np.empty(0, dtype=np.int64), *(p.counts for p in profiles)])
-    per_profile = np.array([len(p.counts) for p in profiles], dtype=np.int64)
-    stack_hash = _hash_stacks(_hash_labels(vocabulary)[flats], whole.starts)
-    kept, shortened = bounded_stacks(whole, stack_hash, counts, per_profile, vocabulary, bounds)
-    labels = list(vocabulary)
-
-    distinct = _distinct(stack_hash)
-    cells, cell_of = _cells(profiles, partitions, window_s)
-    by_cell = _count_matrix(cell_of, distinct.of, counts, per_profile)
-    held = _incidence(whole, distinct.first, len(labels))
-    series = (by_cell @ held).tocoo()
+    vocabulary = Vocabulary() if vocabulary is None else vocabulary
+    distinct = find_stacks(profiles, vocabulary, bounds, room)
     stratum_width_s = STRATUM_STACK_WINDOWS * stack_window_s
+    cells, cell_of = _cells(profiles, partitions, window_s)
     stratum_cells, stratum_cell_of = _cells(profiles, partitions, stratum_width_s, by_sender=True)
-    by_stratum = (_count_matrix(stratum_cell_of, distinct.of, counts, per_profile) @ held).tocoo()
-
-    if kept is not whole:
-        distinct = _distinct(_hash_stacks(_hash_labels(vocabulary)[kept.flat], kept.starts))
     stack_cells, stack_cell_of = _cells(profiles, partitions, stack_window_s)
-    stack_entries = _count_matrix(stack_cell_of, distinct.of, counts, per_profile).tocoo()
-    named = [series_of(label) for label in labels]
+
+    # First by what is in the same cells of all three: far fewer entries to go through than stacks.
+    triples, triple_of = _distinct_rows(cell_of, stratum_cell_of, stack_cell_of)
+    by_triple = _count_matrix(triple_of, distinct.whole, distinct, len(triples))
+    by_cell = _in_cells(triples[:, 0]) @ by_triple
+    held, labels = _incidence(distinct.elements)
+    series = (by_cell @ held).tocoo()
+    by_stratum = (_in_cells(triples[:, 1]) @ by_triple @ held).tocoo()
+    if distinct.kept is not distinct.whole:
+        by_triple = _count_matrix(triple_of, distinct.kept, distinct, len(triples))
+    stacks = (_in_cells(triples[:, 2]) @ by_triple).tocoo()
+    kept, stack_index = _numbered(stacks.col, distinct.ids)
+    named = [vocabulary.series[label] for label in labels.tolist()]
     return Counts(
         cells=cells,
         total_samples=np.asarray(by_cell.sum(axis=1)).ravel(),
@@ -127,84 +127,21 @@ def count_samples(
         stratum_samples=by_stratum.data,
         stack_cells=stack_cells,
         stack_width_s=stack_window_s,
-        stacks=_named(kept, distinct.first, labels),
-        stack_ids=distinct.ids,
-        stack_cell=stack_entries.row.astype(np.int64),
-        stack_index=stack_entries.col.astype(np.int64),
-        stack_samples=stack_entries.data,
-        shortened=shortened,
+        stacks=_named(distinct.elements, kept, vocabulary.labels),
+        stack_ids=distinct.ids[kept],
+        stack_cell=stacks.row.astype(np.int64),
+        stack_index=stack_index,
+        stack_samples=stacks.data,
+        shortened=distinct.shortened,
     )
 
 
 def stack_ids(stacks: Sequence[Sequence[str]]) -> UIntArray:
     """Return the 64-bit hashes of stacks of elements, as ``count_samples`` identifies them: (stacks,)."""
-    vocabulary: dict[str, int] = {}
-    flat = [vocabulary.setdefault(label, len(vocabulary)) for stack in stacks for label in stack]
+    vocabulary = Vocabulary()
+    flat = [vocabulary[label] for stack in stacks for label in stack]
     starts = np.cumsum([0, *map(len, stacks)], dtype=np.int64)
-    return _hash_stacks(_hash_labels(vocabulary)[np.array(flat, dtype=np.int64)], starts)
-
-
-def _flatten(profiles: Sequence[Profile], vocabulary: dict[str, int]) -> tuple[IntArray, IntArray]:
-    """Return the elements of all stacks as indexes into ``vocabulary`` (which grows), and stack lengths."""
-    flats, lengths = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
-    for profile in profiles:
-        elements = frame_elements(profile.frames, profile.annotations)
-        widths = np.fromiter(map(len, elements), dtype=np.int64, count=len(elements))
-        ids = np.array(
-            [vocabulary.setdefault(label, len(vocabulary)) for group in elements for label in group],
-            dtype=np.int64,
-        )
-        flat, depth = profile.stack_frames, np.diff(profile.stack_starts)
-        if profile.annotations:
-            flat, depth = _expand(flat, profile.stack_starts, widths)
-        flats.append(ids[flat])
-        lengths.append(depth)
-    return np.concatenate(flats), np.concatenate(lengths)
-
-
-def _expand(flat: IntArray, starts: IntArray, widths: IntArray) -> tuple[IntArray, IntArray]:
-    """Replace every frame by its elements: ``widths[f]`` consecutive ones for frame f."""
-    first = np.cumsum(widths) - widths
-    width = widths[flat]
-    ends = np.cumsum(width)
-    within = np.arange(int(width.sum())) - np.repeat(ends - width, width)
-    expanded = np.repeat(first[flat], width) + within
-    bounds = np.concatenate([[0], ends])[starts]
-    return expanded, np.diff(bounds)
-
-
-@dataclass(frozen=True, slots=True)
-class _Distinct:
-    """Distinct stacks: their ids, one position where each stands, and which of them each stack is."""
-
-    ids: UIntArray  # (distinct stacks,)
-    first: NDArray[np.intp]  # (distinct stacks,)
-    of: NDArray[np.intp]  # (stacks,)
-
-
-def _distinct(stack_hash: UIntArray) -> _Distinct:
-    return _Distinct(*np.unique(stack_hash, return_index=True, return_inverse=True))
-
-
-def _hash_labels(labels: Iterable[str]) -> UIntArray:
-    return np.array([xxhash.xxh3_64_intdigest(label.encode()) for label in labels], dtype=np.uint64)
-
-
-def _hash_stacks(hashes: UIntArray, starts: IntArray) -> UIntArray:
-    """Hash each stack's elements with their positions into 64 bits; equal stacks get equal hashes.
-
-    Each (element, position) is mixed by splitmix64's finaliser and a stack is the sum of its parts, which
-    needs no loop over stacks.
-    """
-    lengths = np.diff(starts)
-    position = (np.arange(len(hashes)) - np.repeat(starts[:-1], lengths)).astype(np.uint64)
-    mixed = hashes + (position + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed ^= mixed >> np.uint64(31)
-    running: UIntArray = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(mixed, dtype=np.uint64)])
-    sums: UIntArray = running[starts[1:]] - running[starts[:-1]]
-    return sums
+    return hash_stacks(vocabulary.hashes[np.array(flat, dtype=np.int64)], starts)
 
 
 def _cells(
@@ -230,35 +167,56 @@ def _cells(
     return cells, of_profile
 
 
-def _named(stacks: Ragged, chosen: IntArray, labels: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    return tuple(
-        tuple(labels[e] for e in stacks.flat[stacks.starts[s] : stacks.starts[s + 1]].tolist())
-        for s in chosen.tolist()
-    )
+def _distinct_rows(*columns: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the distinct rows of parallel arrays, and which of them each row is."""
+    rows: IntArray
+    rows, of = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+    return rows, of.reshape(-1).astype(np.int64)
+
+
+def _in_cells(cell_of: IntArray) -> sparse.csr_array:
+    """Return cells × rows with 1 where a row belongs to a cell."""
+    ones = np.ones(len(cell_of), dtype=np.int64)
+    shape = (int(cell_of.max(initial=-1)) + 1, len(cell_of))
+    return sparse.csr_array((ones, (cell_of, np.arange(len(cell_of)))), shape=shape)
 
 
 def _count_matrix(
-    cell_of: IntArray, columns: NDArray[np.intp], counts: IntArray, per_profile: IntArray
+    triple_of: IntArray, columns: IntArray, distinct: DistinctStacks, triples: int
 ) -> sparse.csr_array:
-    """Return cells × distinct stacks; ``per_profile`` says how many of the counts each profile has."""
-    shape = (int(cell_of.max(initial=-1)) + 1, int(columns.max(initial=-1)) + 1)
-    rows = np.repeat(cell_of, per_profile)
-    matrix = sparse.csr_array((counts, (rows, columns)), shape=shape, dtype=np.int64)
+    """Return triples of cells × distinct stacks."""
+    rows = np.repeat(triple_of, distinct.per_profile)
+    shape = (triples, len(distinct.ids))
+    matrix = sparse.csr_array((distinct.counts, (rows, columns)), shape=shape, dtype=np.int64)
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     return matrix
 
 
-def _incidence(stacks: Ragged, chosen: IntArray, labels: int) -> sparse.csr_array:
-    """Return distinct stacks × series with 1 where a stack holds a series, however often."""
-    flats, starts = stacks.flat, stacks.starts
-    lengths = (starts[1:] - starts[:-1])[chosen]
-    rows = np.repeat(np.arange(len(chosen)), lengths)
-    within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    columns = flats[np.repeat(starts[chosen], lengths) + within]
+def _incidence(stacks: Ragged) -> tuple[sparse.csr_array, IntArray]:
+    """Return distinct stacks × series with 1 where a stack holds a series, however often, and the series."""
+    labels, column = np.unique(stacks.flat, return_inverse=True)
+    width = max(1, len(labels))
+    count = len(stacks.starts) - 1
+    keys = np.unique(np.repeat(np.arange(count), np.diff(stacks.starts)) * width + column.reshape(-1))
+    starts = np.searchsorted(keys, np.arange(count + 1) * width)
     matrix = sparse.csr_array(
-        (np.ones(len(rows), dtype=np.int64), (rows, columns)), shape=(len(chosen), labels), dtype=np.int64
+        (np.ones(len(keys), dtype=np.int64), keys % width, starts), shape=(count, len(labels))
     )
-    matrix.sum_duplicates()
-    matrix.data[:] = 1
-    return matrix
+    return matrix, labels
+
+
+def _numbered(columns: IntArray, ids: UIntArray) -> tuple[IntArray, IntArray]:
+    """Return the stacks that have samples, in the order of their ids, and each entry's index among them."""
+    used, of = np.unique(columns, return_inverse=True)
+    order = np.argsort(ids[used])
+    rank = np.empty(len(used), dtype=np.int64)
+    rank[order] = np.arange(len(used))
+    return used[order], rank[of.reshape(-1)]
+
+
+def _named(stacks: Ragged, chosen: IntArray, labels: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    return tuple(
+        tuple([labels[e] for e in stacks.flat[stacks.starts[s] : stacks.starts[s + 1]].tolist()])
+        for s in chosen.tolist()
+    )

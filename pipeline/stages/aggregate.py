@@ -26,12 +26,14 @@ from pipeline.codec import inputs
 from pipeline.errors import StoreUnavailable
 from pipeline.frames import cut_name
 from pipeline.gcpu.count import Counts, count_samples
+from pipeline.gcpu.distinct_stacks import OutOfRoom, StackRoom
+from pipeline.gcpu.vocabulary import MOST_LABELS, Vocabulary
 from pipeline.model import MetricMetadata, MetricPoints, Outgoing, Profile, Record
 from pipeline.names import Naming, Namings
 from pipeline.quota.admission import Admission, Refused
 from pipeline.quota.limits import Quotas
 from pipeline.stages.base import Decoder, Stage
-from pipeline.stages.batches import by_partition, slices
+from pipeline.stages.batches import by_partition
 from pipeline.stages.gather.admission import gather_admission
 from pipeline.stages.gather.counted_rows import (
     COUNTED_COLUMNS,
@@ -52,6 +54,12 @@ from pipeline.telemetry import LIMITED_INPUT
 
 MAX_ROWS = 400_000
 """Most rows in one INSERT, so that it stays one block, which ClickHouse applies whole or not at all."""
+
+MAX_ELEMENTS = 2_000_000
+"""Most elements of distinct stacks that are counted at once: memory grows by about 100 bytes with each."""
+
+MAX_CHARACTERS = 1 << 26
+"""Most characters in the names of distinct stacks that are counted at once: a row of a stack spells them."""
 
 MOST_ROUNDS = 10
 """How often one call begins with a batch anew because another worker has gone on with its partitions."""
@@ -114,6 +122,7 @@ class AggregateStage(Stage):
         self._namings = namings or Namings()
         self._said: dict[tuple[str, str], MetricMetadata] = {}  # of service and metric, as stored last
         self._shown: dict[str, set[str]] = {}  # the symbols of each service of which an example is stored
+        self._vocabulary = Vocabulary()
         self._reported = clock()
         self.limited: Counter[str] = Counter()
         self.inputs: Mapping[str, Decoder] = {
@@ -180,8 +189,8 @@ class AggregateStage(Stage):
             self._insert_fresh(decided, "metrics", metric_columns)
         else:
             self._senders.describe(decided)
-            for part in slices(decided):
-                self._count(part)
+            if decided:
+                self._count(decided)
         waits: Mapping[tuple[str, int], float] = {}
         if topic == "profiles":
             waits = self._senders.note(known, self._clock(), self._admission.limited)
@@ -256,7 +265,11 @@ class AggregateStage(Stage):
                 del self._said[next(iter(self._said))]
 
     def _count(self, batch: Sequence[Record]) -> None:
+        """Count a batch and insert what came of it; in halves where that is much."""
         counted: dict[tuple[tuple[int, int], ...], Counts] = {}  # tables nearly always need the same ones
+        room = StackRoom(MAX_ELEMENTS, MAX_CHARACTERS) if len(batch) > 1 else None
+        if len(self._vocabulary) > MOST_LABELS:
+            self._vocabulary = Vocabulary()
 
         def count(records: Sequence[Record]) -> Counts:
             profiles = [record for record in records if isinstance(record.payload, Profile)]
@@ -267,14 +280,22 @@ class AggregateStage(Stage):
                     [record.partition for record in profiles],
                     window_s=self._window_s,
                     stack_window_s=self._stack_window_s,
+                    vocabulary=self._vocabulary,
+                    room=room,
                 )
             return counted[key]
 
         partitions = by_partition(batch)
-        if len(batch) > 1 and any(count(records).rows > MAX_ROWS for records in partitions):
+        try:
+            much = max(count(records).rows for records in partitions) > MAX_ROWS
+        except OutOfRoom:
+            much = True
+        if much and len(batch) > 1:
+            counted.clear()
             self._count(batch[: len(batch) // 2])
             self._count(batch[len(batch) // 2 :])
             return
+        room = None  # what a table lacks of the batch is a part of it
 
         def rows(columns: CountedColumns, records: Sequence[Record]) -> Columns:
             return columns(count(records), records, last_offsets(records), self._window_s)

@@ -124,6 +124,30 @@ class _StoreFirstConsumer(aiokafka.Consumer):
             self._read_offset.update(back)
             self._committed_offset.update({tp: start or None for tp, start in back.items()})
 
+    def _new_consumer_thread(self) -> aiokafka.AIOKafkaConsumerThread:
+        return _ConsumerThread(self, loop=self.loop, beacon=self.beacon)
+
+
+class _ConsumerThread(aiokafka.AIOKafkaConsumerThread):
+    """Hands out what was fetched of one partition before it goes on to the next.
+
+    Faust takes a message of each partition in turn. A worker that is behind would have every batch of every
+    partition, and each batch of a partition is INSERTs of its own: long runs of one are few of them.
+    """
+
+    async def _fetch_records(
+        self,
+        consumer: Any,
+        active_partitions: set[TP],
+        timeout: float | None = None,
+        max_records: int | None = None,
+    ) -> Any:
+        fetched = consumer._fetcher._records  # by partition, what came first stands first
+        first = next((tp for tp in fetched if tp in active_partitions), None)
+        if first is None:  # wait for one message; what came with it is handed out by the next calls
+            return await super()._fetch_records(consumer, active_partitions, timeout, 1)
+        return await super()._fetch_records(consumer, {first}, 0, max_records)
+
 
 class _Transport(aiokafka.Transport):
     Consumer = _StoreFirstConsumer

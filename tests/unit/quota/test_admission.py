@@ -188,22 +188,23 @@ def test_the_log_says_once_in_a_while_what_was_beyond_a_quota(caplog: pytest.Log
     assert one.limited["refused_samples"] == 40
 
 
-@pytest.mark.parametrize("bound", ["MAX_ELEMENTS", "MAX_CHARACTERS"])
+@pytest.mark.parametrize(("bound", "most"), [("MAX_ELEMENTS", 13), ("MAX_CHARACTERS", 9)])
 def test_a_batch_is_counted_in_parts_that_fit_into_memory(
-    monkeypatch: pytest.MonkeyPatch, bound: str
+    monkeypatch: pytest.MonkeyPatch, bound: str, most: int
 ) -> None:
-    monkeypatch.setattr(f"pipeline.stages.batches.{bound}", 6)
+    monkeypatch.setattr(f"pipeline.stages.aggregate.{bound}", most)
     parts: list[int] = []
 
     def counting(profiles: Sequence[Profile], *arguments: Any, **options: Any) -> Counts:
+        counts = count_samples(profiles, *arguments, **options)
         parts.append(len(profiles))
-        return count_samples(profiles, *arguments, **options)
+        return counts
 
     monkeypatch.setattr("pipeline.stages.aggregate.count_samples", counting)
     store = ArrayStore()
     one = stage(store, Quotas(Quota(messages=8)))
     admitted = send(one, *(at(0, {"a;b": 1, "a": 2}) for _ in range(5)), at(0, {"a;b;c;d;e;f;g": 1}))
-    assert parts == [2, 2, 1, 1]
+    assert parts == [3, 1, 1, 1]  # equal stacks take no more room; those of the last message do
     assert names(store) == {"a": 16, "b": 6, **dict.fromkeys("cdefg", 1)}
     assert admitted == ["shop"]
     send(one, *(at(0, {"a": 1}) for _ in range(4)), first=6)  # what all parts used counts
