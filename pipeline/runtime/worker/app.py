@@ -6,6 +6,7 @@ docs/decisions/one-worker-loop.md.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -14,7 +15,6 @@ from typing import Any, cast
 
 import faust
 from aiokafka import AIOKafkaConsumer
-from aiokafka.consumer.fetcher import FetchResult
 from faust import streams
 from faust.app.base import BootStrategy
 from faust.auth import SASLCredentials, SSLCredentials
@@ -64,6 +64,11 @@ StartsOf = Callable[[Collection[tuple[str, int]]], Awaitable[Mapping[tuple[str, 
 class _ConsumerThread(aiokafka.AIOKafkaConsumerThread):
     """The thread of a consumer, which minds its name in the group, and takes from its partitions in turn."""
 
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._turns = itertools.count()
+        self._last_turn: dict[TP, int] = {}
+
     async def _fetch_records(
         self,
         consumer: AIOKafkaConsumer,
@@ -71,21 +76,18 @@ class _ConsumerThread(aiokafka.AIOKafkaConsumerThread):
         timeout: float | None = None,
         max_records: int | None = None,
     ) -> Any:
-        """Return some messages of every partition that has any.
+        """Return messages of the partition whose turn it is, ``max_records`` at most.
 
-        The library gives all that was fetched of each, thousands where they are small, and whoever's come
-        later wait behind them: one with few messages would wait for the backlog of the others.
+        Of one partition, since a batch is INSERTs for each of its partitions, and Faust mixes what it gets.
+        In turn, since the library gives all that was fetched, thousands where they are small, and whoever's
+        come later wait behind them: one with few messages would wait for the backlog of the others.
         """
-        take = super()._fetch_records
-        found = dict(await take(consumer, active_partitions, timeout, max_records=1))
-        # An error of a partition stays there for the next call, or what was found would be lost with it.
-        fetched = consumer._fetcher._records
-        ready = [tp for tp in fetched if tp in active_partitions and isinstance(fetched[tp], FetchResult)]
-        share = max(1, self.app.conf.stream_buffer_maxsize // max(1, len(ready)))
-        for tp in ready if found else ():
-            for position, more in (await take(consumer, {tp}, 0, max_records=share)).items():
-                found[position] = [*found.get(position, ()), *more]
-        return found
+        ready = [tp for tp in consumer._fetcher._records if tp in active_partitions]
+        if not ready:  # wait for one message; what came with it is handed out by the next calls
+            return await super()._fetch_records(consumer, active_partitions, timeout, max_records=1)
+        turn = min(ready, key=lambda tp: self._last_turn.get(tp, -1))
+        self._last_turn[turn] = next(self._turns)
+        return await super()._fetch_records(consumer, {turn}, 0, max_records)
 
     async def on_start(self) -> None:
         """Connect."""
@@ -123,30 +125,6 @@ class _StoreFirstConsumer(aiokafka.Consumer):
             await self.seek_wait(back)
             self._read_offset.update(back)
             self._committed_offset.update({tp: start or None for tp, start in back.items()})
-
-    def _new_consumer_thread(self) -> aiokafka.AIOKafkaConsumerThread:
-        return _ConsumerThread(self, loop=self.loop, beacon=self.beacon)
-
-
-class _ConsumerThread(aiokafka.AIOKafkaConsumerThread):
-    """Hands out what was fetched of one partition before it goes on to the next.
-
-    Faust takes a message of each partition in turn. A worker that is behind would have every batch of every
-    partition, and each batch of a partition is INSERTs of its own: long runs of one are few of them.
-    """
-
-    async def _fetch_records(
-        self,
-        consumer: Any,
-        active_partitions: set[TP],
-        timeout: float | None = None,
-        max_records: int | None = None,
-    ) -> Any:
-        fetched = consumer._fetcher._records  # by partition, what came first stands first
-        first = next((tp for tp in fetched if tp in active_partitions), None)
-        if first is None:  # wait for one message; what came with it is handed out by the next calls
-            return await super()._fetch_records(consumer, active_partitions, timeout, 1)
-        return await super()._fetch_records(consumer, {first}, 0, max_records)
 
 
 class _Transport(aiokafka.Transport):
@@ -239,6 +217,7 @@ def create_app(
         broker_heartbeat_interval=2.0,
         broker_commit_interval=COMMIT_INTERVAL_S,
         broker_commit_every=settings.batch_size,
+        broker_max_poll_records=settings.batch_size,
     )
     app.batch_bytes = settings.batch_bytes
     app.starts_of, app.on_failure = starts_of, on_failure
