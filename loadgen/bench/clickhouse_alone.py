@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from urllib.parse import urlencode
-from urllib.request import Request, urlopen
 
 import orjson
 
+from loadgen.bench.statements import ask
 from loadgen.bench.usage import processor_s
 from pipeline.errors import SmidgenError
 from pipeline.model import Profile
@@ -44,18 +43,18 @@ def measure_alone(dsn: str, store_pid: int, profiles: Sequence[Profile]) -> dict
         SmidgenError: not every sample was counted.
     """
     for statement in _TABLES:
-        _ask(dsn, statement.encode())
+        ask(dsn, statement)
     bodies = [
         _INSERT + b"\n".join(_rows(profiles[first : first + MESSAGES_IN_INSERT]))
         for first in range(0, len(profiles), MESSAGES_IN_INSERT)
     ]
     began, used = time.perf_counter(), processor_s(store_pid)
     for body in bodies:
-        _ask(dsn, body)
+        ask(dsn, body)
     seconds, used = time.perf_counter() - began, processor_s(store_pid) - used
     samples = sum(int(profile.counts.sum()) for profile in profiles)
     series = sum(int(p.counts.repeat(_distinct(p)).sum()) for p in profiles)
-    if (counted := _ask(dsn, _COUNTED.encode()).split()) != [str(samples), str(series)]:
+    if (counted := ask(dsn, _COUNTED).split()) != [str(samples), str(series)]:
         raise SmidgenError(f"bench: ClickHouse alone counted {counted} of {samples} and {series} samples")
     return {"samples/s": samples / seconds, "samples/CPU s of the store": samples / max(used, 1e-9)}
 
@@ -74,9 +73,3 @@ def _distinct(profile: Profile) -> list[int]:
     """Return how many different subroutines each stack holds."""
     starts, flat = profile.stack_starts.tolist(), profile.stack_frames.tolist()
     return [len(set(flat[a:b])) for a, b in zip(starts, starts[1:], strict=False)]
-
-
-def _ask(dsn: str, body: bytes) -> str:
-    url = f"{dsn}/?{urlencode({'default_format': 'TSV'})}"
-    with urlopen(Request(url, data=body), timeout=600) as answer:
-        return str(answer.read().decode())

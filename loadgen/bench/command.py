@@ -56,6 +56,7 @@ OF_THEIR_OWN = {
     "catch-up": "loadgen.bench.catch_up_command",
     "live": "loadgen.bench.live.command",
     "release": "loadgen.bench.releases",
+    "scale": "loadgen.bench.scale",
 }
 """Benchmarks with options of their own → the module that defines each under its name."""
 

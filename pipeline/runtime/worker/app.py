@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -61,13 +61,26 @@ StartsOf = Callable[[Collection[tuple[str, int]]], Awaitable[Mapping[tuple[str, 
 """Says of assigned partitions, by topic (broker's name) and number, where those go on that have a say."""
 
 
+class Turns:
+    """Whose turn it is among partitions: that of the one whose last turn is longest ago."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count()
+        self._last: dict[TP, int] = {}
+
+    def next_of(self, ready: Sequence[TP]) -> TP:
+        """Give one of the partitions its turn."""
+        turn = min(ready, key=lambda tp: self._last.get(tp, -1))
+        self._last[turn] = next(self._numbers)
+        return turn
+
+
 class _ConsumerThread(aiokafka.AIOKafkaConsumerThread):
     """The thread of a consumer, which minds its name in the group, and takes from its partitions in turn."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self._turns = itertools.count()
-        self._last_turn: dict[TP, int] = {}
+        self.turns = Turns()
 
     async def _fetch_records(
         self,
@@ -85,9 +98,7 @@ class _ConsumerThread(aiokafka.AIOKafkaConsumerThread):
         ready = [tp for tp in consumer._fetcher._records if tp in active_partitions]
         if not ready:  # wait for one message; what came with it is handed out by the next calls
             return await super()._fetch_records(consumer, active_partitions, timeout, max_records=1)
-        turn = min(ready, key=lambda tp: self._last_turn.get(tp, -1))
-        self._last_turn[turn] = next(self._turns)
-        return await super()._fetch_records(consumer, {turn}, 0, max_records)
+        return await super()._fetch_records(consumer, {self.turns.next_of(ready)}, 0, max_records)
 
     async def on_start(self) -> None:
         """Connect."""

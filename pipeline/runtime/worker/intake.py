@@ -104,6 +104,11 @@ class Intake:
             raise TooManyDeadLetters(f"{reason}; the last one: {printable(unusable[-1].reason)}")
         return records, unusable
 
+    def keys_of(self, records: Sequence[Record], events: Iterable[Event]) -> set[bytes | None]:
+        """Return the keys of the last message of each record, which came with a batch."""
+        keys = {(e.message.partition, e.message.offset): e.message.key for e in events}
+        return {keys[record.partition, record.offset] for record in records}
+
     def messages_of(self, record: Record, events: Iterable[Event]) -> list[Message]:
         """Return the messages of a record, which came with a batch: of a scan in parts, all of them."""
         waiting = (*self.unacknowledged[record.partition], *events)

@@ -250,7 +250,7 @@ class StageLoop:
 
         Where the store refuses what the records ask for, they are tried one by one, and left out if need be.
         """
-        whose = {source_of(m.key) for record in records for m in source.messages_of(record, events)[-1:]}
+        whose = set(map(source_of, source.keys_of(records, events)))
         tries = self._omissions.tries(*whose) if len(records) == 1 else 1
         more = True
         while more:

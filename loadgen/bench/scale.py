@@ -1,0 +1,261 @@
+"""`smidgen bench scale`: what scans of many large services take of workers and store.
+
+The store is the embedded one, a process of its own. Counts are drawn in it, a row a subroutine and window of
+the finest workload that is measured. So rollups, and all that is read of them, are as in production; but what
+they are made of are counts by minute there, and a first rollup reads as many times more as windows are wider.
+No stacks, senders or changes are there. Scans are those of the stage detect, in worker processes, each with a
+store client of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+
+import click
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from loadgen.bench.result import Result
+from loadgen.bench.statements import ask
+from loadgen.bench.usage import peak_mb, require_proc, reset_peak
+from loadgen.bench.workers import run_in_workers
+from loadgen.terminal import print_json, progress
+from pipeline.allocation import keep_freed_memory
+from pipeline.codec.scans import decode_scan
+from pipeline.embedded.stack import EmbeddedStore
+from pipeline.model import Progress, Record, Scan
+from pipeline.stages.detect import DetectStage
+from pipeline.stages.gather.streams import one_stream
+from pipeline.storage.connect import open_store
+from pipeline.workloads import known_workloads
+
+END = 1_700_006_400.0  # a midnight: every re-run boundary
+SAMPLES_PER_SUBROUTINE = 4.0
+"""Mean samples of a subroutine in the finest window; most have far fewer, a few have thousands."""
+
+COUNTED_S = 60.0
+"""Width of counted windows that the stage is given: so narrow that it keeps rollups of all workloads."""
+
+ROWS_IN_INSERT = 4_000_000
+ROUNDS = ("first", "again")
+"""A scan finds no rollups the first time, and all of them when it is made again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One scan of one service."""
+
+    dsn: str
+    service: str
+    workload: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScanCost:
+    """What it took, in the worker."""
+
+    seconds: float
+    processor_s: float
+    peak_mb: float
+    series: int
+
+
+def draw_service(dsn: str, service: str, subroutines: int, width_s: float, span_s: float) -> None:
+    """Have the store draw a service's counts in windows of a width, over a span that ends at ``END``.
+
+    Shares fall with the rank of a subroutine, as Zipf's law has it; counts are those of a normal
+    distribution of Poisson's variance, rounded, and none where that is 0.
+    """
+    windows = round(span_s / width_s)
+    start_ms, width_ms = round((END - span_s) * 1000), round(width_s * 1000)
+    per_rank = SAMPLES_PER_SUBROUTINE * subroutines / float((1 / np.arange(1, subroutines + 1)).sum())
+    total = round(per_rank * 3)
+    columns = "service, window, samples, stream, topic, partition, last_offset"
+    moment = f"fromUnixTimestamp64Milli({start_ms} + {width_ms} * toInt64(window_number), 'UTC')"
+    constant = "'bench', 'profiles', 0, 0"
+    ask(
+        dsn,
+        f"INSERT INTO totals ({columns}) SELECT '{service}', {moment}, {total}, {constant} "
+        f"FROM (SELECT number AS window_number FROM numbers({windows}))",
+    )
+    in_one = max(1, ROWS_IN_INSERT // subroutines)
+    for first in range(0, windows, in_one):
+        count = min(in_one, windows - first)
+        ask(
+            dsn,
+            f"INSERT INTO gcpu (kind, subroutine, {columns}) SELECT 'subroutine', "
+            f"concat('com.acme.package', toString(rank % 200), '.Class', toString(rank % 2000), '.method', "
+            f"toString(rank)), '{service}', {moment}, toUInt64(drawn), {constant} FROM ("
+            f"SELECT {first} + number % {count} AS window_number, intDiv(number, {count}) AS rank, "
+            f"{per_rank} / (rank + 1) AS mean, least({total}, round(mean + sqrt(mean) * randNormal(0, 1))) "
+            f"AS drawn FROM numbers({count * subroutines})) WHERE drawn > 0",
+        )
+
+
+def scan_service(task: Task) -> ScanCost:
+    """Run one scan as the stage detect does, in this process."""
+    keep_freed_memory()
+    workload = known_workloads(())[task.workload]
+    reset_peak(os.getpid())
+    with closing(open_store(task.dsn)) as store:
+        stage = DetectStage(
+            store=store,
+            clock=lambda: END,
+            streams=one_stream("bench"),
+            workloads=[workload],
+            window_s=COUNTED_S,
+            partition_idle_s=300.0,
+        )
+        # Its earliest data that late, so that the watermark passes but one boundary.
+        earliest = END - workload.rerun_interval_s
+        passed = Progress(task.service, "profiles", 0, END + workload.wait_s, earliest)
+        began, busy = time.perf_counter(), time.process_time()
+        outgoing = stage.handle([Record("windows", 0, 0, passed)])
+        seconds, processor_s = time.perf_counter() - began, time.process_time() - busy
+    scan: Scan = decode_scan(outgoing[0].value)
+    return ScanCost(seconds, processor_s, peak_mb(os.getpid()), scan.series)
+
+
+def measure_scale(
+    advance: Callable[[], None],
+    *,
+    services: int,
+    subroutines: int,
+    workers: Sequence[int],
+    workloads: Sequence[str],
+) -> list[Result]:
+    """Draw services and scan each by each workload: twice by one worker, then by as many as are asked for.
+
+    Args:
+        advance: Called after each service that is drawn and each scan: ``parts_of`` times.
+        services: How many.
+        subroutines: Of each.
+        workers: Numbers of processes.
+        workloads: Names of presets.
+
+    Raises:
+        SmidgenError: a process died.
+    """
+    presets = known_workloads(())
+    chosen = [presets[name] for name in workloads]
+    width_s = min(one.resolution_s for one in chosen)
+    span_s = max(one.span_s + one.lead_s for one in chosen)
+    setup = {"services": float(services), "subroutines": float(subroutines)}
+    names = [f"scale{number}" for number in range(services)]
+    with EmbeddedStore() as embedded, closing(open_store(embedded.url)) as store:
+        store.migrate()
+        began = time.perf_counter()
+        for name in names:
+            draw_service(embedded.url, name, subroutines, width_s, span_s)
+            advance()
+        results = [Result("scale, drawn", {"s": time.perf_counter() - began, **_stored(embedded.url)}, setup)]
+        for workload in chosen:
+            for number, which in _rounds(workers):
+                tasks = [Task(embedded.url, name, workload.name) for name in names]
+                figures = _round(embedded, tasks, number, advance)
+                label = f"scale, {workload.name}, {which}"
+                results.append(Result(label, figures, {**setup, "workers": float(number)}))
+        results.append(Result("scale, with rollups", _stored(embedded.url), setup))
+    return results
+
+
+def parts_of(services: int, workers: Sequence[int], workloads: Sequence[str]) -> int:
+    """Return in how many parts it is measured."""
+    return services * (1 + len(workloads) * len(list(_rounds(workers))))
+
+
+def _rounds(workers: Sequence[int]) -> Iterator[tuple[int, str]]:
+    yield 1, ROUNDS[0]
+    for number in workers:
+        yield number, f"{ROUNDS[1]}, {number} workers" if number > 1 else f"{ROUNDS[1]}, 1 worker"
+
+
+def _round(
+    embedded: EmbeddedStore, tasks: Sequence[Task], workers: int, advance: Callable[[], None]
+) -> dict[str, float]:
+    """Scan every service once; return what a scan and the whole round take."""
+    reset_peak(embedded.pid)
+    read, began = _rows_read(embedded.url), time.perf_counter()
+    costs: list[ScanCost] = []
+    for _, cost in run_in_workers(scan_service, tasks, workers, "scale"):
+        costs.append(cost)
+        advance()
+    seconds = time.perf_counter() - began
+    return {
+        "s of the round": seconds,
+        "s/scan": float(np.mean([one.seconds for one in costs])),
+        "CPU s of the worker/scan": float(np.mean([one.processor_s for one in costs])),
+        "MB of a worker at most": max(one.peak_mb for one in costs),
+        "MB of the store at most": peak_mb(embedded.pid),
+        "rows read/scan": (_rows_read(embedded.url) - read) / len(costs),
+        "series/scan": float(np.mean([one.series for one in costs])),
+    }
+
+
+def _rows_read(dsn: str) -> int:
+    return int(ask(dsn, "SELECT sum(value) FROM system.events WHERE event = 'SelectedRows'"))
+
+
+def _stored(dsn: str) -> dict[str, float]:
+    sql = "SELECT sum(rows), sum(bytes_on_disk) FROM system.parts WHERE active AND table IN ('gcpu', {})"
+    rows, size = map(float, ask(dsn, sql.format("'gcpu_rollup'")).split())
+    return {"rows": rows, "MB stored": size / 1e6, "bytes/row": size / max(rows, 1.0)}
+
+
+def _gcpu_workload(_context: click.Context, _option: click.Parameter, names: Sequence[str]) -> Sequence[str]:
+    presets = known_workloads(())
+    for name in names:
+        if name not in presets or presets[name].series != "gcpu" or presets[name].is_fitted:
+            raise click.BadParameter(f"{name} is no preset of gCPU with fixed windows")
+    return names
+
+
+@click.command("scale")
+@click.option("--services", type=click.IntRange(1, 10_000), default=100, show_default=True)
+@click.option("--subroutines", type=click.IntRange(1, 1_000_000), default=20_000, show_default=True)
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 64),
+    multiple=True,
+    default=(1, 2),
+    show_default=True,
+    help="How many processes scan at a time; give it several times to compare.",
+)
+@click.option(
+    "--workload",
+    "workloads",
+    multiple=True,
+    default=("frontfaas-small",),
+    show_default=True,
+    callback=_gcpu_workload,
+    help="A preset; give it several times for several.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a result.")
+def scale(
+    services: int, subroutines: int, workers: tuple[int, ...], workloads: tuple[str, ...], as_json: bool
+) -> None:
+    """Measure scans of many large services on the embedded store: seconds, memory, rows read, bytes stored.
+
+    Each service has SUBROUTINES subroutines in every window that the workloads look at. A round scans each
+    service once: first without rollups, then with them, by each number of workers. The whole of the defaults
+    takes hours; --services 2 --subroutines 2000 takes a minute.
+    """
+    require_proc("scale")
+    with progress("scale", parts_of(services, workers, workloads)) as advance:
+        results = measure_scale(
+            advance, services=services, subroutines=subroutines, workers=workers, workloads=workloads
+        )
+    if as_json:
+        for result in results:
+            print_json(asdict(result))
+        return
+    table = Table("what", "figure", "unit")
+    for result in results:
+        for unit, figure in result.figures.items():
+            table.add_row(result.name, f"{figure:,.{2 if figure < 100 else 0}f}", unit)
+    Console().print(table)
