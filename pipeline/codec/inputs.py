@@ -30,8 +30,7 @@ NEVER_S = fields.LATEST_S
 """Stands in columns for a moment that does not come."""
 
 _MARSHAL = 2  # a format without references from one item to another
-_MARSHAL_HEAD = 5  # bytes before the first item of a list
-_MARSHALLED = np.dtype([("type", np.uint8), ("value", "<i4")])
+_MARSHALLED = np.dtype([("kind", np.uint8), ("value", "<i4")])
 
 _MOMENTS = ("start", "end", "removed")  # of a silence
 
@@ -203,17 +202,43 @@ def _not_ahead(moment: float, field: str, now: float | None) -> None:
 
 def _stacks(stacks: list[Any], frames: int) -> tuple[IntArray, IntArray]:
     """Flatten stacks into (frame indexes, starts), checking every index."""
-    if not set(map(type, stacks)) <= {list}:
-        index = next(index for index, stack in enumerate(stacks) if not isinstance(stack, list))
-        raise InvalidMessage(f"stacks[{index}]: should be a list of indexes into frames")
-    flat = _integers(list(chain.from_iterable(stacks)), "stacks")
+    found = _ragged(stacks)
+    if found is None:
+        for index, stack in enumerate(stacks):
+            if not isinstance(stack, list):
+                raise InvalidMessage(f"stacks[{index}]: should be a list of indexes into frames")
+        starts = np.cumsum([0, *map(len, stacks)], dtype=np.int64)
+        found = _integers(list(chain.from_iterable(stacks)), "stacks"), starts
+    flat, starts = found
     if flat.size and (flat.min() < 0 or flat.max() >= frames):
         raise InvalidMessage(
             f"stacks: index {flat.max() if flat.max() >= frames else flat.min()} outside {frames} frames"
         )
-    starts = np.zeros(len(stacks) + 1, dtype=np.int64)
-    np.cumsum(np.fromiter(map(len, stacks), dtype=np.int64, count=len(stacks)), out=starts[1:])
     return flat, starts
+
+
+def _ragged(lists: list[Any]) -> tuple[IntArray, IntArray] | None:
+    """Return a list of lists of integers of 32 bits as (integers, starts); None if it is anything else.
+
+    For speed, since this is most of what a message holds: marshal writes a list as "[" and four bytes of
+    its length, such an integer as "i" and its four bytes, and all else otherwise. So one pass says what
+    Python takes three for: that all are lists, all within integers (numpy would take True for 1), and which.
+    """
+    written = marshal.dumps(lists, _MARSHAL)
+    if len(written) % _MARSHALLED.itemsize:
+        return None
+    items = np.frombuffer(written, _MARSHALLED)
+    kinds, values = items["kind"], items["value"]
+    heads = np.flatnonzero(kinds == ord("["))
+    numbers = kinds == ord("i")
+    ends = heads[1:] + values[heads[1:]]
+    # Each list begins where the one before it ends, and within it is nothing but integers.
+    if len(heads) != len(lists) + 1 or np.count_nonzero(numbers) != len(items) - len(heads):
+        return None
+    if not np.array_equal(np.append(0, ends), np.append(heads[1:] - 1, len(items) - 1)):
+        return None
+    starts = np.append(heads[1:], len(items)) - np.arange(1, len(heads) + 1)
+    return values[numbers].astype(np.int64), starts
 
 
 def _counts(counts: list[Any], stacks: int) -> IntArray:
@@ -264,13 +289,8 @@ def _check_elements(stack_frames: IntArray, annotations: Sequence[Annotation], f
 
 
 def _integers(values: list[Any], field: str) -> IntArray:
-    # For speed: marshal writes an integer of 32 bits, and nothing else, as an "i" and its four bytes. So one
-    # pass says what numpy takes two for: that all are integers (numpy would take True for 1), and which.
-    written = marshal.dumps(values, _MARSHAL)
-    if len(written) == _MARSHAL_HEAD + _MARSHALLED.itemsize * len(values):
-        items = np.frombuffer(written, _MARSHALLED, offset=_MARSHAL_HEAD)
-        if (items["type"] == ord("i")).all():
-            return items["value"].astype(np.int64)
+    if (found := _ragged([values])) is not None:
+        return found[0]
     if not set(map(type, values)) <= {int}:
         raise InvalidMessage(f"{field}: should be integers")
     try:

@@ -77,7 +77,8 @@ def kept_of(stacks: Sequence[tuple[str, ...]], counts: Sequence[int]) -> tuple[l
     for stack, count in zip(stacks, counts, strict=True):
         samples[stack] += count
     ids = dict(zip(samples, stack_ids(list(samples)).tolist(), strict=True))
-    stay, characters = set(), 0
+    stay: set[tuple[str, ...]] = set()
+    characters = 0
     for stack in sorted(samples, key=lambda stack: (-samples[stack], ids[stack])):
         characters += len("".join(folded[stack]))
         if characters <= BOUNDS.characters and len(stay) < BOUNDS.stacks:
