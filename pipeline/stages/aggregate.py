@@ -48,6 +48,7 @@ from pipeline.stages.gather.counted_rows import (
 from pipeline.stages.gather.naming import is_noted, was_counted
 from pipeline.stages.gather.streams import COUNTED_TOPICS, position_columns, stored_up_to
 from pipeline.stages.progress import progress_messages
+from pipeline.stages.quota_report import QuotaReport
 from pipeline.stages.senders import Senders
 from pipeline.storage.interface import CountTable, Extent, Store
 from pipeline.telemetry import LIMITED_INPUT
@@ -67,11 +68,6 @@ MOST_ROUNDS = 10
 FRESH_S = 5.0
 """How long it may be since the store was asked how far a partition is counted: a worker that stands still for
 longer may have lost the partition, since the group gives up a silent one after 6 s at the earliest."""
-
-REPORT_S = 60.0
-"""How often the log says at most what was beyond its quota."""
-
-_MOST_REPORTED = 20
 
 MOST_NAMED = 10_000
 """Services of which it is remembered which symbols were stored. Of others they are stored once more."""
@@ -123,7 +119,7 @@ class AggregateStage(Stage):
         self._said: dict[tuple[str, str], MetricMetadata] = {}  # of service and metric, as stored last
         self._shown: dict[str, set[str]] = {}  # the symbols of each service of which an example is stored
         self._vocabulary = Vocabulary()
-        self._reported = clock()
+        self._report = QuotaReport(clock)
         self.limited: Counter[str] = Counter()
         self.inputs: Mapping[str, Decoder] = {
             "profiles": lambda value: inputs.decode_profile(value, now=clock()),
@@ -194,7 +190,7 @@ class AggregateStage(Stage):
         waits: Mapping[tuple[str, int], float] = {}
         if topic == "profiles":
             waits = self._senders.note(known, self._clock(), self._admission.limited)
-        self._report()
+        self._report.move(self._admission.limited, self.limited)
         return progress_messages(known, self._clock(), waits)
 
     def _by_symbols(self, records: Sequence[Record]) -> list[Record]:
@@ -397,20 +393,3 @@ class AggregateStage(Stage):
         """
         name = [self._streams[at[0]], *at, covered, *filter(None, [self._refused[table, *at, covered]])]
         return f"{table}-{xxhash.xxh3_128_hexdigest(orjson.dumps(name))}"
-
-    def _report(self) -> None:
-        """Say once in a while which services were beyond their quotas, and by how much."""
-        limited, now = self._admission.limited, self._clock()
-        if not limited or now - self._reported < REPORT_S:
-            return
-        self._reported = now
-        for service, what in list(limited.items())[:_MOST_REPORTED]:
-            if beyond := " ".join(f"{k}={n}" for k, n in what.items() if k != "repeated_messages"):
-                logger.warning("service=%s beyond its quota: %s", service, beyond)
-            if again := what["repeated_messages"]:
-                logger.info("service=%s: %d messages have come before and are left out", service, again)
-        if len(limited) > _MOST_REPORTED:
-            logger.warning("%d more services are not counted as they came", len(limited) - _MOST_REPORTED)
-        for what in limited.values():
-            self.limited.update(what)
-        limited.clear()

@@ -8,11 +8,12 @@ samples of a real agent are.
 from __future__ import annotations
 
 import os
-import pickle
 import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+
+import orjson
 
 from agents.broker import connect, quiet_client
 from agents.buffer import Buffer
@@ -40,6 +41,40 @@ class Job:
     gap_s: float
     """From one window to the next."""
 
+    def to_json(self) -> bytes:
+        """Return it as JSON; the inverse of ``job_from_json``."""
+        batches = [
+            [
+                {
+                    "topic": message.topic,
+                    "key": message.key,
+                    "value": message.value.decode("latin-1"),
+                    "headers": [(name, value.decode("latin-1")) for name, value in message.headers],
+                }
+                for message in batch
+            ]
+            for batch in self.batches
+        ]
+        return orjson.dumps({**vars(self), "batches": batches})
+
+
+def job_from_json(text: bytes) -> Job:
+    """Return what an agent is to publish from its JSON."""
+    raw = orjson.loads(text)
+    batches = tuple(
+        tuple(
+            Outgoing(
+                topic=message["topic"],
+                key=message["key"],
+                value=message["value"].encode("latin-1"),
+                headers=tuple((name, value.encode("latin-1")) for name, value in message["headers"]),
+            )
+            for message in batch
+        )
+        for batch in raw["batches"]
+    )
+    return Job(**{**raw, "batches": batches})
+
 
 @dataclass(frozen=True)
 class State:
@@ -62,7 +97,7 @@ def read_state(folder: Path) -> State:
 
 def main(folder: Path, first: int) -> None:
     """Publish the windows from ``first`` on, none before it is allowed."""
-    job: Job = pickle.loads((folder / JOB).read_bytes())
+    job = job_from_json((folder / JOB).read_bytes())
     settings = Settings(broker=job.broker, idempotent_producer=job.idempotent)
     quiet_client(settings)
     buffer = Buffer(max_messages=_BUFFER, max_bytes=_BUFFER)

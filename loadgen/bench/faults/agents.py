@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 import signal
 import sys
 import threading
@@ -94,7 +93,7 @@ class Agents:
             home.mkdir(parents=True)
             gap_s = seconds / max(1, len(batches))
             job = Job(batches, settings.broker, settings.idempotent_producer, gap_s)
-            (home / JOB).write_bytes(pickle.dumps(job))
+            (home / JOB).write_bytes(job.to_json())
             agent = self._agents[service] = _Agent(home, tuple(map(len, batches)))
             agent.allow(self._windows)
         self._turn: list[str] = []

@@ -17,6 +17,7 @@ import numpy as np
 import orjson
 import pytest
 
+from loadgen.bench.faults.agent_process import Job, job_from_json
 from loadgen.bench.faults.catalogue import read_catalogue
 from loadgen.bench.faults.check import Differences, compare, compare_all, wrong_positions
 from loadgen.bench.faults.command import outcome_line
@@ -41,7 +42,7 @@ from pipeline.cli import run
 from pipeline.codec.inputs import decode_change, decode_metric_points, decode_profile
 from pipeline.codec.records import columns_of
 from pipeline.errors import ConfigError, InvalidMessage, SmidgenError
-from pipeline.model import Profile
+from pipeline.model import Outgoing, Profile
 from pipeline.storage.arrays import ArrayStore
 from pipeline.topics import load_topics
 from pipeline.workloads import load_workloads
@@ -405,3 +406,9 @@ def test_the_embedded_broker_is_not_killed(capsys: pytest.CaptureFixture[str]) -
     assert run(["bench", "faults", "--faults", "kill-broker", "--json"]) == 0
     outcome = orjson.loads(capsys.readouterr().out)
     assert "keeps its log in memory" in outcome["skipped"]
+
+
+def test_an_agents_job_is_the_same_in_its_process() -> None:
+    message = Outgoing("profiles", "shop/h1", b'{"a":"\xc3\xa9"}\x00\xff', (("id", b"\xfe1"),))
+    job = Job(((message, message), ()), "127.0.0.1:9092", True, 0.25)
+    assert job_from_json(job.to_json()) == job

@@ -10,8 +10,9 @@ from pipeline.frames import OTHER
 from pipeline.gcpu.count import Counts, count_samples
 from pipeline.model import Profile, Record
 from pipeline.quota.limits import PartitionQuota, Quota, Quotas
-from pipeline.stages.aggregate import REPORT_S, AggregateStage
+from pipeline.stages.aggregate import AggregateStage
 from pipeline.stages.gather.streams import one_stream
+from pipeline.stages.quota_report import REPORT_S
 from pipeline.storage.arrays import ArrayStore
 from pipeline.units import DAY_S
 from tests.support.builders import build_profile
