@@ -100,8 +100,9 @@ class _Bench(click.Command):
 def bench(names: tuple[str, ...], series: int, stacks: int, profile: Path | None, as_json: bool) -> None:
     """Measure speed on this machine: aggregate, detect, scan, or, when named, stacks, storage or peers.
 
-    aggregate: messages and samples a second, for the stage alone and for a worker process from Kafka to
-    the store, on an embedded broker and store. detect: series of 500 and 1,500 windows a second, by the
+    aggregate: messages and samples a second, of the clock and of processor time, for the stage alone, for a
+    worker process from Kafka to the store, on an embedded broker and store, and for the same store without
+    Smidgen, which is given JSON rows and counts them by a materialised view. detect: series of 500 and 1,500 windows a second, by the
     screen alone, by the whole detector, and by a naive CUSUM of numpy, on steady noise and, given --profile,
     on a fleet of a real call tree in which much moves. scan: a whole fleet, by detector and filters, on all
     cores. stacks: time and memory of comparing all stacks of a service around one change with those of a
@@ -114,8 +115,8 @@ def bench(names: tuple[str, ...], series: int, stacks: int, profile: Path | None
     Which steps of one process the preset live reports within a minute measures `smidgen bench live`.
     How often releases are called slower that are or are not measures `smidgen bench release`.
     What it loses or doubles under faults measures `smidgen bench faults`, whether its memory stays flat
-    `smidgen bench soak`, how workers that were away for a day catch up `smidgen bench catch-up`. These have
-    options of their own.
+    `smidgen bench soak`, how workers that were away for a day catch up `smidgen bench catch-up`, what scans of
+    many large services take `smidgen bench scale`. These have options of their own.
     """
     keep_freed_memory()
     benchmarks = _benchmarks(series, stacks, profile)
