@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager
 from loadgen.bench.clickhouse_alone import measure_alone
 from loadgen.bench.profiles import INTERVAL_S, START, draw_profiles
 from loadgen.bench.result import Result
+from loadgen.bench.statements import ask
 from loadgen.bench.usage import processor_s, require_proc
 from loadgen.bench.workers import run_smidgen
 from pipeline.clock import system_clock
@@ -118,7 +119,7 @@ def _worker(stack: EmbeddedStack, store: Store) -> dict[str, float]:
     with _running("worker", "aggregate", *arguments, "--log-level", "error") as process:
         pids = (process.pid, stack.pids["store"])
         first_at = first = 0.0
-        used = [0.0, 0.0]
+        used, inserts = [0.0, 0.0], 0
         deadline = time.perf_counter() + DEADLINE_S
         now = time.perf_counter()
         while (counted := _counted(store)) < MESSAGES * SAMPLES:
@@ -127,13 +128,20 @@ def _worker(stack: EmbeddedStack, store: Store) -> dict[str, float]:
                 raise SmidgenError(f"bench: the worker counted {counted:.0f} samples and stopped: {words}")
             if counted and not first_at:
                 first_at, first, used = now, counted, list(map(processor_s, pids))
+                inserts = _inserts(stack.store)
             # Looking takes processor time of the store, which is measured: a twentieth of the time at most.
             time.sleep(max(0.05, 20 * (time.perf_counter() - now)))
             now = time.perf_counter()
         seconds = max(time.perf_counter() - first_at, 1e-9)
         worker, engine = (processor_s(pid) - before for pid, before in zip(pids, used, strict=True))
     taken = {"the worker": worker, "worker and store": worker + engine}
-    return _rates(MESSAGES - round(first / SAMPLES), seconds, taken)
+    messages = MESSAGES - round(first / SAMPLES)
+    more = 1000 * (_inserts(stack.store) - inserts) / max(1, messages)
+    return {**_rates(messages, seconds, taken), "INSERTs/1,000 messages": more}
+
+
+def _inserts(dsn: str) -> int:
+    return int(ask(dsn, "SELECT sum(value) FROM system.events WHERE event = 'InsertQuery'"))
 
 
 def _counted(store: Store) -> float:

@@ -102,21 +102,21 @@ def bench(names: tuple[str, ...], series: int, stacks: int, profile: Path | None
 
     aggregate: messages and samples a second, of the clock and of processor time, for the stage alone, for a
     worker process from Kafka to the store, on an embedded broker and store, and for the same store without
-    Smidgen, which is given JSON rows and counts them by a materialised view. detect: series of 500 and 1,500 windows a second, by the
-    screen alone, by the whole detector, and by a naive CUSUM of numpy, on steady noise and, given --profile,
-    on a fleet of a real call tree in which much moves. scan: a whole fleet, by detector and filters, on all
-    cores. stacks: time and memory of comparing all stacks of a service around one change with those of a
-    week. storage: what it costs to know who sent samples, in bytes a sample and rows that a scan reads.
-    peers: `smidgen detect` beside other detectors that are installed, accuracy and
-    speed.
+    Smidgen, which is given JSON rows and counts them by a materialised view. detect: series of 500 and
+    1,500 windows a second, by the screen alone, by the whole detector, and by a naive CUSUM of numpy, on
+    steady noise and, given --profile, on a fleet of a real call tree in which much moves. scan: a whole
+    fleet, by detector and filters, on all cores. stacks: time and memory of comparing all stacks of a
+    service around one change with those of a week. storage: what it costs to know who sent samples, in
+    bytes a sample and rows that a scan reads. peers: `smidgen detect` beside other detectors that are
+    installed, accuracy and speed.
 
     How accurate the pipeline is measures `smidgen bench accuracy`, and how well it groups regressions by
     cause `smidgen bench grouping`; from what size on steps in real series are found `smidgen bench injected`.
     Which steps of one process the preset live reports within a minute measures `smidgen bench live`.
     How often releases are called slower that are or are not measures `smidgen bench release`.
     What it loses or doubles under faults measures `smidgen bench faults`, whether its memory stays flat
-    `smidgen bench soak`, how workers that were away for a day catch up `smidgen bench catch-up`, what scans of
-    many large services take `smidgen bench scale`. These have options of their own.
+    `smidgen bench soak`, how workers that were away for a day catch up `smidgen bench catch-up`, and what
+    scans of many large services take `smidgen bench scale`. These have options of their own.
     """
     keep_freed_memory()
     benchmarks = _benchmarks(series, stacks, profile)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import marshal
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
@@ -28,9 +27,6 @@ MAX_FRAME_ANNOTATIONS = 16
 
 NEVER_S = fields.LATEST_S
 """Stands in columns for a moment that does not come."""
-
-_MARSHAL = 2  # a format without references from one item to another
-_MARSHALLED = np.dtype([("kind", np.uint8), ("value", "<i4")])
 
 _MOMENTS = ("start", "end", "removed")  # of a silence
 
@@ -202,43 +198,17 @@ def _not_ahead(moment: float, field: str, now: float | None) -> None:
 
 def _stacks(stacks: list[Any], frames: int) -> tuple[IntArray, IntArray]:
     """Flatten stacks into (frame indexes, starts), checking every index."""
-    found = _ragged(stacks)
-    if found is None:
-        for index, stack in enumerate(stacks):
-            if not isinstance(stack, list):
-                raise InvalidMessage(f"stacks[{index}]: should be a list of indexes into frames")
-        starts = np.cumsum([0, *map(len, stacks)], dtype=np.int64)
-        found = _integers(list(chain.from_iterable(stacks)), "stacks"), starts
-    flat, starts = found
+    for index, stack in enumerate(stacks):
+        if not isinstance(stack, list):
+            raise InvalidMessage(f"stacks[{index}]: should be a list of indexes into frames")
+    flat = _integers(list(chain.from_iterable(stacks)), "stacks")
     if flat.size and (flat.min() < 0 or flat.max() >= frames):
         raise InvalidMessage(
             f"stacks: index {flat.max() if flat.max() >= frames else flat.min()} outside {frames} frames"
         )
+    starts = np.zeros(len(stacks) + 1, dtype=np.int64)
+    np.cumsum([len(stack) for stack in stacks], out=starts[1:])
     return flat, starts
-
-
-def _ragged(lists: list[Any]) -> tuple[IntArray, IntArray] | None:
-    """Return a list of lists of integers of 32 bits as (integers, starts); None if it is anything else.
-
-    For speed, since this is most of what a message holds: marshal writes a list as "[" and four bytes of
-    its length, such an integer as "i" and its four bytes, and all else otherwise. So one pass says what
-    Python takes three for: that all are lists, all within integers (numpy would take True for 1), and which.
-    """
-    written = marshal.dumps(lists, _MARSHAL)
-    if len(written) % _MARSHALLED.itemsize:
-        return None
-    items = np.frombuffer(written, _MARSHALLED)
-    kinds, values = items["kind"], items["value"]
-    heads = np.flatnonzero(kinds == ord("["))
-    numbers = kinds == ord("i")
-    ends = heads[1:] + values[heads[1:]]
-    # Each list begins where the one before it ends, and within it is nothing but integers.
-    if len(heads) != len(lists) + 1 or np.count_nonzero(numbers) != len(items) - len(heads):
-        return None
-    if not np.array_equal(np.append(0, ends), np.append(heads[1:] - 1, len(items) - 1)):
-        return None
-    starts = np.append(heads[1:], len(items)) - np.arange(1, len(heads) + 1)
-    return values[numbers].astype(np.int64), starts
 
 
 def _counts(counts: list[Any], stacks: int) -> IntArray:
@@ -289,9 +259,7 @@ def _check_elements(stack_frames: IntArray, annotations: Sequence[Annotation], f
 
 
 def _integers(values: list[Any], field: str) -> IntArray:
-    if (found := _ragged([values])) is not None:
-        return found[0]
-    if not set(map(type, values)) <= {int}:
+    if not set(map(type, values)) <= {int}:  # exactly: numpy would take True for 1
         raise InvalidMessage(f"{field}: should be integers")
     try:
         return np.array(values, dtype=np.int64)

@@ -16,6 +16,12 @@ from pipeline.gcpu.bounds import Ragged, StackBounds, bounded_stacks
 from pipeline.gcpu.vocabulary import UIntArray, Vocabulary
 from pipeline.model import IntArray, Profile
 
+MAX_ELEMENTS = 2_000_000
+"""Most elements of distinct stacks that are counted at once: memory grows by about 100 bytes with each."""
+
+MAX_CHARACTERS = 1 << 26
+"""Most characters in the names of distinct stacks that are counted at once: a row of a stack spells them."""
+
 _GROUP = 2**15
 """Elements that are hashed at once: so few that they stay in the processor's cache."""
 

@@ -26,7 +26,7 @@ from pipeline.codec import inputs
 from pipeline.errors import StoreUnavailable
 from pipeline.frames import cut_name
 from pipeline.gcpu.count import Counts, count_samples
-from pipeline.gcpu.distinct_stacks import OutOfRoom, StackRoom
+from pipeline.gcpu.distinct_stacks import MAX_CHARACTERS, MAX_ELEMENTS, OutOfRoom, StackRoom
 from pipeline.gcpu.vocabulary import MOST_LABELS, Vocabulary
 from pipeline.model import MetricMetadata, MetricPoints, Outgoing, Profile, Record
 from pipeline.names import Naming, Namings
@@ -55,12 +55,6 @@ from pipeline.telemetry import LIMITED_INPUT
 
 MAX_ROWS = 400_000
 """Most rows in one INSERT, so that it stays one block, which ClickHouse applies whole or not at all."""
-
-MAX_ELEMENTS = 2_000_000
-"""Most elements of distinct stacks that are counted at once: memory grows by about 100 bytes with each."""
-
-MAX_CHARACTERS = 1 << 26
-"""Most characters in the names of distinct stacks that are counted at once: a row of a stack spells them."""
 
 MOST_ROUNDS = 10
 """How often one call begins with a batch anew because another worker has gone on with its partitions."""

@@ -110,12 +110,14 @@ def one_by_one(batch: Sequence[tuple[Profile, int]]) -> dict[str, Tally]:
 def tallies(counts: Counts) -> dict[str, Tally]:
     """Return counts by what they are of; an entry that stands twice would be wrong, as is one of none."""
     keys = list(zip(counts.kinds, counts.names, strict=True))
-    cells, strata, places = counts.cells, counts.stratum_cells, counts.stack_cells
+    cells, strata, kept_cells = counts.cells, counts.stratum_cells, counts.stack_cells
     at = list(zip(cells.services, cells.windows.tolist(), cells.partitions.tolist(), strict=True))
     wide = list(
         zip(strata.services, strata.windows.tolist(), strata.partitions.tolist(), strata.strata, strict=True)
     )
-    stacked = list(zip(places.services, places.windows.tolist(), places.partitions.tolist(), strict=True))
+    stacked = list(
+        zip(kept_cells.services, kept_cells.windows.tolist(), kept_cells.partitions.tolist(), strict=True)
+    )
     entries = {
         "totals": [(key, n) for key, n in zip(at, counts.total_samples.tolist(), strict=True) if n],
         "series": [
