@@ -16,8 +16,9 @@ from pipeline.processes import run_bounded
 _MOST_BYTES = 64 * 1024**2
 _TIMEOUT_S = 60.0
 
-FORMER = "f88e459"
-"""The last commit before agents had message ids and stages had probes, unless another one is named."""
+FORMER = "19b4514"
+"""The last commit before stages kept outcomes of scans and read rollups, unless another one is named: it
+judges as the present version does. Events of an older one say less, or are others."""
 
 
 @contextmanager

@@ -160,7 +160,11 @@ def build_load(shape: Shape, seed: int, service: str = "faulty") -> Load:
         batches.append(tuple(sent))
     batches[-1] += tuple(again)
     counted = recount(fleet.dataset, profiles, fleet.dataset.start - STACK_WINDOW_S)  # clocks may be behind
-    return Load(tuple(batches), (undisturbed(counted, workloads()),), tuple(odd))
+    truth = undisturbed(counted, workloads())
+    if shape.skewed:
+        latest = {profile.host: profile.end for profile in profiles}
+        truth = replace(truth, certain_until=min(latest.values()) - max(w.wait_s for w in workloads()))
+    return Load(tuple(batches), (truth,), tuple(odd))
 
 
 def build_fleet(shape: Shape, seed: int) -> Load:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -12,6 +13,9 @@ from loadgen.bench.faults.truth import ROW_TABLES, Truth
 from pipeline.storage.interface import RowTable, Store
 from pipeline.storage.schema import EVER
 
+_BY_SCAN: tuple[RowTable, ...] = ("scans", "unjudged", "outcomes")
+"""Tables with a row of every scan, by its end."""
+
 _MARKS = ("service", "stage", "workload", "time")
 """What must be of ``outcomes``: that each stage decided on a scan. The pieces depend on how it was cut."""
 
@@ -20,8 +24,9 @@ def wrong_rows(store: Store, truth: Truth) -> dict[str, int]:
     """Return how many rows are missing, too many or altered, by table; tables without one are left out."""
     wrong: dict[str, int] = {}
     for table in ROW_TABLES:
-        found = _lines(table, store.rows(table, truth.dataset.service, *EVER))
-        wanted = _lines(table, truth.rows.get(table, ()))
+        until = truth.certain_until if table in _BY_SCAN else math.inf
+        both = store.rows(table, truth.dataset.service, *EVER), truth.rows.get(table, ())
+        found, wanted = (_lines(table, [row for row in rows if row["time"] <= until]) for rows in both)
         # A row that says something else is one that is missing and one too many.
         differing = max((found - wanted).total(), (wanted - found).total())
         if table == "outcomes":

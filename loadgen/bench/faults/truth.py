@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -50,6 +51,8 @@ class Truth:
     """Rows of ROW_TABLES."""
     parted: int = 0
     """Scans that come in parts where a part has at most PART_ITEMS."""
+    certain_until: float = math.inf
+    """The last end of a scan that is surely made: after it clocks that are behind decide."""
 
     @property
     def samples(self) -> int:

@@ -131,6 +131,17 @@ def test_rows_missing_altered_or_too_many_are_found(load: Load) -> None:
     assert compare(store, truth, reported(load))[0].tables.keys() == {"outcomes"}
 
 
+def test_scans_that_clocks_decide_on_are_not_compared(load: Load) -> None:
+    store, truth = counted(load), load.truth
+    last = truth.rows["scans"][-1]["time"]
+    fewer = replace(truth, rows={**truth.rows, "scans": truth.rows["scans"][:-1]})
+    assert compare(store, fewer, reported(load))[0].tables == {"scans": 1}
+    assert not compare(store, replace(fewer, certain_until=last - 1), reported(load))[0].any
+    assert compare(store, replace(fewer, certain_until=last), reported(load))[0].any
+    skewed = build_load(Shape(windows=20, skewed=(240.0, -240.0)), 1).truth
+    assert skewed.certain_until < skewed.dataset.end - 900 - 240
+
+
 def test_differences_add_up_by_table() -> None:
     one = Differences(*range(10), rows=3, tables={"scans": 2, "ledger": 1})
     both = one + Differences(*[1] * 10, rows=1, positions=1, tables={"scans": 1})
