@@ -15,6 +15,10 @@ from pipeline.model import BoolArray, FloatArray, Int32Array, IntArray, SeriesKe
 NO_STACKS = StackMatrix((), np.zeros(0), np.zeros(0), 0.0, 0.0)
 """What there is of a service without samples, and of service-level metrics."""
 
+CANCELLED = 1e-12
+"""Changes whose sum is no more than this share of their sizes cancel out: what is left is rounding, and
+depends on the order in which they are added up."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StackIndex:

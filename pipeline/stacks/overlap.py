@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.model import BoolArray, FloatArray
+from pipeline.stacks.index import CANCELLED
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +36,8 @@ def explained_shares(holds: BoolArray, change: FloatArray) -> FloatArray:
         weighted @ holds.T.astype(np.float64),
         own[:, None],
         out=np.zeros((len(holds), len(holds))),
-        # A change that cancels out leaves rounding, of which anything would be a multiple.
-        where=(np.abs(own) > 1e-12 * np.abs(weighted).sum(axis=1))[:, None],
+        # Of what rounding leaves anything would be a multiple.
+        where=(np.abs(own) > CANCELLED * np.abs(weighted).sum(axis=1))[:, None],
     )
     return shares
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from pipeline.model import FloatArray, Int32Array, IntArray, SeriesKey
-from pipeline.stacks.index import StackIndex, rows_of
+from pipeline.stacks.index import CANCELLED, StackIndex, rows_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +89,9 @@ def measure_rises(index: StackIndex, series: Sequence[SeriesKey]) -> Rises:
     for position, row in enumerate(rows.tolist()):
         span = slice(descendants.indptr[position], descendants.indptr[position + 1])
         own[position] = descendants.data[span][descendants.indices[span] == row].sum()
+    sizes = index.sums(np.abs(index.rise)[None, :])[0]
+    there = rows >= 0
+    own[there] = np.where(np.abs(own[there]) > CANCELLED * sizes[rows[there]], own[there], 0.0)
     return Rises(own, rows, descendants)
 
 

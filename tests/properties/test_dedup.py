@@ -79,9 +79,12 @@ EQUAL_RISES = build_stacks(
     total=1000,
 )
 
+CANCELLED = build_stacks({"a": (0, 12), "a->c->b": (22, 1), "a->b": (4, 13), "b": (0, 12)}, total=1000)
+
 
 @given(STACKS, CHANGES)
 @example(EQUAL_RISES, [])
+@example(CANCELLED, [])
 @settings(max_examples=60)
 def test_the_order_of_stacks_changes_no_cause(matrix: StackMatrix, changes: list[Change]) -> None:
     turned = StackMatrix(
