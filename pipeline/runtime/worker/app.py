@@ -6,15 +6,13 @@ docs/decisions/one-worker-loop.md.
 
 from __future__ import annotations
 
-import itertools
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Any, cast
 
 import faust
-from aiokafka import AIOKafkaConsumer
 from faust import streams
 from faust.app.base import BootStrategy
 from faust.auth import SASLCredentials, SSLCredentials
@@ -61,44 +59,8 @@ StartsOf = Callable[[Collection[tuple[str, int]]], Awaitable[Mapping[tuple[str, 
 """Says of assigned partitions, by topic (broker's name) and number, where those go on that have a say."""
 
 
-class Turns:
-    """Whose turn it is among partitions: that of the one whose last turn is longest ago."""
-
-    def __init__(self) -> None:
-        self._numbers = itertools.count()
-        self._last: dict[TP, int] = {}
-
-    def next_of(self, ready: Sequence[TP]) -> TP:
-        """Give one of the partitions its turn."""
-        turn = min(ready, key=lambda tp: self._last.get(tp, -1))
-        self._last[turn] = next(self._numbers)
-        return turn
-
-
 class _ConsumerThread(aiokafka.AIOKafkaConsumerThread):
-    """The thread of a consumer, which minds its name in the group, and takes from its partitions in turn."""
-
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
-        self.turns = Turns()
-
-    async def _fetch_records(
-        self,
-        consumer: AIOKafkaConsumer,
-        active_partitions: set[TP],
-        timeout: float | None = None,
-        max_records: int | None = None,
-    ) -> Any:
-        """Return messages of the partition whose turn it is, ``max_records`` at most.
-
-        Of one partition, since a batch is INSERTs for each of its partitions, and Faust mixes what it gets.
-        In turn, since the library gives all that was fetched, thousands where they are small, and whoever's
-        come later wait behind them: one with few messages would wait for the backlog of the others.
-        """
-        ready = [tp for tp in consumer._fetcher._records if tp in active_partitions]
-        if not ready:  # wait for one message; what came with it is handed out by the next calls
-            return await super()._fetch_records(consumer, active_partitions, timeout, max_records=1)
-        return await super()._fetch_records(consumer, {self.turns.next_of(ready)}, 0, max_records)
+    """The thread of a consumer, which minds its name in the group."""
 
     async def on_start(self) -> None:
         """Connect."""
@@ -228,7 +190,6 @@ def create_app(
         broker_heartbeat_interval=2.0,
         broker_commit_interval=COMMIT_INTERVAL_S,
         broker_commit_every=settings.batch_size,
-        broker_max_poll_records=settings.batch_size,
     )
     app.batch_bytes = settings.batch_bytes
     app.starts_of, app.on_failure = starts_of, on_failure

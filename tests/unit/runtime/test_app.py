@@ -12,7 +12,7 @@ import pytest
 from faust.transport.drivers import aiokafka
 from faust.types import TP
 
-from pipeline.runtime.worker.app import FaustMembership, StageApp, Turns, _ConsumerThread, _StoreFirstConsumer
+from pipeline.runtime.worker.app import FaustMembership, StageApp, _StoreFirstConsumer
 
 HERE, THERE = TP("profiles", 7), TP("profiles", 8)
 
@@ -97,31 +97,3 @@ def test_a_partition_that_is_new_to_a_group_that_has_read_before_is_owed_from_it
     consumer._committed_offset[THERE] = None
     with mock.patch.object(StageApp, "consumer", consumer):
         assert FaustMembership(cast(StageApp, consumer.app)).committed(HERE.topic) == {7: 39, 8: 0}
-
-
-def test_a_partition_hands_out_one_batch_and_then_it_is_the_next_ones_turn(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    first, other, paused = (TP("profiles", number) for number in (4, 2, 9))
-    asked: list[tuple[set[TP], float | None, int | None]] = []
-
-    async def fetch(
-        _self: Any, _consumer: Any, partitions: set[TP], timeout: float | None, max_records: int | None
-    ) -> dict[TP, list[Any]]:
-        asked.append((partitions, timeout, max_records))
-        return {}
-
-    monkeypatch.setattr(aiokafka.AIOKafkaConsumerThread, "_fetch_records", fetch)
-    fetched: dict[TP, None] = {}
-    consumer = mock.Mock(_fetcher=mock.Mock(_records=fetched))
-    thread = _ConsumerThread.__new__(_ConsumerThread)
-    thread.turns = Turns()
-    both = (paused, first, other)
-    for there in (both, both, both, both, (paused, other), both, (paused,)):
-        fetched.clear()
-        fetched.update(dict.fromkeys(there))
-        asyncio.run(thread._fetch_records(consumer, {first, other}, 1.0, 500))
-    assert asked == [
-        *(({turn}, 0, 500) for turn in (first, other, first, other, other, first)),
-        ({first, other}, 1.0, 1),
-    ]
