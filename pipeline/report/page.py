@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,6 +87,7 @@ def render_report(report: ReportData) -> str:
             group=[{**member, "spark": _spark(_line(report.series, member))} for member in parts.group],
             more=parts.more,
             ratio=ratio,
+            diff_url=None,
         )
     )
 
@@ -139,10 +140,13 @@ def embedded(figure: go.Figure, name: str) -> Markup:
     )
 
 
-def environment(*, ratio: bool) -> Environment:
-    """Return what templates are rendered with; ``ratio`` writes levels in per cent."""
+def environment(*, ratio: bool, folders: Sequence[Path] = ()) -> Environment:
+    """Return what templates are rendered with; ``ratio`` writes levels in per cent.
+
+    Templates of ``folders`` come before those of this package, which they may include.
+    """
     environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
+        loader=FileSystemLoader([*folders, Path(__file__).parent]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

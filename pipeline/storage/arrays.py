@@ -239,6 +239,7 @@ class ArrayStore:
         end: float,
         *,
         id_prefix: str = "",
+        columns: Sequence[str] = (),
         **equal: str,
     ) -> list[dict[str, Any]]:
         """Return rows, oldest first; see Store.rows.
@@ -262,7 +263,9 @@ class ArrayStore:
                 and all(row[position] == value for position, value in wanted)
                 and (not id_prefix or row[identity].startswith(id_prefix))
             ]
-        return to_rows(table, sorted(found))
+        chosen = row_columns(table, columns)
+        positions = [names.index(name) for name in chosen]
+        return to_rows(table, ([row[at] for at in positions] for row in sorted(found)), chosen)
 
     def _load(self, data: ServiceArrays) -> None:
         """Take one service in. Its arrays are kept, not copied, if they are in order."""

@@ -236,6 +236,7 @@ class ClickHouseStore:
         end: float,
         *,
         id_prefix: str = "",
+        columns: Sequence[str] = (),
         **equal: str,
     ) -> list[dict[str, Any]]:
         """Return rows, oldest first; see Store.rows.
@@ -244,6 +245,7 @@ class ClickHouseStore:
             ValueError: a column is asked for that the table has not.
         """
         names = row_columns(table)
+        chosen = row_columns(table, columns)
         values: dict[str, Any] = {"table": table, "start": to_ms(start), "end": to_ms(end)}
         conditions = ""
         wanted = equal if service is None else {"service": service, **equal}
@@ -259,14 +261,14 @@ class ClickHouseStore:
             values["prefix"] = id_prefix
         # Only names from schema.py and the numbers of parameters are put into the text, never a value.
         sql = (
-            f"SELECT {', '.join(names)} FROM {{table:Identifier}} FINAL"
+            f"SELECT {', '.join(chosen)} FROM {{table:Identifier}} FINAL"
             " WHERE time >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')"
             " AND time < fromUnixTimestamp64Milli({end:Int64}, 'UTC')"
             f"{conditions} ORDER BY ALL"
         )
         with translated(self._where):
             found = self._client.query(sql, values, query_formats={"DateTime64": "int"}).result_rows
-        return to_rows(table, found)
+        return to_rows(table, found, chosen)
 
     def count_scans(self, since: float, service: str | None, workload: str | None) -> int:
         """Return how many scans end at ``since`` (epoch seconds) or later, the first one of each left out.

@@ -152,9 +152,11 @@ class Store(Protocol):
         end: float,
         *,
         id_prefix: str = "",
+        columns: Sequence[str] = (),
         **equal: str,
     ) -> list[dict[str, Any]]:
         """Return rows of a service with a time in [start, end), oldest first, where columns equal values.
 
-        None instead of a service gives those of every service; ``id_prefix`` those whose id begins so.
+        None instead of a service gives those of every service; ``id_prefix`` those whose id begins so,
+        ``columns`` only these of a row: the rest of it is not read.
         """

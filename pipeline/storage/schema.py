@@ -150,14 +150,23 @@ def is_time(table: Table, column: str) -> bool:
     return COLUMNS[table][column] == _TIME
 
 
-def row_columns(table: Table) -> list[str]:
-    """Return the columns of a table of rows, as these are sorted by: time first."""
-    return ["time", *(name for name in COLUMNS[table] if name != "time")]
+def row_columns(table: Table, chosen: Sequence[str] = ()) -> list[str]:
+    """Return the columns of a table of rows, as these are sorted by: time first, and all others or a chosen few.
+
+    Raises:
+        ValueError: the table has no such column.
+    """
+    names = ["time", *(name for name in COLUMNS[table] if name != "time")]
+    if unknown := [name for name in chosen if name not in names]:
+        raise ValueError(f"{table} has no column {unknown[0]!r}")
+    return [name for name in names if name == "time" or name in chosen] if chosen else names
 
 
-def to_rows(table: Table, found: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
-    """Return rows of ``row_columns`` by name, with times as epoch seconds."""
-    columns = [(name, is_time(table, name)) for name in row_columns(table)]
+def to_rows(
+    table: Table, found: Iterable[Sequence[Any]], chosen: Sequence[str] | None = None
+) -> list[dict[str, Any]]:
+    """Return rows of ``row_columns``, or of those that were chosen, by name; times are epoch seconds."""
+    columns = [(name, is_time(table, name)) for name in chosen or row_columns(table)]
     return [
         {
             name: value / 1000 if time else list(value) if isinstance(value, tuple) else value

@@ -66,6 +66,7 @@ class RenamedStore(StoreView):
         end: float,
         *,
         id_prefix: str = "",
+        columns: Sequence[str] = (),
         **equal: str,
     ) -> list[dict[str, Any]]:
         """Return rows by present names; see Store.rows.
@@ -73,7 +74,7 @@ class RenamedStore(StoreView):
         A change may have modified what is called otherwise now; what was reported keeps its former name in
         ``stored_metric``, by which its id is made.
         """
-        rows = self._store.rows(table, service, start, end, id_prefix=id_prefix, **equal)
+        rows = self._store.rows(table, service, start, end, id_prefix=id_prefix, columns=columns, **equal)
         if table == "changes":
             return [{**row, "subroutines": [*map(self._names.symbol, row["subroutines"])]} for row in rows]
         if table == "memory":

@@ -58,10 +58,11 @@ class StoreView:
         end: float,
         *,
         id_prefix: str = "",
+        columns: Sequence[str] = (),
         **equal: str,
     ) -> list[dict[str, Any]]:
         """Return rows; see Store.rows."""
-        return self._store.rows(table, service, start, end, id_prefix=id_prefix, **equal)
+        return self._store.rows(table, service, start, end, id_prefix=id_prefix, columns=columns, **equal)
 
     def usage(
         self,

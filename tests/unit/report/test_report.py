@@ -184,7 +184,7 @@ def test_a_page_shows_which_stacks_changed(live: Workload) -> None:
     assert "-0.50 1.00 % 0.50 % … › shop.rank › shop.sort › …" in shown
     stacks = text[text.index('id="h-stacks"') : text.index('id="h-flame"')]
     assert stacks.count("<mark><code>shop.rank</code></mark>") == 3, "in the note and in each line"
-    assert re.findall(r"width: (\d+)%", stacks) == ["100", "7"]
+    assert re.findall(r'rect width="(\d+)%"', stacks) == ["100", "7"]
 
 
 def test_one_stack_is_shown_whole(live: Workload) -> None:
@@ -202,7 +202,7 @@ def test_factors_are_drawn_and_explained(live: Workload) -> None:
     assert "attribution 0.98 share of the regression from stacks" in shown
     assert "moon 2.00" in shown, "a factor of another version"
     table = text[text.index('<table class="factors"') :].split("</table>")[0]
-    assert re.findall(r"width: (\d+)%", table) == ["98", "100", "40"]
+    assert re.findall(r'rect width="(\d+)%"', table) == ["98", "100", "40"]
 
 
 @pytest.mark.parametrize(
