@@ -174,12 +174,13 @@ def read_changes(path: Path) -> tuple[Change, ...]:
 
 
 def read_feedback(path: Path) -> tuple[Silence, ...]:
-    """Read JSON lines of ``feedback`` messages: expectations and mutes; of one id the last line counts.
+    """Read the expectations and mutes of JSON lines of ``feedback``; of one id the last line counts.
 
     Raises:
         ConfigError: the file, line and key that is wrong.
     """
-    return tuple({(one.service, one.id): one for one in _read_lines(path, decode_feedback)}.values())
+    said = [one for one in _read_lines(path, decode_feedback) if isinstance(one, Silence)]
+    return tuple({(one.service, one.id): one for one in said}.values())
 
 
 def _read_lines(path: Path, decode: Callable[[bytes], _Line]) -> tuple[_Line, ...]:

@@ -1,4 +1,4 @@
-"""What arrives from outside: profiles, metrics and changes."""
+"""What arrives from outside: profiles, metrics, changes and what people say."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from pipeline.codec import fields
 from pipeline.codec.records import check, plain, read
 from pipeline.codec.schema import inputs as shapes
 from pipeline.codec.schema.inputs import MAX_COUNT, MAX_METRIC
+from pipeline.codec.verdicts import encode_verdict, verdict_from_json
 from pipeline.errors import InvalidMessage
-from pipeline.model import Annotation, Change, FloatArray, IntArray, MetricPoints, Profile, Silence
+from pipeline.model import Annotation, Change, FloatArray, IntArray, MetricPoints, Profile, Silence, Verdict
 from pipeline.units import DAY_S, HOUR_S
 
 MAX_INTERVAL_S = DAY_S
@@ -138,13 +139,23 @@ def encode_silence(silence: Silence) -> bytes:
     return orjson.dumps({name: value for name, value in plain(silence).items() if value})
 
 
-def decode_feedback(value: bytes | None, *, now: float | None = None) -> Silence:
-    """Decode and check what a person says of regressions: an expectation or a mute.
+def encode_feedback(said: Silence | Verdict) -> bytes:
+    """Encode what a person says of regressions; the inverse of decode_feedback."""
+    return encode_verdict(said) if isinstance(said, Verdict) else encode_silence(said)
+
+
+def decode_feedback(value: bytes | None, *, now: float | None = None) -> Silence | Verdict:
+    """Decode and check what a person says of regressions: an expectation, a mute or a verdict.
 
     Raises:
         InvalidMessage: the field that is missing or wrong.
     """
-    raw = check(shapes.Silence, fields.parse_object(value, max_depth=None))
+    given = fields.parse_object(value, max_depth=None)
+    if check(shapes.Feedback, given)["kind"] == "verdict":
+        verdict = verdict_from_json(given)
+        _not_ahead(verdict.time, "time", now)
+        return verdict
+    raw = check(shapes.Silence, given)
     _not_ahead(raw["time"], "time", now)
     found = read(Silence, {**raw, "start": raw.get("start") or raw["time"], "cost": raw.get("cost") or 0.0})
     _check_silence(found)

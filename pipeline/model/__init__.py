@@ -29,6 +29,7 @@ from pipeline.model.series import (
 )
 from pipeline.model.silence import AppliedSilence, ExpectedCost, Silence, SilenceKind
 from pipeline.model.strata import RATE_LABEL, StrataMatrix, Stratum, StratumCounts
+from pipeline.model.verdict import Verdict, VerdictKind
 
 __all__ = [
     "RATE_LABEL",
@@ -74,6 +75,8 @@ __all__ = [
     "StratumCounts",
     "Suspect",
     "Unjudged",
+    "Verdict",
+    "VerdictKind",
     "divide",
     "is_gcpu",
 ]

@@ -40,10 +40,10 @@ from pipeline.stages.gather.counted_rows import (
     Columns,
     CountedColumns,
     change_columns,
+    feedback_columns,
     last_offsets,
     metadata_columns,
     metric_columns,
-    silence_columns,
 )
 from pipeline.stages.gather.naming import is_noted, was_counted
 from pipeline.stages.gather.streams import COUNTED_TOPICS, position_columns, stored_up_to
@@ -164,7 +164,8 @@ class AggregateStage(Stage):
             self._store.insert("changes", change_columns([record.payload for record in batch]))
             return []
         if topic == "feedback":
-            self._store.insert("silences", silence_columns([record.payload for record in batch]))
+            for said, columns in feedback_columns([record.payload for record in batch]).items():
+                self._store.insert(said, columns)
             return []
         table: CountTable = "metrics" if topic == "metrics" else "totals"
         fresh = self._fresh(table, batch)

@@ -56,6 +56,7 @@ _IDENTITY: Mapping[str, tuple[str, ...]] = {
     "metric_metadata": ("metric",),
     "silences": ("id",),
     "silenced": ("id", "scan_end"),
+    "verdicts": ("event", "author", "aspect"),
     "logs": ("cluster", "topic", "broker_topic", "topic_id"),
     "positions": ("stream", "topic", "partition"),
     "outcomes": ("stage", "workload", "time", "attempt", "number"),
@@ -64,6 +65,9 @@ _IDENTITY: Mapping[str, tuple[str, ...]] = {
 
 _FIRST_STAYS = ("outcomes",)
 """Tables of which the first row of an identity stays."""
+
+_LATEST_STAYS = ("verdicts",)
+"""Tables of which the row with the latest time of an identity stays, whenever it came."""
 
 _METADATA = ("service", "metric", "unit", "kind", "direction")
 
@@ -303,7 +307,9 @@ class ArrayStore:
             row = tuple(tuple(value) if isinstance(value, list) else value for value in values)
             rows = self._of(service).rows.setdefault(table, {})
             key = tuple(row[position] for position in identity)
-            rows[key] = rows.get(key, row) if table in _FIRST_STAYS else row
+            known = rows.get(key, row)
+            stays = table in _FIRST_STAYS or (table in _LATEST_STAYS and known[0] > row[0])
+            rows[key] = known if stays else row
 
     def _count(self, table: Table, data: Mapping[str, Sequence[Any]]) -> None:
         services = np.array(data["service"], dtype=object)

@@ -27,6 +27,7 @@ RowTable = Literal[
     "metric_metadata",
     "silences",
     "silenced",
+    "verdicts",
     "logs",
     "positions",
     "outcomes",
@@ -76,7 +77,8 @@ class Store(Protocol):
         """Add rows, all or none. ``columns`` maps a column to its values, all equally many.
 
         A repeated insert with the same non-empty ``token`` adds nothing. Rows of RowTable
-        replace those of the same identity; of ``outcomes`` the first one stays. ``asked_at``, of the
+        replace those of the same identity; of ``outcomes`` the first one stays, of ``verdicts`` the one
+        with the latest time. ``asked_at``, of the
         ``Extents`` that rows of a CountTable go on from, keeps off a sender that stood still meanwhile: a
         store that is shared takes them within ``LATE_S`` of it, and raises StoreUnavailable afterwards.
         """

@@ -118,6 +118,10 @@ COLUMNS: Mapping[Table, Mapping[str, str]] = {
         **{"id": "String", "service": _NAME, "workload": _NAME, "time": _TIME, "scan_end": _TIME},
         **{"state": _NAME, "silence": "String", "size": "Float64", "error": "Float64", "event": "String"},
     },
+    "verdicts": {
+        **{"event": "String", "service": _NAME, "verdict": _NAME, "aspect": _NAME, "time": _TIME},
+        **{"author": "String", "comment": "String", "subject": "String", "end_time": _TIME},
+    },
     "logs": {
         **{"cluster": "String", "topic": _NAME, "broker_topic": "String", "topic_id": "String"},
         **{"time": _TIME, "stream": "String"},

@@ -30,6 +30,7 @@ class Typed:
         for message in messages:
             assert (message.topic, message.key) == ("feedback", decode_feedback(message.value).service)
             said = decode_feedback(message.value)
+            assert isinstance(said, Silence)
             self.published.append(said)
             with closing(open_store(self.dsn)) as store:
                 store.insert("silences", columns_of([silence_to_row(said)]))

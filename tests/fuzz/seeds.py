@@ -16,7 +16,13 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from loadgen.fleet.scenario import PRESETS
 from pipeline.codec.events import encode_event, regression_event, update_event
-from pipeline.codec.inputs import encode_change, encode_metric_points, encode_profile, encode_silence
+from pipeline.codec.inputs import (
+    encode_change,
+    encode_feedback,
+    encode_metric_points,
+    encode_profile,
+    encode_silence,
+)
 from pipeline.codec.ledger import dropped_entries, entry_to_json, ledger_columns, reported_entries
 from pipeline.codec.scans import encode_progress, encode_scan
 from pipeline.lifecycle import OpenRegression, Update
@@ -31,6 +37,7 @@ from pipeline.model import (
     Silence,
     StackChange,
     Suspect,
+    Verdict,
 )
 from pipeline.topics import DEFAULT_PATH as TOPICS
 from pipeline.workloads import PRESETS_PATH as WORKLOADS
@@ -64,6 +71,8 @@ def feedback() -> Iterator[bytes]:
     expected = Silence("e1", "shop", "expected", T0, T0, subroutine="shop.*", cost=0.001, change="c0ffee")
     yield encode_silence(expected)
     yield encode_silence(Silence("m1", "shop", "muted", T0, T0, T0 + 60, owner="ada", removed=T0 + 9))
+    yield encode_feedback(Verdict("r1", "shop", "duplicate", T0, "ada", "twice", subject="r0"))
+    yield encode_feedback(Verdict("r1", "shop", "expected", T0, end=T0 + 60))
 
 
 def progress() -> Iterator[bytes]:

@@ -141,7 +141,7 @@ TARGETS: Mapping[str, Target] = {
         twice(inputs.decode_metric_points, inputs.encode_metric_points), _INVALID, seeds.metrics
     ),
     "change": Target(twice(inputs.decode_change, inputs.encode_change), _INVALID, seeds.changes),
-    "feedback": Target(twice(inputs.decode_feedback, inputs.encode_silence), _INVALID, seeds.feedback),
+    "feedback": Target(twice(inputs.decode_feedback, inputs.encode_feedback), _INVALID, seeds.feedback),
     "progress": Target(twice(scans.decode_progress, scans.encode_progress), _INVALID, seeds.progress),
     "scan": Target(twice(scans.decode_scan, scans.encode_scan), _INVALID, seeds.scans),
     "event": Target(check_event, _INVALID, seeds.events),

@@ -35,6 +35,7 @@ PROFILE = Message("profile", inputs.Profile)
 METRIC_POINTS = Message("metric-points", inputs.MetricPoints)
 CHANGE = Message("change", inputs.Change)
 SILENCE = Message("silence", inputs.Silence)
+VERDICT = Message("verdict", inputs.Verdict)
 PROGRESS = Message("progress", scans.Progress)
 SCAN = Message("scan", scans.Scan)
 DETECTED = Message("regression-detected", events.RegressionDetected, CLOUD_EVENT)
@@ -77,8 +78,9 @@ CHANNELS: Mapping[str, Channel] = {
     ),
     "feedback": Channel(
         "Feedback",
-        "What people say of regressions: a cost that they announce, a mute with an owner and an end.",
-        (SILENCE,),
+        "What people say of regressions: a cost that they announce, a mute with an owner and an end, and "
+        "their verdict on an event.",
+        (SILENCE, VERDICT),
     ),
     "dead-letters": Channel(
         "Dead letters",

@@ -1,4 +1,4 @@
-"""Messages from outside: profiles, points of metrics, changes."""
+"""Messages from outside: profiles, points of metrics, changes, and what people say of regressions."""
 
 from __future__ import annotations
 
@@ -7,8 +7,18 @@ from typing import Annotated, Literal, NotRequired
 from pydantic import Field, SkipValidation
 from typing_extensions import TypedDict  # pydantic cannot read typing.TypedDict before Python 3.12
 
-from pipeline.codec.schema.types import Count, Moment, Name, ServiceName, Several, ShortName, Text, message
-from pipeline.model import AnnotationKind, SilenceKind
+from pipeline.codec.schema.types import (
+    Count,
+    LongText,
+    Moment,
+    Name,
+    ServiceName,
+    Several,
+    ShortName,
+    Text,
+    message,
+)
+from pipeline.model import AnnotationKind, SilenceKind, VerdictKind
 
 MAX_COUNT = 2**40  # in all of a profile: far above any host's interval, so that no sum of many overflows
 
@@ -153,3 +163,34 @@ class Silence(TypedDict):
     reason: NotRequired[Text]
     removed: NotRequired[Moment | None]
     """When it was taken back: scans that end later know nothing of it."""
+
+
+@message
+class Feedback(TypedDict):
+    """What all messages of people have: the kind says which of them it is."""
+
+    kind: Literal["expected", "muted", "verdict"]
+
+
+@message
+class Verdict(TypedDict):
+    """What a person says of an event.
+
+    Of one event and author the latest counts, and a cause beside it; the latest of all is the event's state.
+    """
+
+    kind: Literal["verdict"]
+    event: ShortName
+    """Id of the event, of type ``smidgen.regression.detected``."""
+    service: ServiceName
+    verdict: VerdictKind
+    """A regression or none; cost that moved; planned; repaired; reported before; somebody looks into it; or
+    the change that did it."""
+    time: Moment
+    """When it was said. Scans that ended before know nothing of it."""
+    author: NotRequired[Text]
+    comment: NotRequired[LongText]
+    subject: NotRequired[ShortName | None]
+    """Of a duplicate: id of the other event. Of a cause: id of the change, or its first 7 digits."""
+    end: NotRequired[Moment | None]
+    """Of an expected one: until when the same regression stays silent."""

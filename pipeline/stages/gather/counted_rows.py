@@ -7,10 +7,11 @@ from typing import Any
 
 from pipeline.codec.inputs import change_to_row, silence_to_row
 from pipeline.codec.records import columns_of, plain
+from pipeline.codec.verdicts import verdict_to_row
 from pipeline.gcpu.count import Cells, Counts
-from pipeline.model import Change, MetricPoints, Profile, Record, Silence
+from pipeline.model import Change, MetricPoints, Profile, Record, Silence, Verdict
 from pipeline.quota.admission import Refused
-from pipeline.storage.interface import CountTable
+from pipeline.storage.interface import CountTable, RowTable
 
 Columns = Mapping[str, Sequence[Any]]
 
@@ -157,9 +158,13 @@ def change_columns(changes: Sequence[Change]) -> Columns:
     return columns_of(map(change_to_row, changes))
 
 
-def silence_columns(silences: Sequence[Silence]) -> Columns:
-    """Return a row for every expectation and mute."""
-    return columns_of(map(silence_to_row, silences))
+def feedback_columns(said: Sequence[Silence | Verdict]) -> dict[RowTable, Columns]:
+    """Return a row for every expectation, mute and verdict, by table."""
+    rows: dict[RowTable, list[dict[str, Any]]] = {
+        "silences": [silence_to_row(one) for one in said if isinstance(one, Silence)],
+        "verdicts": [verdict_to_row(one) for one in said if isinstance(one, Verdict)],
+    }
+    return {table: columns_of(own) for table, own in rows.items() if own}
 
 
 CountedColumns = Callable[[Counts, Sequence[Record], Mapping[int, int], float], Columns]

@@ -127,8 +127,10 @@ def test_silences_survive_and_begin_when_they_are_made_unless_they_say_otherwise
     expected = decode_feedback(
         orjson.dumps({**EXPECTATION, "start": T0 + 5, "removed": "2026-01-31T00:00:00Z"})
     )
+    assert isinstance(expected, Silence)
     assert (expected.start, expected.end, expected.cost) == (T0 + 5, None, 0.001)
     for silence in (muted, expected):
+        assert isinstance(silence, Silence)
         assert decode_feedback(encode_silence(silence)) == silence
         assert silence_of_row(silence_to_row(silence)) == silence
 
@@ -141,7 +143,9 @@ def test_silences_survive_and_begin_when_they_are_made_unless_they_say_otherwise
         pytest.param(MUTE, {"end": T0}, "end: should be after start", id="an end before the start"),
         pytest.param(MUTE, {"cost": 0.1}, "cost: of expectations alone", id="a mute with a cost"),
         pytest.param(MUTE, {"change": "c"}, "change: of expectations alone", id="a mute of a change"),
-        pytest.param(MUTE, {"kind": "maybe"}, "kind: should be expected or muted, not 'maybe'", id="a kind"),
+        pytest.param(
+            MUTE, {"kind": "maybe"}, "kind: should be expected, muted or verdict, not 'maybe'", id="a kind"
+        ),
         pytest.param(EXPECTATION, {"cost": None}, "cost: missing", id="no cost"),
         pytest.param(EXPECTATION, {"subroutine": ""}, "subroutine: missing, and", id="about nothing"),
         pytest.param(EXPECTATION, {"time": T0 + 8000}, "time: 8000 s in the future", id="from the future"),
