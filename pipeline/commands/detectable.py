@@ -2,48 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from typing import Any
 
 import click
-import numpy as np
 import orjson
 from rich.console import Console
 from rich.table import Table
 
-from pipeline.clock import from_iso, system_clock, to_iso
+from pipeline.clock import from_iso, system_clock
 from pipeline.commands.options import settings_options
 from pipeline.config import Settings
-from pipeline.detect.detectable import DetectableConfig, Look, Traffic, detectable_size, time_to_detect
-from pipeline.detect.noise.service import with_shared_prior
-from pipeline.detect.share_normalisation import share_factor, with_share_factor
-from pipeline.detect.short_term import ScanConfig, Windows, baseline_start, normalised
+from pipeline.detect.detectable import DetectableConfig, Traffic
 from pipeline.errors import ConfigError, InvalidMessage
-from pipeline.model import FloatArray, SeriesMatrix
+from pipeline.report.detectability import SIZES, Outlook, outlooks_of
 from pipeline.storage.connect import open_store
-from pipeline.storage.interface import Store
-from pipeline.units import DAY_S, format_duration
+from pipeline.units import format_duration
 from pipeline.workloads import Workload, load_workloads
-
-SIZES = (0.00005, 0.0005, 0.005, 0.05)
-"""Of the service's CPU: the smallest that FBDetect reports, and each ten times the last."""
-
-QUANTILES = (("small", 0.1), ("typical", 0.5), ("large", 0.9))
-"""Of the gCPU of the service's subroutines."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outlook:
-    """What one workload sees of subroutines of one size."""
-
-    subroutine: str  # small, typical or large
-    gcpu: float
-    dispersion: float  # of subroutines of that size
-    after_analysis: float | None  # gCPU that is detectable; None: nothing is
-    after_extended: float | None
-    after_s: dict[str, float | None]  # size → seconds until it is detectable; None: never
 
 
 @click.command()
@@ -69,7 +45,7 @@ def detectable(settings: Settings, service: str, until: str | None, as_json: boo
     if not workloads:
         raise ConfigError("--workloads: none of them looks at gCPU")
     with closing(open_store(settings.store, existing=True)) as store:
-        found = [(workload, *_outlooks(store, service, workload, end)) for workload in workloads]
+        found = [(workload, *outlooks_of(store, service, workload, end)) for workload in workloads]
     if as_json:
         for workload, traffic, outlooks in found:
             click.echo(orjson.dumps(_to_json(service, workload, traffic, outlooks)).decode())
@@ -84,60 +60,6 @@ def _moment(text: str) -> float:
         return from_iso(text)
     except InvalidMessage as error:
         raise ConfigError(f"--until: {error}") from None
-
-
-def _outlooks(store: Store, service: str, workload: Workload, end: float) -> tuple[Traffic, list[Outlook]]:
-    resolution = workload.resolution_s
-    end = math.floor(end / resolution) * resolution
-    start = end - workload.span_s
-    matrix = store.series("gcpu", service, start, end, resolution)
-    if not matrix.names or not matrix.totals.any():
-        span = f"between {to_iso(start)[:16]} and {to_iso(end)[:16]} UTC"
-        raise ConfigError(f"--service {service}: no samples in the store {span}; --until names another time")
-    columns = (workload.historical_s, workload.historical_s + workload.analysis_s, workload.span_s)
-    windows = Windows(*(round(column / resolution) for column in columns))
-    look = look_of(workload, windows)
-    traffic = Traffic(_rate(matrix), len(matrix.names))
-    level, dispersion, degrees_of_freedom = noise_of(matrix, windows)
-    outlooks = []
-    for name, quantile in QUANTILES:
-        gcpu = float(np.quantile(level, quantile, method="nearest"))
-        near = np.abs(np.log(level / gcpu)) <= math.log(2)
-        noise, known = float(np.median(dispersion[near])), float(np.median(degrees_of_freedom[near]))
-        own = replace(traffic, dispersion=noise, degrees_of_freedom=known)
-        sizes = (detectable_size(gcpu, after, own, look) for after in (look.analysis_s, look.longest_s))
-        after_analysis, after_extended = (size if math.isfinite(size) else None for size in sizes)
-        times = {f"{size:g}": time_to_detect(gcpu, size, own, look) for size in SIZES}
-        outlooks.append(Outlook(name, gcpu, noise, after_analysis, after_extended, times))
-    return traffic, outlooks
-
-
-def look_of(workload: Workload, windows: Windows) -> Look:
-    """Return what a scan of a workload compares: means of days where it only looks for slow rises."""
-    if set(workload.detectors) == {"long_term"}:
-        return Look(DAY_S, DAY_S, 0.0, workload.resolution_s, searched=False)
-    first = baseline_start(windows, workload.resolution_s, ScanConfig())
-    baseline_s = (windows.analysis - first) * workload.resolution_s
-    return Look(baseline_s, workload.analysis_s, workload.extended_s, workload.resolution_s)
-
-
-def _rate(matrix: SeriesMatrix) -> float:
-    """Return samples a second since the first ones: a service younger than the history is no smaller."""
-    first = int(np.flatnonzero(matrix.totals)[0])
-    return float(matrix.totals[first:].sum() / (len(matrix.totals[first:]) * matrix.resolution_s))
-
-
-def noise_of(matrix: SeriesMatrix, windows: Windows) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return gCPU, dispersion and its degrees of freedom of each subroutine, as a scan estimates them."""
-    config = ScanConfig()
-    level = matrix.samples.sum(axis=1) / matrix.totals.sum()
-    matrix = with_share_factor(matrix, share_factor(matrix, history=windows.analysis))
-    series = normalised(with_shared_prior(matrix, windows, config=config), windows, config)
-    known = (level > 0) & np.array([kind == "subroutine" for kind in matrix.kinds], dtype=np.bool_)
-    if not known.any():
-        known = level > 0
-    dispersion = np.maximum(series.variance / np.maximum(1 - level, 1e-6), 1.0)  # 1 is what sampling gives
-    return level[known], dispersion[known], series.degrees_of_freedom[known]
 
 
 def _to_json(service: str, workload: Workload, traffic: Traffic, outlooks: list[Outlook]) -> dict[str, Any]:

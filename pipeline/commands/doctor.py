@@ -43,6 +43,7 @@ from pipeline.workloads import load_workloads
 MAX_SKEW_S = 5.0
 MAX_AHEAD_S = 60.0
 QUIET_S = 900.0
+MAX_LAG = 10_000
 LITTLE_SPACE = 0.15
 NO_SPACE = 0.05
 WORKER_S = 10.0
@@ -63,24 +64,32 @@ class Finding:
 
 
 @click.command()
-@click.option("--max-lag", type=click.IntRange(min=0), default=10_000, show_default=True, metavar="N")
+@click.option("--max-lag", type=click.IntRange(min=0), default=MAX_LAG, show_default=True, metavar="N")
 @click.option("--worker", metavar="URL", help="Only ask a worker's health endpoint whether it is ready.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a check.")
 @settings_options("broker", "store", "topics", "group_prefix", "workloads")
 def doctor(settings: Settings, max_lag: int, worker: str | None, as_json: bool) -> int:
     """Check broker, topics, store, clocks, lag, dead letters and what agents need; exit 1 on a failure."""
     if worker is not None:
-        findings = [ask_worker(worker, settings.token)]
+        findings = _without_secrets([ask_worker(worker, settings.token)], settings)
     else:
         load_workloads(settings.workloads)
-        findings = [*_of_broker(settings, max_lag), *_of_store(settings), _py_spy()]
-    findings = [Finding(f.check, f.status, hidden(f.detail, settings.secrets()), f.advice) for f in findings]
+        findings = [*diagnose(settings, max_lag), _py_spy()]
     if as_json:
         for finding in findings:
             click.echo(json.dumps(asdict(finding)))
     else:
         _show(findings)
     return 1 if any(finding.status == "fail" for finding in findings) else 0
+
+
+def diagnose(settings: Settings, max_lag: int = MAX_LAG) -> list[Finding]:
+    """Look at broker, topics, lag, dead letters, agents and store; what is found holds no secret."""
+    return _without_secrets([*_of_broker(settings, max_lag), *_of_store(settings)], settings)
+
+
+def _without_secrets(findings: list[Finding], settings: Settings) -> list[Finding]:
+    return [Finding(f.check, f.status, hidden(f.detail, settings.secrets()), f.advice) for f in findings]
 
 
 def ask_worker(url: str, token: str | None) -> Finding:

@@ -55,41 +55,58 @@ def render_report(report: ReportData) -> str:
     Raises:
         InvalidMessage: the event lacks something that every event has, or it is of the wrong type.
     """
-    parts = parts_of(report.event["data"])
-    data = parts.data
-    marked = element(data["metric_kind"], data["metric"])
+    shown = described(report.event)
+    data = shown["data"]
     tree = icicle(report.stacks)
-    ratio = is_gcpu(data["metric_kind"])
     figures = _figures(report, data, tree)
     return (
-        environment(ratio=ratio)
+        environment(ratio=shown["ratio"])
         .get_template("page.html")
         .render(
-            plotly=Markup(get_plotlyjs() if figures else ""),
-            event=report.event,
-            data=data,
-            frame=report.frame,
-            change_time=data["change_time"],
-            detected_time=data["detected_time"],
-            figures=figures,
-            trunk=tree.trunk,
-            shifts=largest_shifts(report.stacks, _SHIFTS),
-            windows=report.windows,
-            suspects=parts.suspects,
-            meanings=FACTORS,
-            domains=in_order(parts.domains),
-            silences=[describe_silence(each) for each in parts.data.get("silences") or ()],
-            stacks=parts.stacks,
-            shared=shared_beginning(parts.stacks, marked),
-            largest=max((abs(line.after - line.before) for line in parts.stacks), default=0.0),
-            marked=marked,
-            ellipsis=ELLIPSIS,
-            group=[{**member, "spark": _spark(_line(report.series, member))} for member in parts.group],
-            more=parts.more,
-            ratio=ratio,
-            diff_url=None,
+            **shown
+            | {
+                "plotly": Markup(get_plotlyjs() if figures else ""),
+                "frame": report.frame,
+                "figures": figures,
+                "trunk": tree.trunk,
+                "shifts": largest_shifts(report.stacks, _SHIFTS),
+                "windows": report.windows,
+                "group": [
+                    {**member, "spark": _spark(_line(report.series, member))} for member in shown["group"]
+                ],
+            }
         )
     )
+
+
+def described(event: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what templates show of an event alone, without series and stacks.
+
+    Raises:
+        InvalidMessage: the event lacks something that every event has, or it is of the wrong type.
+    """
+    parts = parts_of(event["data"])
+    data = parts.data
+    marked = element(data["metric_kind"], data["metric"])
+    return {
+        "event": event,
+        "data": data,
+        "change_time": data["change_time"],
+        "detected_time": data["detected_time"],
+        "suspects": parts.suspects,
+        "meanings": FACTORS,
+        "domains": in_order(parts.domains),
+        "silences": [describe_silence(each) for each in data.get("silences") or ()],
+        "stacks": parts.stacks,
+        "shared": shared_beginning(parts.stacks, marked),
+        "largest": max((abs(line.after - line.before) for line in parts.stacks), default=0.0),
+        "marked": marked,
+        "ellipsis": ELLIPSIS,
+        "group": [{**member, "spark": ""} for member in parts.group],
+        "more": parts.more,
+        "ratio": is_gcpu(data["metric_kind"]),
+        "frame": "",
+    }
 
 
 def _figures(report: ReportData, data: Mapping[str, Any], tree: Icicle) -> dict[str, Markup]:
@@ -152,6 +169,7 @@ def environment(*, ratio: bool, folders: Sequence[Path] = ()) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.globals["diff_url"] = None
     environment.filters.update(
         level=lambda value: _percent(value) if ratio else f"{value:.4g}",
         shift=lambda value: f"{_points(value)} points" if ratio else f"{value:+.4g}",

@@ -75,6 +75,8 @@ class RenamedStore(StoreView):
         ``stored_metric``, by which its id is made.
         """
         rows = self._store.rows(table, service, start, end, id_prefix=id_prefix, columns=columns, **equal)
+        if columns and not {"subroutines", "metric"}.intersection(columns):
+            return rows
         if table == "changes":
             return [{**row, "subroutines": [*map(self._names.symbol, row["subroutines"])]} for row in rows]
         if table == "memory":

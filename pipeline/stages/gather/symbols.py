@@ -29,6 +29,9 @@ MARGIN_S = DAY_S
 So long may counts under former names come late, too.
 """
 
+_NAMED = {"changes": frozenset({"subroutines"}), "memory": frozenset({"metric"})}
+"""Columns that hold names, by table."""
+
 
 class SymbolStore(StoreView):
     """A Store whose names are symbols; it passes on what holds none."""
@@ -89,13 +92,16 @@ class SymbolStore(StoreView):
         end: float,
         *,
         id_prefix: str = "",
+        columns: Sequence[str] = (),
         **equal: str,
     ) -> list[dict[str, Any]]:
         """Return rows by symbols; see Store.rows.
 
         The subroutines of ``changes`` are symbols, and so is the ``metric`` of ``memory``, whose spelling
-        in the store is in ``stored_metric``.
+        in the store is in ``stored_metric``. Where these are chosen the whole row is read.
         """
+        if columns and not _NAMED.get(table, frozenset()).intersection(columns):
+            return self._store.rows(table, service, start, end, id_prefix=id_prefix, columns=columns, **equal)
         rows = self._store.rows(table, service, start, end, id_prefix=id_prefix, **equal)
         if table == "changes":
             return [

@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 
-from pipeline.commands.detectable import noise_of
 from pipeline.detect.detectable import (
     DetectableConfig,
     Look,
@@ -19,6 +18,7 @@ from pipeline.detect.detectable import (
 from pipeline.detect.noise.service import with_shared_prior
 from pipeline.detect.short_term import ScanConfig, Windows, baseline_start, find_candidates
 from pipeline.model import MetricKind, SeriesMatrix
+from pipeline.report.detectability import noise_of
 from pipeline.units import HOUR_S
 
 RESOLUTION_S = 600.0

@@ -1,0 +1,141 @@
+"""``smidgen dashboard``: regressions, services and flame graphs in a browser, and the HTTP API."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+
+import click
+
+from pipeline.access import is_loopback
+from pipeline.codec.inputs import encode_feedback
+from pipeline.commands.options import settings_options
+from pipeline.config import Settings
+from pipeline.errors import ConfigError
+from pipeline.model import Outgoing, Verdict
+
+_EXAMPLES = """\b
+Examples:
+  smidgen dashboard --store http://localhost:8123 --broker localhost:9092
+  smidgen dashboard --port 0                       a free port; the first line printed is the address
+  smidgen dashboard --host 0.0.0.0 --user-header X-Forwarded-User --trusted-proxy 10.0.0.0/8 --triage ada
+  curl -H "Authorization: Bearer $TOKEN" localhost:8088/api/v1/regressions?service=shop
+"""
+
+SAY_S = 5.0
+"""How long a verdict may take to be on its topic."""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8088, show_default=True, help="0: a free one.")
+@click.option(
+    "--user-header", default="", metavar="NAME", help="Header in which a reverse proxy names the user."
+)
+@click.option(
+    "--trusted-proxy",
+    "proxies",
+    multiple=True,
+    metavar="NETWORK",
+    help="Whose --user-header is believed; may be repeated.",
+)
+@click.option(
+    "--triage", multiple=True, metavar="USER", help="Who may answer; * is everybody; others only read."
+)
+@click.option(
+    "--diff-url", default="", metavar="URL", help="Where a diff is to be seen, with {change} and {service}."
+)
+@settings_options("broker", "store", "topics", "workloads", "group_prefix", "names", "idempotent_producer")
+def dashboard(
+    settings: Settings,
+    host: str,
+    port: int,
+    user_header: str,
+    proxies: tuple[str, ...],
+    triage: tuple[str, ...],
+    diff_url: str,
+) -> None:
+    """Serve the dashboard until Ctrl-C: what got slower, since when, by which change, and what you say of it.
+
+    Regressions are a list to work through (j and k move, Enter opens, x chooses), each with its series, flame
+    graphs, suspects and the story of every step; a click answers one. Services show what is detectable in their
+    traffic, and every candidate that was dropped. /api/v1/openapi.json describes the same for programs.
+
+    Without a login it listens on this machine alone. Behind a reverse proxy that logs people in, name its header
+    and its address. Programs send the bearer token of http_token_file.
+    """
+    from pipeline.dashboard import Login, read_networks
+
+    if user_header and not proxies:
+        raise click.UsageError("--user-header needs --trusted-proxy: anybody can send a header")
+    if not user_header and not is_loopback(host):
+        raise ConfigError(f"--host: {host} can be reached from other machines: give --user-header too")
+    login = Login(user_header, read_networks(proxies), frozenset(triage), settings.token)
+    asyncio.run(_serve(settings, login, host, port, diff_url))
+
+
+async def _serve(settings: Settings, login: object, host: str, port: int, diff_url: str) -> None:
+    # Loaded here: plotly takes half a second, which --help need not wait for.
+    from pipeline.codec.names import read_namings
+    from pipeline.commands.doctor import diagnose
+    from pipeline.dashboard import Login, Sources, create_app, serve
+    from pipeline.stages.gather.symbols import SymbolStore
+    from pipeline.storage.connect import open_store
+    from pipeline.workloads import known_workloads
+
+    assert isinstance(login, Login)
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, task.cancel)
+    with (
+        closing(open_store(settings.store, existing=True)) as store,
+        contextlib.suppress(asyncio.CancelledError),
+    ):
+        async with _voice(settings) as voice:
+            sources = Sources(
+                store=SymbolStore(store, read_namings(settings.names)),
+                workloads=known_workloads(settings.workloads),
+                say=voice.say,
+                diagnose=lambda: diagnose(settings),
+                diff_url=diff_url,
+            )
+            await serve(create_app(sources, login), host, port, click.echo)
+
+
+class _Voice:
+    """Publishes verdicts; it connects when the first one is said."""
+
+    def __init__(self, settings: Settings) -> None:
+        from pipeline.kafka import Broker, Publisher
+
+        topics = settings.read_topics()
+        self._publisher = Publisher(Broker.of(settings), topics, idempotent=settings.idempotent_producer)
+
+    async def say(self, verdict: Verdict) -> None:
+        """Put a verdict on its topic.
+
+        Raises:
+            ConfigError: the broker does not take it within SAY_S.
+        """
+        message = Outgoing("feedback", verdict.service, encode_feedback(verdict))
+        give_up = asyncio.Event()
+        asyncio.get_running_loop().call_later(SAY_S, give_up.set)
+        if not await self._publisher.publish([message], give_up):
+            raise ConfigError(f"not said: the broker did not take it within {SAY_S:g} s")
+
+    async def stop(self) -> None:
+        """Disconnect."""
+        await self._publisher.stop()
+
+
+@asynccontextmanager
+async def _voice(settings: Settings) -> AsyncIterator[_Voice]:
+    voice = _Voice(settings)
+    try:
+        yield voice
+    finally:
+        await voice.stop()

@@ -1,0 +1,181 @@
+"""The HTTP API for programs: events, regressions, series, services, and verdicts, as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from pipeline.clock import from_iso, to_iso
+from pipeline.codec.fields import EARLIEST_S, LATEST_S
+from pipeline.codec.verdicts import encode_verdict
+from pipeline.dashboard.figures import draw_plain
+from pipeline.dashboard.item import Item
+from pipeline.dashboard.openapi import DOCUMENT
+from pipeline.dashboard.pages.regressions import item_named, read_event, say
+from pipeline.dashboard.query import matching, page_of, read_query
+from pipeline.dashboard.site import site_of
+from pipeline.errors import ConfigError, InvalidMessage
+from pipeline.model import METRIC_KINDS, SeriesKey
+from pipeline.units import DAY_S, parse_duration_s
+
+routes = web.RouteTableDef()
+
+MOST_EVENTS = 500
+MOST_WINDOWS = 20_000
+
+
+@routes.get("/api/v1/openapi.json")
+async def show_document(request: web.Request) -> web.Response:
+    """Return the description of the API."""
+    return _json(DOCUMENT)
+
+
+@routes.get("/api/v1/events")
+async def list_events(request: web.Request) -> web.Response:
+    """Return the latest events as they were published, the latest change first."""
+    site = site_of(request)
+    given = request.query
+    most = _whole(given, "limit", 100, MOST_EVENTS)
+    since, until = (
+        _time(given, name, fallback) for name, fallback in (("since", EARLIEST_S), ("until", LATEST_S))
+    )
+    service = given.get("service") or None
+
+    def read() -> list[Any]:
+        wanted = [
+            item
+            for item in site.board.snapshot.items
+            if service in (None, item.service) and since <= item.detected_time < until
+        ]
+        return [read_event(site, item)[0] for item in wanted[:most]]
+
+    return _json({"events": await site.read(read)})
+
+
+@routes.get("/api/v1/regressions")
+async def list_regressions(request: web.Request) -> web.Response:
+    """Return a page of regressions, filtered and sorted as the list of the dashboard is."""
+    site = site_of(request)
+    query = read_query(request.query)
+    page = page_of(matching(site.board.snapshot.items, query, now=site.sources.clock()), query)
+    return _json(
+        {
+            "regressions": [item_json(item) for item in page.items],
+            "total": page.total,
+            "page": min(query.page, page.pages),
+            "pages": page.pages,
+        }
+    )
+
+
+@routes.get("/api/v1/regressions/{id}")
+async def show_regression(request: web.Request) -> web.Response:
+    """Return a regression with its event and those that followed."""
+    site = site_of(request)
+    item = item_named(site, request.match_info["id"])
+    event, updates = await site.read(read_event, site, item)
+    return _json({**item_json(item), "event": event, "updates": updates})
+
+
+@routes.post("/api/v1/regressions/{id}/verdict")
+async def post_verdict(request: web.Request) -> web.Response:
+    """Say a verdict on a regression."""
+    site = site_of(request)
+    try:
+        said = orjson.loads(await request.read())
+    except orjson.JSONDecodeError as error:
+        raise ConfigError(f"body: no JSON: {error}") from None
+    if not isinstance(said, dict) or not all(isinstance(value, str) for value in said.values()):
+        raise ConfigError(
+            "body: should be an object of texts: verdict, and comment, subject, author if wanted"
+        )
+    author = said.pop("author", "") or request["person"].name
+    (item,) = await say(site, [request.match_info["id"]], author, said)
+    return _json(item_json(site.board.snapshot.by_id[item.id]))
+
+
+@routes.get("/api/v1/services")
+async def list_services(request: web.Request) -> web.Response:
+    """Return all services with their states."""
+    snapshot = site_of(request).board.snapshot
+    counts = snapshot.open_items()
+    return _json(
+        {
+            "services": [
+                {
+                    "name": one.name,
+                    "samples_per_s": one.samples_per_s,
+                    "series": one.series,
+                    "open": counts[one.name],
+                    "last_scan": None if one.last_scan is None else to_iso(one.last_scan),
+                    "gaps": one.gaps,
+                    "workloads": [
+                        {**asdict(each), "last_scan": to_iso(each.last_scan)} for each in one.workloads
+                    ],
+                }
+                for one in snapshot.services
+            ]
+        }
+    )
+
+
+@routes.get("/api/v1/series")
+async def show_series(request: web.Request) -> web.Response:
+    """Return one series: gCPU from 0 to 1, or a metric in its own unit; null where there are no data."""
+    site = site_of(request)
+    given = request.query
+    kind, service, name = given.get("kind", "subroutine"), _text(given, "service"), _text(given, "name")
+    if kind not in METRIC_KINDS:
+        raise ConfigError(f"kind: should be one of {', '.join(METRIC_KINDS)}, not {kind[:40]!r}")
+    end = _time(given, "end", site.sources.clock())
+    start = _time(given, "start", end - DAY_S)
+    try:
+        resolution = parse_duration_s(given.get("resolution", "10m"))
+    except ValueError as error:
+        raise ConfigError(f"resolution: {error}") from None
+    if not 0 < (end - start) / resolution <= MOST_WINDOWS:
+        raise ConfigError(f"start, end, resolution: should give 1 to {MOST_WINDOWS} windows")
+    key = SeriesKey(kind, name)
+    times, values = await site.read(draw_plain, site.store, key, service, (start, end), resolution)
+    return _json({"service": service, "kind": kind, "name": name, "times": times, "values": values})
+
+
+def item_json(item: Item) -> dict[str, Any]:
+    """Return a regression as the API lists it."""
+    raw = asdict(item)
+    for name in ("change_time", "detected_time", "resolved_time"):
+        raw[name] = None if raw[name] is None else to_iso(raw[name])
+    raw["state"] = item.state
+    raw["verdict"] = None if item.verdict is None else orjson.loads(encode_verdict(item.verdict))
+    return raw
+
+
+def _json(body: object) -> web.Response:
+    # NaN becomes null.
+    return web.Response(body=orjson.dumps(body) + b"\n", content_type="application/json")
+
+
+def _text(given: Mapping[str, str], name: str) -> str:
+    if not given.get(name):
+        raise ConfigError(f"{name}: missing")
+    return given[name]
+
+
+def _time(given: Mapping[str, str], name: str, fallback: float) -> float:
+    if not given.get(name):
+        return fallback
+    try:
+        return from_iso(given[name])
+    except InvalidMessage as error:
+        raise ConfigError(f"{name}: {error}") from None
+
+
+def _whole(given: Mapping[str, str], name: str, fallback: int, most: int) -> int:
+    text = given.get(name, "") or str(fallback)
+    if not text.isdigit() or not 1 <= int(text) <= most:
+        raise ConfigError(f"{name}: should be a number from 1 to {most}, not {text[:40]!r}")
+    return int(text)

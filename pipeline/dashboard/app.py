@@ -1,0 +1,208 @@
+"""The web application: routes, who may do what, failures as pages, and the refresh in the background."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gzip
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import cache
+from pathlib import Path
+
+import orjson
+from aiohttp import web
+from plotly.offline import get_plotlyjs
+
+from pipeline import __version__
+from pipeline.dashboard.access import HEADERS, Login, Person
+from pipeline.dashboard.api import routes as api_routes
+from pipeline.dashboard.pages import explorer, operations, regressions, services
+from pipeline.dashboard.site import SITE, Site, Sources, site_of
+from pipeline.errors import ConfigError, SmidgenError, StoreUnavailable
+from pipeline.report import page as report_page
+
+logger = logging.getLogger(__name__)
+
+REFRESH_S = 5.0
+"""How often the snapshot is read anew."""
+
+LARGEST_FORM = 256 * 1024
+
+_STATIC = Path(__file__).with_name("static")
+_REPORT_STYLE = Path(report_page.__file__).with_name("style.html")
+_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_YEAR = "public, max-age=31536000, immutable"
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+routes = web.RouteTableDef()
+
+
+def create_app(
+    sources: Sources, login: Login | None = None, *, refresh_s: float = REFRESH_S
+) -> web.Application:
+    """Return the application; it reads its first snapshot when it starts, and keeps it fresh.
+
+    Args:
+        sources: Where data come from, and where answers go.
+        login: How people are known; by default everybody on this machine may answer.
+        refresh_s: How often what is new is looked for.
+    """
+    app = web.Application(middlewares=[_guard], client_max_size=LARGEST_FORM)
+    app[SITE] = Site(sources, login or Login())
+    app[operations.DIAGNOSIS] = operations.Diagnosis()
+    for part in (routes, regressions.routes, services.routes, explorer.routes, operations.routes, api_routes):
+        app.router.add_routes(part)
+
+    async def refreshing(app: web.Application) -> AsyncIterator[None]:
+        site = app[SITE]
+        await site.read(site.board.refresh)
+        task = asyncio.create_task(_refresh(site, refresh_s))
+        yield
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        site.close()
+
+    app.cleanup_ctx.append(refreshing)
+    return app
+
+
+async def serve(app: web.Application, host: str, port: int, ready: Callable[[str], None]) -> None:
+    """Serve until cancelled; ``ready`` is called with the URL once it listens.
+
+    Raises:
+        ConfigError: the address cannot be listened on.
+        StoreUnavailable: the store did not answer at the start.
+    """
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=2.0)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, host, port).start()
+        except OSError as error:
+            raise ConfigError(f"{host}:{port}: {error.strerror or error}") from None
+        named = f"[{host}]" if ":" in host else host
+        ready(f"http://{named}:{runner.addresses[0][1]}")
+        await asyncio.Event().wait()
+    finally:
+        await runner.cleanup()
+
+
+@routes.get("/")
+async def show_start(request: web.Request) -> web.Response:
+    """Lead to the regressions."""
+    raise web.HTTPFound("/regressions")
+
+
+@routes.get("/live")
+async def show_live(request: web.Request) -> web.Response:
+    """Say that the process need not be restarted."""
+    return web.json_response({"status": "ok"})
+
+
+@routes.get("/ready")
+async def show_ready(request: web.Request) -> web.Response:
+    """Say whether the store answers."""
+    site = site_of(request)
+    try:
+        await site.read(lambda: site.store.rows("naming", None, 0.0, 1.0))
+    except SmidgenError as error:
+        return web.json_response({"status": "failing", "checks": {"store": str(error)}}, status=503)
+    return web.json_response({"status": "ok", "checks": {"store": "ok"}})
+
+
+@routes.get("/version.json")
+async def show_version(request: web.Request) -> web.Response:
+    """Return the number of the snapshot, by which a page sees whether it is still what there is."""
+    return web.json_response({"version": site_of(request).board.snapshot.version})
+
+
+@routes.get("/static/{name}")
+async def show_static(request: web.Request) -> web.Response:
+    """Return a style, a script, or plotly out of its package."""
+    name = request.match_info["name"]
+    body, kind = await asyncio.to_thread(_static, name)
+    headers = {"Cache-Control": _YEAR if request.query.get("v") == __version__ else "no-cache"}
+    headers["Vary"] = "Accept-Encoding"
+    if "gzip" in request.headers.get("Accept-Encoding", ""):
+        return web.Response(body=body, content_type=kind, headers={**headers, "Content-Encoding": "gzip"})
+    return web.Response(body=gzip.decompress(body), content_type=kind, headers=headers)
+
+
+@cache
+def _static(name: str) -> tuple[bytes, str]:
+    if name == "plotly.js":
+        return gzip.compress(get_plotlyjs().encode()), _TYPES[".js"]
+    path = _STATIC / name
+    if path.suffix not in _TYPES or path.parent != _STATIC or not path.is_file():
+        raise web.HTTPNotFound(reason="no such file")
+    shared = (
+        _REPORT_STYLE.read_bytes() if path.suffix == ".css" else b""
+    )  # tables and bars look as in reports
+    return gzip.compress(shared + path.read_bytes()), _TYPES[path.suffix]
+
+
+async def _refresh(site: Site, every_s: float) -> None:
+    while True:
+        await asyncio.sleep(every_s)
+        try:
+            await site.read(site.board.refresh)
+        except StoreUnavailable as error:  # what is shown stays, and /ready says it
+            logger.warning("cannot read what is new: %s", error)
+
+
+@web.middleware
+async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Let in who is known, keep out forms of other sites, turn failures into pages, and set the headers."""
+    try:
+        response = await _admitted(request, handler)
+    except web.HTTPException as error:
+        if error.status < 400:
+            response = error
+        else:
+            response = _failure(request, error.status, error.reason)
+    except ConfigError as error:
+        response = _failure(request, 400, str(error))
+    except SmidgenError as error:
+        response = _failure(request, 503, str(error))
+    response.headers.update(HEADERS)
+    response.headers.setdefault("Cache-Control", "no-store")
+    return response
+
+
+async def _admitted(request: web.Request, handler: Handler) -> web.StreamResponse:
+    site = site_of(request)
+    if not site.login.knows_host(request.host):
+        raise web.HTTPMisdirectedRequest(reason="called by another name than this machine's")
+    if request.path in ("/live", "/ready") or request.path.startswith("/static/"):
+        return await handler(request)
+    person = site.login.person(request.remote, request.headers)
+    if person is None:
+        raise web.HTTPUnauthorized(reason="nobody who is known here: log in, or send a bearer token")
+    request["person"] = person
+    if request.method not in ("GET", "HEAD"):
+        await _check_change(request, site, person)
+    return await handler(request)
+
+
+async def _check_change(request: web.Request, site: Site, person: Person) -> None:
+    if not person.may_answer:
+        raise web.HTTPForbidden(reason=f"{person.name} may read, and not answer")
+    if person.by_token:
+        return
+    given = request.headers.get("X-Form-Token") or str((await request.post()).get("form_token", ""))
+    if not site.forms.accepts(person, given):
+        raise web.HTTPForbidden(reason="the page is too old, or of another site: load it anew")
+
+
+def _failure(request: web.Request, status: int, reason: str) -> web.Response:
+    if request.path.startswith("/api/"):
+        body = orjson.dumps({"error": reason}) + b"\n"
+        return web.Response(body=body, status=status, content_type="application/json")
+    if "person" not in request:
+        return web.Response(text=f"{status}: {reason}\n", status=status)
+    response = site_of(request).render(request, "error.html", status=status, reason=reason)
+    response.set_status(status)
+    return response

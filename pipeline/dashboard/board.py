@@ -1,0 +1,132 @@
+"""What lists and states are made of, kept in memory and read anew in the background.
+
+So the first byte of a list waits for no query: a page is a pure function of a Snapshot. Events are read once
+each, in slices; what is small and changes, such as verdicts, is read anew each time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pipeline.clock import Clock
+from pipeline.codec.fields import EARLIEST_S, LATEST_S
+from pipeline.dashboard.item import COLUMNS, OPEN, Item, item_of, with_course
+from pipeline.dashboard.service_state import ServiceState, service_state
+from pipeline.feedback import latest_verdicts
+from pipeline.model import Verdict
+from pipeline.stages.gather.verdicts import gather_verdicts
+from pipeline.storage.interface import Store
+from pipeline.units import DAY_S, HOUR_S
+
+MOST_ITEMS = 50_000
+"""The latest regressions that are kept in memory, about a kilobyte each."""
+
+SLICE = 500
+"""Events that one query reads."""
+
+SERVICES_S = 60.0
+"""How often the states of services are read anew."""
+
+_EVER = (None, EARLIEST_S, LATEST_S)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All regressions, the latest detected first, and all services by name."""
+
+    items: tuple[Item, ...] = ()
+    services: tuple[ServiceState, ...] = ()
+    by_id: Mapping[str, Item] = field(default_factory=dict, compare=False)
+    version: int = 0
+
+    def open_items(self) -> dict[str, int]:
+        """Return how many open regressions each service has."""
+        counts = dict.fromkeys((one.name for one in self.services), 0)
+        for item in self.items:
+            if item.state in OPEN:
+                counts[item.service] = counts.get(item.service, 0) + 1
+        return counts
+
+
+class Board:
+    """Keeps a Snapshot of a store; ``refresh`` is called by one thread at a time, anybody reads."""
+
+    def __init__(self, store: Store, clock: Clock, *, most: int = MOST_ITEMS) -> None:
+        self._store = store
+        self._clock = clock
+        self._most = most
+        self._reported: dict[str, Item] = {}
+        self._said: dict[str, Verdict] = {}  # by event; what the store may not have yet
+        self._services: tuple[ServiceState, ...] = ()
+        self._services_at = float("-inf")
+        self._refreshing = threading.Lock()
+        self.snapshot = Snapshot()
+
+    def refresh(self) -> Snapshot:
+        """Read what is new, and return the snapshot.
+
+        Raises:
+            StoreUnavailable: the store did not answer; the snapshot stays as it is.
+        """
+        with self._refreshing:
+            self._read_events()
+            updates = self._store.rows(
+                "updates", *_EVER, columns=("regression", "type", "level", "share_remaining")
+            )
+            verdicts = latest_verdicts((*gather_verdicts(self._store), *self._said.values()))
+            if self._clock() >= self._services_at + SERVICES_S:
+                self._services = tuple(self._read_services())
+                self._services_at = self._clock()
+            self._keep(with_course(self._reported.values(), updates, verdicts))
+            return self.snapshot
+
+    def say(self, verdict: Verdict) -> None:
+        """Show a verdict at once, which the pipeline will bring into the store."""
+        if verdict.verdict == "cause":
+            return
+        self._said[verdict.event] = verdict
+        items = self.snapshot.items
+        self._keep(tuple(replace(i, verdict=verdict) if i.id == verdict.event else i for i in items))
+
+    def _keep(self, items: tuple[Item, ...]) -> None:
+        last = self.snapshot
+        if items == last.items and self._services == last.services:
+            return
+        by_id = {item.id: item for item in items}
+        self.snapshot = Snapshot(items, self._services, by_id, last.version + 1)
+
+    def _read_events(self) -> None:
+        there = self._store.rows("regressions", *_EVER, columns=("id", "detected_time"))
+        there.sort(key=lambda row: row["detected_time"])
+        wanted = {row["id"]: row["time"] for row in there[-self._most :]}
+        self._reported = {key: item for key, item in self._reported.items() if key in wanted}
+        times = sorted(time for key, time in wanted.items() if key not in self._reported)
+        for first in range(0, len(times), SLICE):
+            start, last = times[first], times[min(first + SLICE, len(times)) - 1]
+            rows = self._store.rows("regressions", None, start, last + 0.001, columns=COLUMNS)
+            self._reported |= {row["id"]: item_of(row) for row in rows if row["id"] in wanted}
+
+    def _read_services(self) -> Iterator[ServiceState]:
+        names = {row["service"] for row in self._store.rows("naming", *_EVER, columns=("service",))}
+        now = self._clock()
+        recent = (now - 2 * DAY_S, now + DAY_S)
+        scans = _by_service(self._store.rows("scans", None, *recent))
+        unjudged = _by_service(self._store.rows("unjudged", None, *recent))
+        for name in sorted({*names, *scans}):
+            made, lacking = scans.get(name, []), unjudged.get(name, [])
+            if not made:  # silent for days, or not scanned yet
+                made = self._store.rows("scans", name, EARLIEST_S, LATEST_S)
+                lacking = self._store.rows("unjudged", name, EARLIEST_S, LATEST_S)
+            end = made[-1]["time"] if made else now
+            counted = self._store.series("gcpu", name, end - HOUR_S, end, HOUR_S, [])
+            yield service_state(name, made, lacking, float(counted.totals.sum()) / HOUR_S)
+
+
+def _by_service(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(row["service"], []).append(row)
+    return found

@@ -1,0 +1,136 @@
+"""A regression as a line of a list: what its event says, and what became of it since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from pipeline.model import MetricKind, Verdict
+
+STATES: Mapping[str, str] = {
+    "new": "nobody has looked yet",
+    "acknowledged": "somebody looks into it",
+    "true": "confirmed as a regression",
+    "fixed": "repaired",
+    "expected": "planned",
+    "false": "nothing got slower",
+    "cost-shift": "cost only moved",
+    "duplicate": "another event has reported it",
+    "resolved": "gone by itself, and nobody said anything",
+}
+"""Where a regression stands, and what that means: what people said last, or else what was measured since."""
+
+OPEN: tuple[str, ...] = ("new", "acknowledged", "true")
+"""States that ask for somebody."""
+
+COLUMNS = (
+    *("id", "service", "workload", "metric_kind", "metric", "time", "detected_time"),
+    *("before", "after", "delta", "p_value", "event"),
+)
+"""What of a row of ``regressions`` an item is made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One regression in a list. Times are epoch seconds, levels gCPU from 0 to 1 or the metric's own unit."""
+
+    id: str
+    service: str
+    workload: str
+    metric: str
+    metric_kind: MetricKind
+    change_time: float
+    detected_time: float
+    before: float
+    after: float
+    delta: float
+    p_value: float
+    relative: float | None = None  # None: there was nothing before
+    waste_servers: float | None = None  # None: nobody says on how many the service runs
+    suspect: str = ""  # title of the likeliest change
+    suspect_id: str = ""
+    author: str = ""
+    releases: tuple[str, ...] = ()
+    members: int = 0
+    level: float | None = None  # by the last update
+    resolved_time: float | None = None
+    verdict: Verdict | None = None  # the latest
+
+    @property
+    def state(self) -> str:
+        """One of STATES."""
+        if self.verdict is not None:
+            return self.verdict.verdict
+        return "new" if self.resolved_time is None else "resolved"
+
+
+def item_of(row: Mapping[str, Any]) -> Item:
+    """Return the item of a row of ``regressions``; what an event of a former version lacks is left out."""
+    data = orjson.loads(row["event"])["data"]
+    suspects = data.get("root_causes") or ({},)
+    change = suspects[0].get("change") or {}
+    return Item(
+        id=row["id"],
+        service=row["service"],
+        workload=row["workload"],
+        metric=row["metric"],
+        metric_kind=row["metric_kind"],
+        change_time=row["time"],
+        detected_time=row["detected_time"],
+        before=row["before"],
+        after=row["after"],
+        delta=row["delta"],
+        p_value=row["p_value"],
+        relative=data.get("relative"),
+        waste_servers=data.get("waste_servers"),
+        suspect=str(change.get("title") or change.get("id") or ""),
+        suspect_id=str(change.get("id") or ""),
+        author=str(change.get("author") or ""),
+        releases=tuple(map(str, data.get("releases") or ())),
+        members=int(data.get("group_size") or len(data.get("group") or ())),
+    )
+
+
+def with_course(
+    items: Iterable[Item], updates: Iterable[Mapping[str, Any]], verdicts: Mapping[str, Verdict]
+) -> tuple[Item, ...]:
+    """Return items with what was measured and said since, the latest detected first.
+
+    Args:
+        items: As their events reported them.
+        updates: Rows of ``updates``, oldest first.
+        verdicts: The latest of each event that has one.
+    """
+    last = {row["regression"]: row for row in updates}
+    found = [
+        replace(
+            item,
+            level=last[item.id]["level"] if item.id in last else None,
+            resolved_time=_resolved(last.get(item.id)),
+            verdict=verdicts.get(item.id),
+        )
+        for item in items
+    ]
+    return tuple(sorted(found, key=lambda item: (-item.detected_time, item.id)))
+
+
+def similar(item: Item, others: Iterable[Item], *, most: int = 8) -> list[Item]:
+    """Return items that one may have seen before: of the same series, name or package, the nearest first."""
+    package = item.metric.rsplit(".", 1)[0] if "." in item.metric else ""
+
+    def nearness(other: Item) -> int:
+        if other.metric == item.metric:
+            return 2 + (other.service == item.service)
+        return int(bool(package) and other.service == item.service and other.metric.startswith(package + "."))
+
+    found = [(nearness(other), other) for other in others if other.id != item.id]
+    found = [(near, other) for near, other in found if near]
+    found.sort(key=lambda pair: (-pair[0], -pair[1].detected_time, pair[1].id))
+    return [other for _, other in found[:most]]
+
+
+def _resolved(row: Mapping[str, Any] | None) -> float | None:
+    return row["time"] if row is not None and row["type"] == "resolved" else None

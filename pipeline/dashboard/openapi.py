@@ -1,0 +1,160 @@
+"""The description of the HTTP API, as OpenAPI 3.1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from pipeline import __version__
+from pipeline.dashboard.item import STATES, Item
+from pipeline.dashboard.query import SORTS, Query
+from pipeline.dashboard.verdicts import BUTTONS
+from pipeline.model import METRIC_KINDS
+
+_TEXT, _NUMBER, _WHOLE = {"type": "string"}, {"type": "number"}, {"type": "integer"}
+_TIME = {"type": "string", "format": "date-time"}
+_TYPES: Mapping[str, Any] = {
+    "str": _TEXT,
+    "MetricKind": {"enum": list(METRIC_KINDS)},
+    "float": _NUMBER,
+    "int": _WHOLE,
+    "float | None": {"type": ["number", "null"]},
+    "tuple[str, ...]": {"type": "array", "items": _TEXT},
+}
+
+
+def _item() -> dict[str, Any]:
+    known: dict[str, Any] = {
+        "change_time": _TIME,
+        "detected_time": _TIME,
+        "resolved_time": {"type": ["string", "null"], "format": "date-time"},
+        "verdict": {"type": ["object", "null"], "description": "the latest, as on the topic feedback"},
+        "state": {"enum": list(STATES)},
+    }
+    own = {one.name: known.get(one.name) or _TYPES[str(one.type)] for one in fields(Item)}
+    return {"type": "object", "properties": own | {"state": known["state"]}}
+
+
+def _query(name: str, schema: Mapping[str, Any], about: str, *, required: bool = False) -> dict[str, Any]:
+    return {"name": name, "in": "query", "schema": schema, "description": about, "required": required}
+
+
+def _get(about: str, answer: Mapping[str, Any], *given: Mapping[str, Any]) -> dict[str, Any]:
+    content = {"application/json": {"schema": answer}}
+    return {
+        "summary": about,
+        "parameters": list(given),
+        "responses": {"200": {"description": about, "content": content}, "default": _FAILURE},
+    }
+
+
+_FAILURE = {
+    "description": "what is wrong, in one line",
+    "content": {
+        "application/json": {
+            "schema": {"type": "object", "properties": {"error": _TEXT}, "required": ["error"]}
+        }
+    },
+}
+_ITEM = {"$ref": "#/components/schemas/Regression"}
+_ID = {"name": "id", "in": "path", "required": True, "schema": _TEXT}
+_FILTERS = [
+    _query("state", {"enum": ["open", "all", *STATES]}, "where it stands"),
+    _query("service", _TEXT, "of this service"),
+    _query("search", _TEXT, "words in names of series and suspects"),
+    _query("workload", _TEXT, "found by this workload"),
+    _query("owner", _TEXT, "author of the likeliest suspect"),
+    _query("release", _TEXT, "of this release or change"),
+    _query("min_size", _NUMBER, "points of the service's CPU at least"),
+    _query("age", _TEXT, "detected within this time, such as 7d"),
+    _query(
+        "sort", {"enum": [text for name in SORTS for text in (name, f"-{name}")]}, "a minus turns it round"
+    ),
+    _query("page", {**_WHOLE, "minimum": 1}, "from 1"),
+    _query("per", {**_WHOLE, "minimum": 1, "default": Query().per}, "items of a page"),
+]
+
+
+def _array(of: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": of}
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties}
+
+
+_SERVICE = _object(
+    name=_TEXT,
+    samples_per_s=_NUMBER,
+    series=_WHOLE,
+    open=_WHOLE,
+    last_scan={"type": ["string", "null"], "format": "date-time"},
+    gaps=_array(_TEXT),
+    workloads=_array({"type": "object"}),
+)
+_VERDICT = _object(
+    verdict={"enum": [*BUTTONS, "cause"]},
+    comment=_TEXT,
+    subject={"type": "string", "description": "of a duplicate the other event, of a cause the change"},
+    author=_TEXT,
+)
+
+DOCUMENT: Mapping[str, Any] = {
+    "openapi": "3.1.0",
+    "info": {"title": "Smidgen", "version": __version__, "description": "Regressions, for programs."},
+    "security": [{"bearer": []}],
+    "paths": {
+        "/api/v1/events": {
+            "get": _get(
+                "The latest events, as on the topic regressions",
+                _object(events=_array({"type": "object"})),
+                _query("service", _TEXT, "of this service"),
+                _query("since", _TIME, "detected then or later"),
+                _query("until", _TIME, "detected before"),
+                _query("limit", {**_WHOLE, "minimum": 1, "maximum": 500, "default": 100}, "most events"),
+            )
+        },
+        "/api/v1/regressions": {
+            "get": _get(
+                "A page of regressions",
+                _object(regressions=_array(_ITEM), total=_WHOLE, page=_WHOLE, pages=_WHOLE),
+                *_FILTERS,
+            )
+        },
+        "/api/v1/regressions/{id}": {
+            "get": _get(
+                "A regression with its event, and those that followed",
+                {"allOf": [_ITEM, _object(event={"type": "object"}, updates=_array({"type": "object"}))]},
+                _ID,
+            )
+        },
+        "/api/v1/regressions/{id}/verdict": {
+            "post": {
+                **_get("The regression as it stands now", _ITEM, _ID),
+                "requestBody": {
+                    "required": True,
+                    "content": {"application/json": {"schema": {**_VERDICT, "required": ["verdict"]}}},
+                },
+            }
+        },
+        "/api/v1/services": {"get": _get("All services", _object(services=_array(_SERVICE)))},
+        "/api/v1/series": {
+            "get": _get(
+                "One series; null where there are no data",
+                _object(times=_array(_NUMBER), values=_array({"type": ["number", "null"]})),
+                _query("service", _TEXT, "whose", required=True),
+                _query("name", _TEXT, "a subroutine, endpoint, metadata value or metric", required=True),
+                _query("kind", {"enum": list(METRIC_KINDS), "default": "subroutine"}, "what the name is"),
+                _query("start", _TIME, "a day before the end by default"),
+                _query("end", _TIME, "now by default"),
+                _query("resolution", {**_TEXT, "default": "10m"}, "width of a window"),
+            )
+        },
+    },
+    "components": {
+        "schemas": {"Regression": _item()},
+        "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
+    },
+}
+"""Served at /api/v1/openapi.json; filters, states and fields are those of the code."""

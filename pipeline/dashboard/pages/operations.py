@@ -1,0 +1,70 @@
+"""Operations: what ``smidgen doctor`` finds, and what came in of late."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from pipeline.dashboard.site import Finding, site_of
+
+routes = web.RouteTableDef()
+
+FRESH_S = 10.0
+"""For how long what was found is shown again: looking takes seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found, and when."""
+
+    at: float
+    findings: Sequence[Finding]
+
+
+class Diagnosis:
+    """The last look at broker and store; one looks for all who ask."""
+
+    def __init__(self) -> None:
+        self._last: Found | None = None
+        self._looking = asyncio.Lock()
+
+    async def look(self, request: web.Request) -> Found | None:
+        """Return what is found; None where the dashboard was not given anything to look at."""
+        site = site_of(request)
+        if site.sources.diagnose is None:
+            return None
+        async with self._looking:
+            now = site.sources.clock()
+            if self._last is None or now - self._last.at > FRESH_S:
+                self._last = Found(now, await asyncio.to_thread(site.sources.diagnose))
+            return self._last
+
+
+DIAGNOSIS = web.AppKey("diagnosis", Diagnosis)
+
+
+@routes.get("/operations")
+async def show_operations(request: web.Request) -> web.Response:
+    """Show what the store says at once, and where what was found will stand."""
+    site = site_of(request)
+    snapshot = site.board.snapshot
+    return site.render(
+        request,
+        "operations.html",
+        services=snapshot.services,
+        samples_per_s=sum(one.samples_per_s for one in snapshot.services),
+        silent=[one for one in snapshot.services if one.samples_per_s == 0],
+        lacking=[one for one in snapshot.services if one.gaps],
+        scans=sum(workload.scans for one in snapshot.services for workload in one.workloads),
+        looks=site.sources.diagnose is not None,
+    )
+
+
+@routes.get("/operations/findings")
+async def show_findings(request: web.Request) -> web.Response:
+    """Return what was found, as a part of the page."""
+    site = site_of(request)
+    return site.render(request, "findings.html", found=await request.app[DIAGNOSIS].look(request))

@@ -1,0 +1,175 @@
+"""The list of regressions, one regression, and what people say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aiohttp import web
+
+from pipeline.codec.events import decode_event
+from pipeline.codec.fields import EARLIEST_S, LATEST_S
+from pipeline.codec.ledger import entry_from_json
+from pipeline.dashboard.figures import SPANS, draw_series, figure_json
+from pipeline.dashboard.flames import Flames, flames_of
+from pipeline.dashboard.item import OPEN, STATES, Item, similar
+from pipeline.dashboard.query import SORTS, Query, matching, page_of, read_query
+from pipeline.dashboard.site import Site, site_of
+from pipeline.dashboard.verdicts import verdicts_of
+from pipeline.frames import element
+from pipeline.report.explain import explain
+from pipeline.report.page import described
+from pipeline.report.parts import parts_of
+from pipeline.report.windows import scan_windows
+
+routes = web.RouteTableDef()
+
+AGES = ("1d", "7d", "30d", "90d")
+
+
+@routes.get("/regressions", name="regressions")
+async def show_list(request: web.Request) -> web.Response:
+    """Show the list that the URL asks for."""
+    site = site_of(request)
+    query = read_query(request.query)
+    snapshot = site.board.snapshot
+    found = matching(snapshot.items, query, now=site.sources.clock())
+    counts = dict.fromkeys(STATES, 0)
+    everywhere = matching(snapshot.items, Query(state="all", service=query.service), now=site.sources.clock())
+    for item in everywhere:
+        counts[item.state] += 1
+    return site.render(
+        request,
+        "regressions.html",
+        query=query,
+        page=page_of(found, query),
+        waste=sum(item.waste_servers or 0.0 for item in found),
+        counts=counts,
+        filtered=query != Query(),
+        open_count=sum(counts[state] for state in OPEN),
+        services=[one.name for one in snapshot.services],
+        workloads=sorted({item.workload for item in snapshot.items}),
+        owners=sorted({item.author for item in snapshot.items if item.author}),
+        sorts=list(SORTS),
+        ages=AGES,
+        version=snapshot.version,
+    )
+
+
+@routes.post("/regressions")
+async def answer(request: web.Request) -> web.Response:
+    """Say a verdict on the regressions that were chosen, and return to where the form was."""
+    site = site_of(request)
+    form = await request.post()
+    chosen = [str(key) for key in form.getall("id", [])]
+    await say(site, chosen, request["person"].name, {key: str(value) for key, value in form.items()})
+    back = str(form.get("back") or "/regressions")
+    raise web.HTTPSeeOther(back if back.startswith("/regressions") else "/regressions")
+
+
+async def say(site: Site, chosen: Sequence[str], author: str, said: Mapping[str, str]) -> list[Item]:
+    """Publish one verdict on several regressions; return these.
+
+    Raises:
+        ConfigError: none was chosen, one is not known, or what is said is wrong.
+    """
+    found = [item_named(site, key) for key in chosen]
+    verdicts = verdicts_of(
+        [(item.id, item.service) for item in found], said, author=author, now=site.sources.clock()
+    )
+    if site.sources.say is None:
+        raise web.HTTPForbidden(reason="this dashboard has no broker to say it to")
+    for verdict in verdicts:
+        await site.sources.say(verdict)
+        site.board.say(verdict)
+    return found
+
+
+def item_named(site: Site, key: str) -> Item:
+    """Return a regression by its id.
+
+    Raises:
+        HTTPNotFound: there is no such one.
+    """
+    item = site.board.snapshot.by_id.get(key)
+    if item is None:
+        raise web.HTTPNotFound(reason="no such regression")
+    return item
+
+
+@routes.get("/regressions/{id}", name="regression")
+async def show_one(request: web.Request) -> web.Response:
+    """Show one regression; its series and flame graphs come when the page is there."""
+    site = site_of(request)
+    item = item_named(site, request.match_info["id"])
+    event, updates = await site.read(read_event, site, item)
+    shown = described(event)
+    snapshot = site.board.snapshot
+    workload = site.sources.workloads.get(item.workload)
+    return site.render(
+        request,
+        "regression.html",
+        **shown,
+        item=item,
+        story=explain(entry_from_json(event), event=event, updates=updates)
+        if "scan" in event["data"]
+        else None,
+        similar=similar(item, snapshot.items),
+        spans=[*SPANS],
+        windows=scan_windows(event, workload) if workload else None,
+        states=STATES,
+    )
+
+
+def read_event(site: Site, item: Item) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Read the event of a regression, and those that followed it.
+
+    Raises:
+        InvalidMessage: what is stored cannot be read.
+        StoreUnavailable: the store did not answer.
+    """
+    rows = site.store.rows("regressions", item.service, EARLIEST_S, LATEST_S, id=item.id)
+    updates = site.store.rows("updates", item.service, EARLIEST_S, LATEST_S, regression=item.id)
+    event = decode_event(rows[0]["event"].encode())
+    return event, [decode_event(row["event"].encode()) for row in updates]
+
+
+@routes.get("/regressions/{id}/series.json")
+async def show_series(request: web.Request) -> web.Response:
+    """Return the series of a regression as a figure, over the span that is asked for."""
+    site = site_of(request)
+    item = item_named(site, request.match_info["id"])
+    span = request.query.get("span", "scan")
+    if span not in SPANS:
+        raise web.HTTPNotFound(reason="no such span")
+
+    def draw() -> str | None:
+        event, _ = read_event(site, item)
+        windows = scan_windows(event, site.workload(item.workload))
+        figure = draw_series(site.store, parts_of(event["data"]).data, windows, span, site.sources.clock())
+        return None if figure is None else figure_json(figure)
+
+    text = await site.draw(draw)
+    if text is None:
+        raise web.HTTPNotFound(reason="the store no longer has this series")
+    return web.Response(text=text, content_type="application/json")
+
+
+@routes.get("/regressions/{id}/flames")
+async def show_flames(request: web.Request) -> web.Response:
+    """Return flame graphs and largest shifts around the change, as a part of the page."""
+    site = site_of(request)
+    item = item_named(site, request.match_info["id"])
+
+    def draw() -> Flames:
+        event, _ = read_event(site, item)
+        workload = site.workload(item.workload)
+        windows = scan_windows(event, workload)
+        before = (windows.start, item.change_time - workload.resolution_s)
+        after_end = max(windows.end, item.change_time + workload.analysis_s + workload.extended_s)
+        after = (item.change_time + workload.resolution_s, after_end)
+        stacks = site.store.stacks(item.service, before, after)
+        return flames_of(stacks, item.service, element(item.metric_kind, item.metric))
+
+    flames = await site.draw(draw)
+    return site.render(request, "flames.html", flames=flames, metric=item.metric)

@@ -1,0 +1,172 @@
+// The dashboard works without this file, but for figures. It draws them in the page's colours, follows keys,
+// fetches the parts of a page that take long, and says when there is something new.
+"use strict";
+
+const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const drawn = new Map(); // element → figure, to draw it again in other colours
+
+// ---- figures
+
+function coloured(figure) {
+  const { data, layout } = structuredClone(figure);
+  const axis = { gridcolor: css("--line"), linecolor: css("--muted"), zerolinecolor: css("--line"), tickcolor: css("--muted") };
+  Object.assign(layout, { paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)" });
+  layout.font = { ...layout.font, color: css("--ink") };
+  layout.hoverlabel = { bgcolor: css("--card"), bordercolor: css("--line"), font: { color: css("--ink") } };
+  for (const name of ["xaxis", "yaxis"]) if (layout[name]) layout[name] = { ...layout[name], ...axis };
+  for (const note of layout.annotations || []) note.font = { ...note.font, color: note.text === "change point" ? css("--bad") : css("--muted") };
+  for (const shape of layout.shapes || []) {
+    if (shape.line && shape.line.dash) shape.line.color = css("--ink");
+    else if (shape.type === "line") shape.line.color = css("--bad");
+  }
+  for (const trace of data) {
+    if (trace.type === "scatter" && trace.name !== "releases") {
+      trace.line = { ...trace.line, color: css("--accent") };
+      trace.marker = { ...trace.marker, color: css("--accent") };
+    }
+    if (trace.type === "icicle") {
+      const marker = trace.marker;
+      if (marker.colorscale) marker.colorscale[1][1] = dark.matches ? "#33404e" : "#eef1f4";
+      if (Array.isArray(marker.colors) && typeof marker.colors[0] === "string" && dark.matches) {
+        marker.colors = marker.colors.map((one) => (one === "#dfe5ec" ? "#33404e" : one));
+      }
+      marker.line.color = marker.line.color.map((one) => (one === "#ffffff" ? css("--card") : css("--ink")));
+      trace.pathbar = { ...trace.pathbar, textfont: { color: css("--ink") } };
+    }
+  }
+  return { data, layout };
+}
+
+function draw(element, figure) {
+  drawn.set(element, figure);
+  const { data, layout } = coloured(figure);
+  element.querySelector(".wait")?.remove();
+  layout.autosize = true;
+  if (innerWidth < 700 && layout.margin) layout.margin = { ...layout.margin, l: 48, r: 6 };
+  const wanted = { displayModeBar: false, responsive: true };
+  return Plotly.react(element, data, layout, wanted).then(() => element.dataset.drawn = "yes");
+}
+
+async function fetchFigure(element, url) {
+  const answer = await fetch(url, { headers: { Accept: "application/json" } });
+  const wait = element.querySelector(".wait") || element.appendChild(document.createElement("span"));
+  wait.className = "meta wait";
+  if (!answer.ok) {
+    if (drawn.delete(element)) Plotly.purge(element);
+    wait.textContent = "";
+    element.append(answer.status === 404 ? "There are no data of this span any more" : `The series cannot be drawn (${answer.status})`);
+    element.dataset.drawn = "no";
+    return;
+  }
+  await draw(element, await answer.json());
+}
+
+function drawInside(root) {
+  for (const element of root.querySelectorAll(".figure")) {
+    const block = element.querySelector('script[type="application/json"]');
+    if (element.dataset.figure) fetchFigure(element, element.dataset.figure);
+    else if (block) { const figure = JSON.parse(block.textContent); block.remove(); draw(element, figure); }
+  }
+}
+
+dark.addEventListener("change", () => drawn.forEach((figure, element) => draw(element, figure)));
+
+document.addEventListener("click", (event) => {
+  const tab = event.target.closest("button[data-span]");
+  if (!tab) return;
+  for (const other of tab.parentElement.children) other.setAttribute("aria-pressed", String(other === tab));
+  const element = document.getElementById(tab.dataset.target);
+  fetchFigure(element, `${element.dataset.figure}?span=${tab.dataset.span}`);
+});
+
+// Frames whose name holds what is looked for stay as they are; all others fade.
+document.addEventListener("input", (event) => {
+  if (!("find" in event.target.dataset)) return;
+  const words = event.target.value.trim().toLowerCase();
+  drawn.forEach((figure, element) => {
+    const trace = figure.data[0];
+    if (trace.type !== "icicle") return;
+    const hit = trace.customdata.map(([name]) => words && name.toLowerCase().includes(words));
+    const line = { color: hit.map((one) => (one ? css("--amber") : css("--card"))), width: hit.map((one) => (one ? 3 : 1)) };
+    if (words) Plotly.restyle(element, { "marker.line": [line] });
+    else draw(element, figure);
+  });
+});
+
+// ---- parts that take long
+
+async function fetchPart(element) {
+  const answer = await fetch(element.dataset.part);
+  element.removeAttribute("aria-busy");
+  if (!answer.ok) {
+    element.textContent = `This part cannot be shown (${answer.status}).`;
+    return;
+  }
+  element.innerHTML = await answer.text();
+  drawInside(element);
+}
+
+// ---- the list
+
+const rows = () => [...document.querySelectorAll("table.list tbody tr")];
+let at = -1;
+
+function go(to) {
+  const all = rows();
+  if (!all.length) return;
+  at = Math.max(0, Math.min(all.length - 1, to));
+  all.forEach((row, index) => row.classList.toggle("at", index === at));
+  all[at].querySelector("a").focus({ preventScroll: true });
+  all[at].scrollIntoView({ block: "nearest" });
+}
+
+function count() {
+  const label = document.getElementById("chosen");
+  if (label) label.textContent = `${document.querySelectorAll("#list tbody input:checked").length} chosen:`;
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input:not([type=checkbox]), select, textarea")) return;
+  const row = rows()[at];
+  if (event.key === "j") go(at + 1);
+  else if (event.key === "k") go(at - 1);
+  else if (event.key === "x" && row) { const box = row.querySelector("input"); if (box) { box.checked = !box.checked; count(); } }
+  else if (event.key === "Enter" && row && event.target === document.body) location.href = row.dataset.href;
+  else if (event.key === "/" && document.getElementById("search")) document.getElementById("search").focus();
+  else return;
+  event.preventDefault();
+});
+
+document.addEventListener("change", (event) => {
+  if (event.target.id === "choose-all") for (const box of document.querySelectorAll("#list tbody input")) box.checked = event.target.checked;
+  if (event.target.closest(".filters") && event.target.matches("select")) event.target.form.requestSubmit();
+  count();
+});
+
+// Empty filters make long addresses.
+document.addEventListener("submit", (event) => {
+  if (event.target.matches(".filters")) for (const field of event.target.elements) if (!field.value) field.disabled = true;
+});
+
+// What is new replaces the list at once, unless somebody is in the middle of it.
+async function look() {
+  const list = document.getElementById("list");
+  if (!list || document.hidden) return;
+  const answer = await fetch("/version.json").catch(() => null);
+  if (!answer || !answer.ok || (await answer.json()).version === Number(list.dataset.version)) return;
+  const busy = at >= 0 || list.querySelector("tbody input:checked");
+  const news = document.getElementById("news");
+  news.querySelector("a").href = location.href;
+  news.hidden = !busy;
+  if (busy) return;
+  const page = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
+  const fresh = page.getElementById("list");
+  if (fresh) list.replaceWith(fresh);
+}
+
+document.addEventListener("DOMContentLoaded", () => {
+  drawInside(document);
+  document.querySelectorAll("[data-part]").forEach(fetchPart);
+  setInterval(look, 5000);
+});
