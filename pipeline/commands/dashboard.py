@@ -61,11 +61,11 @@ def dashboard(
     """Serve the dashboard until Ctrl-C: what got slower, since when, by which change, and what you say of it.
 
     Regressions are a list to work through (j and k move, Enter opens, x chooses), each with its series, flame
-    graphs, suspects and the story of every step; a click answers one. Services show what is detectable in their
-    traffic, and every candidate that was dropped. /api/v1/openapi.json describes the same for programs.
+    graphs, suspects and the story of every step; a click answers one. Services show what is detectable in
+    their traffic, and every candidate that was dropped. /api/v1/openapi.json describes it for programs.
 
-    Without a login it listens on this machine alone. Behind a reverse proxy that logs people in, name its header
-    and its address. Programs send the bearer token of http_token_file.
+    Without a login it listens on this machine alone. Behind a reverse proxy that logs people in, name its
+    header and its address. Programs send the bearer token of http_token_file.
     """
     from pipeline.dashboard import Login, read_networks
 

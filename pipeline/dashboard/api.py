@@ -128,9 +128,10 @@ async def show_series(request: web.Request) -> web.Response:
     """Return one series: gCPU from 0 to 1, or a metric in its own unit; null where there are no data."""
     site = site_of(request)
     given = request.query
-    kind, service, name = given.get("kind", "subroutine"), _text(given, "service"), _text(given, "name")
-    if kind not in METRIC_KINDS:
-        raise ConfigError(f"kind: should be one of {', '.join(METRIC_KINDS)}, not {kind[:40]!r}")
+    said, service, name = given.get("kind", "subroutine"), _text(given, "service"), _text(given, "name")
+    kind = next((kind for kind in METRIC_KINDS if kind == said), None)
+    if kind is None:
+        raise ConfigError(f"kind: should be one of {', '.join(METRIC_KINDS)}, not {said[:40]!r}")
     end = _time(given, "end", site.sources.clock())
     start = _time(given, "start", end - DAY_S)
     try:

@@ -159,10 +159,7 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         response = await _admitted(request, handler)
     except web.HTTPException as error:
-        if error.status < 400:
-            response = error
-        else:
-            response = _failure(request, error.status, error.reason)
+        response = error if error.status < 400 else _failure(request, error.status, error.reason)
     except ConfigError as error:
         response = _failure(request, 400, str(error))
     except SmidgenError as error:

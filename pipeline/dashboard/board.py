@@ -116,7 +116,8 @@ class Board:
         scans = _by_service(self._store.rows("scans", None, *recent))
         unjudged = _by_service(self._store.rows("unjudged", None, *recent))
         for name in sorted({*names, *scans}):
-            made, lacking = scans.get(name, []), unjudged.get(name, [])
+            made: Sequence[Mapping[str, Any]] = scans.get(name, [])
+            lacking: Sequence[Mapping[str, Any]] = unjudged.get(name, [])
             if not made:  # silent for days, or not scanned yet
                 made = self._store.rows("scans", name, EARLIEST_S, LATEST_S)
                 lacking = self._store.rows("unjudged", name, EARLIEST_S, LATEST_S)

@@ -15,7 +15,7 @@ from pipeline.model import SeriesKey
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.report.figures import moment, series_figure
 from pipeline.report.windows import ScanWindows, line_of
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import SeriesSource, Store
 from pipeline.units import DAY_S, WEEK_S
 
 SPANS: Mapping[str, float] = {
@@ -76,7 +76,7 @@ def draw_series(
     """
     start, end, resolution = span_of(windows, data["change_time"], span, now)
     key = SeriesKey(data["metric_kind"], data["metric"])
-    source = "gcpu" if is_gcpu(key.kind) else "service"
+    source: SeriesSource = "gcpu" if is_gcpu(key.kind) else "service"
     matrix = store.series(source, data["service"], start, end, resolution, [key])
     line = line_of(matrix, key)
     if line is None:
@@ -107,7 +107,7 @@ def draw_plain(
     store: Store, key: SeriesKey, service: str, span: tuple[float, float], resolution_s: float
 ) -> Any:
     """Return a series as times and values, for programs."""
-    source = "gcpu" if is_gcpu(key.kind) else "service"
+    source: SeriesSource = "gcpu" if is_gcpu(key.kind) else "service"
     line = line_of(store.series(source, service, *span, resolution_s, [key]), key)
     return ([], []) if line is None else (line.times.tolist(), line.values.tolist())
 

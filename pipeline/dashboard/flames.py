@@ -55,7 +55,7 @@ def within(stacks: StackMatrix, element_name: str) -> StackMatrix:
     return replace(stacks, stacks=chosen, before=stacks.before[kept], after=stacks.after[kept])
 
 
-def annotations(stacks: StackMatrix, prefixes: Sequence[str], *, most: int = 200) -> list[str]:
+def annotated(stacks: StackMatrix, prefixes: Sequence[str], *, most: int = 200) -> list[str]:
     """Return the annotated elements of stacks, those with most samples first."""
     counts: dict[str, float] = {}
     for stack, count in zip(stacks.stacks, (stacks.before + stacks.after).tolist(), strict=True):

@@ -70,8 +70,8 @@ class Item:
 def item_of(row: Mapping[str, Any]) -> Item:
     """Return the item of a row of ``regressions``; what an event of a former version lacks is left out."""
     data = orjson.loads(row["event"])["data"]
-    suspects = data.get("root_causes") or ({},)
-    change = suspects[0].get("change") or {}
+    suspects = data.get("root_causes") or []
+    change: Mapping[str, Any] = (suspects[0].get("change") or {}) if suspects else {}
     return Item(
         id=row["id"],
         service=row["service"],

@@ -155,7 +155,7 @@ def is_time(table: Table, column: str) -> bool:
 
 
 def row_columns(table: Table, chosen: Sequence[str] = ()) -> list[str]:
-    """Return the columns of a table of rows, as these are sorted by: time first, and all others or a chosen few.
+    """Return the columns of a table of rows, as these are sorted by: time first; all, or a chosen few.
 
     Raises:
         ValueError: the table has no such column.

@@ -105,7 +105,7 @@ def _copy(arrays: ArrayStore, store: Store, table: RowTable) -> None:
 
 
 def _count(store: Store, dataset: Dataset) -> None:
-    """Insert the counts as aggregate would have, an hour a window of totals and counts of gCPU kept as they are."""
+    """Insert the counts as aggregate would have."""
     windows = dataset.start + dataset.window_s * np.arange(len(dataset.totals))
     _insert(store, "totals", dataset, windows, dataset.totals[None], {"messages": 0, "stacks": 0})
     kinds, names = dataset.kinds, dataset.names
@@ -129,7 +129,7 @@ def _count(store: Store, dataset: Dataset) -> None:
         starts,
         dataset.stack_samples,
         {"width_s": dataset.stack_window_s},
-        stack_id=stack_ids(dataset.stacks),
+        stack_id=stack_ids(dataset.stacks).tolist(),
         frames=[list(stack) for stack in dataset.stacks],
     )
     if not dataset.strata:

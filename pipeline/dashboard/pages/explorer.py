@@ -9,7 +9,7 @@ import numpy as np
 from aiohttp import web
 
 from pipeline.clock import from_iso
-from pipeline.dashboard.flames import NOTHING, annotations, flames_of, within
+from pipeline.dashboard.flames import NOTHING, annotated, flames_of, within
 from pipeline.dashboard.site import Site, site_of
 from pipeline.errors import ConfigError, InvalidMessage
 from pipeline.frames import series_of
@@ -141,7 +141,7 @@ async def show_flames(request: web.Request) -> web.Response:
 
     def draw() -> web.Response:
         stacks = site.store.stacks(view.service, view.before, (view.start, view.end))
-        known = annotations(stacks, _PREFIXES)
+        known = annotated(stacks, _PREFIXES)
         if view.within:
             stacks = within(stacks, view.within)
         names = [series_of(view.within)] if view.within else []

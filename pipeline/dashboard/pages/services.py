@@ -1,4 +1,4 @@
-"""Services: a list with their states, one service with its funnel of a day, and one candidate of its ledger."""
+"""Services: a list with their states, one with its funnel of a day, and one candidate of its ledger."""
 
 from __future__ import annotations
 
