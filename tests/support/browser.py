@@ -66,7 +66,7 @@ class Browser:
         end = asyncio.get_running_loop().time() + WAIT_S
         while True:
             with suppress(RuntimeError):  # between two pages there is nothing to ask
-                if await self.run(script):
+                if await self.run(f"!!({script})"):
                     return
             if asyncio.get_running_loop().time() > end:
                 raise AssertionError(f"never held: {script}")

@@ -24,12 +24,11 @@ from pipeline.storage.interface import RowTable, Store
 from pipeline.storage.strata_points import strata_columns
 from pipeline.workloads import Workload
 
-WEEKLY = Workload.model_validate(
-    {
-        **{"name": "weekly", "resolution": "10m", "rerun_interval": "6h", "historical": "5d"},
-        **{"analysis": "12h", "extended": "6h", "threshold": {"absolute": 0.0005}},
-    }
-)
+WEEKLY_FIELDS: Mapping[str, Any] = {
+    **{"name": "weekly", "resolution": "10m", "rerun_interval": "6h", "historical": "5d"},
+    **{"analysis": "12h", "extended": "6h", "threshold": {"absolute": 0.0005}},
+}
+WEEKLY = Workload.model_validate(WEEKLY_FIELDS)
 """Small enough for a test, and large enough that windows can be seen."""
 
 SHOP: Mapping[str, Any] = {

@@ -1,0 +1,174 @@
+"""The dashboard as a person uses it: every page in Chromium, over what the stages found in two services."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pipeline.codec.inputs import decode_feedback
+from pipeline.embedded.stack import EmbeddedStack
+from pipeline.kafka import apply_topics, read_topic
+from pipeline.model import Verdict
+from pipeline.processes import Child
+from pipeline.storage.connect import open_store
+from tests.e2e.worker_process import TOPICS
+from tests.support.browser import CHROMIUM, DESKTOP, PHONE, Browser, chromium
+from tests.support.looked_into import SEARCH, SHOP, WEEKLY_FIELDS, look_into
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium"),
+]
+
+AUDIT = (Path(__file__).parents[1] / "support" / "audit.js").read_text()
+
+DRAWN = """!document.querySelector('[aria-busy]')
+    && [...document.querySelectorAll('.figure')].every((one) => one.dataset.drawn === 'yes')"""
+CHOSEN = "document.getElementById('chosen').textContent"
+
+
+@dataclass(frozen=True)
+class Served:
+    """A dashboard, and the broker to which it says verdicts."""
+
+    url: str
+    broker: str
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    workload = tmp_path_factory.mktemp("dashboard") / "weekly.yaml"
+    workload.write_text(yaml.safe_dump(dict(WEEKLY_FIELDS)))
+    with EmbeddedStack() as stack:
+        asyncio.run(apply_topics(stack.broker, TOPICS))
+        with closing(open_store(stack.store)) as store:
+            for scenario in (SHOP, SEARCH):
+                look_into(store, scenario, end=time.time())
+        command = [sys.executable, "-m", "pipeline", "dashboard", "--port", "0", "--no-idempotent-producer"]
+        addresses = ["--broker", stack.broker, "--store", stack.store, "--workloads", str(workload)]
+        child = Child([*command, *addresses, "--diff-url", "https://git.invalid/{service}/{change}"])
+        try:
+            url = child.first_line()
+            assert url.startswith("http://127.0.0.1:"), child.last_words()
+            yield Served(url, stack.broker)
+        finally:
+            assert child.stop() in (0, None)
+
+
+def test_a_person_finds_answers_and_looks_into_a_regression(served: Served) -> None:
+    async def use() -> None:
+        async with chromium() as browser:
+            await browser.look(DESKTOP, dark=False)
+            await browser.open(f"{served.url}/")
+            rows = await browser.run("document.querySelectorAll('table.list tbody tr').length")
+            assert rows >= 5
+            await _answer_by_keys(browser)
+            await _filter(browser)
+            await _open_by_keys(browser)
+            await _drop_down_to_a_candidate(browser, served.url)
+            assert browser.complaints == []
+            _check_addresses(browser, served.url)
+
+    asyncio.run(use())
+    said = asyncio.run(_said(served.broker))
+    assert [(one.verdict, one.author) for one in said] == [("acknowledged", "local"), ("acknowledged", "local")]
+
+
+async def _answer_by_keys(browser: Browser) -> None:
+    for key in "jxjx":
+        await browser.press(key)
+    assert await browser.run(CHOSEN) == "2 chosen:"
+    await browser.run("document.querySelector('#answers button[value=acknowledged]').click()")
+    await browser.until("document.querySelectorAll('tbody .state-acknowledged').length === 2")
+
+
+async def _filter(browser: Browser) -> None:
+    await browser.run("document.querySelector('.chips .state-acknowledged').click()")
+    await browser.until("location.search === '?state=acknowledged'")
+    await browser.until("document.querySelectorAll('table.list tbody tr').length === 2")
+    await browser.run("document.querySelector('th a[href*=size]').click()")
+    await browser.until("document.querySelector('th[aria-sort=descending]')?.textContent === 'size'")
+
+
+async def _open_by_keys(browser: Browser) -> None:
+    first = await browser.run("document.querySelector('table.list tbody tr').dataset.href")
+    await browser.press("j")
+    await browser.press("Enter")
+    await browser.until(f"location.pathname === '{first}'")
+    await browser.until(DRAWN)
+    week = await browser.run("document.querySelector('[data-span=week]').click(), true")
+    assert week
+    await browser.until("document.querySelector('[data-span=week]').ariaPressed === 'true'")
+    await browser.until("document.getElementById('series').layout.xaxis.range[0] > ''")
+    releases = "document.getElementById('series').data.some((one) => one.name === 'releases')"
+    assert await browser.run(releases)
+    assert await browser.run("document.querySelectorAll('.story tbody tr').length") >= 5
+    assert await browser.run("document.querySelector('.lead a').href.startsWith('https://git.invalid/')")
+    await browser.run(
+        """(() => { const field = document.querySelector('[data-find]'); field.value = 'view';
+        field.dispatchEvent(new Event('input', {bubbles: true})); })()"""
+    )
+    await browser.until(
+        """[...document.querySelectorAll('.figure')].some((one) => one.data[0].type === 'icicle'
+        && one.data[0].marker.line.width.includes(3))"""
+    )
+
+
+async def _drop_down_to_a_candidate(browser: Browser, url: str) -> None:
+    await browser.open(f"{url}/services")
+    await browser.run("document.querySelector('table.list tbody a').click()")
+    await browser.until("location.pathname.startsWith('/services/') && document.querySelector('.funnel a')")
+    await browser.run("document.querySelector('.funnel a').click()")
+    await browser.until("location.search.includes('step=') && document.querySelector('.funnel .chosen')")
+    await browser.run("document.querySelector('a[href*=\"/candidates/\"]').click()")
+    await browser.until("location.pathname.includes('/candidates/')")
+    await browser.until(DRAWN)
+    assert await browser.run("document.querySelector('.mark.dropped') !== null")
+
+
+async def _said(broker: str) -> list[Verdict]:
+    found = []
+    async for entry in read_topic(broker, TOPICS["feedback"], from_start=True, follow=False, timeout_s=10):
+        said = decode_feedback(entry.value)
+        assert isinstance(said, Verdict)
+        found.append(said)
+    return found
+
+
+def test_every_page_is_for_everybody(served: Served, tmp_path: Path) -> None:
+    """Light and dark, desktop and phone: names, contrast, keyboard; a picture of each stays in a folder."""
+
+    async def use() -> None:
+        async with chromium() as browser:
+            await browser.open(f"{served.url}/regressions?state=all&sort=size")
+            one = await browser.run("document.querySelector('table.list tbody tr').dataset.href")
+            pages = {
+                **{"regressions": "/regressions?state=all", "regression": one, "services": "/services"},
+                **{"service": "/services/shop", "operations": "/operations"},
+                **{"explorer": "/explorer?service=shop&against=week", "missing": "/regressions/none"},
+            }
+            for name, path in pages.items():
+                for size, screen in ((DESKTOP, "desktop"), (PHONE, "phone")):
+                    for dark in (False, True):
+                        await browser.look(size, dark=dark)
+                        await browser.open(served.url + path)
+                        await browser.until(DRAWN)
+                        where = f"{name}-{screen}-{'dark' if dark else 'light'}"
+                        await browser.screenshot(tmp_path / f"{where}.png")
+                        assert await browser.run(AUDIT) == [], where
+            _check_addresses(browser, served.url)
+
+    asyncio.run(use())
+
+
+def _check_addresses(browser: Browser, url: str) -> None:
+    own = (f"{url}/", "data:", "about:", "blob:")
+    assert [one for one in browser.requests if not one.startswith(own)] == []
