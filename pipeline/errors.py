@@ -30,6 +30,10 @@ class BrokerUnavailable(SmidgenError):
     """The broker cannot be reached."""
 
 
+class MessagesSkipped(SmidgenError):
+    """The Kafka client left out messages that it had fetched: the worker ends, and reads them when it starts."""
+
+
 @contextmanager
 def file_errors(what: object) -> Iterator[None]:
     """Name what the operating system failed at, such as a path.
