@@ -145,6 +145,7 @@ def create_app(
         broker_heartbeat_interval=2.0,
         broker_commit_interval=COMMIT_INTERVAL_S,
         broker_commit_every=settings.batch_size,
+        broker_max_poll_records=settings.batch_size,
     )
     app.batch_bytes = settings.batch_bytes
     app.starts_of, app.on_failure = starts_of, on_failure

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from aiokafka import AIOKafkaConsumer
 from faust.transport.consumer import ensure_TPset
 from faust.transport.drivers import aiokafka
 from faust.types import TP
@@ -60,8 +62,26 @@ class FetchedOffsets:
                 del self._runs[partition]
 
 
+class Turns:
+    """Whose turn it is among partitions: that of the one whose last turn is longest ago."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count()
+        self._last: dict[TP, int] = {}
+
+    def next_of(self, ready: Sequence[TP]) -> TP:
+        """Give one of the partitions its turn."""
+        turn = min(ready, key=lambda tp: self._last.get(tp, -1))
+        self._last[turn] = next(self._numbers)
+        return turn
+
+
 class _ConsumerThread(aiokafka.AIOKafkaConsumerThread):
-    """The thread of a consumer, which minds its name in the group, and notes what it fetches."""
+    """The thread of a consumer: it minds its name in the group, and takes from its partitions in turn."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.turns = Turns()
 
     async def on_start(self) -> None:
         """Connect."""
@@ -75,8 +95,25 @@ class _ConsumerThread(aiokafka.AIOKafkaConsumerThread):
                 lambda: app.loop.call_soon_threadsafe(app.on_failure, error),
             )
 
-    async def _fetch_records(self, *arguments: Any, **named: Any) -> Any:
-        records = await super()._fetch_records(*arguments, **named)
+    async def _fetch_records(
+        self,
+        consumer: AIOKafkaConsumer,
+        active_partitions: set[TP],
+        timeout: float | None = None,
+        max_records: int | None = None,
+    ) -> Any:
+        """Return messages of the partition whose turn it is, ``max_records`` at most, and note which came.
+
+        Of one partition, since a batch is INSERTs for each of its partitions, and Faust mixes what it gets.
+        In turn, since the library gives all that was fetched, thousands where they are small, and whoever's
+        come later wait behind them: one with few messages would wait for the backlog of the others.
+        """
+        ready = [tp for tp in consumer._fetcher._records if tp in active_partitions]
+        if ready:
+            active_partitions, timeout = {self.turns.next_of(ready)}, 0
+        else:  # wait for one message; what came with it is handed out by the next calls
+            max_records = 1
+        records = await super()._fetch_records(consumer, active_partitions, timeout, max_records)
         fetched = cast(StageConsumer, self.consumer).fetched
         for tp, messages in records.items():
             fetched.add(tp, [message.offset for message in messages])

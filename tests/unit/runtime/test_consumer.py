@@ -13,7 +13,7 @@ from faust.types import TP
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.runtime.worker.consumer import FetchedOffsets, StageConsumer
+from pipeline.runtime.worker.consumer import FetchedOffsets, StageConsumer, Turns, _ConsumerThread
 
 HERE, THERE = TP("profiles", 7), TP("profiles", 8)
 
@@ -109,3 +109,32 @@ def test_every_assignment_has_a_number_of_its_own() -> None:
     for _ in range(2):
         asyncio.run(listener.on_partitions_assigned([HERE]))
     assert passed == [({HERE}, 1), ({HERE}, 2)]
+
+
+def test_a_partition_hands_out_one_batch_and_then_it_is_the_next_ones_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first, other, paused = (TP("profiles", number) for number in (4, 2, 9))
+    asked: list[tuple[set[TP], float | None, int | None]] = []
+
+    async def fetch(
+        _self: Any, _consumer: Any, partitions: set[TP], timeout: float | None, max_records: int | None
+    ) -> dict[TP, list[Any]]:
+        asked.append((partitions, timeout, max_records))
+        return {first: [SimpleNamespace(offset=len(asked))]}
+
+    monkeypatch.setattr(aiokafka.AIOKafkaConsumerThread, "_fetch_records", fetch)
+    ready: dict[TP, None] = {}
+    thread = cast(Any, _ConsumerThread.__new__(_ConsumerThread))
+    thread.turns, thread.consumer = Turns(), SimpleNamespace(fetched=FetchedOffsets())
+    client = cast(Any, SimpleNamespace(_fetcher=SimpleNamespace(_records=ready)))
+    both = (paused, first, other)
+    for there in (both, both, both, both, (paused, other), both, (paused,)):
+        ready.clear()
+        ready.update(dict.fromkeys(there))
+        asyncio.run(thread._fetch_records(client, {first, other}, 1.0, 500))
+    assert asked == [
+        *(({turn}, 0, 500) for turn in (first, other, first, other, other, first)),
+        ({first, other}, 1.0, 1),
+    ]
+    assert thread.consumer.fetched.any_within(first, 1, 2)
