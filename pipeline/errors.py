@@ -31,7 +31,7 @@ class BrokerUnavailable(SmidgenError):
 
 
 class MessagesSkipped(SmidgenError):
-    """The Kafka client left out messages that it had fetched: the worker ends, and reads them when it starts."""
+    """The Kafka client left out messages that it had fetched; they are read when the worker starts again."""
 
 
 @contextmanager

@@ -118,9 +118,15 @@ class ServiceProgress:
         return sum(start < self.watermarks[one] < end for one in self.idle if one[0] == topic)
 
 
-def first_boundary(earliest: float, interval_s: float) -> float:
-    """Return the last multiple of an interval before a service's earliest data: where its scans begin."""
-    return math.floor(earliest / interval_s) * interval_s
+def first_boundary(cadence: Cadence, heard: float, counted: Counted = nowhere) -> float:
+    """Return the last multiple of a workload's interval before a service's data: where its scans begin.
+
+    Data go back to ``heard``, the earliest that were told, or before it: what was told before a restart and
+    had made no scan due is not told again. It goes no further back than a scan waits for.
+    """
+    told_s = cadence.interval_s + cadence.wait_s
+    begin = min((start for start, _ in counted(cadence.workload, heard - told_s, heard)), default=heard)
+    return math.floor(begin / cadence.interval_s) * cadence.interval_s
 
 
 def due_scans(

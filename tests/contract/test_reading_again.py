@@ -1,4 +1,4 @@
-"""What a consumer fetched and dropped is read again, whether anything of the partition was committed or not."""
+"""What a consumer fetched and dropped is read again, whatever was committed of the partition."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import cast
 
 import faust
 import pytest
+from faust.streams import Stream
 from faust.transport.consumer import Consumer
 
 from pipeline.config import Settings
@@ -39,7 +40,8 @@ async def read_twice(broker: str, committed: int) -> None:
     seen: list[int] = []
     arrived = asyncio.Event()
 
-    async def collect(stream: faust.StreamT[bytes]) -> None:
+    async def collect(untyped: faust.StreamT[bytes]) -> None:
+        stream = cast(Stream[bytes], untyped)
         async for event in stream.noack().events():
             seen.append(event.message.offset)
             if len(seen) <= committed:

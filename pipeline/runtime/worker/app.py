@@ -199,7 +199,7 @@ class FaustMembership:
         return int((await self._app.consumer.earliest_offsets(tp))[tp])
 
     def fetched(self, topic: str, partition: int, begin: int, end: int) -> bool:
-        """Return whether a message of a partition (broker's name) from ``begin`` to before ``end`` came here."""
+        """Return whether any message of a partition from ``begin`` to before ``end`` came to this process."""
         return cast(StageConsumer, self._app.consumer).fetched.any_within(TP(topic, partition), begin, end)
 
     async def commit(self) -> object:

@@ -32,7 +32,9 @@ class FetchedOffsets:
     """
 
     def __init__(self) -> None:
-        self._runs: dict[TP, list[list[int]]] = defaultdict(list)  # begin and end of each, in order of arrival
+        self._runs: dict[TP, list[list[int]]] = defaultdict(
+            list
+        )  # begin and end of each, in order of arrival
         self._lock = threading.Lock()
 
     def add(self, partition: TP, offsets: Sequence[int]) -> None:
@@ -121,7 +123,7 @@ class _ConsumerThread(aiokafka.AIOKafkaConsumerThread):
 
 
 class _RebalanceListener(aiokafka.ConsumerRebalanceListener):
-    """Numbers assignments itself: a static member that joins again is given Kafka's former number once more."""
+    """Numbers assignments itself: Kafka gives a static member that joins again the number that it had."""
 
     async def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
         """Pass on what was assigned, under a number of its own."""

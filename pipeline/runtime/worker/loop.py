@@ -227,8 +227,8 @@ class StageLoop:
                 self._telemetry.lost(first - wanted)
             begin = max(first, wanted)
             if self._membership.fetched(topic, partition, begin, found):
-                text = f"{source.logical} partition {partition}: offsets {begin} to {found - 1} were skipped by the client"
-                raise MessagesSkipped(f"{text}: a new start reads them")
+                skipped = f"{source.logical} partition {partition}: offsets {begin} to {found - 1}"
+                raise MessagesSkipped(f"{skipped} were skipped by the client: a new start reads them")
 
     async def _commit(self) -> None:
         """Commit now, not within seconds: dead letters may be replayed, their messages must not come again.
