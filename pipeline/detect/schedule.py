@@ -121,11 +121,11 @@ class ServiceProgress:
 def first_boundary(cadence: Cadence, heard: float, counted: Counted = nowhere) -> float:
     """Return the last multiple of a workload's interval before a service's data: where its scans begin.
 
-    Data go back to ``heard``, the earliest that were told, or before it: what was told before a restart and
-    had made no scan due is not told again. It goes no further back than a scan waits for.
+    Data go back to ``heard``, the earliest that progress names, or before it: progress that came before a
+    restart and made no scan due does not come again. It goes no further back than a scan waits for.
     """
-    told_s = cadence.interval_s + cadence.wait_s
-    begin = min((start for start, _ in counted(cadence.workload, heard - told_s, heard)), default=heard)
+    waited_s = cadence.interval_s + cadence.wait_s
+    begin = min((start for start, _ in counted(cadence.workload, heard - waited_s, heard)), default=heard)
     return math.floor(begin / cadence.interval_s) * cadence.interval_s
 
 

@@ -81,10 +81,10 @@ def test_after_a_restart_the_partitions_in_the_store_hold_scans_back(
     assert ends_after(restarted, service_name, 1, 20) == [10.0, 15.0]
 
 
-def test_what_was_told_before_a_restart_and_made_no_scan_due_is_scanned(
+def test_data_whose_progress_made_no_scan_due_before_a_restart_are_scanned(
     shared_store: Store, service_name: str, clock: Clock
 ) -> None:
-    """It is not told again: where the scans of a service begin is seen in the store."""
+    """Their progress does not come again: where the scans of a service begin is seen in the store."""
     store_up_to(shared_store, service_name, 0, 4)
     assert ends_after(detect_stage(shared_store, service_name, clock), service_name, 0, 4) == []
     store_up_to(shared_store, service_name, 0, 12)
