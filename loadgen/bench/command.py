@@ -55,6 +55,7 @@ OF_THEIR_OWN = {
     "soak": "loadgen.bench.soak_report",
     "catch-up": "loadgen.bench.catch_up_command",
     "live": "loadgen.bench.live.command",
+    "dashboard": "loadgen.bench.dashboard",
     "release": "loadgen.bench.releases",
     "scale": "loadgen.bench.scale",
 }

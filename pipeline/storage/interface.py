@@ -160,5 +160,5 @@ class Store(Protocol):
         """Return rows of a service with a time in [start, end), oldest first, where columns equal values.
 
         None instead of a service gives those of every service; ``id_prefix`` those whose id begins so,
-        ``columns`` only these of a row: the rest of it is not read.
+        ``columns`` only these of a row and its time: the rest is not read.
         """

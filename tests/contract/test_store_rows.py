@@ -155,6 +155,19 @@ def test_rows_whose_id_begins_so(store: Store, service_name: str) -> None:
         store.rows("scans", service_name, T0, T0 + 1, id_prefix="c0")
 
 
+def test_rows_of_chosen_columns(store: Store, service_name: str) -> None:
+    for number in range(2):
+        row = {**LINE, "service": service_name, "id": f"c0ffee{number}", "time": T0 + 1 - number}
+        store.insert("ledger", {name: [value] for name, value in row.items()})
+    found = store.rows("ledger", service_name, T0, T0 + 2, columns=("step", "id"), metric="a.f")
+    assert found == [
+        {"time": T0, "id": "c0ffee1", "step": "went_away"},
+        {"time": T0 + 1, "id": "c0ffee0", "step": "went_away"},
+    ]
+    with pytest.raises(ValueError, match="no column 'colour'"):
+        store.rows("ledger", service_name, T0, T0 + 2, columns=("colour",))
+
+
 def test_migrating_again_changes_nothing(sql_store: ClickHouseStore, service_name: str) -> None:
     sql_store.insert("updates", {n: [v] for n, v in {**UPDATE, "service": service_name}.items()})
     sql_store.migrate()

@@ -1,0 +1,178 @@
+"""``smidgen bench dashboard``: until the first byte of each page, with many regressions and subroutines."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import asdict
+from statistics import median
+from typing import Any
+
+import click
+import numpy as np
+import orjson
+from aiohttp import ClientSession
+from rich.console import Console
+from rich.table import Table
+
+from loadgen.bench.result import Result
+from loadgen.terminal import print_json
+from pipeline.clock import system_clock, to_iso
+from pipeline.dashboard import Sources, create_app, serve
+from pipeline.embedded.stack import EmbeddedStore
+from pipeline.storage.connect import open_store
+from pipeline.storage.interface import Store
+from pipeline.units import DAY_S, HOUR_S, MINUTE_S
+from pipeline.workloads import known_workloads
+
+WORKLOAD = "frontfaas-small"
+SERVICE = "bench-0"
+SERVICES = 20
+TIMES = 9
+
+_SLICE = 1000
+
+
+@click.command()
+@click.option("--regressions", type=click.IntRange(min=1), default=10_000, show_default=True)
+@click.option("--subroutines", type=click.IntRange(min=1), default=100_000, show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a result.")
+def dashboard(regressions: int, subroutines: int, as_json: bool) -> None:
+    """Measure until the first byte of each page comes, from an embedded store.
+
+    Each page is asked for nine times, after the server has read its first snapshot; first byte is the
+    median, slowest the largest. Parts that a page fetches by itself, such as flame graphs, are measured too.
+    """
+    with EmbeddedStore() as embedded, closing(open_store(embedded.url)) as store:
+        store.migrate()
+        fill(store, regressions, subroutines, now=system_clock())
+        results = asyncio.run(_measure(store))
+    if as_json:
+        for result in results:
+            print_json(asdict(result))
+        return
+    table = Table("page", "first byte", "slowest", "kB")
+    for result in results:
+        first, slowest, size = result.figures.values()
+        table.add_row(result.name, f"{first:.0f} ms", f"{slowest:.0f} ms", f"{size:.0f}")
+    Console(highlight=False).print(table)
+
+
+def fill(store: Store, regressions: int, subroutines: int, *, now: float) -> None:
+    """Put reported regressions of many services into a store, and what was counted of the first service."""
+    rng = np.random.default_rng(1)
+    end = now // HOUR_S * HOUR_S
+    rows = list(_regressions(rng, regressions, subroutines, end))
+    for first in range(0, len(rows), _SLICE):
+        part = rows[first : first + _SLICE]
+        store.insert("regressions", {name: [row[name] for row in part] for name in part[0]})
+    services = [f"bench-{number}" for number in range(SERVICES)]
+    noted = {"service": services, "time": [end - DAY_S] * SERVICES}
+    store.insert("naming", {**noted, "version": ["1"] * SERVICES, "before": [0] * SERVICES})
+    scanned = {"service": services, "workload": [WORKLOAD] * SERVICES, "time": [end] * SERVICES}
+    store.insert("scans", {**scanned, "series": [subroutines] * SERVICES, "candidates": [3] * SERVICES})
+    _count(store, rng, subroutines, end)
+
+
+def _regressions(
+    rng: np.random.Generator, regressions: int, subroutines: int, end: float
+) -> Iterator[dict[str, Any]]:
+    for number in range(regressions):
+        # The first one is of the hour that is counted, so that there is a series to draw.
+        change = end - (float(rng.uniform(0.3, 300)) * DAY_S if number else HOUR_S / 2)
+        before, delta = float(rng.uniform(0.001, 0.05)), float(rng.lognormal(-7, 1.5))
+        own = {
+            **{"service": f"bench-{number % SERVICES}", "workload": WORKLOAD, "metric_kind": "subroutine"},
+            **{"metric": name_of(number % subroutines), "before": before, "after": before + delta},
+            **{"delta": delta, "p_value": 1e-6},
+        }
+        windows = (change - 10 * DAY_S, change - 2 * HOUR_S, change + 2 * HOUR_S, change + 8 * HOUR_S)
+        named = zip(("start", "analysis_start", "analysis_end", "end"), map(to_iso, windows), strict=True)
+        suspect = {"id": f"{number:08x}", "service": own["service"], "time": change - 60, "title": "A change"}
+        data = {
+            **own,
+            **{"kind": "short_term", "change_time": to_iso(change), "detected_time": to_iso(windows[3])},
+            **{"relative": delta / before, "servers": 4000.0, "waste_servers": delta * 4000},
+            **{"scan": dict(named), "group": [], "group_size": 0, "passed": []},
+            "root_causes": [{"change": {**suspect, "author": "ada"}, "score": 0.8, "factors": {}}],
+        }
+        event = {
+            **{"specversion": "1.0", "id": f"{number:032x}", "type": "smidgen.regression.detected"},
+            **{"source": f"/smidgen/{own['service']}", "time": to_iso(windows[3]), "data": data},
+        }
+        row = {"id": event["id"], "time": change, "detected_time": windows[3], **own}
+        yield {**row, "event": orjson.dumps(event).decode()}
+
+
+def _count(store: Store, rng: np.random.Generator, subroutines: int, end: float) -> None:
+    """Count the first service for an hour, and its stacks."""
+    log = {"stream": "bench", "topic": "profiles", "partition": 0, "last_offset": 0}
+    for window in np.arange(end - HOUR_S, end, 10 * MINUTE_S):
+        whole = {"service": SERVICE, "window": window, "samples": 1_000_000, **log}
+        more = {"messages": 100, "stacks": 1000}
+        store.insert("totals", {name: [value] for name, value in {**whole, **more}.items()})
+        for first in range(0, subroutines, 50_000):
+            names = [name_of(number) for number in range(first, min(first + 50_000, subroutines))]
+            same = {"service": SERVICE, "kind": "subroutine", "window": window, **log}
+            counted = {name: [value] * len(names) for name, value in same.items()}
+            samples = rng.integers(1, 2000, len(names))
+            store.insert("gcpu", {**counted, "subroutine": names, "samples": samples})
+    stacks = 2000
+    frames = [
+        ["main", f"endpoint=/{number % 20}", *(name_of(number // step) for step in (100, 10, 1))]
+        for number in range(stacks)
+    ]
+    same = {"service": SERVICE, "window": end - HOUR_S, "width_s": HOUR_S, **log}
+    own = {"stack_id": list(range(stacks)), "frames": frames, "samples": rng.integers(1, 2000, stacks)}
+    store.insert("stacks", {**{name: [value] * stacks for name, value in same.items()}, **own})
+
+
+def name_of(number: int) -> str:
+    """Return the name of a subroutine."""
+    return f"bench.package{number % 97}.module{number % 31}.Type{number % 13}.call_{number}"
+
+
+async def _measure(store: Store) -> list[Result]:
+    ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    began = time.perf_counter()
+    app = create_app(Sources(store, known_workloads(()), clock=system_clock))
+    server = asyncio.create_task(serve(app, "127.0.0.1", 0, ready.set_result))
+    try:
+        url = await ready
+        loaded = (time.perf_counter() - began) * 1000
+        async with ClientSession(url) as client:
+            results = [Result("first snapshot", {"first byte": loaded, "slowest": loaded, "kB": 0.0})]
+            for name, path in PAGES.items():
+                results.append(await _ask(client, name, path))
+            return results
+    finally:
+        server.cancel()
+        await asyncio.gather(server, return_exceptions=True)
+
+
+PAGES = {
+    "regressions": "/regressions",
+    "regressions, filtered and sorted": "/regressions?search=module7&sort=waste&min_size=0.05",
+    "regressions, last page": "/regressions?page=200",
+    "regression": f"/regressions/{0:032x}",
+    "its series": f"/regressions/{0:032x}/series.json?span=month",
+    "services": "/services",
+    "service": f"/services/{SERVICE}",
+    "explorer": f"/explorer?service={SERVICE}",
+    "its flame graph": f"/explorer/flames?service={SERVICE}&span=1h",
+    "operations": "/operations",
+    "API, regressions": "/api/v1/regressions?per=500",
+}
+
+
+async def _ask(client: ClientSession, name: str, path: str) -> Result:
+    took, size = [], 0
+    for _ in range(TIMES):
+        began = time.perf_counter()
+        async with client.get(path) as answer:
+            took.append((time.perf_counter() - began) * 1000)
+            size = len(await answer.read())
+            answer.raise_for_status()
+    return Result(name, {"first byte": median(took), "slowest": max(took), "kB": size / 1000})
