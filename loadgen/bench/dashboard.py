@@ -69,9 +69,9 @@ def fill(store: Store, regressions: int, subroutines: int, *, now: float) -> Non
         part = rows[first : first + _SLICE]
         store.insert("regressions", {name: [row[name] for row in part] for name in part[0]})
     services = [f"bench-{number}" for number in range(SERVICES)]
-    noted = {"service": services, "time": [end - DAY_S] * SERVICES}
+    noted: dict[str, Any] = {"service": services, "time": [end - DAY_S] * SERVICES}
     store.insert("naming", {**noted, "version": ["1"] * SERVICES, "before": [0] * SERVICES})
-    scanned = {"service": services, "workload": [WORKLOAD] * SERVICES, "time": [end] * SERVICES}
+    scanned: dict[str, Any] = {"service": services, "workload": [WORKLOAD] * SERVICES, "time": [end] * SERVICES}
     store.insert("scans", {**scanned, "series": [subroutines] * SERVICES, "candidates": [3] * SERVICES})
     _count(store, rng, subroutines, end)
 
@@ -117,7 +117,7 @@ def _count(store: Store, rng: np.random.Generator, subroutines: int, end: float)
             names = [name_of(number) for number in range(first, min(first + 50_000, subroutines))]
             same = {"service": SERVICE, "kind": "subroutine", "window": window, **log}
             counted = {name: [value] * len(names) for name, value in same.items()}
-            samples = rng.integers(1, 2000, len(names))
+            samples = rng.integers(1, 2000, len(names)).tolist()
             store.insert("gcpu", {**counted, "subroutine": names, "samples": samples})
     stacks = 2000
     frames = [
@@ -125,7 +125,7 @@ def _count(store: Store, rng: np.random.Generator, subroutines: int, end: float)
         for number in range(stacks)
     ]
     same = {"service": SERVICE, "window": end - HOUR_S, "width_s": HOUR_S, **log}
-    own = {"stack_id": list(range(stacks)), "frames": frames, "samples": rng.integers(1, 2000, stacks)}
+    own: dict[str, Any] = {"stack_id": list(range(stacks)), "frames": frames, "samples": rng.integers(1, 2000, stacks).tolist()}
     store.insert("stacks", {**{name: [value] * stacks for name, value in same.items()}, **own})
 
 
