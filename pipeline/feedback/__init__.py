@@ -1,5 +1,19 @@
 """What verdicts of people teach: states of events, precision, thresholds, priors of suspects."""
 
-from pipeline.feedback.state import confirmed_causes, latest_verdicts
+from pipeline.feedback.state import (
+    FixState,
+    Reported,
+    confirmed_causes,
+    fix_state,
+    latest_verdicts,
+    original_of,
+)
 
-__all__ = ["confirmed_causes", "latest_verdicts"]
+__all__ = [
+    "FixState",
+    "Reported",
+    "confirmed_causes",
+    "fix_state",
+    "latest_verdicts",
+    "original_of",
+]
