@@ -130,7 +130,7 @@ def _the_change(store: Store, reported: Reported, prefix: str) -> str:
             if ids
             else f"no change {prefix!r} of {reported.service} in the store"
         )
-    return ids[0]
+    return str(ids[0])
 
 
 def _line(said: Verdict, reported: Reported) -> str:
