@@ -2,6 +2,7 @@
 
 from pipeline.feedback.duplicates import follow_originals, merge_duplicates
 from pipeline.feedback.expectation import EXPECTED_S, expectation_of
+from pipeline.feedback.precision import Judged, Precision, Share, is_right, precision_table, wilson
 from pipeline.feedback.state import (
     FixState,
     Reported,
@@ -10,16 +11,28 @@ from pipeline.feedback.state import (
     latest_verdicts,
     original_of,
 )
+from pipeline.feedback.thresholds import Proposal, Roc, ThresholdConfig, propose_thresholds, roc
 
 __all__ = [
     "EXPECTED_S",
     "FixState",
+    "Judged",
+    "Precision",
+    "Proposal",
     "Reported",
+    "Roc",
+    "Share",
+    "ThresholdConfig",
     "confirmed_causes",
     "expectation_of",
     "fix_state",
+    "is_right",
     "follow_originals",
     "latest_verdicts",
     "merge_duplicates",
     "original_of",
+    "precision_table",
+    "propose_thresholds",
+    "roc",
+    "wilson",
 ]

@@ -14,7 +14,7 @@ from pipeline.cli import run
 from pipeline.codec.inputs import decode_feedback
 from pipeline.codec.records import columns_of
 from pipeline.codec.verdicts import verdict_to_row
-from pipeline.model import Outgoing, Verdict
+from pipeline.model import Outgoing, Verdict, VerdictKind
 from pipeline.storage.connect import open_store
 from tests.contract.rows import change
 
@@ -166,3 +166,26 @@ def test_what_is_wrong_is_one_line_and_exit_code_2(typed: Typed, line: str, reas
     assert (code, out, typed.published) == (2, "", [])
     assert reason in err
     assert err.count("\n") == 1
+
+
+def test_precision_and_thresholds_come_from_answers(typed: Typed) -> None:
+    assert typed("precision --service {s}")[1] == "no event has an answer that says whether it is right\n"
+    rows = [regression_row(typed.service, f"r{n:02}", after=0.2 + 0.01 * n) for n in range(10)]
+    rows += [regression_row(typed.service, f"w{n:02}", after=0.11, detected_time=NOW) for n in range(3)]
+    typed.insert("regressions", *rows)
+    for row in rows:
+        verdict: VerdictKind = "true" if row["id"].startswith("r") else "false"
+        typed.insert("verdicts", verdict_to_row(Verdict(row["id"], typed.service, verdict, NOW, "ada")))
+    code, out, _ = typed("precision --service {s}")
+    assert code == 0
+    assert "10 of 13  77 %  (50–92 %)" in out
+    code, out, _ = typed("precision --service {s} --json")
+    everything = json.loads(out.splitlines()[0])
+    assert (everything["by"], everything["hits"], everything["of"]) == ("all", 10, 13)
+    code, out, _ = typed("thresholds --service {s} --json --workloads live")
+    (proposal,) = map(json.loads, out.splitlines())
+    assert proposal["proposed"] == pytest.approx(0.9 if proposal["measure"] == "relative" else 0.09)
+    assert (proposal["dropped"]["hits"], proposal["kept"]["of"]) == (3, 10)
+    assert [each["area"] for each in proposal["roc"]] == [1.0, 0.5]
+    code, out, _ = typed("thresholds --service {s}")
+    assert (code, "keeps 10 of 10 right ones" in out) == (0, True)

@@ -6,6 +6,7 @@ import click
 
 from agents.commands.feedback.answer import answer
 from agents.commands.feedback.listing import listing
+from agents.commands.feedback.numbers import precision, thresholds
 
 _EXAMPLES = """\b
 Examples:
@@ -14,6 +15,7 @@ Examples:
   smidgen feedback c0ffee expected --until 30d
   smidgen feedback c0ffee cause 4be1d02       the change that did it
   smidgen feedback list --service shop
+  smidgen feedback precision                  which share of events is right
 """
 
 
@@ -42,4 +44,5 @@ def feedback() -> None:
     """
 
 
-feedback.add_command(listing)
+for _command in (listing, precision, thresholds):
+    feedback.add_command(_command)

@@ -6,8 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from pipeline.codec.fields import EARLIEST_S, LATEST_S
-from pipeline.feedback import Reported, confirmed_causes, latest_verdicts
+from pipeline.codec.ledger import candidate_of_event
+from pipeline.errors import InvalidMessage
+from pipeline.feedback import Judged, Reported, confirmed_causes, is_right, latest_verdicts
 from pipeline.model import Verdict
 from pipeline.stages.gather.verdicts import gather_verdicts
 from pipeline.storage.interface import Store
@@ -20,6 +24,22 @@ class Answered:
     reported: Reported
     state: Verdict | None
     cause: Verdict | None = None
+    event: str = ""  # as it was published
+
+    @property
+    def judged(self) -> Judged | None:
+        """The event with what people found and the steps before, None where they did not say.
+
+        What steps said of an event that another version wrote may be unknown.
+        """
+        right = is_right(self.state, self.cause)
+        if right is None:
+            return None
+        try:
+            candidate = candidate_of_event(orjson.loads(self.event)["data"])
+        except (InvalidMessage, orjson.JSONDecodeError, KeyError):
+            return Judged(self.reported, right)
+        return Judged(self.reported, right, candidate.passed, candidate.p_value)
 
 
 def reported_of_row(row: Mapping[str, Any], resolved: float | None = None) -> Reported:
@@ -61,7 +81,12 @@ def gather_answered(
         for row in store.rows("updates", service, since, LATEST_S, type="resolved")
     }
     return [
-        Answered(reported_of_row(row, resolved.get(row["id"])), states.get(row["id"]), causes.get(row["id"]))
+        Answered(
+            reported_of_row(row, resolved.get(row["id"])),
+            states.get(row["id"]),
+            causes.get(row["id"]),
+            row["event"],
+        )
         for row in store.rows("regressions", service, since, LATEST_S)
         if all_events or row["id"] in states or row["id"] in causes
     ]
