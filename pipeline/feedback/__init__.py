@@ -1,5 +1,6 @@
 """What verdicts of people teach: states of events, precision, thresholds, priors of suspects."""
 
+from pipeline.feedback.causes import Confirmation, LearningConfig, learn_ranking
 from pipeline.feedback.duplicates import follow_originals, merge_duplicates
 from pipeline.feedback.expectation import EXPECTED_S, expectation_of
 from pipeline.feedback.precision import Judged, Precision, Share, is_right, precision_table, wilson
@@ -15,8 +16,10 @@ from pipeline.feedback.thresholds import Proposal, Roc, ThresholdConfig, propose
 
 __all__ = [
     "EXPECTED_S",
+    "Confirmation",
     "FixState",
     "Judged",
+    "LearningConfig",
     "Precision",
     "Proposal",
     "Reported",
@@ -29,6 +32,7 @@ __all__ = [
     "is_right",
     "follow_originals",
     "latest_verdicts",
+    "learn_ranking",
     "merge_duplicates",
     "original_of",
     "precision_table",
