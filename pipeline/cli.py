@@ -24,6 +24,7 @@ COMMANDS = {
     "flips": ("agents.commands.flips", "Publish what flips in a file of flags, once or as it comes."),
     "expect": ("agents.commands.silences", "Announce a cost: silence regressions just that much."),
     "mute": ("agents.commands.silences", "Mute regressions until a time, with an owner."),
+    "feedback": ("agents.commands.feedback", "Answer an event, and see what answers teach."),
     "embedded": ("pipeline.commands.embedded", "Run a broker and a store on loopback until Ctrl-C."),
     "topics": ("pipeline.commands.topics", "Create or check the topics of topics.yaml."),
     "store": ("pipeline.commands.store", "Create or upgrade the tables."),

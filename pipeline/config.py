@@ -119,6 +119,8 @@ class Settings(StrictModel):
     """File that maps gates to the subroutines they switch (smidgen gates)."""
     names: Path | None = None
     """File that says how frames become symbols (docs/configuration.md)."""
+    learn_suspects: bool = True
+    """Let confirmed causes weigh the evidence on suspects (docs/feedback.md)."""
     quotas: Path | None = None
     """File of per-service quotas (docs/operations.md)."""
     idempotent_producer: bool = True

@@ -55,7 +55,7 @@ def _cost(text: str) -> float:
     return share
 
 
-def _when(text: str) -> float:
+def later_moment(text: str) -> float:
     """Read a time; a duration is from now on."""
     if _LATER.fullmatch(text):
         return system_clock() + parse_duration_s(text)
@@ -94,8 +94,10 @@ _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 def _common(about: str, until: str) -> _Decorator:
     options = (
         click.option("--subroutine", callback=checked_by(_glob), metavar="P", help=about),
-        click.option("--from", "start", callback=checked_by(_when), metavar="TIME", help="Default: now."),
-        click.option("--until", "end", callback=checked_by(_when), metavar="TIME", help=until),
+        click.option(
+            "--from", "start", callback=checked_by(later_moment), metavar="TIME", help="Default: now."
+        ),
+        click.option("--until", "end", callback=checked_by(later_moment), metavar="TIME", help=until),
         click.option("--owner", metavar="NAME", default="", help="Who answers for it."),
         click.option("--reason", metavar="TEXT", default="", help="Why; events and `why` show it."),
         click.option("--dry-run", is_flag=True, help="Publish nothing."),

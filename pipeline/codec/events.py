@@ -240,6 +240,7 @@ def _suspect(suspect: Suspect) -> dict[str, Any]:
         change=_reported_change(suspect.change),
         factors=dict(suspect.factors),
         **({"switches": switches} if switches else {}),
+        **({} if suspect.evidence is None else {"evidence": dict(suspect.evidence)}),
     )
 
 

@@ -1,5 +1,42 @@
 """What verdicts of people teach: states of events, precision, thresholds, priors of suspects."""
 
-from pipeline.feedback.state import confirmed_causes, latest_verdicts
+from pipeline.feedback.causes import Confirmation, LearningConfig, learn_ranking
+from pipeline.feedback.duplicates import follow_originals, merge_duplicates
+from pipeline.feedback.expectation import EXPECTED_S, expectation_of
+from pipeline.feedback.precision import Judged, Precision, Share, is_right, precision_table, wilson
+from pipeline.feedback.state import (
+    FixState,
+    Reported,
+    confirmed_causes,
+    fix_state,
+    latest_verdicts,
+    original_of,
+)
+from pipeline.feedback.thresholds import Proposal, Roc, ThresholdConfig, propose_thresholds, roc
 
-__all__ = ["confirmed_causes", "latest_verdicts"]
+__all__ = [
+    "EXPECTED_S",
+    "Confirmation",
+    "FixState",
+    "Judged",
+    "LearningConfig",
+    "Precision",
+    "Proposal",
+    "Reported",
+    "Roc",
+    "Share",
+    "ThresholdConfig",
+    "confirmed_causes",
+    "expectation_of",
+    "fix_state",
+    "is_right",
+    "follow_originals",
+    "latest_verdicts",
+    "learn_ranking",
+    "merge_duplicates",
+    "original_of",
+    "precision_table",
+    "propose_thresholds",
+    "roc",
+    "wilson",
+]

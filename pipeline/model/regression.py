@@ -18,6 +18,7 @@ class Suspect:
     score: float
     factors: Mapping[str, float]
     switches: tuple[Change, ...] = ()  # the changes of code behind the gates that it flips, latest first
+    evidence: Mapping[str, float] | None = None  # what the score's weights multiply, by weight, in nats
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,13 +142,22 @@ def rank_suspects(evidence: Evidence, config: RankingConfig | None = None) -> tu
         Empty where the confidence that the root cause is among them is under ``min_confidence``.
     """
     config = config or RankingConfig()
-    confidence = confidences(features(evidence), weights_of(config))
+    table = features(evidence)
+    confidence = confidences(table, weights_of(config))
     known = [i for i, change in enumerate(evidence.changes) if says_something(change)]
     order = sorted(known, key=lambda i: _order(evidence, confidence, i))[: config.most]
     if sum(confidence[i] for i in order) < config.min_confidence:
         return ()
     named = [i for n, i in enumerate(order) if n == 0 or confidence[i] >= config.min_share]
-    return tuple(Suspect(evidence.changes[i], float(confidence[i]), _factors(evidence, i)) for i in named)
+    return tuple(
+        Suspect(evidence.changes[i], float(confidence[i]), _factors(evidence, i), evidence=_weighed(table[i]))
+        for i in named
+    )
+
+
+def _weighed(row: FloatArray) -> dict[str, float]:
+    """Return what the weights multiply of one change, without the constant and without what is 0."""
+    return {name: float(value) for name, value in zip(FEATURES, row, strict=True) if value and name != "base"}
 
 
 def _order(evidence: Evidence, confidence: FloatArray, index: int) -> tuple[float, float, str]:

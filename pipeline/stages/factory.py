@@ -95,6 +95,11 @@ def build_stage(
             gates = read_gates(settings.gates) if settings.gates else {}
             gates = {gate: namings.default.symbols(names) for gate, names in gates.items()}
             return RootcauseStage(
-                store=by_symbols, workloads=workloads, gates=gates, without=without, clock=clock
+                store=by_symbols,
+                workloads=workloads,
+                gates=gates,
+                learns=settings.learn_suspects,
+                without=without,
+                clock=clock,
             )
     raise ConfigError(f"unknown stage {name!r}; stages are {', '.join(STAGES)}")

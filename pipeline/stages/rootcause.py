@@ -23,6 +23,7 @@ from pipeline.codec.lifecycle import regression_columns, update_columns
 from pipeline.codec.outcomes import Columns, ScanOutcome
 from pipeline.codec.scans import decode_scan
 from pipeline.codec.silenced_regressions import silenced_columns
+from pipeline.feedback import learn_ranking
 from pipeline.lifecycle import (
     LifecycleEvidence,
     Update,
@@ -45,6 +46,7 @@ from pipeline.rootcause import Cause, Gates, RankingConfig, find_causes
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.event_counts import Brought, EventCounts
 from pipeline.stages.gather.changes import recent_changes
+from pipeline.stages.gather.confirmed import ConfirmedCauses
 from pipeline.stages.gather.lifecycle import FallbackContext, gather_lifecycle, lifecycle_config, with_changes
 from pipeline.stages.gather.renamed import by_present_names
 from pipeline.stages.gather.scanned import as_scanned
@@ -82,6 +84,7 @@ class RootcauseStage(Stage):
         workloads: Sequence[Workload],
         gates: Gates | None = None,
         config: RankingConfig | None = None,
+        learns: bool = True,
         without: frozenset[str] = frozenset(),
         clock: Clock = system_clock,
     ) -> None:
@@ -91,6 +94,7 @@ class RootcauseStage(Stage):
         self._ranking = config
         self._without = without
         self._causes = CauseEvidence(store, gates)
+        self._confirmed = ConfirmedCauses(store) if learns else None
         self._fallbacks = FallbackContext(store)
         self._workloads = {workload.name: workload for workload in workloads}
         self._counts = EventCounts(self.name, self._workloads)
@@ -163,12 +167,17 @@ class RootcauseStage(Stage):
 
     def _find_causes(self, scan: Scan, workload: Workload, changes: Changes) -> dict[_CauseKey, Cause]:
         """Return what is found about the causes of a scan's candidates."""
-        config = cause_config(workload, self._ranking, self._without)
+        config = cause_config(workload, self._weighing(scan), self._without)
         causes: dict[_CauseKey, Cause] = {}
         for cluster in self._causes.gather(scan, workload, changes()):
             found = zip(cluster.candidates, find_causes(cluster, config), strict=True)
             causes |= {_key(one): cause for one, cause in found}
         return causes
+
+    def _weighing(self, scan: Scan) -> RankingConfig | None:
+        """Return how evidence on suspects is weighed, by what people confirmed before a scan ended."""
+        confirmed = self._confirmed.gather(scan) if self._confirmed else []
+        return learn_ranking(self._ranking or RankingConfig(), confirmed) if confirmed else self._ranking
 
     def _follow(
         self, scan: Scan, workload: Workload, changes: Changes, so_far: SilencedSoFar

@@ -50,6 +50,7 @@ SETTINGS = [
     ("partition_idle", "1h", "partition_idle_s", 3600.0),
     ("gates", "gates.yaml", "gates", Path("gates.yaml")),
     ("names", "names.yaml", "names", Path("names.yaml")),
+    ("learn_suspects", "false", "learn_suspects", False),
     ("quotas", "quotas.yaml", "quotas", Path("quotas.yaml")),
     ("idempotent_producer", "false", "idempotent_producer", False),
     ("dead_letter_limit", "0.9", "dead_letter_limit", 0.9),

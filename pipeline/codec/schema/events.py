@@ -65,6 +65,8 @@ class Suspect(TypedDict):
     """The confidence that it is the root cause."""
     factors: dict[str, float]
     """Attribution, recency, text, correlation: what the score is made of, as far as it could be computed."""
+    evidence: NotRequired[dict[str, float]]
+    """What the weights of the ranking multiply, by the weight's name: evidence for the change, in nats."""
     switches: NotRequired[list[SwitchedChange]]
     """Of a flip: the changes of code that its gates switch, the latest first, at most three."""
 

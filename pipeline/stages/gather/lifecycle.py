@@ -17,6 +17,7 @@ from pipeline.codec.lifecycle import open_regression
 from pipeline.dedup.evidence import TOLERANCE_WINDOWS
 from pipeline.detect.matrix import select_series
 from pipeline.errors import InvalidMessage
+from pipeline.feedback import follow_originals, merge_duplicates
 from pipeline.lifecycle import (
     Courses,
     Fallback,
@@ -33,6 +34,7 @@ from pipeline.lifecycle import (
 from pipeline.model import Change, Scan, SeriesKey
 from pipeline.rootcause import candidate_changes
 from pipeline.stages.gather.scanned import as_scanned
+from pipeline.stages.gather.verdicts import is_resolved_with_original, states_before
 from pipeline.storage.interface import Store
 from pipeline.units import DAY_S
 from pipeline.workloads import Workload
@@ -59,9 +61,15 @@ def gather_lifecycle(
 ) -> LifecycleEvidence:
     """Return the regressions that a scan may have news of, and the courses of their own metrics.
 
-    Those that silences keep from being reported are followed as if they had been.
+    Those that silences keep from being reported are followed as if they had been. What somebody called a
+    duplicate is followed as part of the other.
     """
     followed = open_regressions(store, scan)
+    if followed:
+        states = states_before(store, scan)
+        followed = [one for one in followed if not is_resolved_with_original(store, scan, one.id, states)]
+        scan = follow_originals(scan, followed, states)
+        followed = merge_duplicates(followed, states)
     silent = [one.regression for one in silenced if one.workload == scan.workload]
     if silent:
         followed = sorted([*silent, *followed], key=lambda one: -one.candidate.change_time)

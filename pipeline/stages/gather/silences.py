@@ -17,6 +17,7 @@ from pipeline.stacks import index_stacks
 from pipeline.stages.gather.evidence import stacks_around
 from pipeline.stages.gather.lifecycle import FOLLOW_S
 from pipeline.stages.gather.scanned import as_scanned
+from pipeline.stages.gather.verdicts import gather_expected
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 
@@ -70,11 +71,12 @@ def gather_silenced(store: Store, scan: Scan) -> SilencedSoFar:
 def gather_silences(
     store: Store, scan: Scan, spendings: Sequence[Spending], changes: Callable[[], Sequence[Change]]
 ) -> SilenceEvidence:
-    """Return what people said of a service's regressions, changes that announce their cost among them."""
+    """Return what people said of a service's regressions: changes announce costs, verdicts expect them."""
     rows = store.rows("silences", scan.service, EARLIEST_S, LATEST_S)
     silences = [silence_of_row(row) for row in rows]
     announced = [silence for change in changes() for silence in announced_costs(change)]
-    return SilenceEvidence(scan.end, (*silences, *announced), tuple(spendings))
+    answered = gather_expected(store, scan)
+    return SilenceEvidence(scan.end, (*silences, *announced, *answered), tuple(spendings))
 
 
 def announced_costs(change: Change) -> list[Silence]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations
 
-from pipeline.feedback import confirmed_causes, latest_verdicts
+import pytest
+
+from pipeline.feedback import Reported, confirmed_causes, fix_state, latest_verdicts, original_of
 from pipeline.model import Verdict
 
 SAID = (
@@ -27,3 +30,36 @@ def test_the_latest_counts_in_whatever_order_verdicts_come() -> None:
 
 def test_nothing_said_is_no_state() -> None:
     assert latest_verdicts([]) == confirmed_causes([]) == {}
+
+
+@pytest.mark.parametrize(
+    ("pairs", "event", "original"),
+    [
+        pytest.param({}, "a", "a", id="of none"),
+        pytest.param({"b": "a"}, "b", "a", id="of one"),
+        pytest.param({"c": "b", "b": "a"}, "c", "a", id="of one that is of one"),
+        pytest.param({"a": "b", "b": "a"}, "b", "a", id="of each other"),
+        pytest.param({"d": "c", "c": "b", "b": "c"}, "d", "b", id="of two that are of each other"),
+    ],
+)
+def test_one_event_stands_for_its_duplicates(pairs: dict[str, str], event: str, original: str) -> None:
+    states = {one: Verdict(one, "shop", "duplicate", 1, subject=other) for one, other in pairs.items()}
+    assert original_of(event, states) == original
+
+
+FIXED = Verdict("e1", "shop", "fixed", 100.0)
+REPORTED = Reported("e1", "shop", "live", "subroutine", "f", 10.0, 20.0, 0.1, 0.2)
+
+
+@pytest.mark.parametrize(
+    ("resolved", "last_scan", "state"),
+    [
+        (None, 159.0, "waiting"),
+        (None, 160.0, "contradicted"),
+        (150.0, 155.0, "confirmed"),
+        (500.0, 600.0, "confirmed"),
+        (90.0, 95.0, "confirmed"),
+    ],
+)
+def test_a_repair_is_seen_or_contradicted(resolved: float | None, last_scan: float, state: str) -> None:
+    assert fix_state(FIXED, replace(REPORTED, resolved_time=resolved), last_scan, 60.0) == state

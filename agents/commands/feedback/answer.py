@@ -1,0 +1,144 @@
+"""One answer to one event: checked against the store, and published."""
+
+from __future__ import annotations
+
+import getpass
+import time
+from contextlib import closing, suppress
+from typing import get_args
+
+import click
+
+from agents.broker import publish_once, quiet_client
+from agents.commands.silences import later_moment
+from agents.options import checked_by
+from pipeline.clock import system_clock
+from pipeline.codec.fields import EARLIEST_S, LATEST_S
+from pipeline.codec.inputs import decode_feedback, encode_feedback
+from pipeline.commands.options import Duration, settings_options
+from pipeline.config import Settings
+from pipeline.errors import ConfigError, InvalidMessage
+from pipeline.feedback import Reported
+from pipeline.kafka.feedback import feedback_message
+from pipeline.model import Verdict, VerdictKind
+from pipeline.stages.gather.reported import find_reported
+from pipeline.stages.gather.verdicts import gather_verdicts
+from pipeline.storage.connect import open_store
+from pipeline.storage.interface import Store
+from pipeline.terminal import escape_controls
+
+_POLL_S = 0.2
+_MOST_NAMED = 5
+
+
+@click.command("ID")
+@click.argument("event_id", metavar="")
+@click.argument("verdict", type=click.Choice(get_args(VerdictKind)), metavar="VERDICT")
+@click.argument("change", required=False, metavar="[CHANGE]")
+@click.option("--of", "other", metavar="ID", help="Of a duplicate: the event that reported it first.")
+@click.option(
+    "--until", callback=checked_by(later_moment), metavar="TIME", help="Of an expected one: its end, or 30d."
+)
+@click.option("--comment", default="", metavar="TEXT", help="What you found.")
+@click.option("--author", metavar="NAME", help="Who says so (default: the user of this machine).")
+@click.option("--wait", type=Duration(), metavar="DURATION", help="Wait until it is stored, at most so long.")
+@click.option("--dry-run", is_flag=True, help="Publish nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print the message.")
+@settings_options("broker", "topics", "idempotent_producer", "log_level", "store")
+def answer(
+    settings: Settings,
+    event_id: str,
+    verdict: VerdictKind,
+    change: str | None,
+    other: str | None,
+    until: float | None,
+    comment: str,
+    author: str | None,
+    wait: float | None,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Answer the event ID; its first digits will do. `cause` takes the change that did it."""
+    if (change is None) == (verdict == "cause"):
+        raise click.UsageError("'cause' takes a CHANGE, and it alone")
+    if (other is None) == (verdict == "duplicate"):
+        raise click.UsageError("'duplicate' takes --of ID, and it alone")
+    with closing(open_store(settings.store, existing=True)) as store:
+        reported = _the_event(store, event_id)
+        subject = _the_event(store, other).id if other else _the_change(store, reported, change or "")
+        said = Verdict(
+            reported.id,
+            reported.service,
+            verdict,
+            system_clock(),
+            _user() if author is None else author,
+            comment,
+            subject,
+            until,
+        )
+        _publish(said, settings, dry_run=dry_run)
+        click.echo(encode_feedback(said).decode() if as_json else _line(said, reported))
+        if wait is not None and not dry_run and not is_stored(store, said, wait):
+            click.echo(f"published, and not stored within {wait:g} s: does aggregate run?", err=True)
+            raise click.exceptions.Exit(1)
+
+
+def is_stored(store: Store, said: Verdict, most_s: float) -> bool:
+    """Wait until the store has a verdict, or a later one of the same author; False after ``most_s``."""
+    deadline = time.monotonic() + most_s
+    while True:
+        found = gather_verdicts(store, said.service, event=said.event)
+        if any(one.author == said.author and one.time >= round(said.time, 3) for one in found):
+            return True
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(_POLL_S)
+
+
+def _publish(said: Verdict, settings: Settings, *, dry_run: bool) -> None:
+    message = feedback_message(said)
+    try:
+        decode_feedback(message.value)
+    except InvalidMessage as error:
+        raise ConfigError(str(error)) from None
+    if not dry_run:
+        quiet_client(settings)
+        publish_once([message], settings, settings.read_topics())
+
+
+def _the_event(store: Store, prefix: str) -> Reported:
+    """Return the one event whose id begins so."""
+    found = find_reported(store, prefix) if prefix else []
+    if len(found) == 1:
+        return found[0]
+    named = ", ".join(f"{one.id} of {one.service}" for one in found[:_MOST_NAMED])
+    raise ConfigError(f"{prefix!r} could be {named}: give more of it" if found else f"no event {prefix!r}")
+
+
+def _the_change(store: Store, reported: Reported, prefix: str) -> str:
+    """Return the id of the one change of an event's service whose id begins so; empty for none asked."""
+    if not prefix:
+        return ""
+    rows = store.rows("changes", reported.service, EARLIEST_S, LATEST_S, id_prefix=prefix)
+    ids = sorted({row["id"] for row in rows})
+    if prefix in ids:
+        return prefix
+    if len(ids) != 1:
+        named = ", ".join(ids[:_MOST_NAMED])
+        raise ConfigError(
+            f"{prefix!r} could be {named}: give more of it"
+            if ids
+            else f"no change {prefix!r} of {reported.service} in the store"
+        )
+    return str(ids[0])
+
+
+def _line(said: Verdict, reported: Reported) -> str:
+    about = {"duplicate": f" of {said.subject}", "cause": f" is {said.subject}"}.get(said.verdict, "")
+    return escape_controls(f"{said.event}  {said.service}  {reported.metric}  {said.verdict}{about}")
+
+
+def _user() -> str:
+    with suppress(OSError, KeyError):
+        return getpass.getuser()
+    return ""

@@ -1,0 +1,117 @@
+"""Verdicts in the last stage: an expected regression stays silent to its end, duplicates follow the first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pipeline.codec.records import columns_of
+from pipeline.codec.verdicts import verdict_to_row
+from pipeline.model import Verdict, VerdictKind
+from pipeline.storage.interface import Store
+from tests.contract.stages.test_following import EVERY, START, Scans, shares, types
+from tests.support.builders import build_candidate
+
+SLOW = build_candidate("cart.tax", before=0.10, after=0.20, change_time=START + 50, statistic=900.0)
+AGAIN = replace(SLOW, change_time=START + 130)
+
+
+@pytest.fixture
+def scans(store: Store, service_name: str) -> Scans:
+    """A service whose ``cart.tax`` rises at 50 s, returns at 80 s, and rises once more at 130 s to stay."""
+    made = Scans(store, service_name)
+    made.fill("cart.tax", shares((50, 0.1), (30, 0.2), (50, 0.1), (90, 0.2)))
+    made.fill_totals(220)
+    return made
+
+
+def answer(scans: Scans, event: dict[str, Any], verdict: VerdictKind, second: float, **own: Any) -> None:
+    said = Verdict(event["id"], scans.service, verdict, START + second, own.pop("author", "ada"), **own)
+    scans.store.insert("verdicts", columns_of([verdict_to_row(said)]))
+
+
+def until_resolved(scans: Scans) -> dict[str, Any]:
+    """Report the first rise and see it resolved; return its event."""
+    (event,) = scans.run(scans.at(60, SLOW))
+    assert types(scans.run(*(scans.at(second) for second in range(65, 130, 5)))) == ["resolved"]
+    return event
+
+
+def test_what_was_expected_stays_silent_when_it_comes_again(scans: Scans) -> None:
+    event = until_resolved(scans)
+    answer(scans, event, "expected", 100, comment="nightly batch")
+    assert scans.run(scans.at(140, AGAIN)) == []
+    steps = {row["metric"]: row["step"] for row in scans.store.rows("ledger", scans.service, *EVERY)}
+    assert steps == {"cart.tax": "expected"}
+    (row,) = scans.store.rows("silenced", scans.service, *EVERY)
+    assert row["silence"] == f"verdict-{event['id']}"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "own"),
+    [
+        pytest.param("false", {}, id="a false one mutes nothing"),
+        pytest.param("true", {}, id="nor does a true one"),
+        pytest.param("expected", {"end": START + 120}, id="ended before it comes again"),
+    ],
+)
+def test_what_is_not_expected_is_reported_again(scans: Scans, verdict: VerdictKind, own: Any) -> None:
+    answer(scans, until_resolved(scans), verdict, 100, **own)
+    assert types(scans.run(scans.at(140, AGAIN))) == ["detected"]
+
+
+def test_what_goes_beyond_the_expected_cost_is_reported(scans: Scans) -> None:
+    answer(scans, until_resolved(scans), "expected", 100)
+    (event,) = scans.run(scans.at(140, replace(AGAIN, after=0.40)))
+    (silence,) = event["data"]["silences"]
+    assert (silence["cost"], silence["owner"]) == (pytest.approx(0.10), "ada")
+
+
+def test_a_scan_knows_nothing_of_what_is_said_after_it(scans: Scans) -> None:
+    answer(scans, until_resolved(scans), "expected", 150)
+    assert types(scans.run(scans.at(140, AGAIN))) == ["detected"]
+
+
+def test_a_later_verdict_of_anybody_ends_the_expectation(scans: Scans) -> None:
+    event = until_resolved(scans)
+    answer(scans, event, "expected", 100)
+    answer(scans, event, "true", 110, author="ben")
+    assert types(scans.run(scans.at(140, AGAIN))) == ["detected"]
+
+
+@pytest.fixture
+def twins(store: Store, service_name: str) -> tuple[Scans, dict[str, Any], dict[str, Any]]:
+    """A service with two events, whose series return together at 100 s."""
+    made = Scans(store, service_name)
+    made.fill("cart.tax", shares((50, 0.1), (50, 0.2), (100, 0.1)))
+    made.fill("cart.vat", shares((55, 0.1), (45, 0.2), (100, 0.1)))
+    made.fill_totals(200)
+    other = build_candidate("cart.vat", before=0.10, after=0.20, change_time=START + 55)
+    (first,) = made.run(made.at(60, SLOW))
+    (second,) = made.run(made.at(65, other))
+    return made, first, second
+
+
+def test_two_events_resolve_by_themselves(twins: tuple[Scans, dict[str, Any], dict[str, Any]]) -> None:
+    scans, first, second = twins
+    resolved = scans.run(*(scans.at(second) for second in range(90, 160, 5)))
+    assert {event["data"]["regression"] for event in resolved} == {first["id"], second["id"]}
+
+
+def test_a_duplicate_resolves_with_the_first(twins: tuple[Scans, dict[str, Any], dict[str, Any]]) -> None:
+    scans, first, second = twins
+    answer(scans, second, "duplicate", 70, subject=first["id"])
+    (resolved,) = scans.run(*(scans.at(second) for second in range(90, 160, 5)))
+    assert resolved["data"]["regression"] == first["id"]
+
+
+def test_what_escalates_in_a_duplicate_updates_the_first(
+    twins: tuple[Scans, dict[str, Any], dict[str, Any]],
+) -> None:
+    scans, first, second = twins
+    answer(scans, second, "duplicate", 70, subject=first["id"])
+    grown = build_candidate("cart.vat", before=0.10, after=0.60, change_time=START + 72)
+    (updated,) = scans.run(scans.at(85, grown=[grown]))
+    assert (updated["data"]["regression"], updated["data"]["grown"]["metric"]) == (first["id"], "cart.vat")
