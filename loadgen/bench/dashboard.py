@@ -71,7 +71,11 @@ def fill(store: Store, regressions: int, subroutines: int, *, now: float) -> Non
     services = [f"bench-{number}" for number in range(SERVICES)]
     noted: dict[str, Any] = {"service": services, "time": [end - DAY_S] * SERVICES}
     store.insert("naming", {**noted, "version": ["1"] * SERVICES, "before": [0] * SERVICES})
-    scanned: dict[str, Any] = {"service": services, "workload": [WORKLOAD] * SERVICES, "time": [end] * SERVICES}
+    scanned: dict[str, Any] = {
+        "service": services,
+        "workload": [WORKLOAD] * SERVICES,
+        "time": [end] * SERVICES,
+    }
     store.insert("scans", {**scanned, "series": [subroutines] * SERVICES, "candidates": [3] * SERVICES})
     _count(store, rng, subroutines, end)
 
@@ -125,7 +129,11 @@ def _count(store: Store, rng: np.random.Generator, subroutines: int, end: float)
         for number in range(stacks)
     ]
     same = {"service": SERVICE, "window": end - HOUR_S, "width_s": HOUR_S, **log}
-    own: dict[str, Any] = {"stack_id": list(range(stacks)), "frames": frames, "samples": rng.integers(1, 2000, stacks).tolist()}
+    own: dict[str, Any] = {
+        "stack_id": list(range(stacks)),
+        "frames": frames,
+        "samples": rng.integers(1, 2000, stacks).tolist(),
+    }
     store.insert("stacks", {**{name: [value] * stacks for name, value in same.items()}, **own})
 
 
