@@ -244,31 +244,30 @@ class ClickHouseStore:
         Raises:
             ValueError: a column is asked for that the table has not.
         """
-        names = row_columns(table)
-        chosen = row_columns(table, columns)
+        known, names = row_columns(table), row_columns(table, columns)
         values: dict[str, Any] = {"table": table, "start": to_ms(start), "end": to_ms(end)}
         conditions = ""
         wanted = equal if service is None else {"service": service, **equal}
         for number, (column, value) in enumerate(wanted.items()):
-            if column not in names:
+            if column not in known:
                 raise ValueError(f"{table} has no column {column!r}")
             conditions += f" AND {{column{number}:Identifier}} = {{value{number}:String}}"
             values |= {f"column{number}": column, f"value{number}": value}
         if id_prefix:
-            if "id" not in names:
+            if "id" not in known:
                 raise ValueError(f"{table} has no column 'id'")
             conditions += " AND startsWith(id, {prefix:String})"
             values["prefix"] = id_prefix
         # Only names from schema.py and the numbers of parameters are put into the text, never a value.
         sql = (
-            f"SELECT {', '.join(chosen)} FROM {{table:Identifier}} FINAL"
+            f"SELECT {', '.join(names)} FROM {{table:Identifier}} FINAL"
             " WHERE time >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')"
             " AND time < fromUnixTimestamp64Milli({end:Int64}, 'UTC')"
             f"{conditions} ORDER BY ALL"
         )
         with translated(self._where):
             found = self._client.query(sql, values, query_formats={"DateTime64": "int"}).result_rows
-        return to_rows(table, found, chosen)
+        return to_rows(table, found, names)
 
     def count_scans(self, since: float, service: str | None, workload: str | None) -> int:
         """Return how many scans end at ``since`` (epoch seconds) or later, the first one of each left out.
