@@ -19,7 +19,7 @@ from pipeline.dashboard.access import HEADERS, Login, Person
 from pipeline.dashboard.api import routes as api_routes
 from pipeline.dashboard.pages import explorer, operations, regressions, services
 from pipeline.dashboard.site import SITE, Site, Sources, site_of
-from pipeline.errors import ConfigError, SmidgenError, StoreUnavailable
+from pipeline.errors import ConfigError, SmidgenError
 from pipeline.report import page as report_page
 
 logger = logging.getLogger(__name__)
@@ -149,7 +149,7 @@ async def _refresh(site: Site, every_s: float) -> None:
         await asyncio.sleep(every_s)
         try:
             await site.read(site.board.refresh)
-        except StoreUnavailable as error:  # what is shown stays, and /ready says it
+        except SmidgenError as error:  # what is shown stays, and /ready says it
             logger.warning("cannot read what is new: %s", error)
 
 
@@ -159,7 +159,10 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         response = await _admitted(request, handler)
     except web.HTTPException as error:
-        response = error if error.status < 400 else _failure(request, error.status, error.reason)
+        if error.status < 400:  # a redirection
+            error.headers.update(HEADERS)
+            raise
+        response = _failure(request, error.status, error.reason)
     except ConfigError as error:
         response = _failure(request, 400, str(error))
     except SmidgenError as error:

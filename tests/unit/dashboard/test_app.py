@@ -1,0 +1,184 @@
+"""Who may do what over HTTP, and what programs are answered, over what the stages found in one service."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import jsonschema
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+from click.testing import CliRunner
+
+from pipeline.cli import smidgen
+from pipeline.clock import to_iso
+from pipeline.dashboard import Login, Sources, create_app, read_networks
+from pipeline.dashboard.openapi import DOCUMENT
+from pipeline.errors import ConfigError
+from pipeline.model import Verdict
+from pipeline.storage.arrays import ArrayStore
+from tests.support.looked_into import SEARCH, WEEKLY, look_into
+
+Client = TestClient[Any, Any]
+Use = Callable[[Client], Awaitable[None]]
+
+PROXIED = Login("X-User", read_networks(["127.0.0.1"]), frozenset({"ada"}), "secret-token")
+TOKEN = {"Authorization": "Bearer secret-token"}
+
+
+@pytest.fixture(scope="module")
+def looked_into() -> tuple[ArrayStore, float]:
+    store = ArrayStore()
+    return store, look_into(store, SEARCH).end
+
+
+@pytest.fixture
+def said() -> list[Verdict]:
+    return []
+
+
+@pytest.fixture
+def serve(looked_into: tuple[ArrayStore, float], said: list[Verdict]) -> Callable[[Use, Login], None]:
+    store, end = looked_into
+
+    async def say(verdict: Verdict) -> None:
+        said.append(verdict)
+
+    def run(use: Use, login: Login) -> None:
+        async def start() -> None:
+            sources = Sources(store, {WEEKLY.name: WEEKLY}, say=say, clock=lambda: end + 60)
+            async with TestClient(TestServer(create_app(sources, login))) as client:
+                await use(client)
+
+        asyncio.run(start())
+
+    return run
+
+
+async def listed(client: Client, headers: Mapping[str, str] = TOKEN, **query: str) -> list[dict[str, Any]]:
+    answer = await client.get("/api/v1/regressions", params={"state": "all", **query}, headers=headers)
+    assert answer.status == 200
+    found: list[dict[str, Any]] = (await answer.json())["regressions"]
+    return found
+
+
+async def form_token(client: Client, headers: Mapping[str, str]) -> str:
+    page = await (await client.get("/regressions", headers=headers)).text()
+    found = re.search(r'data-form-token="(\w+)"', page)
+    assert found
+    return found[1]
+
+
+def test_nobody_gets_in_whom_no_proxy_and_no_token_names(serve: Callable[[Use, Login], None]) -> None:
+    async def use(client: Client) -> None:
+        for headers in ({}, {"Authorization": "Bearer wrong"}):
+            for path in ("/regressions", "/api/v1/events", "/explorer/flames"):
+                assert (await client.get(path, headers=headers)).status == 401
+        assert (await client.get("/live")).status == 200
+        assert (await client.get("/ready")).status == 200
+
+    serve(use, PROXIED)
+
+
+def test_who_only_reads_has_no_buttons_and_is_refused(
+    serve: Callable[[Use, Login], None], said: list[Verdict]
+) -> None:
+    async def use(client: Client) -> None:
+        reader = {"X-User": "bob"}
+        page = await (await client.get("/regressions?state=all", headers=reader)).text()
+        assert "bob, read only" in page
+        assert 'name="verdict"' not in page
+        one = (await listed(client))[0]["id"]
+        form = {"id": one, "verdict": "false", "form_token": await form_token(client, reader)}
+        assert (await client.post("/regressions", data=form, headers=reader)).status == 403
+
+    serve(use, PROXIED)
+    assert said == []
+
+
+def test_a_form_of_another_site_is_refused_and_one_of_the_page_is_said(
+    serve: Callable[[Use, Login], None], said: list[Verdict]
+) -> None:
+    async def use(client: Client) -> None:
+        ada, bob = {"X-User": "ada"}, {"X-User": "bob"}
+        one, two = [each["id"] for each in (await listed(client))[:2]]
+        form = [("id", one), ("id", two), ("verdict", "expected"), ("comment", "planned")]
+        for token in ("", "0" * 64, await form_token(client, bob)):
+            refused = await client.post("/regressions", data=[*form, ("form_token", token)], headers=ada)
+            assert refused.status == 403
+        own = [*form, ("form_token", await form_token(client, ada)), ("back", "https://evil.invalid/")]
+        answer = await client.post("/regressions", data=own, headers=ada, allow_redirects=False)
+        assert (answer.status, answer.headers["Location"]) == (303, "/regressions")
+        assert {each["id"] for each in await listed(client, state="expected")} == {one, two}
+
+    serve(use, PROXIED)
+    assert [(one.verdict, one.author, one.comment) for one in said] == [("expected", "ada", "planned")] * 2
+
+
+def test_every_answer_keeps_other_sites_out(serve: Callable[[Use, Login], None]) -> None:
+    async def use(client: Client) -> None:
+        for path in ("/regressions", "/nothing", "/api/v1/services", "/static/app.js", "/live"):
+            headers = (await client.get(path)).headers
+            assert "script-src 'self';" in headers["Content-Security-Policy"]
+            assert headers["X-Content-Type-Options"] == "nosniff"
+        assert (await client.get("/regressions", headers={"Host": "evil.invalid"})).status == 421
+        for path in ("/static/..%2Fapp.py", "/static/app.py", "/static/%2Fetc%2Fpasswd"):
+            assert (await client.get(path)).status == 404
+
+    serve(use, Login())
+
+
+def test_programs_are_answered_as_the_document_says(
+    serve: Callable[[Use, Login], None], looked_into: tuple[ArrayStore, float], said: list[Verdict]
+) -> None:
+    async def use(client: Client) -> None:
+        one = (await listed(client))[0]
+        end = to_iso(looked_into[1])
+        series = {"service": "search", "name": one["metric"], "kind": one["metric_kind"], "end": end}
+        for path, given in (
+            ("/api/v1/events", {"limit": "3"}),
+            ("/api/v1/regressions", {"state": "all", "per": "2"}),
+            ("/api/v1/regressions/{id}", {}),
+            ("/api/v1/services", {}),
+            ("/api/v1/series", series),
+        ):
+            answer = await client.get(path.replace("{id}", one["id"]), params=given, headers=TOKEN)
+            assert answer.status == 200, path
+            schema = DOCUMENT["paths"][path]["get"]["responses"]["200"]["content"]["application/json"][
+                "schema"
+            ]
+            body = await answer.json()
+            jsonschema.validate(body, {**schema, "components": DOCUMENT["components"]})
+            assert any(body.values())
+        path = f"/api/v1/regressions/{one['id']}/verdict"
+        answer = await client.post(path, json={"verdict": "fixed", "author": "ci"}, headers=TOKEN)
+        assert (answer.status, (await answer.json())["state"]) == (200, "fixed")
+        for wrong in ({"verdict": "odd"}, {"verdict": 1}, ["fixed"]):
+            answer = await client.post(path, json=wrong, headers=TOKEN)
+            assert answer.status == 400
+            assert (await answer.json())["error"]
+        assert (await client.get("/api/v1/regressions/none", headers=TOKEN)).status == 404
+        assert (await client.get("/api/v1/series", headers=TOKEN)).status == 400
+
+    serve(use, PROXIED)
+    assert [(one.verdict, one.author) for one in said] == [("fixed", "ci")]
+
+
+def test_a_wrong_filter_is_a_page_that_says_so(serve: Callable[[Use, Login], None]) -> None:
+    async def use(client: Client) -> None:
+        answer = await client.get("/regressions?sort=colour")
+        assert answer.status == 400
+        assert "Sort: should be one of detected" in await answer.text()
+
+    serve(use, Login())
+
+
+def test_without_a_login_it_listens_on_this_machine_alone() -> None:
+    result = CliRunner().invoke(smidgen, ["dashboard", "--host", "0.0.0.0"])
+    assert isinstance(result.exception, ConfigError)
+    assert "--user-header" in str(result.exception)
+    result = CliRunner().invoke(smidgen, ["dashboard", "--user-header", "X-User"])
+    assert result.exit_code == 2
+    assert "--trusted-proxy" in result.output
