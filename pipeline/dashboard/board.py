@@ -15,7 +15,7 @@ from pipeline.clock import Clock
 from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.dashboard.item import COLUMNS, OPEN, Item, item_of, with_course
 from pipeline.dashboard.service_state import ServiceState, service_state
-from pipeline.feedback import latest_verdicts
+from pipeline.feedback import confirmed_causes, latest_verdicts
 from pipeline.model import Verdict
 from pipeline.stages.gather.verdicts import gather_verdicts
 from pipeline.storage.interface import Store
@@ -59,7 +59,7 @@ class Board:
         self._clock = clock
         self._most = most
         self._reported: dict[str, Item] = {}
-        self._said: dict[str, Verdict] = {}  # by event; what the store may not have yet
+        self._said: dict[tuple[str, bool], Verdict] = {}  # what the store may not have yet, causes apart
         self._services: tuple[ServiceState, ...] = ()
         self._services_at = float("-inf")
         self._refreshing = threading.Lock()
@@ -76,20 +76,23 @@ class Board:
             updates = self._store.rows(
                 "updates", *_EVER, columns=("regression", "type", "level", "share_remaining")
             )
-            verdicts = latest_verdicts((*gather_verdicts(self._store), *self._said.values()))
+            said = (*gather_verdicts(self._store), *self._said.values())
             if self._clock() >= self._services_at + SERVICES_S:
                 self._services = tuple(self._read_services())
                 self._services_at = self._clock()
-            self._keep(with_course(self._reported.values(), updates, verdicts))
+            self._keep(
+                with_course(self._reported.values(), updates, latest_verdicts(said), confirmed_causes(said))
+            )
             return self.snapshot
 
     def say(self, verdict: Verdict) -> None:
         """Show a verdict at once, which the pipeline will bring into the store."""
+        changed: dict[str, Any] = {"verdict": verdict}
         if verdict.verdict == "cause":
-            return
-        self._said[verdict.event] = verdict
+            changed = {"cause": verdict.subject}
+        self._said[verdict.event, verdict.verdict == "cause"] = verdict
         items = self.snapshot.items
-        self._keep(tuple(replace(i, verdict=verdict) if i.id == verdict.event else i for i in items))
+        self._keep(tuple(replace(i, **changed) if i.id == verdict.event else i for i in items))
 
     def _keep(self, items: tuple[Item, ...]) -> None:
         last = self.snapshot

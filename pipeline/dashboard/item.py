@@ -58,6 +58,7 @@ class Item:
     level: float | None = None  # by the last update
     resolved_time: float | None = None
     verdict: Verdict | None = None  # the latest
+    cause: str = ""  # id of the change that somebody confirmed
 
     @property
     def state(self) -> str:
@@ -95,7 +96,10 @@ def item_of(row: Mapping[str, Any]) -> Item:
 
 
 def with_course(
-    items: Iterable[Item], updates: Iterable[Mapping[str, Any]], verdicts: Mapping[str, Verdict]
+    items: Iterable[Item],
+    updates: Iterable[Mapping[str, Any]],
+    verdicts: Mapping[str, Verdict],
+    causes: Mapping[str, Verdict],
 ) -> tuple[Item, ...]:
     """Return items with what was measured and said since, the latest detected first.
 
@@ -103,6 +107,7 @@ def with_course(
         items: As their events reported them.
         updates: Rows of ``updates``, oldest first.
         verdicts: The latest of each event that has one.
+        causes: The latest confirmed of each event that has one.
     """
     last = {row["regression"]: row for row in updates}
     found = [
@@ -111,6 +116,7 @@ def with_course(
             level=last[item.id]["level"] if item.id in last else None,
             resolved_time=_resolved(last.get(item.id)),
             verdict=verdicts.get(item.id),
+            cause=causes[item.id].subject if item.id in causes else "",
         )
         for item in items
     ]

@@ -155,6 +155,10 @@ def test_programs_are_answered_as_the_document_says(
         path = f"/api/v1/regressions/{one['id']}/verdict"
         answer = await client.post(path, json={"verdict": "fixed", "author": "ci"}, headers=TOKEN)
         assert (answer.status, (await answer.json())["state"]) == (200, "fixed")
+        answer = await client.post(path, json={"verdict": "cause", "subject": "8f2c11d0"}, headers=TOKEN)
+        assert ((await answer.json())["state"], (await answer.json())["cause"]) == ("fixed", "8f2c11d0")
+        page = await (await client.get(f"/regressions/{one['id']}", headers=TOKEN)).text()
+        assert "Confirmed: <code>8f2c11d0</code>" in page
         for wrong in ({"verdict": "odd"}, {"verdict": 1}, ["fixed"]):
             answer = await client.post(path, json=wrong, headers=TOKEN)
             assert answer.status == 400
@@ -163,7 +167,7 @@ def test_programs_are_answered_as_the_document_says(
         assert (await client.get("/api/v1/series", headers=TOKEN)).status == 400
 
     serve(use, PROXIED)
-    assert [(one.verdict, one.author) for one in said] == [("fixed", "ci")]
+    assert [(one.verdict, one.author) for one in said] == [("fixed", "ci"), ("cause", "api")]
 
 
 def test_a_wrong_filter_is_a_page_that_says_so(serve: Callable[[Use, Login], None]) -> None:

@@ -52,8 +52,8 @@ def test_a_state_is_what_was_said_last_or_else_measured(updates: list[str], verd
         for number, type_ in enumerate(updates)
     ]
     said = {"a": Verdict("a", "shop", verdict, NOW)} if verdict else {}  # type: ignore[arg-type]
-    (item,) = with_course([BASE], rows, said)
-    assert item.state == state
+    (item,) = with_course([BASE], rows, said, {"a": Verdict("a", "shop", "cause", NOW, subject="8f2c")})
+    assert (item.state, item.cause) == (state, "8f2c")
 
 
 def test_similar_ones_are_of_the_series_then_of_the_name_then_of_the_package() -> None:
