@@ -1,0 +1,182 @@
+"""What verdicts are worth: precision and suspects before and after them, where the truth is known.
+
+Simulated fleets are backtested, and their truth answers every event. The first answers teach, the others are
+held out: they show what thresholds and weights of evidence that follow from the first would have done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from loadgen.evaluation.matching import Tolerances, match, tolerance_s
+from loadgen.evaluation.reading import events_from_json, truth_from_json
+from loadgen.fleet.scenario import load_scenario
+from loadgen.fleet.simulate import simulate
+from pipeline.backtest.run import run_backtest
+from pipeline.codec.events import DETECTED
+from pipeline.feedback import Confirmation, Judged, Reported, Share, learn_ranking, propose_thresholds
+from pipeline.feedback.thresholds import Measure, size_of
+from pipeline.model import FloatArray
+from pipeline.rootcause import FEATURES, RankingConfig, confidences, weights_of
+from pipeline.stages.gather.confirmed import evidence_of
+from pipeline.workloads import Workload
+
+CHANGES = 8
+"""Changes that were deployed before a drawn regression; one of them did it."""
+
+STRONG = 3.0
+"""By how many nats evidence speaks for the true change on average, where it speaks at all."""
+
+_DRAWN = ("deployment", "attribution", "rank", "text")
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An event of a simulated fleet with the verdict that its truth gives."""
+
+    judged: Judged
+    confirmation: Confirmation | None  # where a change caused it
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """What answers changed, on events that were held out."""
+
+    answers: int
+    precision: tuple[Share, Share]  # before and after
+    kept: Share  # right events that the thresholds keep
+    first: tuple[Share, Share]  # true change first among the suspects that were named
+    thresholds: Mapping[str, float]  # proposed, by workload
+
+
+def answer_fleet(scenario: str, seed: int, workloads: Sequence[Workload]) -> list[Answered]:
+    """Backtest a simulated fleet and answer each of its events; repeated ones count as duplicates."""
+    dataset = simulate(load_scenario(scenario), seed).dataset
+    found = run_backtest(dataset, workloads)
+    tolerances = Tolerances({workload.name: tolerance_s(workload) for workload in workloads})
+    raw = {event["id"]: event for event in found.events if event["type"] == DETECTED}
+    matching = match(truth_from_json(dataset.truth), events_from_json(found.events), tolerances)
+    answered = []
+    for one in matching.judged:
+        if one.outcome == "allowed":
+            continue
+        event, right = one.event, one.outcome == "true_positive"
+        reported = Reported(
+            id=f"{scenario}-{seed}-{event.id}",
+            service="fleet",
+            workload=event.workload,
+            metric_kind="subroutine",
+            metric=event.metric,
+            change_time=event.change_time,
+            detected_time=event.detected_time,
+            before=event.before,
+            after=event.after,
+        )
+        evidence = evidence_of(raw[event.id])
+        caused = one.truth.change if right and one.truth else None
+        confirmation = Confirmation(evidence, caused) if caused and evidence else None
+        answered.append(Answered(Judged(reported, right, (), event.p_value), confirmation))
+    return answered
+
+
+def learn(answered: Sequence[Answered], workloads: Sequence[Workload], teach: int) -> Lesson:
+    """Learn from the first answers and hold the others against what they taught."""
+    taught, held = answered[:teach], answered[teach:]
+    present = {one.name: _threshold(one) for one in workloads}
+    proposals = propose_thresholds([one.judged for one in taught], [], present)
+    bounds = {one.workload: one.proposed for one in proposals if one.proposed is not None}
+
+    def passes(one: Answered) -> bool:
+        reported = one.judged.reported
+        return size_of(reported, present[reported.workload][0]) >= bounds.get(reported.workload, 0.0)
+
+    passed = [one for one in held if passes(one)]
+    right = [one for one in held if one.judged.right]
+    shipped = RankingConfig()
+    learnt = learn_ranking(shipped, [one.confirmation for one in taught if one.confirmation])
+    causes = [one.confirmation for one in held if one.confirmation]
+    return Lesson(
+        answers=len(taught),
+        precision=(_precision(held), _precision(passed)),
+        kept=Share(sum(map(passes, right)), len(right)),
+        first=(_first(causes, shipped), _first(causes, learnt)),
+        thresholds=bounds,
+    )
+
+
+def draw_confirmations(rng: np.random.Generator, events: int, silent: str = "") -> list[Confirmation]:
+    """Draw regressions of an organisation, with the evidence on every change deployed before each.
+
+    Evidence of another change than the true one is that of chance: minus the logarithm of a uniform number.
+
+    Args:
+        rng: Where they are drawn from.
+        events: How many.
+        silent: The weight whose evidence is chance for the true change, too, such as ``text`` where titles
+            are numbers of tickets; empty where all evidence speaks.
+    """
+    confirmations = []
+    for _ in range(events):
+        table = rng.exponential(1.0, (CHANGES, len(_DRAWN)))
+        means = [1.0 if name == silent else STRONG for name in _DRAWN]
+        table[0] = rng.exponential(means)
+        evidence = {
+            f"c{number}": dict(zip(_DRAWN, row.tolist(), strict=True)) for number, row in enumerate(table)
+        }
+        confirmations.append(Confirmation(evidence, "c0"))
+    return confirmations
+
+
+def first_by_confirmations(
+    seeds: Iterable[int], counts: Sequence[int], silent: str = "", held: int = 1000
+) -> dict[int, list[float]]:
+    """Return how often the true change is first after so many confirmations: by count, one share a seed.
+
+    What is confirmed is what the shipped weights would have named: three changes at most.
+    """
+    found: dict[int, list[float]] = {count: [] for count in counts}
+    for seed in seeds:
+        rng = np.random.default_rng([seed, 20])
+        taught = list(map(_named, draw_confirmations(rng, max(counts), silent)))
+        tests = draw_confirmations(rng, held, silent)
+        for count in counts:
+            config = learn_ranking(RankingConfig(), taught[:count])
+            found[count].append(_first(tests, config).share)
+    return found
+
+
+def _named(one: Confirmation) -> Confirmation:
+    """Leave the evidence on the changes that an event would name."""
+    config = RankingConfig()
+    confidence = confidences(_table(one), weights_of(config))
+    names = [list(one.evidence)[index] for index in np.argsort(-confidence)[: config.most]]
+    return Confirmation({name: one.evidence[name] for name in names}, one.cause)
+
+
+def _first(causes: Sequence[Confirmation], config: RankingConfig) -> Share:
+    """Return how often the true change has the highest confidence of those with evidence."""
+    weights = weights_of(config)
+    hits = sum(
+        list(one.evidence)[int(np.argmax(confidences(_table(one), weights)))] == one.cause for one in causes
+    )
+    return Share(hits, len(causes))
+
+
+def _table(one: Confirmation) -> FloatArray:
+    rows = [
+        [1.0 if name == "base" else row.get(name, 0.0) for name in FEATURES] for row in one.evidence.values()
+    ]
+    return np.array(rows)
+
+
+def _precision(answered: Sequence[Answered]) -> Share:
+    return Share(sum(one.judged.right for one in answered), len(answered))
+
+
+def _threshold(workload: Workload) -> tuple[Measure, float]:
+    asked: Any = workload.threshold
+    return ("absolute", asked.absolute) if asked.absolute is not None else ("relative", asked.relative)

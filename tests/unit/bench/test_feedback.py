@@ -1,0 +1,40 @@
+"""What simulated verdicts teach: suspects get better where evidence misleads, and no worse elsewhere."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from loadgen.evaluation.answers import Answered, first_by_confirmations, learn
+from pipeline.feedback import Confirmation, Judged, Reported
+from pipeline.workloads import load_workloads
+
+WORKLOADS = load_workloads(("frontfaas-small",))
+
+
+@pytest.mark.parametrize(("silent", "gain"), [("", -0.005), ("text", 0.02), ("attribution", 0.03)])
+def test_confirmations_help_where_evidence_says_nothing_and_hurt_nowhere(silent: str, gain: float) -> None:
+    found = first_by_confirmations(range(3), (0, 10, 200), silent, held=600)
+    before, few, many = (np.mean(found[count]) for count in (0, 10, 200))
+    assert many - before >= gain
+    assert abs(few - before) <= 0.02
+
+
+def answered(number: int, right: bool, delta: float) -> Answered:
+    reported = Reported(
+        f"e{number}", "fleet", "frontfaas-small", "subroutine", "f", 0.0, 1.0, 0.1, 0.1 + delta
+    )
+    confirmation = Confirmation({"c": {"text": 2.0}}, "c") if right else None
+    return Answered(Judged(reported, right), confirmation)
+
+
+def test_a_threshold_that_was_taught_is_held_against_later_events() -> None:
+    taught = [answered(n, True, 0.02 + 0.001 * n) for n in range(20)]
+    taught += [answered(n, False, 0.001) for n in range(20, 25)]
+    held = [answered(1, True, 0.03), answered(2, True, 0.005), answered(3, False, 0.002)]
+    lesson = learn([*taught, *held], WORKLOADS, 25)
+    before, after = lesson.precision
+    assert lesson.thresholds == {"frontfaas-small": pytest.approx(0.018)}
+    assert ((before.hits, before.of), (after.hits, after.of)) == ((2, 3), (1, 1))
+    assert (lesson.kept.hits, lesson.kept.of) == (1, 2)
+    assert [share.hits for share in lesson.first] == [2, 2]
