@@ -43,7 +43,11 @@ function draw(element, figure) {
   const { data, layout } = coloured(figure);
   element.querySelector(".wait")?.remove();
   layout.autosize = true;
-  if (innerWidth < 700 && layout.margin) layout.margin = { ...layout.margin, l: 48, r: 6 };
+  if (innerWidth < 700) {
+    const flame = data[0].type === "icicle";
+    layout.margin = { ...layout.margin, l: flame ? 2 : 48, r: flame ? 2 : 6 };
+    if (flame) data[0].marker.showscale = false;
+  }
   const wanted = { displayModeBar: false, responsive: true };
   return Plotly.react(element, data, layout, wanted).then(() => element.dataset.drawn = "yes");
 }
