@@ -8,7 +8,7 @@ from typing import Any
 from pipeline.alerts.alert import Alert, alert_of
 from pipeline.clock import to_iso
 
-NOW = 1_790_000_000.0  # a Monday, 13:33 UTC
+NOW = 1_790_000_000.0  # a Monday, 14:13 UTC
 
 SUSPECT: dict[str, Any] = {
     "change": {
