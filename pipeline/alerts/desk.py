@@ -148,11 +148,12 @@ class Desk:
         now = self._clock()
         kind = self._rules.targets[target]
         due = [each for each in due if not await self._is_settled(each)]
-        limit = kind.limit
-        sent = {
-            each.changed for each in self._known.values() if each.target == target and each.state == "sent"
+        sent = {  # what went in one message has one time and one thread
+            (each.changed, each.thread)
+            for each in self._known.values()
+            if each.target == target and each.state == "sent"
         }
-        free = room(limit, sorted(sent), now)
+        free = room(kind.limit, [at for at, _ in sent], now)
         for batch in batches(due, free, bundles=kind.bundles):
             if not all(map(self._is_mine, batch)) or not await self._send(target, batch):
                 return
