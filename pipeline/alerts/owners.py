@@ -84,7 +84,7 @@ def _path_pattern(pattern: str) -> re.Pattern[str]:
     for token in re.findall(r"\*\*/|/\*\*|\*+|\?|[^*?/]+|/", pattern.strip("/")):
         wild = {"**/": "(?:.*/)?", "/**": "/.*", "*": "[^/]*", "?": "[^/]"}
         parts.append(wild.get(token) or (".*" if token.startswith("**") else re.escape(token)))
-    below = "/.*" if folder else r"(?:/.*)?"
+    within = "/.*" if folder else r"(?:/.*)?"
     if not folder and pattern.endswith("/*"):  # its own files, none of its folders
-        below = ""
-    return re.compile(("" if anchored else "(?:.*/)?") + "".join(parts) + below + r"\Z", re.DOTALL)
+        within = ""
+    return re.compile(("" if anchored else "(?:.*/)?") + "".join(parts) + within + r"\Z", re.DOTALL)

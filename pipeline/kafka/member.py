@@ -1,4 +1,4 @@
-"""A member of a consumer group: reads what the group has not read yet, and commits as it is told to."""
+"""A member of a consumer group: reads what the group has not read yet, and commits what it is done with."""
 
 from __future__ import annotations
 

@@ -139,7 +139,8 @@ def test_owners_are_those_of_the_subroutine_then_of_files() -> None:
 
 def test_events_are_read_and_kept_whole() -> None:
     found = alert_of(detected())
-    assert (found.size, found.confidence) == (pytest.approx(0.02), pytest.approx(1 - 1e-11))
+    assert found.size == pytest.approx(0.02)
+    assert found.confidence == pytest.approx(1 - 1e-11)
     assert found.suspect is not None
     assert found.suspect.author == "Ada"
     for event in (detected(root_causes=[]), detected(), updated("r1"), resolved("r1")):
