@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 FOLLOWED_S = 45 * DAY_S
 """How long a delivery is remembered: regressions are followed for 30 days."""
 
-SEND_S = 30.0
+SEND_S = 20.0
 """How long one message may take, with all requests that it needs."""
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 2.0, HOUR_S / 4

@@ -14,8 +14,8 @@ from pipeline.kafka.producer import OVERHEAD_BYTES
 from pipeline.kafka.reader import FETCH_WAIT_MS, LEAST_FETCH_BYTES, Entry, entries_of, existing_partitions
 from pipeline.topics import Topic
 
-SESSION_S = 30.0
-REBALANCE_S = 60.0
+SESSION_S = 10.0
+REBALANCE_S = 30.0
 """How long others wait for a member that finishes what it has begun before partitions move."""
 
 Moving = Callable[[frozenset[int]], Awaitable[None]]

@@ -27,7 +27,7 @@ from tests.support.alert_receivers import HttpReceiver, Reply, Request
 _MAIN = """
 from pipeline.kafka import member
 from pipeline.cli import main
-member.SESSION_S = 6.0  # the shortest that brokers allow: a test waits for it after every kill
+member.SESSION_S, member.REBALANCE_S = 6.0, 8.0  # the shortest that brokers allow: a test waits for them
 main()
 """
 

@@ -38,6 +38,13 @@ def take(make: Callable[[], AsyncIterator[Event]], count: int) -> list[str]:
     return asyncio.run(taking())
 
 
+@pytest.fixture(autouse=True)
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The embedded broker waits for members that have left."""
+    monkeypatch.setattr("pipeline.kafka.member.SESSION_S", 6.0)
+    monkeypatch.setattr("pipeline.kafka.member.REBALANCE_S", 8.0)
+
+
 @pytest.fixture
 def settings(own_broker: BrokerUrl) -> Settings:
     return Settings(broker=str(own_broker))
