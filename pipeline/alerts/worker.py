@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
+import time
 
 from pipeline.alerts.desk import Desk
-from pipeline.alerts.record import Record
-from pipeline.alerts.rules_file import AlertRules
-from pipeline.alerts.targets import Http
-from pipeline.clock import Clock
 from pipeline.errors import BrokerUnavailable
 from pipeline.kafka import Broker, Member, open_member
-from pipeline.storage.interface import Store
+from pipeline.telemetry import Sample
 from pipeline.topics import Topics
 
 log = logging.getLogger(__name__)
@@ -23,65 +19,82 @@ POLL_S = 0.5
 AGAIN_S = 5.0
 
 
-async def run_alerts(
-    rules: AlertRules, broker: Broker, topics: Topics, store: Store, clock: Clock, *, from_start: bool = False
-) -> None:
-    """Send alerts until SIGINT or SIGTERM, whatever broker, store and targets do meanwhile.
+class AlertWorker:
+    """Takes events in and has the desk send what is due; a health endpoint can watch it like a stage."""
 
-    A group that has committed nothing begins with what comes from now on, or ``from_start``.
+    name = GROUP
 
-    Raises:
-        ConfigError: there is no topic, or the broker refuses us.
-    """
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
-    http = Http()
-    desk = Desk(rules, Record(store), http, clock)
-    try:
-        while not stop.is_set():
-            try:
-                await _read(desk, broker, topics, stop, from_start=from_start)
-            except BrokerUnavailable as error:
-                log.warning("%s; once more in %.0f s", error, AGAIN_S)
-                await _wait(stop, AGAIN_S)
-    finally:
-        await desk.finish()
-        await http.close()
+    def __init__(self, desk: Desk, broker: Broker, topics: Topics, *, from_start: bool = False) -> None:
+        self._desk = desk
+        self._broker = broker
+        self._topics = topics
+        self._from_start = from_start
+        self._joined = False
+        self._turned = time.monotonic()
 
+    def call_s(self) -> float:
+        """Return how long its present turn has taken."""
+        return time.monotonic() - self._turned
 
-async def _read(desk: Desk, broker: Broker, topics: Topics, stop: asyncio.Event, *, from_start: bool) -> None:
-    """Take events in and send what is due; offsets are committed once what they lead to is in the store."""
-    joined = asyncio.Event()
+    def assignment(self) -> str:
+        """Return what it waits for; ``ok`` once its group has given it its partitions, perhaps none."""
+        return "ok" if self._joined else "waits for partitions"
 
-    async def arrived(partitions: frozenset[int]) -> None:
-        await desk.arrived(partitions)
-        joined.set()
+    def samples(self) -> list[Sample]:
+        """Return what it counts: nothing that the table ``alerts`` does not have."""
+        return []
 
-    async with open_member(
-        broker,
-        topics["regressions"],
-        topics.group(GROUP),
-        from_start=from_start,
-        leaving=desk.left,
-        arrived=arrived,
-    ) as member:
-        while not stop.is_set():
-            if joined.is_set():
-                joined.clear()
-                await member.begin()
-                log.info("alerts of %d partitions, %d wait", len(member.partitions), desk.waiting)
-            await _step(desk, member)
-        await desk.finish()
+    async def run(self, stop: asyncio.Event) -> None:
+        """Send alerts until ``stop``, whatever broker, store and targets do meanwhile.
 
+        A group that has committed nothing begins with what comes from then on, or ``from_start``.
 
-async def _step(desk: Desk, member: Member) -> None:
-    entries = await member.poll(POLL_S)
-    if entries:
-        await desk.take(entries)
-        await member.commit({entry.partition: entry.offset + 1 for entry in entries})
-    await desk.tick()
+        Raises:
+            ConfigError: there is no topic, or the broker refuses us.
+        """
+        try:
+            while not stop.is_set():
+                try:
+                    await self._read(stop)
+                except BrokerUnavailable as error:
+                    self._joined = False
+                    log.warning("%s; once more in %.0f s", error, AGAIN_S)
+                    await _wait(stop, AGAIN_S)
+        finally:
+            await self._desk.finish()
+
+    async def _read(self, stop: asyncio.Event) -> None:
+        """Read as a member of the group; offsets are committed once what events lead to is in the store."""
+        arrived = asyncio.Event()
+
+        async def take_over(partitions: frozenset[int]) -> None:
+            await self._desk.arrived(partitions)
+            arrived.set()
+
+        async with open_member(
+            self._broker,
+            self._topics["regressions"],
+            self._topics.group(GROUP),
+            from_start=self._from_start,
+            leaving=self._desk.left,
+            arrived=take_over,
+        ) as member:
+            while not stop.is_set():
+                if arrived.is_set():
+                    arrived.clear()
+                    await member.begin()
+                    self._joined = True
+                    log.info("alerts of %d partitions, %d wait", len(member.partitions), self._desk.waiting)
+                await self._turn(member)
+            await self._desk.finish()
+
+    async def _turn(self, member: Member) -> None:
+        self._turned = time.monotonic()
+        entries = await member.poll(POLL_S)
+        if entries:
+            await self._desk.take(entries)
+            await member.commit({entry.partition: entry.offset + 1 for entry in entries})
+        await self._desk.tick()
 
 
 async def _wait(stop: asyncio.Event, seconds: float) -> None:

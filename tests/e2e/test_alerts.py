@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import signal
 import subprocess
 import sys
 import tempfile
+import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -136,8 +138,11 @@ def test_each_event_is_sent_once_over_kills_and_restarts(
     own_broker: BrokerUrl, own_store: str, slack: SlackApi, tmp_path: Path
 ) -> None:
     rules = write_rules(tmp_path, slack)
-    first = AlertsProcess(own_broker, own_store, rules)
+    first = AlertsProcess(own_broker, own_store, rules, "--health", "127.0.0.1:0")
     first.wait_ready()
+    (address,) = re.findall(r"health: (http://\S+)", first.log)
+    with urllib.request.urlopen(f"{address}/ready", timeout=10) as answer:
+        assert json.load(answer)["checks"]["alerts: assignment"] == "ok"
     publish(own_broker, *several(0, 10))
     wait_until(lambda: len(slack.taken) >= 10, "ten messages", first)
     wait_until(lambda: first.log.count("sent ") >= 10, "ten kept", first)
