@@ -85,10 +85,10 @@ async def _run(rules: AlertRules, settings: Settings, store: Store, *, from_star
 async def _watched(worker: AlertWorker, settings: Settings, store: Store) -> HealthServer:
     """Serve /live, /ready and /metrics as workers of stages do."""
     # Loaded here: Faust comes with it, which alerts themselves do not need.
-    from pipeline.runtime.worker import BrokerCheck, StoreCheck
+    from pipeline.runtime.worker import BrokerCheck, Check, StoreCheck
     from pipeline.runtime.worker.health import Health, HealthServer, health_address
 
-    checks = {"broker": BrokerCheck(Broker.of(settings)), "store": StoreCheck(store)}
+    checks: dict[str, Check] = {"broker": BrokerCheck(Broker.of(settings)), "store": StoreCheck(store)}
     health = Health([worker], checks, token=settings.token)
     server = HealthServer(health, *health_address(settings.health, settings.token))
     log.info("health: %s", await server.start())
