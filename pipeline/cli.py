@@ -31,6 +31,7 @@ COMMANDS = {
     "stage": ("pipeline.commands.stage", "Show where a stage stands, have it skip messages, or go back."),
     "events": ("pipeline.commands.events", "Read regression events."),
     "dashboard": ("pipeline.commands.dashboard", "Look into regressions in a browser, and answer them."),
+    "alerts": ("pipeline.commands.alerts", "Send events to chats, mailboxes, pagers, forges and trackers."),
     "why": ("pipeline.commands.why", "Explain a reported or dropped candidate, step by step."),
     "dlq": ("pipeline.commands.dlq", "List dead letters, or send them once more after a fix."),
     "doctor": ("pipeline.commands.doctor", "Check broker, store, clocks and lag, and say what to do."),

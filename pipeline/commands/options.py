@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -112,10 +112,10 @@ def settings_options(*names: str) -> Callable[[Callable[..., Any]], Callable[...
     return decorate
 
 
-def configure_logging(settings: Settings) -> None:
-    """Send Smidgen's own log to stderr; libraries speak from warnings on."""
+def configure_logging(settings: Settings, secrets: Iterable[str] = ()) -> None:
+    """Send Smidgen's own log to stderr, without secrets; libraries speak from warnings on."""
     handler = logging.StreamHandler()
-    handler.setFormatter(_Hiding(formatter(settings.log_format), settings.secrets()))
+    handler.setFormatter(_Hiding(formatter(settings.log_format), (*settings.secrets(), *secrets)))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     for package in ("pipeline", "agents", "loadgen"):
         logging.getLogger(package).setLevel(settings.log_level.upper())

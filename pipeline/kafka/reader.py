@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
@@ -54,20 +55,7 @@ class Reader:
 
     async def poll(self, timeout_s: float) -> list[Entry]:
         """Return what has come, in order within each partition; nothing after ``timeout_s``."""
-        fetched = await self._consumer.getmany(timeout_ms=int(timeout_s * 1000))
-        return [
-            Entry(
-                m.partition,
-                m.offset,
-                m.timestamp / 1000,
-                m.key,
-                m.value,
-                tuple((name, value or b"") for name, value in m.headers),
-                m.topic,
-            )
-            for messages in fetched.values()
-            for m in messages
-        ]
+        return entries_of(await self._consumer.getmany(timeout_ms=int(timeout_s * 1000)))
 
     async def first_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the offset of the oldest message of each partition."""
@@ -202,6 +190,23 @@ async def existing_partitions(broker: Broker, topics: Sequence[Topic]) -> list[T
         TopicPartition(str(topic["topic"]), partition["partition"])
         for topic in described
         for partition in topic["partitions"]
+    ]
+
+
+def entries_of(fetched: Mapping[TopicPartition, Sequence[Any]]) -> list[Entry]:
+    """Return what a client has fetched, in order within each partition."""
+    return [
+        Entry(
+            m.partition,
+            m.offset,
+            m.timestamp / 1000,
+            m.key,
+            m.value,
+            tuple((name, value or b"") for name, value in m.headers),
+            m.topic,
+        )
+        for messages in fetched.values()
+        for m in messages
     ]
 
 

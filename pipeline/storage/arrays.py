@@ -60,6 +60,7 @@ _IDENTITY: Mapping[str, tuple[str, ...]] = {
     "logs": ("cluster", "topic", "broker_topic", "topic_id"),
     "positions": ("stream", "topic", "partition"),
     "outcomes": ("stage", "workload", "time", "attempt", "number"),
+    "alerts": ("id", "state"),
 }
 """Columns that, with the service, make a row the same row; a later one replaces it."""
 

@@ -31,6 +31,7 @@ RowTable = Literal[
     "logs",
     "positions",
     "outcomes",
+    "alerts",
 ]
 """Tables of rows with an identity and a time."""
 

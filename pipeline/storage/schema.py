@@ -134,6 +134,12 @@ COLUMNS: Mapping[Table, Mapping[str, str]] = {
         **{"attempt": "String", "number": "UInt32", "kind": _NAME, "name": "String"},
         **{"headers": "String", "content": "String"},
     },
+    "alerts": {
+        **{"id": "String", "service": _NAME, "time": _TIME, "event": "String", "regression": "String"},
+        **{"target": _NAME, "manner": _NAME, "state": _NAME, "partition": "UInt32"},
+        **{"due_time": _TIME, "changed_time": _TIME},
+        **{"thread": "String", "detail": "String", "content": "String"},
+    },
 }
 
 _OPTIONAL: Mapping[Table, Mapping[str, Any]] = {

@@ -90,6 +90,17 @@ def test_what_is_said_of_a_metric_last_counts(store: Store, service_name: str) -
     assert store.rows("metric_metadata", service_name, T0, T0 + 1) == [row]
 
 
+def test_each_state_of_a_delivery_is_a_row(store: Store, service_name: str) -> None:
+    row = {"id": "d1", "service": service_name, "time": T0, "event": "e", "regression": "r"}
+    row |= {"target": "chat", "manner": "single", "state": "waiting", "partition": 3, "due_time": T0 + 1.5}
+    row |= {"changed_time": 0.0, "thread": "", "detail": "", "content": '{"é": "\'"}'}
+    for state in ("sent", "waiting", "waiting"):
+        store.insert("alerts", {name: [value] for name, value in {**row, "state": state}.items()})
+    found = store.rows("alerts", service_name, T0, T0 + 1)
+    assert sorted(one["state"] for one in found) == ["sent", "waiting"]
+    assert row in found
+
+
 def test_names_come_back_as_given(store: Store, service_name: str) -> None:
     row: Columns = {
         **{"log": [service_name], "service": [service_name], "time": [T0]},

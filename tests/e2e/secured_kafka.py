@@ -32,7 +32,7 @@ RIGHTS = {
 }
 DOCUMENT = Path(__file__).parents[2] / "docs" / "security.md"
 STAGES = ("aggregate", "detect", "filter", "dedup", "rootcause")
-USERS = ("agent", "exporter", "changes", *STAGES, "subscriber", "operator")
+USERS = ("agent", "exporter", "changes", *STAGES, "subscriber", "alerts", "operator")
 
 Environment = Mapping[str, str]
 

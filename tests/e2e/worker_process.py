@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -66,7 +67,17 @@ def fresh_broker(kind: str = "embedded") -> Iterator[BrokerUrl]:
         yield BrokerUrl(running.url, idempotent=kind != "embedded")
 
 
-def wait_until(condition: Callable[[], bool], what: str, *workers: WorkerProcess) -> None:
+class Running(Protocol):
+    """A process with a log."""
+
+    process: subprocess.Popen[bytes]
+
+    @property
+    def log(self) -> str:
+        """Everything it has logged so far."""
+
+
+def wait_until(condition: Callable[[], bool], what: str, *workers: Running) -> None:
     """Wait for a condition, or fail with what was waited for; at once if one of the workers ends."""
     timeout_s = DEADLINE_S
     deadline = time.monotonic() + timeout_s

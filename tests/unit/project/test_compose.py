@@ -33,6 +33,7 @@ TAG = r"[a-z0-9./-]+:\d+\.\d+\.\d+(\.\d+)?(-[a-z0-9.-]+)?"
 PINNED = re.compile(rf"^{TAG}@sha256:[0-9a-f]{{64}}$")
 
 
+WORKERS = (*STAGES, "alerts")
 PROBE = ["python", "-m", "pipeline.probe", "ready"]
 
 
@@ -89,8 +90,10 @@ def test_kafka_gets_a_cluster_id_of_its_own_and_keeps_it(tmp_path: Path, kept: s
 
 def test_every_stage_has_one_container_of_its_own() -> None:
     commands = [service["command"] for name, service in OWN.items() if name != "init"]
-    assert commands == [["worker", stage] for stage in STAGES]
-    assert [name for name in OWN if name != "init"] == list(STAGES)
+    rules = ["--rules", "/etc/smidgen/alerts/alerts.yaml"]
+    assert commands == [*(["worker", stage] for stage in STAGES), ["alerts", "run", *rules]]
+    assert [name for name in OWN if name != "init"] == list(WORKERS)
+    assert [name for name in OWN if "profiles" in OWN[name]] == ["alerts"], "rules have to be written first"
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -171,7 +174,7 @@ def test_stages_start_after_topics_and_tables_and_those_after_healthy_engines() 
         "kafka": {"condition": "service_healthy"},
         "clickhouse": {"condition": "service_healthy"},
     }
-    for stage in STAGES:
+    for stage in WORKERS:
         assert OWN[stage]["depends_on"] == {"init": {"condition": "service_completed_successfully"}}
 
 
@@ -182,7 +185,9 @@ def test_what_keeps_running_has_a_healthcheck_and_comes_back(name: str) -> None:
 
 
 def test_data_outlives_containers() -> None:
-    mounted = {volume.split(":")[0] for service in SERVICES.values() for volume in service.get("volumes", [])}
+    volumes = [volume for service in SERVICES.values() for volume in service.get("volumes", [])]
+    mounted = {volume.split(":")[0] for volume in volumes if not volume.startswith("./")}
+    assert [volume for volume in volumes if volume.startswith("./")] == ["./alerts:/etc/smidgen/alerts:ro"]
     assert mounted == set(COMPOSE["volumes"]) == {"kafka-data", "clickhouse-data"}
 
 
@@ -193,14 +198,14 @@ def test_ports_are_open_on_this_machine_only() -> None:
 
 
 def test_containers_run_commands_that_exist() -> None:
-    used = {OWN[stage]["command"][0] for stage in STAGES}
+    used = {OWN[stage]["command"][0] for stage in WORKERS}
     used |= set(re.findall(r"smidgen (\w+)", OWN["init"]["entrypoint"][-1]))
-    assert used == {"worker", "topics", "store"}
+    assert used == {"worker", "alerts", "topics", "store"}
     assert used <= set(COMMANDS)
 
 
 def test_a_stage_is_healthy_if_its_own_endpoint_says_so() -> None:
-    for stage in STAGES:
+    for stage in WORKERS:
         where = OWN[stage]["environment"]["SMIDGEN_HEALTH"]
         assert health_address(where, None) == ("127.0.0.1", 9464), "no other container can ask it"
         assert OWN[stage]["healthcheck"]["test"] == ["CMD", *PROBE]

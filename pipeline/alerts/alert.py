@@ -1,0 +1,136 @@
+"""An event as alerts see it: what rules ask of it, and what messages say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import orjson
+
+from pipeline.clock import from_iso
+from pipeline.codec.events import RESOLVED, UPDATED
+from pipeline.model.metric_kind import is_gcpu
+
+AlertKind = Literal["detected", "updated", "resolved"]
+
+_KINDS: Mapping[str, AlertKind] = {UPDATED: "updated", RESOLVED: "resolved"}
+
+
+@dataclass(frozen=True, slots=True)
+class SuspectedChange:
+    """The likeliest suspect of a regression, or the change that may have ended it."""
+
+    id: str
+    title: str = ""
+    author: str = ""
+    score: float = 0.0  # 0 to 1; of a fix it is 0
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """What is known of an event. Times are epoch seconds; levels are gCPU, or in the metric's own unit."""
+
+    event: str  # id
+    kind: AlertKind
+    regression: str  # id of the event that reported it; of a detected one its own
+    service: str
+    workload: str
+    metric: str
+    metric_kind: str
+    time: float  # end of the scan that led to the event
+    since: float  # change time, as it was reported
+    before: float
+    after: float  # as it was reported
+    level: float  # where it is now
+    relative: float | None = None  # the change as a share of the level before; None: there was none before
+    p_value: float | None = None  # None: not known of an update
+    servers: float | None = None
+    waste_servers: float | None = None
+    group_size: int = 0
+    suspect: SuspectedChange | None = None
+    owners: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> float:
+        """By how much the level lies above the one before."""
+        return self.level - self.before
+
+    @property
+    def is_share(self) -> bool:
+        """Whether levels are shares of the service's CPU."""
+        return is_gcpu(self.metric_kind)
+
+    @property
+    def confidence(self) -> float | None:
+        """How sure it is that the level changed, 0 to 1."""
+        return None if self.p_value is None else 1 - self.p_value
+
+
+def alert_of(event: Mapping[str, Any]) -> Alert:
+    """Read a decoded event, of which a former version may lack what came later.
+
+    Raises:
+        KeyError, TypeError, ValueError, InvalidMessage: it lacks what every event has.
+    """
+    kind = _KINDS.get(str(event["type"]), "detected")
+    data = event["data"]
+    before, after = float(data["before"]), float(data["after"])
+    level = float(data.get("level", after)) if kind != "detected" else after
+    if grown := data.get("grown") or {}:
+        level = max(level, float(grown["after"])) if grown["metric"] == data["metric"] else level
+    return Alert(
+        event=str(event["id"]),
+        kind=kind,
+        regression=str(data.get("regression", event["id"])),
+        service=str(data["service"]),
+        workload=str(data.get("workload", "")),
+        metric=str(data["metric"]),
+        metric_kind=str(data.get("metric_kind", "subroutine")),
+        time=from_iso(event["time"]),
+        since=from_iso(data.get("regression_time", data["change_time"])),
+        before=before,
+        after=after,
+        level=level,
+        relative=(level - before) / before if before else None,
+        p_value=data.get("p_value"),
+        servers=data.get("servers"),
+        waste_servers=data.get("waste_servers"),
+        group_size=int(data.get("group_size") or data.get("joined_size") or 0),
+        suspect=_suspect(data, kind),
+    )
+
+
+def _suspect(data: Mapping[str, Any], kind: AlertKind) -> SuspectedChange | None:
+    """Return the likeliest suspect; of a resolved one the latest change that may have ended it."""
+    if kind == "resolved":
+        found, score = (data.get("resolved_by") or [None])[0], 0.0
+    else:
+        first = (data.get("root_causes") or [{}])[0]
+        found, score = first.get("change"), float(first.get("score", 0))
+    if not found:
+        return None
+    return SuspectedChange(
+        id=str(found["id"]),
+        title=str(found.get("title", "")),
+        author=str(found.get("author", "")),
+        score=score,
+        files=tuple(map(str, (found.get("files") or [])[:50])),
+    )
+
+
+def encode_alert(alert: Alert) -> str:
+    """Write an alert as JSON, as the store keeps it."""
+    return orjson.dumps(alert).decode()
+
+
+def decode_alert(text: str) -> Alert:
+    """Read what ``encode_alert`` wrote; of what a later version added nothing is known."""
+    raw = orjson.loads(text)
+    known = {name: raw[name] for name in Alert.__dataclass_fields__ if name in raw}
+    alert = Alert(**{**known, "suspect": None, "owners": tuple(known.get("owners", ()))})
+    suspect = raw.get("suspect")
+    if suspect is None:
+        return alert
+    return replace(alert, suspect=SuspectedChange(**{**suspect, "files": tuple(suspect["files"])}))

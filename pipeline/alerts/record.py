@@ -1,0 +1,98 @@
+"""Record of deliveries in the store: what is to be sent, what was sent, and whether anybody has answered."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
+
+from pipeline.alerts.alert import decode_alert, encode_alert
+from pipeline.alerts.delivery import Delivery
+from pipeline.errors import StoreUnavailable
+from pipeline.storage.interface import RowTable, Store
+from pipeline.storage.schema import COLUMNS, EVER
+
+log = logging.getLogger(__name__)
+
+RETRY_S = 2.0
+
+_ANSWERS = "verdicts"
+
+_Found = TypeVar("_Found")
+
+
+class Record:
+    """Deliveries as rows of ``alerts``. Every call waits until the store answers, however long it takes."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def load(self, since: float) -> list[Delivery]:
+        """Return the deliveries of events from ``since`` (event time, epoch seconds) on, each state once."""
+        found = await _patiently(lambda: self._store.rows("alerts", None, since, EVER[1]))
+        return [_delivery(row) for row in found]
+
+    async def write(self, deliveries: Sequence[Delivery]) -> None:
+        """Keep deliveries in the state that they are in."""
+        if deliveries:
+            rows = [_row(each) for each in deliveries]
+            columns = {name: [row[name] for row in rows] for name in rows[0]}
+            await _patiently(lambda: self._store.insert("alerts", columns))
+
+    async def answered(self, service: str, events: Sequence[str]) -> bool:
+        """Return whether a person has said something of one of these events."""
+        if _ANSWERS not in COLUMNS:
+            return False
+        table = cast(RowTable, _ANSWERS)
+        for event in events:
+            if await _patiently(lambda event=event: self._store.rows(table, service, *EVER, event=event)):  # type: ignore[misc]
+                return True
+        return False
+
+
+async def _patiently(call: Callable[[], _Found]) -> _Found:
+    """Call the store in a thread, as often as it takes until it answers."""
+    said = False
+    while True:
+        try:
+            return await asyncio.to_thread(call)
+        except StoreUnavailable as error:
+            if not said:
+                log.warning("the store does not answer, waiting: %s", error)
+            said = True
+            await asyncio.sleep(RETRY_S)
+
+
+def _row(each: Delivery) -> dict[str, Any]:
+    return {
+        "id": each.id,
+        "service": each.alert.service,
+        "time": each.alert.time,
+        "event": each.alert.event,
+        "regression": each.alert.regression,
+        "target": each.target,
+        "manner": each.manner,
+        "state": each.state,
+        "partition": each.partition,
+        "due_time": each.due,
+        "changed_time": each.changed,
+        "thread": each.thread,
+        "detail": each.detail,
+        "content": encode_alert(each.alert),
+    }
+
+
+def _delivery(row: dict[str, Any]) -> Delivery:
+    return Delivery(
+        id=row["id"],
+        alert=decode_alert(row["content"]),
+        target=row["target"],
+        manner=row["manner"],
+        partition=int(row["partition"]),
+        due=row["due_time"],
+        state=row["state"],
+        changed=row["changed_time"],
+        thread=row["thread"],
+        detail=row["detail"],
+    )

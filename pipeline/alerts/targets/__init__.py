@@ -1,0 +1,48 @@
+"""Targets: where alerts go. A new kind is a module with its class, and one line here."""
+
+from __future__ import annotations
+
+from pipeline.alerts.targets.alertmanager import Alertmanager
+from pipeline.alerts.targets.apprise_urls import AppriseUrls
+from pipeline.alerts.targets.base import OneAlert, Target, Unsuitable
+from pipeline.alerts.targets.github import GitHubComment, GitHubIssue, GitHubStatus
+from pipeline.alerts.targets.gitlab import GitLabComment, GitLabIssue, GitLabStatus
+from pipeline.alerts.targets.grafana import Grafana
+from pipeline.alerts.targets.http import Http, TargetRefused, TargetUnavailable
+from pipeline.alerts.targets.jira import Jira
+from pipeline.alerts.targets.mail import Email
+from pipeline.alerts.targets.opsgenie import Opsgenie
+from pipeline.alerts.targets.pagerduty import PagerDuty
+from pipeline.alerts.targets.slack import Slack
+from pipeline.alerts.targets.teams import Teams
+from pipeline.alerts.targets.webhook import Webhook
+
+KINDS: dict[str, type[Target]] = {
+    "slack": Slack,
+    "teams": Teams,
+    "email": Email,
+    "pagerduty": PagerDuty,
+    "opsgenie": Opsgenie,
+    "webhook": Webhook,
+    "apprise": AppriseUrls,
+    "github-issue": GitHubIssue,
+    "github-comment": GitHubComment,
+    "github-status": GitHubStatus,
+    "gitlab-issue": GitLabIssue,
+    "gitlab-comment": GitLabComment,
+    "gitlab-status": GitLabStatus,
+    "jira": Jira,
+    "grafana": Grafana,
+    "alertmanager": Alertmanager,
+}
+"""Kinds of targets by the word that stands in the file of rules."""
+
+__all__ = [
+    "KINDS",
+    "Http",
+    "OneAlert",
+    "Target",
+    "TargetRefused",
+    "TargetUnavailable",
+    "Unsuitable",
+]

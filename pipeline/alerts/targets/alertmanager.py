@@ -1,0 +1,48 @@
+"""Alertmanager of Prometheus: API v2, an alert for each regression."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pipeline.alerts.markup import as_plain
+from pipeline.alerts.message import Note
+from pipeline.alerts.secret import Secret
+from pipeline.alerts.targets.base import OneAlert
+from pipeline.alerts.targets.http import Http
+from pipeline.clock import to_iso
+from pipeline.units import DAY_S
+
+_FOLLOWED_S = 31 * DAY_S
+"""How long it fires unless it is resolved: regressions are followed for 30 days from their change point."""
+
+
+class Alertmanager(OneAlert):
+    """An Alertmanager, or Mimir's or Grafana's. Equal labels are one alert, so nothing is repeated."""
+
+    kind: Literal["alertmanager"]
+    url: str
+    token: Secret | None = None
+    labels: dict[str, str] = {}
+
+    async def send(self, note: Note, thread: str, http: Http) -> str:
+        """Fire an alert, with an end in the future, or end it."""
+        alert = note.alert
+        resolved = note.occasion == "resolved"
+        sent: dict[str, Any] = {
+            "labels": {
+                "alertname": "SmidgenRegression",
+                "severity": "warning",
+                **self.labels,
+                "service": alert.service,
+                "metric": alert.metric,
+                "regression": alert.regression,
+            },
+            "annotations": {"summary": note.title, "description": as_plain(note.lines)},
+            "startsAt": to_iso(alert.since),
+            "endsAt": to_iso(alert.time if resolved else max(alert.since, alert.time) + _FOLLOWED_S),
+        }
+        if note.link:
+            sent["generatorURL"] = note.link
+        token = {"Authorization": f"Bearer {self.token.get_secret_value()}"} if self.token else {}
+        await http.call("POST", f"{self.url.rstrip('/')}/api/v2/alerts", json=[sent], headers=token)
+        return alert.regression

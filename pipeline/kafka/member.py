@@ -1,0 +1,121 @@
+"""A member of a consumer group: reads what the group has not read yet, and commits what it is done with."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
+
+from pipeline.kafka.connection import Broker, failures_of, quiet_client, started
+from pipeline.kafka.decompression import guard_batches
+from pipeline.kafka.groups import JOIN_S
+from pipeline.kafka.producer import OVERHEAD_BYTES
+from pipeline.kafka.reader import FETCH_WAIT_MS, LEAST_FETCH_BYTES, Entry, entries_of, existing_partitions
+from pipeline.topics import Topic
+
+SESSION_S = 10.0
+REBALANCE_S = 30.0
+"""How long others wait for a member that finishes what it has begun before partitions move."""
+
+Moving = Callable[[frozenset[int]], Awaitable[None]]
+"""Is given partitions of the topic: those that are about to go, or all that there are now."""
+
+
+async def _nothing(_: frozenset[int]) -> None:
+    return
+
+
+class Member:
+    """One process of a consumer group; see ``open_member``."""
+
+    def __init__(self, consumer: AIOKafkaConsumer, broker: Broker, topic: Topic) -> None:
+        self._consumer = consumer
+        self._broker = broker
+        self._topic = topic
+
+    @property
+    def partitions(self) -> frozenset[int]:
+        """The partitions that are this member's now."""
+        return frozenset(each.partition for each in self._consumer.assignment())
+
+    async def poll(self, timeout_s: float) -> list[Entry]:
+        """Return what has come, in order within each partition; nothing after ``timeout_s``."""
+        with failures_of(self._broker):
+            return entries_of(await self._consumer.getmany(timeout_ms=int(timeout_s * 1000)))
+
+    async def commit(self, offsets: Mapping[int, int]) -> None:
+        """Commit where the group goes on, by partition; of partitions that have gone nothing is committed."""
+        mine = {TopicPartition(self._topic.name, number): offset for number, offset in offsets.items()}
+        kept = {each: offset for each, offset in mine.items() if each in self._consumer.assignment()}
+        if kept:
+            with failures_of(self._broker):
+                await self._consumer.commit(kept)
+
+    async def rewind(self, since: float) -> None:
+        """Go on with the first message at ``since`` (epoch seconds) or later, in every partition."""
+        asked = dict.fromkeys(self._consumer.assignment(), int(since * 1000))
+        with failures_of(self._broker):
+            found = await self._consumer.offsets_for_times(asked) if asked else {}
+            ends = await self._consumer.end_offsets(list(asked)) if asked else {}
+        for partition in asked:
+            at = found.get(partition)
+            self._consumer.seek(partition, ends[partition] if at is None else at.offset)
+
+    async def begin(self) -> None:
+        """Commit where partitions begin that the group is new to, so that a restart skips nothing."""
+        with failures_of(self._broker):
+            for partition in self._consumer.assignment():
+                if await self._consumer.committed(partition) is None:
+                    position = await self._consumer.position(partition)
+                    await self._consumer.commit({partition: position})
+
+
+class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]
+    def __init__(self, leaving: Moving, arrived: Moving) -> None:
+        self._leaving = leaving
+        self._arrived = arrived
+
+    async def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
+        await self._leaving(frozenset(each.partition for each in revoked))
+
+    async def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
+        await self._arrived(frozenset(each.partition for each in assigned))
+
+
+@asynccontextmanager
+async def open_member(
+    broker: Broker,
+    topic: Topic,
+    group: str,
+    *,
+    from_start: bool = False,
+    leaving: Moving = _nothing,
+    arrived: Moving = _nothing,
+) -> AsyncIterator[Member]:
+    """Join a consumer group of one topic.
+
+    Partitions of which the group has committed nothing are read from their end, or ``from_start``. Before
+    partitions go to others ``leaving`` is awaited, and ``arrived`` once they have come.
+
+    Raises:
+        ConfigError: there is no such topic, or the broker refuses us.
+        BrokerUnavailable: the broker does not answer.
+    """
+    await existing_partitions(broker, [topic])
+    guard_batches()
+    consumer = AIOKafkaConsumer(
+        **broker.arguments(),
+        group_id=group,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest" if from_start else "latest",
+        fetch_max_wait_ms=FETCH_WAIT_MS,
+        max_partition_fetch_bytes=max(LEAST_FETCH_BYTES, topic.max_message_bytes + OVERHEAD_BYTES),
+        session_timeout_ms=int(SESSION_S * 1000),
+        heartbeat_interval_ms=3000,
+        rebalance_timeout_ms=int(REBALANCE_S * 1000),
+    )
+    with quiet_client():
+        consumer.subscribe([topic.name], listener=_Listener(leaving, arrived))
+        async with started(consumer.start, consumer.stop, broker, timeout_s=JOIN_S):
+            yield Member(consumer, broker, topic)

@@ -1,0 +1,361 @@
+"""The desk over a store: each event once, in order, and no target waits for another."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from pipeline.alerts.desk import Desk
+from pipeline.alerts.message import Note
+from pipeline.alerts.record import Record
+from pipeline.alerts.rules_file import AlertRules, load_rules
+from pipeline.alerts.targets import KINDS, Http, Target, TargetRefused, TargetUnavailable
+from pipeline.errors import StoreUnavailable
+from pipeline.kafka import Entry
+from pipeline.storage.arrays import ArrayStore
+from pipeline.units import DAY_S, HOUR_S
+from tests.support.alert_events import NOW, detected, encoded, resolved, updated
+
+Heard = list[tuple[str, str, str]]  # occasion, title, thread
+HEARD: dict[str, Heard] = {}
+WRONG: dict[str, Exception | float] = {}
+
+
+class Recorder(Target):
+    """Keeps what is sent to it, or does what a test says is wrong with it."""
+
+    kind: Literal["recorder"]
+    name: str
+
+    async def send(self, note: Note, thread: str, http: Http) -> str:
+        """Keep a note."""
+        wrong = WRONG.get(self.name)
+        if isinstance(wrong, Exception):
+            raise wrong
+        if wrong:
+            await asyncio.sleep(wrong)
+        HEARD.setdefault(self.name, []).append((note.occasion, note.title, thread))
+        return thread or f"thread-{len(HEARD[self.name])}"
+
+
+class World:
+    """A store, a clock and desks over them."""
+
+    def __init__(self, tmp_path: Path, text: str) -> None:
+        (tmp_path / "alerts.yaml").write_text(text)
+        self.rules: AlertRules = load_rules(tmp_path / "alerts.yaml", {})
+        self.store = ArrayStore()
+        self.now = NOW
+
+    async def desk(self, *partitions: int) -> Desk:
+        """Return a process that has these partitions."""
+        desk = Desk(self.rules, Record(self.store), Http(), lambda: self.now)
+        await desk.arrived(frozenset(partitions or (0,)))
+        return desk
+
+    def states(self) -> list[tuple[str, str]]:
+        """Target and state of each row."""
+        rows = self.store.rows("alerts", None, 0.0, NOW + 100 * DAY_S)
+        return sorted((row["target"], row["state"]) for row in rows)
+
+
+async def take(desk: Desk, *events: dict[str, Any], partition: int = 0) -> None:
+    """Give a desk events."""
+    await desk.take([Entry(partition, n, NOW, b"shop", encoded(event), ()) for n, event in enumerate(events)])
+
+
+async def settle(desk: Desk) -> None:
+    """Send what is due, and wait for it."""
+    for _ in range(3):
+        await desk.tick()
+        if desk._sending:
+            await asyncio.wait(desk._sending.values())
+        await asyncio.sleep(0)
+
+
+@pytest.fixture(autouse=True)
+def recorder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(KINDS, "recorder", Recorder)
+    HEARD.clear()
+    WRONG.clear()
+
+
+def two(more: str = "", rule: str = "{to: [a, b]}") -> str:
+    """Rules for two recorders; ``more`` are options of the first."""
+    return f"""
+targets:
+  a: {{kind: recorder, name: a{more}}}
+  b: {{kind: recorder, name: b}}
+rules: [{rule}]
+"""
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(work)
+
+
+def test_an_event_that_comes_again_is_sent_once(tmp_path: Path) -> None:
+    async def work() -> None:
+        world = World(tmp_path, two())
+        desk = await world.desk()
+        await take(desk, detected(), detected())
+        await settle(desk)
+        await take(desk, detected())
+        await settle(desk)
+        again = await world.desk()  # a restart
+        await take(again, detected())
+        await settle(again)
+        assert {name: len(heard) for name, heard in HEARD.items()} == {"a": 1, "b": 1}
+        assert world.states() == [("a", "sent"), ("a", "waiting"), ("b", "sent"), ("b", "waiting")]
+
+    run(work())
+
+
+def test_what_a_killed_process_took_in_is_sent_by_the_next(tmp_path: Path) -> None:
+    async def work() -> None:
+        world = World(tmp_path, two())
+        await take(await world.desk(), detected())
+        assert HEARD == {}
+        await settle(await world.desk())
+        assert len(HEARD["a"]) == 1
+
+    run(work())
+
+
+def test_a_process_sends_only_of_its_partitions(tmp_path: Path) -> None:
+    async def work() -> None:
+        world = World(tmp_path, two())
+        await take(await world.desk(0, 1), detected(), partition=1)
+        await settle(await world.desk(0))
+        assert HEARD == {}
+        await settle(await world.desk(1))
+        assert len(HEARD["a"]) == 1
+
+    run(work())
+
+
+def test_partitions_go_once_what_is_being_sent_is_kept(tmp_path: Path) -> None:
+    async def work() -> None:
+        world = World(tmp_path, two())
+        WRONG["a"] = 0.2
+        desk = await world.desk()
+        await take(desk, detected("r1"), detected("r2"))
+        await desk.tick()
+        await asyncio.sleep(0.05)
+        await desk.left(frozenset({0}))
+        assert len(HEARD["a"]) == 1  # the second one is left to the next process
+        assert ("a", "sent") in world.states()
+        await settle(await world.desk())
+        assert len(HEARD["a"]) == 2
+
+    run(work())
+
+
+def test_a_dead_target_keeps_nobody_waiting_and_gets_everything_later(tmp_path: Path) -> None:
+    async def work() -> None:
+        world = World(tmp_path, two())
+        WRONG["a"] = TargetUnavailable("no answer")
+        desk = await world.desk()
+        await take(desk, detected("r1"), detected("r2"))
+        await settle(desk)
+        assert len(HEARD["b"]) == 2
+        world.now += 1
+        WRONG.clear()
+        await settle(desk)
+        assert "a" not in HEARD  # it is left alone for a while
+        world.now += 2
+        await settle(desk)
+        assert len(HEARD["a"]) == 2
+
+    run(work())
+
+
+def test_a_target_that_hangs_keeps_nobody_waiting(tmp_path: Path) -> None:
+    async def work() -> None:
+        world = World(tmp_path, two())
+        WRONG["a"] = 0.5
+        desk = await world.desk()
+        await take(desk, detected("r1"))
+        await desk.tick()
+        await asyncio.sleep(0.1)
+        assert len(HEARD["b"]) == 1
+        assert "a" not in HEARD
+        await desk.finish()
+        assert len(HEARD["a"]) == 1
+
+    run(work())
+
+
+def test_pauses_grow_and_obey_the_target(tmp_path: Path) -> None:
+    async def work() -> None:
+        world = World(tmp_path, two())
+        desk = await world.desk()
+        assert [desk._pause("a", 0.0) for _ in range(4)] == [2.0, 4.0, 8.0, 16.0]
+        assert desk._pause("a", 100.0) == 100.0
+        assert [desk._pause("b", 0.0) for _ in range(20)][-1] == 900.0
+
+    run(work())
+
+
+def test_what_is_refused_is_dropped_and_given_up_after_a_day(tmp_path: Path) -> None:
+    async def work() -> None:
+        world = World(tmp_path, two())
+        WRONG.update(a=TargetRefused("HTTP 404"), b=TargetUnavailable("away"))
+        desk = await world.desk()
+        await take(desk, detected("r1"))
+        await settle(desk)
+        world.now += DAY_S + 1
+        WRONG.clear()
+        await settle(desk)
+        assert HEARD == {}
+        rows = world.store.rows("alerts", "shop", 0.0, NOW + DAY_S, state="dropped")
+        assert {row["target"]: row["detail"] for row in rows} == {"a": "HTTP 404", "b": "given up"}
+
+    run(work())
+
+
+def test_what_becomes_of_a_regression_follows_in_its_thread(tmp_path: Path) -> None:
+    async def work() -> None:
+        world = World(tmp_path, two(rule="{to: [a]}"))
+        WRONG["a"] = TargetUnavailable("away")
+        desk = await world.desk()
+        await take(desk, detected("r0", time=NOW - 1), detected("r1"), updated("r1"))
+        await settle(desk)
+        WRONG.clear()
+        world.now += 60
+        await settle(desk)
+        again = await world.desk()
+        await take(again, resolved("r1"))
+        await settle(again)
+        assert [(occasion, thread) for occasion, _, thread in HEARD["a"]] == [
+            *(("detected", ""), ("detected", "")),
+            *(("updated", "thread-2"), ("resolved", "thread-2")),
+        ]
+
+    run(work())
+
+
+def test_quiet_hours_hold_back_and_urgent_rules_do_not(tmp_path: Path) -> None:
+    async def work() -> None:
+        quiet = ', quiet: [{from: "00:00", to: "23:00"}]'
+        rules = "{to: [a]}, {services: [cart], to: [a], urgent: true}"
+        world = World(tmp_path, two(quiet, rules))
+        desk = await world.desk()
+        await take(desk, detected("r1"), detected("r2", service="cart"))
+        await settle(desk)
+        assert [title.split(":")[0] for _, title, _ in HEARD["a"]] == ["cart"]
+        world.now += 9 * HOUR_S
+        await settle(desk)
+        assert [title.split(":")[0] for _, title, _ in HEARD["a"]] == ["cart", "shop"]
+
+    run(work())
+
+
+def test_a_digest_is_one_message_of_all_processes(tmp_path: Path) -> None:
+    async def work() -> None:
+        world = World(tmp_path, two(", digest: {every: 1h}", "{to: [a]}"))
+        first, second = await world.desk(0), await world.desk(1)
+        await take(first, detected("r1"), updated("r1"))
+        await take(second, detected("r2", service="cart"), partition=1)
+        await settle(first)
+        await settle(second)
+        assert HEARD == {}
+        world.now += HOUR_S
+        await settle(second)
+        await settle(first)
+        assert [title for _, title, _ in HEARD["a"]] == ["Smidgen: 2 regressions in 2 services, 1 follow-up"]
+
+    run(work())
+
+
+def test_a_limit_gathers_what_has_no_room(tmp_path: Path) -> None:
+    async def work() -> None:
+        world = World(tmp_path, two(", limit: {messages: 3, per: 1h}", "{to: [a]}"))
+        desk = await world.desk()
+        await take(desk, *(detected(f"r{n}") for n in range(10)))
+        await settle(desk)
+        assert [occasion for occasion, _, _ in HEARD["a"]] == ["detected", "detected", "digest"]
+        await take(desk, detected("late"), resolved("r9"))
+        await settle(desk)
+        assert len(HEARD["a"]) == 3
+        world.now += HOUR_S + 1
+        await settle(desk)
+        # The thread of a regression is the message that it was in.
+        assert [(occasion, thread) for occasion, _, thread in HEARD["a"][3:]] == [
+            ("detected", ""),
+            ("resolved", "thread-3"),
+        ]
+
+    run(work())
+
+
+@pytest.mark.parametrize("answer", ["", "person", "resolved"])
+def test_nobody_is_reminded_once_somebody_has_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
+    async def work() -> None:
+        world = World(tmp_path, two(rule="{to: [a], unanswered: {after: 4h, to: [b]}}"))
+        desk = await world.desk()
+        await take(desk, detected("r1"))
+        await settle(desk)
+        assert "b" not in HEARD
+        if answer == "resolved":
+            await take(desk, resolved("r1"))
+        world.now += 4 * HOUR_S
+        await settle(desk)
+        wanted = [] if answer else ["unanswered"]
+        assert [occasion for occasion, _, _ in HEARD.get("b", [])] == wanted
+
+    async def answered(_: Record, service: str, events: list[str]) -> bool:
+        assert (service, events) == ("shop", ["r1"])
+        return answer == "person"
+
+    monkeypatch.setattr(Record, "answered", answered)
+    run(work())
+
+
+def test_old_events_and_what_is_no_event_lead_to_nothing(tmp_path: Path) -> None:
+    async def work() -> None:
+        world = World(tmp_path, two())
+        desk = await world.desk()
+        await take(desk, detected("old", time=NOW - 8 * DAY_S))
+        await desk.take([Entry(0, 9, NOW, b"shop", value, ()) for value in (b"{", None, b'{"id": 1}')])
+        assert world.states() == []
+
+    run(work())
+
+
+def test_what_waits_for_a_target_that_left_the_file_is_dropped(tmp_path: Path) -> None:
+    async def work() -> None:
+        world = World(tmp_path, two())
+        await take(await world.desk(), detected())
+        after = World(tmp_path, two(rule="{to: [b]}").replace("  a: {kind: recorder, name: a}\n", ""))
+        after.store = world.store
+        await settle(await after.desk())
+        assert ("a", "dropped") in world.states()
+
+    run(work())
+
+
+def test_a_store_that_is_away_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work() -> None:
+        world = World(tmp_path, two())
+        monkeypatch.setattr("pipeline.alerts.record.RETRY_S", 0.01)
+        insert, failures = world.store.insert, [StoreUnavailable("away")] * 3
+
+        def failing(*args: Any, **kwargs: Any) -> None:
+            if failures:
+                raise failures.pop()
+            insert(*args, **kwargs)
+
+        monkeypatch.setattr(world.store, "insert", failing)
+        desk = await world.desk()
+        await take(desk, detected())
+        await settle(desk)
+        assert len(HEARD["a"]) == 1
+
+    run(work())
