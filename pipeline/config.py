@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
-from pydantic import BeforeValidator, ConfigDict, Field, SecretStr
+from pydantic import BeforeValidator, ConfigDict, Field, PrivateAttr, SecretStr
 from pydantic.fields import FieldInfo
 
 from pipeline.errors import ConfigError, file_errors
+from pipeline.local import LocalPipeline, find_local, state_file
 from pipeline.topics import DEFAULT_PATH as DEFAULT_TOPICS
 from pipeline.topics import Topics, load_topics
 from pipeline.units import parse_duration_s, parse_size_bytes
@@ -138,6 +139,13 @@ class Settings(StrictModel):
     log_format: Literal["text", "json"] = "text"
     """Lines for people, or one JSON object a line."""
 
+    _local: LocalPipeline | None = PrivateAttr(None)
+
+    @property
+    def local(self) -> LocalPipeline | None:
+        """What ``smidgen up`` keeps running on this machine, if broker and store are those."""
+        return self._local
+
     @property
     def token(self) -> str | None:
         """The bearer token of Smidgen's own HTTP endpoints, if they ask for one."""
@@ -161,12 +169,18 @@ class Settings(StrictModel):
 
 
 def load_settings(
-    flags: Mapping[str, Any], *, file: Path | None = None, environ: Mapping[str, str] | None = None
+    flags: Mapping[str, Any],
+    *,
+    file: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    local: bool = False,
 ) -> Settings:
     """Merge the settings file, the environment and the flags that were given.
 
     A flag that is None or () and a variable that is empty count as not given; SMIDGEN_WORKLOADS is
     separated by commas. Without ``file``, ``smidgen.yaml`` in the working directory is read if it is there.
+    With ``local``, what ``smidgen up`` keeps running on this machine stands below all of them, if none of
+    them says where broker or store are: it is used as a whole or not at all.
     Secrets are read from the files that are named for them, and ``store`` holds its password.
 
     Raises:
@@ -191,8 +205,11 @@ def load_settings(
                 merged.pop(other, None)
         merged |= given
         origin |= origins
+    here = local_pipeline(environ) if local and not merged.keys() & {"broker", "store"} else None
+    if here:
+        merged = here.settings() | merged
     for key in [
-        key for key in merged if key in setting_fields()
+        key for key in origin if key in setting_fields()
     ]:  # one at a time, so that the message names the source
         validate(Settings, {key: merged[key]}, origin[key])
     for key in SECRETS:
@@ -200,7 +217,19 @@ def load_settings(
             merged[key] = read_secret(Path(secret_file), f"{origin[key + '_file']}: {key}_file")
     if merged.get("store_password"):
         merged["store"] = _with_password(merged, origin)
-    return validate(Settings, merged, str(path))
+    settings = validate(Settings, merged, str(path))
+    settings._local = here
+    return settings
+
+
+def local_pipeline(environ: Mapping[str, str] | None = None) -> LocalPipeline | None:
+    """Return what ``smidgen up`` keeps running on this machine, if it does."""
+    return find_local(local_state_file(environ))
+
+
+def local_state_file(environ: Mapping[str, str] | None = None) -> Path:
+    """Return where ``smidgen up`` writes where it is."""
+    return state_file(os.environ if environ is None else environ)
 
 
 def setting_fields() -> dict[str, FieldInfo]:

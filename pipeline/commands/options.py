@@ -88,6 +88,10 @@ _TOGETHER = {"topics": ("topics", "topic_prefix")}
 """Settings that one is no use without."""
 
 
+_WHERE = frozenset({"broker", "store"})
+"""Settings that what runs on this machine stands in for."""
+
+
 def settings_options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add ``--config`` and the named flags to a command, which then receives ``settings: Settings``."""
     names = tuple(each for name in names for each in _TOGETHER.get(name, (name,)))
@@ -96,8 +100,11 @@ def settings_options(*names: str) -> Callable[[Callable[..., Any]], Callable[...
         @functools.wraps(command)
         def wrapper(*args: Any, config: Path | None, **kwargs: Any) -> Any:
             flags = {name: kwargs.pop(name) for name in names}
-            settings = load_settings(flags, file=config)
+            settings = load_settings(flags, file=config, local=bool(_WHERE.intersection(names)))
             configure_logging(settings)
+            if settings.local:
+                others = " and ".join(f"--{name}" for name in sorted(_WHERE.intersection(names)))
+                click.echo(f"smidgen: on what smidgen up runs here ({others} for another)", err=True)
             return command(*args, settings=settings, **kwargs)
 
         decorated: Callable[..., Any] = wrapper
