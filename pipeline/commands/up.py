@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
@@ -24,8 +25,6 @@ from pipeline.workloads import load_workloads
 
 WORKLOADS = ("live",)
 """What looks at live services unless the settings choose: windows of seconds."""
-
-INTERRUPTED = 130
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +62,12 @@ def up(settings: Settings, data: Path | None, port: int) -> int:
     check_windows(fitted, workloads)
     folder = Path(tempfile.mkdtemp(prefix="smidgen-up-"))
     try:
-        code = asyncio.run(_run(Run(fitted, data, port), folder))
+        asyncio.run(_run(Run(fitted, data, port), folder))
     except ChildFailed as error:
         click.echo(f"smidgen up: {error}\nLogs: {folder / 'logs'}", err=True)
         return 1
     shutil.rmtree(folder, ignore_errors=True)
-    return code
+    return 0
 
 
 def _absolute(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -76,20 +75,19 @@ def _absolute(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(str(Path(name).resolve()) if Path(name).is_file() else name for name in names)
 
 
-async def _run(run: Run, folder: Path) -> int:
+async def _run(run: Run, folder: Path) -> None:
     processes = Group(folder)
     path = local_state_file()
     try:
-        outcome = await until_signal(
+        await until_signal(
             _until_one_ends(run, processes, path), lambda: click.echo("Stopping everything ...", err=True)
         )
     finally:
         forget(path, os.getpid())
         await processes.stop_all()
-    return INTERRUPTED if outcome is None else outcome
 
 
-async def _until_one_ends(run: Run, processes: Group, path: Path) -> int:
+async def _until_one_ends(run: Run, processes: Group, path: Path) -> NoReturn:
     settings = run.settings
     widths = ("--window", f"{settings.window_s:g}s", "--stack-window", f"{settings.stack_window_s:g}s")
     names = ("--names", str(settings.names.resolve())) if settings.names else ()
