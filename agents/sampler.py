@@ -89,7 +89,10 @@ class Sampler:
             run = self._start(lambda: self.stopping)
             if run.ready:
                 return run
-            if self.stopping or (self._process.starting and not self._process.alive()):
+            if self.stopping:
+                return None
+            if self._process.starting and not self._process.alive():
+                log.warning("nothing was sampled: the command ended first (%s)", run.complaint())
                 return None
             if self._clock() >= deadline or not self._process.alive():
                 raise SamplerError(f"cannot sample process {self._process.pid}: {run.complaint()}")

@@ -9,6 +9,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
@@ -35,6 +36,7 @@ SECRETS = ("store_password", "broker_key_password", "sasl_password", "http_token
 
 _NAME_PREFIX = r"^[A-Za-z0-9._-]{0,200}$"
 
+_NEAR = 0.8  # how similar names are of which one is taken for the other, misspelt
 _SHORTEST_SECRET = 8  # a shorter one may stand in any word, and what is left of it would give it away
 _LARGEST_SECRET = 64 * 1024
 
@@ -230,6 +232,17 @@ def local_pipeline(environ: Mapping[str, str] | None = None) -> LocalPipeline | 
 def local_state_file(environ: Mapping[str, str] | None = None) -> Path:
     """Return where ``smidgen up`` writes where it is."""
     return state_file(os.environ if environ is None else environ)
+
+
+def strange_variables(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return variables that are named like settings and are none, each with the setting that is like it.
+
+    Those that nothing is like are left out: others use the prefix too, such as Kubernetes for its services.
+    """
+    known = [PREFIX + key.upper() for key in (*setting_fields(), "config")]
+    named = [name for name in (os.environ if environ is None else environ) if name.startswith(PREFIX)]
+    strange = [name for name in named if name not in known]
+    return {name: near[0] for name in strange if (near := get_close_matches(name, known, 1, _NEAR))}
 
 
 def setting_fields() -> dict[str, FieldInfo]:

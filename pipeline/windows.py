@@ -41,13 +41,13 @@ def check_windows(settings: Settings, workloads: Sequence[Workload]) -> None:
         if windows < 1 or windows != round(windows):
             raise ConfigError(
                 f"window: {format_duration(settings.window_s)} does not divide the resolution of workload "
-                f"{workload.name}, {format_duration(workload.resolution_s)}: leave window out, and it fits"
+                f"{workload.name}, {format_duration(workload.resolution_s)}: leave it out, to fit"
             )
         least_s = longest_stack_window_s(workload)
         if settings.stack_window_s > least_s:
             raise ConfigError(
                 f"stack_window: {format_duration(settings.stack_window_s)} is longer than what workload "
-                f"{workload.name} may see after a change, {format_duration(least_s)}: leave it out, and it fits"
+                f"{workload.name} may see after a change, {format_duration(least_s)}: leave it out, to fit"
             )
 
 

@@ -27,6 +27,7 @@ from agents.options import (
 )
 from agents.profile_files import Import, read_files
 from pipeline.clock import system_clock
+from pipeline.codec.inputs import FUTURE_S
 from pipeline.config import Settings
 from pipeline.kafka import bootstrap_servers
 from pipeline.units import parse_size_bytes
@@ -191,7 +192,8 @@ def import_files(
     quiet_client(settings)
     topics = settings.read_topics()
     source = Source(service, host or socket.gethostname(), release, labels)
-    request = Import(source, start, duration_s, topics["profiles"].max_message_bytes, format_)
+    latest = system_clock() + FUTURE_S
+    request = Import(source, start, duration_s, topics["profiles"].max_message_bytes, format_, latest)
     imported = read_files(files, request)
     publish_once([message for found in imported for message in found.messages], settings, topics)
     for found in imported:

@@ -13,6 +13,7 @@ from rich.table import Table
 from pipeline.backtest.seriesfile import Duplicates, Series, read_series
 from pipeline.clock import to_iso
 from pipeline.detect.offline.segment import segment
+from pipeline.units import counted
 
 
 @click.command()
@@ -67,7 +68,7 @@ def _look(one: Series, several: bool) -> dict[str, Any]:
 
 def _table(found: list[dict[str, Any]]) -> Table:
     changes = sum(len(one["change_points"]) for one in found)
-    table = Table(title=f"{changes} change points in {len(found)} series", title_justify="left")
+    table = Table(title=f"{counted(changes, 'change point')} in {len(found):,} series", title_justify="left")
     for name in ("series", "index", "timestamp", "before", "after", "change", "p-value"):
         table.add_column(
             name, justify="left" if name in ("series", "timestamp") else "right", no_wrap=name != "series"

@@ -25,6 +25,7 @@ from pipeline.config import Settings
 from pipeline.kafka import Broker
 from pipeline.runtime.dlq import DeadLetter, Replay, Status, Survey, alone, survey
 from pipeline.topics import Topics
+from pipeline.units import counted
 
 _DIGITS = re.compile(r"\d+(\.\d+)?")
 _QUOTED = re.compile(r"'[^']*'")
@@ -132,6 +133,9 @@ async def _replay(
     settings: Settings, wanted: Filter, limit: int | None, *, dry_run: bool, unsigned: bool
 ) -> int:
     broker, topics = Broker.of(settings), settings.read_topics()
+    if not dry_run and not await _something_to_send(broker, topics, wanted, _key(settings)):
+        click.echo("sent 0 dead letters")
+        return 0
     async with nullcontext() if dry_run else alone(broker, topics):
         found = await survey(broker, topics, _key(settings))
         chosen = wanted.chosen(found, topics)
@@ -159,6 +163,12 @@ async def _replay(
     for dead_letter, why in unable.items():
         click.echo(f"not sent: dead letter {_position(dead_letter)} {why}", err=True)
     return 1 if unable else 0
+
+
+async def _something_to_send(broker: Broker, topics: Topics, wanted: Filter, key: str | None) -> bool:
+    """Return whether it is worth to wait until nobody else replays, which takes seconds."""
+    found = await survey(broker, topics, key)
+    return bool(wanted.chosen(found, topics) or found.receipts.interrupted())
 
 
 def _key(settings: Settings) -> str | None:
@@ -233,4 +243,4 @@ def _position(dead_letter: DeadLetter) -> str:
 
 
 def _counted(count: int) -> str:
-    return f"{count} dead letter" if count == 1 else f"{count} dead letters"
+    return counted(count, "dead letter")

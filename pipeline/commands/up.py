@@ -43,7 +43,11 @@ class Run:
     help="Folder that keeps the store's tables; without it they go with the process.",
 )
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, metavar="PORT", help="Of the dashboard; 0: a free one."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    metavar="PORT",
+    help="Of the dashboard; 0: a free one.",
 )
 @settings_options("workloads", "window", "stack_window", "names")
 def up(settings: Settings, data: Path | None, port: int) -> int:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from typing import NoReturn
 
 from pipeline.clock import system_clock
 from pipeline.config import Settings
 from pipeline.errors import SmidgenError
-from pipeline.kafka import Broker, topic_facts
+from pipeline.kafka import Broker, check_connection, topic_facts
 from pipeline.report.unjudged import describe_unjudged
 from pipeline.storage.connect import open_store
 from pipeline.storage.inspection import inspect_store
@@ -26,13 +25,16 @@ Subject = tuple[str, str]
 
 async def say_what_is_waited_for(
     settings: Settings, service: str | None, say: Callable[[str], object]
-) -> NoReturn:
-    """Say once what is waited for, and again whatever changes; ends only by being cancelled.
+) -> None:
+    """Say once what is waited for, and again whatever changes, until cancelled; nothing without a broker.
 
     What services lack is in the store: nothing is said of it unless the settings name one.
     """
+    broker = Broker.of(settings)
+    if await check_connection(broker):  # whoever waits fails by it, and says so
+        return
     whose = f" of {service}" if service else ""
-    say(f"waiting for events{whose} on {Broker.of(settings)}; --from-start shows those before")
+    say(f"waiting for events{whose} on {broker}; --from-start shows those before")
     said: dict[Subject, str] = {}
     while True:
         try:

@@ -70,7 +70,9 @@ async def start_pipeline(
     chosen = [word for name in options.workloads for word in ("--workloads", name)]
     where = ("--broker", addresses.broker, "--store", addresses.store, *chosen, *_HURRY)
     workers = [
-        await processes.start("-".join(stages), smidgen_command("worker", *stages, *where, *options.arguments))
+        await processes.start(
+            "-".join(stages), smidgen_command("worker", *stages, *where, *options.arguments)
+        )
         for stages in options.workers
     ]
     for stages, worker in zip(options.workers, workers, strict=True):

@@ -115,7 +115,9 @@ class Producer:
         return await cls._opened(broker, topics, replace(options, idempotent=False), timeout_s)
 
     @classmethod
-    async def _opened(cls, broker: Broker, topics: Topics, options: ProducerOptions, timeout_s: float) -> Self:
+    async def _opened(
+        cls, broker: Broker, topics: Topics, options: ProducerOptions, timeout_s: float
+    ) -> Self:
         named: dict[str, Any] = {"client_id": options.client_id} if options.client_id else {}
         client = AIOKafkaProducer(
             **broker.arguments(),

@@ -67,7 +67,8 @@ class Process:
                 raise self.failure()
             if asyncio.get_running_loop().time() > deadline:
                 raise ChildFailed(
-                    f"{self.name} was not ready within {timeout_s:g} s; its log ends with:\n{tail_of(self.log)}"
+                    f"{self.name} was not ready within {timeout_s:g} s; its log ends with:\n"
+                    f"{tail_of(self.log)}"
                 )
             await asyncio.sleep(_TICK_S)
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
 
 import pytest
-from aiokafka import errors
 
 from pipeline.embedded.stack import EmbeddedStack
 from pipeline.errors import ConfigError
@@ -17,9 +15,9 @@ from pipeline.topics import load_topics
 
 
 @pytest.fixture(scope="module")
-def broker(embedded: EmbeddedStack) -> Iterator[Broker]:
+def broker(embedded: EmbeddedStack) -> Broker:
     asyncio.run(apply_topics(as_broker(embedded.broker), load_topics()))
-    yield as_broker(embedded.broker)
+    return as_broker(embedded.broker)
 
 
 async def _published(broker: Broker) -> bool:

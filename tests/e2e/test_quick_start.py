@@ -29,6 +29,11 @@ def commands() -> list[str]:
     return [line.partition("#")[0].strip() for line in block.strip().splitlines()]
 
 
+def _heed_interrupts() -> None:
+    """Let Ctrl-C end a line even if whoever runs the tests ignores it, as a shell does in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Terminal:
     """One terminal: it runs a line of the block in a folder that looks like the repository's."""
 
@@ -50,7 +55,12 @@ class Terminal:
         """Run a line until Ctrl-C; its output goes into NAME.out and NAME.err."""
         with (self.folder / f"{name}.out").open("wb") as out, (self.folder / f"{name}.err").open("wb") as err:
             process = subprocess.Popen(
-                ["bash", "-c", f"exec {line}"], cwd=self.folder, env=self.environment, stdout=out, stderr=err
+                ["bash", "-c", f"exec {line}"],
+                cwd=self.folder,
+                env=self.environment,
+                stdout=out,
+                stderr=err,
+                preexec_fn=_heed_interrupts,  # noqa: PLW1509
             )
             try:
                 yield process

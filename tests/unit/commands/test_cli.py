@@ -59,7 +59,7 @@ ERRORS = {
     "topics file not YAML": (["topics", "check", "--topics", "broken.yaml"], "broken.yaml:"),
     "wrong key in topics": (
         ["topics", "check", "--topics", "partition.yaml"],
-        "partition.yaml: profiles: partitions: Field required",
+        "partition.yaml: profiles: partitions: is missing",
     ),
     "unequal partitions": (
         ["topics", "check", "--topics", "unequal.yaml"],

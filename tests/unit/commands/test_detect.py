@@ -71,7 +71,7 @@ def test_detect_of_counts_looks_at_their_ratio(folder: Path, capsys: pytest.Capt
         rows.append(("s", "f", T0 + 60 * i, rng.binomial(total, 0.2 if i < 60 else 0.3), total))
     write_csv(folder / "s.csv", "service,metric,timestamp,samples,total", rows)
     assert run(["detect", "s.csv"]) == 0
-    assert "1 change points in 1 series" in capsys.readouterr().out
+    assert "1 change point in 1 series" in capsys.readouterr().out
 
 
 def test_series_of_several_services_are_distinguished(

@@ -341,7 +341,6 @@ ERRORS = {
     "reported, but no events file": ([REPORTED, "--ledger", "ledger.jsonl"], "give the events file as well"),
     "too short": (["abc", *FILES], "'abc' is no id: at least six digits"),
     "no id": (["cart.tax", *FILES], "'cart.tax' is no id"),
-    "neither id nor service": ([], "give an ID, or --service"),
     "id and service": ([REPORTED, "--service", "shop", *FILES], "give either ID, or --service"),
     "data without a ledger": ([REPORTED, "--data", "data"], "--data needs --ledger"),
     "page without an id": (["-o", "x.html", *FILES], "-o needs an ID"),
