@@ -125,7 +125,7 @@ class Settings(StrictModel):
     quotas: Path | None = None
     """File of per-service quotas (docs/operations.md)."""
     idempotent_producer: bool = True
-    """Off for brokers without InitProducerId, such as the embedded one."""
+    """Off for brokers without InitProducerId; the embedded one is recognised."""
     dead_letter_limit: float = Field(default=0.5, gt=0, le=1)
     """Stop once more than this share of the sources sends nothing usable; 1 never stops."""
     dead_letter_min: int = Field(default=20, ge=1)

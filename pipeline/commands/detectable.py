@@ -12,9 +12,11 @@ import numpy as np
 import orjson
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from pipeline.clock import from_iso, system_clock, to_iso
 from pipeline.commands.options import settings_options
+from pipeline.commands.waiting import scanned
 from pipeline.config import Settings
 from pipeline.detect.detectable import DetectableConfig, Look, Traffic, detectable_size, time_to_detect
 from pipeline.detect.noise.service import with_shared_prior
@@ -77,6 +79,8 @@ def detectable(settings: Settings, service: str, until: str | None, as_json: boo
     console = Console(highlight=False)
     for workload, traffic, outlooks in found:
         _print(console, service, workload, traffic, outlooks)
+    for line in scanned(settings, service).values():
+        console.print(Text(line))
 
 
 def _moment(text: str) -> float:
