@@ -76,7 +76,7 @@ def run_agent(plan: Plan, settings: Settings, topics: Topics, *, clock: Clock) -
     """Sample and publish until the process ends or SIGINT or SIGTERM comes; return the exit code.
 
     Must run in the main thread, which receives signals. A command that the plan starts ends with the
-    agent; if it fails by itself, or if samples were lost because the broker did not take them, the exit code is 1.
+    agent; if it fails by itself, or if the broker did not take every sample, the exit code is 1.
 
     Raises:
         ConfigError: no such process or command, or the broker refuses us.

@@ -25,7 +25,7 @@ class LocalPipeline(StrictModel):
     pid: int = Field(gt=0)
     """Of the ``smidgen up`` that keeps it running."""
     started: str
-    """When that process started, in the kernel's ticks; tells it from a later one with its id."""
+    """When that process started, in the kernel's ticks: a later one with its id has another."""
     broker: str
     store: str
     workloads: tuple[str, ...]

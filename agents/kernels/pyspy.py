@@ -23,7 +23,8 @@ READY = "Sampling process"
 _DENIED = ("Permission Denied", "Permission denied", "Operation not permitted")
 
 
-_NO_PYTHON = ("Failed to find python version", "Failed to find a python interpreter", "python library")
+_NOT_FOUND = "Failed to find python version"
+_NO_PYTHON = (_NOT_FOUND, "Failed to find a python interpreter", "python library")
 """What py-spy says of a process in which it finds no interpreter."""
 
 
@@ -98,7 +99,7 @@ class PySpyRun:
         if any(words in text for words in _DENIED):
             return _denied(is_root=os.geteuid() == 0)
         if any(words in text for words in _NO_PYTHON):
-            return "it is no Python program, or one that has not begun or is just ending (docs/agent.md)"
+            return f"{_NOT_FOUND}: it is no Python program, or one that has not begun or is just ending"
         lines = [line.strip() for line in text.split("Stack backtrace")[0].splitlines()]
         reasons = [line.removeprefix("Error: ") for line in lines if line and "py-spy>" not in line]
         return reasons[0] if reasons else f"py-spy ended with code {self._child.returncode}"
@@ -107,7 +108,7 @@ class PySpyRun:
 def _denied(*, is_root: bool) -> str:
     if is_root:
         return (
-            "its memory cannot be read: it has just ended, or root lacks CAP_SYS_PTRACE here, "
+            "not permitted, though to root: it has just ended, or root lacks CAP_SYS_PTRACE here, "
             "as in a container (docs/agent.md)"
         )
     return (

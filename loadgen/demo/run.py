@@ -120,7 +120,7 @@ class Demo:
             status.step = text
 
         workers = tuple((stage,) for stage in self._topics.stages)
-        options = PipelineOptions((WORKLOAD,), workers)
+        options = PipelineOptions(self._topics, (WORKLOAD,), workers)
         addresses = await start_pipeline(
             self._processes,
             options,

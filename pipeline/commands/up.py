@@ -95,7 +95,9 @@ async def _until_one_ends(run: Run, processes: Group, path: Path) -> NoReturn:
     settings = run.settings
     widths = ("--window", f"{settings.window_s:g}s", "--stack-window", f"{settings.stack_window_s:g}s")
     names = ("--names", str(settings.names.resolve())) if settings.names else ()
-    options = PipelineOptions(settings.workloads, (STAGES,), run.data, (*widths, *names))
+    options = PipelineOptions(
+        Settings().read_topics(), settings.workloads, (STAGES,), run.data, (*widths, *names)
+    )
     addresses = await start_pipeline(
         processes, options, on_step=lambda text: click.echo(f"{text} ...", err=True)
     )

@@ -87,9 +87,7 @@ def worker(stages: tuple[str, ...], settings: Settings) -> int:
     topics = settings.read_topics()
     workloads = load_workloads(settings.workloads)
     read_namings(settings.names)
-    settings = _with_windows(settings, workloads)
-    if "detect" in names:
-        check_windows(settings, workloads)
+    settings = _with_windows(settings, workloads, checked="detect" in names)
     broker = Broker.of(settings)
     cluster, ids = asyncio.run(_check_broker(broker, topics, names))
     with ExitStack() as opened:
@@ -129,9 +127,11 @@ def worker(stages: tuple[str, ...], settings: Settings) -> int:
         return asyncio.run(_run(make))
 
 
-def _with_windows(settings: Settings, workloads: Sequence[Workload]) -> Settings:
+def _with_windows(settings: Settings, workloads: Sequence[Workload], *, checked: bool) -> Settings:
     """Return the settings with the windows that the workloads need, and say where that is not the default."""
     fitted = fitted_windows(settings, workloads)
+    if checked:
+        check_windows(fitted, workloads)
     if (fitted.window_s, fitted.stack_window_s) != (settings.window_s, settings.stack_window_s):
         widths = map(format_duration, (fitted.window_s, fitted.stack_window_s))
         log.info("window %s and stack_window %s, as the workloads need; see docs/configuration.md", *widths)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pipeline.kafka import apply_topics, as_broker
 from pipeline.processes import Group, smidgen_command
-from pipeline.topics import load_topics
+from pipeline.topics import Topics
 
 START_S = 60.0
 """How long a process may take until it says that it is ready."""
@@ -22,6 +22,7 @@ _HURRY = ("--batch-wait", "300ms", "--partition-idle", "10s")
 class PipelineOptions:
     """What runs: ``workers`` are the stages of each process, ``arguments`` what each worker gets besides."""
 
+    topics: Topics
     workloads: tuple[str, ...]
     workers: tuple[tuple[str, ...], ...]
     data: Path | None = None
@@ -65,7 +66,7 @@ async def start_pipeline(
     found = json.loads(await embedded.line("{", START_S))
     addresses = Addresses(found["broker"], found["store"])
     on_step("making topics")
-    await apply_topics(as_broker(addresses.broker), load_topics())
+    await apply_topics(as_broker(addresses.broker), options.topics)
     on_step("starting the five stages")
     chosen = [word for name in options.workloads for word in ("--workloads", name)]
     where = ("--broker", addresses.broker, "--store", addresses.store, *chosen, *_HURRY)

@@ -1,4 +1,4 @@
-"""README's quick start, to the letter: an event of one's own service at its end."""
+"""README's quick start, word for word: an event of one's own service at its end."""
 
 from __future__ import annotations
 

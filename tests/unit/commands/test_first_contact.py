@@ -24,7 +24,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_program_without_python_is_said(capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["agent", "run", "--service", "s", *NOWHERE, "--", "/bin/sleep", "1"]) == 0
     err = capfd.readouterr().err
-    assert "nothing was sampled: the command ended first (it is no Python program" in err
+    assert (
+        "nothing was sampled: the command ended first (Failed to find python version: it is no Python program"
+        in err
+    )
 
 
 def test_samples_that_the_broker_did_not_take_are_no_success(

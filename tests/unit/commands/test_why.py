@@ -303,7 +303,7 @@ def test_lines_are_listed_newest_first(folder: Path, capsys: pytest.CaptureFixtu
         (["--service", "other"], 0),
         (["--since", "2023-11-14T22:14:36Z"], 0),
         (["--since", "2023-11-14T22:14:35Z"], 2),
-        (["--since", "1d"], 0),
+        (["--since", "1d"], 2),
         (["--limit", "1"], 1),
     ],
 )
