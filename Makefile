@@ -57,9 +57,10 @@ record: $(READY) ## Rewrite docs/accuracy*.md from the results in loadgen/evalua
 figures: $(READY) ## Draw the figures of docs/maths again
 	@$(BIN)/python -m loadgen.evaluation.maths_figures docs/maths/figures
 
-schemas: $(READY) ## Rewrite docs/asyncapi.yaml, docs/schemas and the steps in docs/tables.md from the code
+schemas: $(READY) ## Rewrite docs/asyncapi.yaml, docs/schemas, docs/commands.md and the steps in docs/tables.md from the code
 	@$(BIN)/smidgen topics schemas --output docs
 	@$(BIN)/python -m tests.support.step_tables
+	@$(BIN)/python -m tests.support.command_reference
 
 lock: $(READY) ## Rewrite requirements.lock from pyproject.toml (UPGRADE=1 takes newer versions)
 	@cp requirements.lock requirements.lock.new

@@ -30,6 +30,10 @@ class BrokerUnavailable(SmidgenError):
     """The broker cannot be reached."""
 
 
+class MessagesSkipped(SmidgenError):
+    """The Kafka client left out messages that it had fetched; they are read when the worker starts again."""
+
+
 @contextmanager
 def file_errors(what: object) -> Iterator[None]:
     """Name what the operating system failed at, such as a path.

@@ -118,9 +118,15 @@ class ServiceProgress:
         return sum(start < self.watermarks[one] < end for one in self.idle if one[0] == topic)
 
 
-def first_boundary(earliest: float, interval_s: float) -> float:
-    """Return the last multiple of an interval before a service's earliest data: where its scans begin."""
-    return math.floor(earliest / interval_s) * interval_s
+def first_boundary(cadence: Cadence, heard: float, counted: Counted = nowhere) -> float:
+    """Return the last multiple of a workload's interval before a service's data: where its scans begin.
+
+    Data go back to ``heard``, the earliest that progress names, or before it: progress that came before a
+    restart and made no scan due does not come again. It goes no further back than a scan waits for.
+    """
+    waited_s = cadence.interval_s + cadence.wait_s
+    begin = min((start for start, _ in counted(cadence.workload, heard - waited_s, heard)), default=heard)
+    return math.floor(begin / cadence.interval_s) * cadence.interval_s
 
 
 def due_scans(

@@ -258,8 +258,9 @@ class DetectStage(Stage):
         for row in self._store.rows("scans", service, EARLIEST_S, LATEST_S):
             known[row["workload"]] = max(known.get(row["workload"], 0.0), row["time"])
         for cadence in self._cadences:
-            first = first_boundary(earliest, cadence.interval_s)
-            state.scanned[cadence.workload] = known.get(cadence.workload, first)
+            if (last := known.get(cadence.workload)) is None:
+                last = first_boundary(cadence, earliest, partial(self._counted, service))
+            state.scanned[cadence.workload] = last
         return state
 
     def _scan(self, service: str, due: DueScan) -> Scan | None:

@@ -31,7 +31,7 @@ def step_tables() -> str:
     parts = [step.key for step in STEPS if step.ablatable and not step.drops]
     lines += [
         "",
-        "Parts that drop nothing by themselves (`smidgen bench accuracy --without` leaves them out, too):",
+        "Parts that drop nothing by themselves (`smidgen bench accuracy --without NAME` leaves them out):",
     ]
     lines += [", ".join(f"`{key}`" for key in parts) + "."]
     return "\n".join(lines)

@@ -17,13 +17,13 @@ from faust import streams
 from faust.app.base import BootStrategy
 from faust.auth import SASLCredentials, SSLCredentials
 from faust.transport.consumer import Consumer
-from faust.transport.drivers import aiokafka
 from faust.types import TP
 
 from pipeline.config import Settings
 from pipeline.errors import ConfigError, SmidgenError
-from pipeline.kafka import Broker, KafkaSecurity, guard_batches, keep_membership, never_create_topics
+from pipeline.kafka import Broker, KafkaSecurity, guard_batches, never_create_topics
 from pipeline.runtime.worker.backpressure import BoundedQueue, take_bounded
+from pipeline.runtime.worker.consumer import StageConsumer, StageTransport
 from pipeline.runtime.worker.loop import StageLoop
 
 logger = logging.getLogger(__name__)
@@ -57,51 +57,6 @@ class _ConsumerOnly(BootStrategy):
 
 StartsOf = Callable[[Collection[tuple[str, int]]], Awaitable[Mapping[tuple[str, int], int]]]
 """Says of assigned partitions, by topic (broker's name) and number, where those go on that have a say."""
-
-
-class _ConsumerThread(aiokafka.AIOKafkaConsumerThread):
-    """The thread of a consumer, which minds its name in the group."""
-
-    async def on_start(self) -> None:
-        """Connect."""
-        await super().on_start()
-        app = cast(StageApp, self.app)
-        if name := app.conf.consumer_group_instance_id:
-            error = ConfigError(f"{app.conf.id}: another worker has joined as instance {name}; this one ends")
-            keep_membership(
-                self._ensure_consumer(),
-                app.conf.broker_session_timeout,
-                lambda: app.loop.call_soon_threadsafe(app.on_failure, error),
-            )
-
-
-class _StoreFirstConsumer(aiokafka.Consumer):
-    """A consumer that goes back to where the store is, if Kafka's commit is ahead of it."""
-
-    def _new_consumer_thread(self) -> _ConsumerThread:
-        return _ConsumerThread(self, loop=self.loop, beacon=self.beacon)
-
-    async def perform_seek(self) -> None:
-        """Seek each partition to its commit, or to its start if that comes first."""
-        await super().perform_seek()
-        app = cast(StageApp, self.app)
-        app.back = back = {
-            tp: start
-            for tp in self.assignment()
-            if (start := app.starts.get((tp.topic, tp.partition))) is not None
-            and start < (self._committed_offset[tp] or 0)
-        }
-        for tp, start in back.items():
-            text = "%s partition %d: committed up to %d, stored up to %d: reading from there again"
-            logger.warning(text, tp.topic, tp.partition, self._committed_offset[tp], start)
-        if back:
-            await self.seek_wait(back)
-            self._read_offset.update(back)
-            self._committed_offset.update({tp: start or None for tp, start in back.items()})
-
-
-class _Transport(aiokafka.Transport):
-    Consumer = _StoreFirstConsumer
 
 
 class StageApp(faust.App):
@@ -190,10 +145,11 @@ def create_app(
         broker_heartbeat_interval=2.0,
         broker_commit_interval=COMMIT_INTERVAL_S,
         broker_commit_every=settings.batch_size,
+        broker_max_poll_records=settings.batch_size,
     )
     app.batch_bytes = settings.batch_bytes
     app.starts_of, app.on_failure = starts_of, on_failure
-    app.transport = _Transport(app.conf.broker_consumer, app)
+    app.transport = StageTransport(app.conf.broker_consumer, app)
     return app
 
 
@@ -241,6 +197,10 @@ class FaustMembership:
         """Return the offset of the oldest message of a partition that is still there."""
         tp = TP(topic, partition)
         return int((await self._app.consumer.earliest_offsets(tp))[tp])
+
+    def fetched(self, topic: str, partition: int, begin: int, end: int) -> bool:
+        """Return whether any message of a partition from ``begin`` to before ``end`` came to this process."""
+        return cast(StageConsumer, self._app.consumer).fetched.any_within(TP(topic, partition), begin, end)
 
     async def commit(self) -> object:
         """Commit what is acknowledged."""

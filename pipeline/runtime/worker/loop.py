@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from pipeline.errors import ConfigError, QueryRefused, StoreUnavailable
+from pipeline.errors import ConfigError, MessagesSkipped, QueryRefused, StoreUnavailable
 from pipeline.kafka import MessagesRefused, is_set_within
 from pipeline.model import Outgoing, Record
 from pipeline.runtime.dlq import (
@@ -60,6 +60,9 @@ class Membership(Protocol):
 
     async def first(self, topic: str, partition: int) -> int:
         """Return the offset of the oldest message of a partition (broker's name) that is still there."""
+
+    def fetched(self, topic: str, partition: int, begin: int, end: int) -> bool:
+        """Return whether any message of a partition from ``begin`` to before ``end`` came to this process."""
 
     async def commit(self) -> object:
         """Commit what is acknowledged."""
@@ -209,16 +212,23 @@ class StageLoop:
         self._telemetry.batch(events, whole, unusable, self._monotonic() - began)
 
     async def _report_gaps(self, source: Intake, events: Sequence[Event]) -> None:
-        """Say and count what was gone before it was read; what a topic leaves out itself is no loss."""
+        """Say and count what was gone before it was read; what a topic leaves out itself is no loss.
+
+        Raises:
+            MessagesSkipped: some came to this process, and not here.
+        """
         topic = events[0].message.topic
         for partition, wanted, found in source.gaps(events):
             first = min(found, await self._membership.first(topic, partition))
-            if first <= wanted:  # compacted, or a transaction's own mark
-                continue
-            text = "%s: %s partition %d: offsets %d to %d were deleted before they were read"
-            where = {"topic": source.logical, "partition": partition}
-            self._log(logging.ERROR, text, *where.values(), wanted, first - 1, **where)
-            self._telemetry.lost(first - wanted)
+            if first > wanted:
+                text = "%s: %s partition %d: offsets %d to %d were deleted before they were read"
+                where = {"topic": source.logical, "partition": partition}
+                self._log(logging.ERROR, text, *where.values(), wanted, first - 1, **where)
+                self._telemetry.lost(first - wanted)
+            begin = max(first, wanted)
+            if self._membership.fetched(topic, partition, begin, found):
+                skipped = f"{source.logical} partition {partition}: offsets {begin} to {found - 1}"
+                raise MessagesSkipped(f"{skipped} were skipped by the client: a new start reads them")
 
     async def _commit(self) -> None:
         """Commit now, not within seconds: dead letters may be replayed, their messages must not come again.
@@ -363,7 +373,7 @@ class StageLoop:
                 "dead_letter_limit"
             )
             self._log(logging.ERROR, reason, topic, error, topic=topic)
-        elif isinstance(error, ConfigError):  # for a person to settle, such as tables that were dropped
+        elif isinstance(error, ConfigError | MessagesSkipped):  # such as tables that were dropped: one line
             self._log(logging.ERROR, "%s: %s. Nothing of this batch is acknowledged", error, topic=topic)
         else:
             spans = _spans(batch)

@@ -58,9 +58,9 @@ def store_up_to(store: Store, service: str, partition: int, minutes: int) -> Non
     stage.handle([Record("profiles", partition, n, profile) for n, profile in enumerate(profiles)])
 
 
-def ends_after(stage: DetectStage, service: str, partition: int, minutes: int) -> list[float]:
+def ends_after(stage: DetectStage, service: str, partition: int, minutes: int, since: int = 0) -> list[float]:
     """Send progress of one partition and return the ends of the scans that it causes, in minutes."""
-    step = Progress(service, "profiles", partition, START + 60.0 * minutes, START)
+    step = Progress(service, "profiles", partition, START + 60.0 * minutes, START + 60.0 * since)
     sent = handle_whole(stage, [Record("windows", 0, 0, decode_progress(encode_progress(step)))])
     return [(scan_of(message).end - START) / 60 for message in sent]
 
@@ -79,6 +79,17 @@ def test_after_a_restart_the_partitions_in_the_store_hold_scans_back(
     restarted = detect_stage(shared_store, service_name, clock)
     assert ends_after(restarted, service_name, 0, 20) == []
     assert ends_after(restarted, service_name, 1, 20) == [10.0, 15.0]
+
+
+def test_data_whose_progress_made_no_scan_due_before_a_restart_are_scanned(
+    shared_store: Store, service_name: str, clock: Clock
+) -> None:
+    """Their progress does not come again: where the scans of a service begin is seen in the store."""
+    store_up_to(shared_store, service_name, 0, 4)
+    assert ends_after(detect_stage(shared_store, service_name, clock), service_name, 0, 4) == []
+    store_up_to(shared_store, service_name, 0, 12)
+    restarted = detect_stage(shared_store, service_name, clock)
+    assert ends_after(restarted, service_name, 0, 12, since=6) == [5.0, 10.0]
 
 
 def test_a_partition_in_the_store_that_stays_silent_is_idle_in_the_end(

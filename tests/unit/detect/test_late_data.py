@@ -21,7 +21,7 @@ START = 1_000 * 86_400.0
 def later_scans(cadence: Cadence, moment: float, delay_s: float) -> int:
     """Return how many scans that are made after the watermark was so far past a moment look at it."""
     watermark = moment + delay_s
-    long_before = first_boundary(moment, cadence.interval_s) - 3 * cadence.interval_s
+    long_before = first_boundary(cadence, moment) - 3 * cadence.interval_s
     made = due_scans({cadence.workload: long_before}, watermark, [cadence])
     last = max((scan.end for scan in made), default=long_before)
     beyond = watermark + cadence.analysis_s + cadence.extended_s + 3 * cadence.interval_s

@@ -139,4 +139,4 @@ def test_a_watermark_never_goes_back_but_for_what_was_only_recalled() -> None:
     ("earliest", "first"), [(0.0, 0.0), (3599.0, 0.0), (3600.0, 3600.0), (9000.0, 7200.0)]
 )
 def test_the_first_boundary_lies_before_the_data(earliest: float, first: float) -> None:
-    assert first_boundary(earliest, 3600.0) == first
+    assert first_boundary(Cadence("w", 3600.0, 0.0), earliest) == first

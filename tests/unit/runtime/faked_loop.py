@@ -124,6 +124,7 @@ class FakeMembership:
     number: int = 1
     commits: int = 0
     oldest: int = 0
+    came: tuple[int, ...] = ()
     begins: dict[int, int] = field(default_factory=dict)
     on_commit: Callable[[], Awaitable[None]] | None = None
 
@@ -143,6 +144,9 @@ class FakeMembership:
 
     async def first(self, topic: str, partition: int) -> int:
         return self.oldest
+
+    def fetched(self, topic: str, partition: int, begin: int, end: int) -> bool:
+        return any(begin <= offset < end for offset in self.came)
 
 
 class Bench:

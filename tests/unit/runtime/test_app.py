@@ -12,16 +12,18 @@ import pytest
 from faust.transport.drivers import aiokafka
 from faust.types import TP
 
-from pipeline.runtime.worker.app import FaustMembership, StageApp, _StoreFirstConsumer
+from pipeline.runtime.worker.app import FaustMembership, StageApp
+from pipeline.runtime.worker.consumer import FetchedOffsets, StageConsumer
 
 HERE, THERE = TP("profiles", 7), TP("profiles", 8)
 
 
-class _Consumer(_StoreFirstConsumer):
+class _Consumer(StageConsumer):
     """A consumer without a broker: it knows what was committed and notes where it seeks back to."""
 
     def __init__(self, app: StageApp, committed: int) -> None:
         self.app = app
+        self.fetched = FetchedOffsets()
         self._read_offset = {HERE: committed}
         self._committed_offset = {HERE: committed or None}
         self.back: dict[TP, int] = {}

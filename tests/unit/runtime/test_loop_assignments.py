@@ -159,6 +159,29 @@ def test_what_was_deleted_before_it_was_read_is_reported_and_counted(
     assert samples["lost_messages_total"] == lost
 
 
+@pytest.mark.parametrize(("came", "ends"), [((100, 103), False), ((100, 101, 103), True), ((102, 103), True)])
+def test_messages_that_came_to_the_process_and_not_to_the_loop_end_the_worker(
+    came: tuple[int, ...], ends: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What never came, the topic leaves out itself. A new start goes on from the commit, before them."""
+    bench = Bench()
+    bench.membership.begins, bench.membership.came = {0: 100}, came
+    drive(bench.run([bench.event(100)], [bench.event(103)]))
+    acknowledged = [line for line in bench.log if line.startswith("ack")]
+    assert acknowledged == (["ack 0/100"] if ends else ["ack 0/100", "ack 0/103"])
+    said = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    reason = "profiles partition 0: offsets 101 to 102 were skipped by the client: a new start reads them"
+    assert said == ([f"fake: {reason}. Nothing of this batch is acknowledged"] if ends else [])
+    assert len(bench.failures) == ends
+
+
+def test_messages_that_were_deleted_since_they_came_are_lost_not_skipped() -> None:
+    bench = Bench()
+    bench.membership.begins, bench.membership.came, bench.membership.oldest = {0: 100}, (100, 101), 150
+    drive(bench.run([bench.event(150)]))
+    assert not bench.failures
+
+
 def test_a_stage_learns_what_it_is_past_before_that_is_acknowledged() -> None:
     """Dead letters too; and while the store cannot note it, nothing is acknowledged."""
     bench = Bench()
