@@ -32,6 +32,7 @@ from pipeline.config import Settings
 from pipeline.errors import ConfigError
 from pipeline.model import Change, Silence
 from pipeline.outputs import check_outputs, replacing
+from pipeline.terminal import table_console
 from pipeline.units import counted, format_duration
 from pipeline.workloads import Workload, load_workloads
 
@@ -122,7 +123,7 @@ def backtest(
         rows = [{"workload": name, **funnel_to_json(one)} for name, one in by_workload.items()]
         _write(funnel, [{**funnel_to_json(count_funnel(scans)), "workloads": rows}])
     types = Counter(str(event["type"]) for one in found for event in one.events)
-    Console().print(_summary(by_workload, _events_in_words(types)))
+    table_console().print(_summary(by_workload, _events_in_words(types)))
     return 0
 
 

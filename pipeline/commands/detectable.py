@@ -26,11 +26,14 @@ from pipeline.errors import ConfigError, InvalidMessage
 from pipeline.model import FloatArray, SeriesMatrix
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
+from pipeline.terminal import table_console
 from pipeline.units import DAY_S, format_duration
 from pipeline.workloads import Workload, load_workloads
 
 SIZES = (0.00005, 0.0005, 0.005, 0.05)
 """Of the service's CPU: the smallest that FBDetect reports, and each ten times the last."""
+
+_NAME_WIDTH = 16  # of the first column, however narrow the terminal is
 
 QUANTILES = (("small", 0.1), ("typical", 0.5), ("large", 0.9))
 """Of the gCPU of the service's subroutines."""
@@ -76,7 +79,7 @@ def detectable(settings: Settings, service: str, until: str | None, as_json: boo
         for workload, traffic, outlooks in found:
             click.echo(orjson.dumps(_to_json(service, workload, traffic, outlooks)).decode())
         return
-    console = Console(highlight=False)
+    console = table_console()
     for workload, traffic, outlooks in found:
         _print(console, service, workload, traffic, outlooks)
     for line in scanned(settings, service).values():
@@ -167,7 +170,7 @@ def _print(
     least = _percent(threshold.absolute) if threshold.absolute else f"{threshold.relative:.3g} of its level"
     per_window = traffic.samples_per_s * workload.resolution_s
     table = Table(title=f"{service}, {workload.name}", title_justify="left", title_style="bold")
-    table.add_column("subroutine")
+    table.add_column("subroutine", min_width=_NAME_WIDTH)
     analysis, extended = (format_duration(one) for one in (workload.analysis_s, workload.extended_s))
     table.add_column(f"detectable after {analysis}", justify="right")
     if workload.extended_s:

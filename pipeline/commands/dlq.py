@@ -24,6 +24,7 @@ from pipeline.commands.options import Duration, settings_options
 from pipeline.config import Settings
 from pipeline.kafka import Broker
 from pipeline.runtime.dlq import DeadLetter, Replay, Status, Survey, alone, survey
+from pipeline.terminal import table_console
 from pipeline.topics import Topics
 from pipeline.units import counted
 
@@ -196,7 +197,7 @@ def _summarise(dead_letters: Iterable[DeadLetter], topics: Topics) -> None:
     table.columns[0].justify = "right"
     for (*texts, able), count in counts.most_common():
         table.add_row(str(count), *map(Text, texts), "yes" if able else "no")
-    Console(highlight=False).print(table)
+    table_console().print(table)
 
 
 def _kind(reason: str) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -109,3 +112,63 @@ def test_a_command_that_uses_what_runs_here_says_so_once(capfd: pytest.CaptureFi
         "smidgen: broker 127.0.0.1:7001: cannot be reached",
         "smidgen: broker 127.0.0.1:1: cannot be reached",
     ]
+
+
+POINTS = [
+    (1_700_000_000 + 60 * number, 1.0 + 0.5 * (number >= 50) + 0.01 * (number % 7)) for number in range(100)
+]
+FILES = {
+    "commas": ("x.csv", lambda t, v: f"{t},{v:.3f}", "timestamp,value"),
+    "semicolons and decimal commas": (
+        "x.csv",
+        lambda t, v: f"{t};{v:.3f}".replace(".", ","),
+        "timestamp;value",
+    ),
+    "tabs": ("x.tsv", lambda t, v: f"{t}\t{v:.3f}", "timestamp\tvalue"),
+    "packed": ("x.csv.gz", lambda t, v: f"{t},{v:.3f}", "timestamp,value"),
+}
+
+
+@pytest.mark.parametrize(("name", "row", "header"), FILES.values(), ids=FILES.keys())
+def test_files_as_people_have_them_are_read(
+    folder: Path,
+    capfd: pytest.CaptureFixture[str],
+    name: str,
+    row: Callable[[int, float], str],
+    header: str,
+) -> None:
+    text = "\n".join([header, *(row(*point) for point in POINTS)]).encode()
+    (folder / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    assert run(["detect", name, "--json"]) == 0
+    (change,) = json.loads(capfd.readouterr().out)["change_points"]
+    assert change["index"] == 50
+    assert change["after"] == pytest.approx(1.53, abs=0.01)
+
+
+def test_a_packed_file_that_is_cut_off_is_refused(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (folder / "x.csv.gz").write_bytes(gzip.compress(b"value\n1\n2\n")[:-9])
+    assert run(["detect", "x.csv.gz"]) == 2
+    assert capfd.readouterr().err == "smidgen: x.csv.gz: not packed by gzip, or cut off\n"
+
+
+def test_a_table_in_a_pipe_cuts_no_name_and_steers_no_terminal(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    name = "\x1b[31m" + ".".join(["a_name_that_needs_room"] * 8)
+    rows = (f"shop,{name},{time},{value}" for time, value in POINTS)
+    (folder / "x.csv").write_text("\n".join(["service,metric,timestamp,value", *rows]))
+    assert run(["detect", "x.csv"]) == 0
+    out = capfd.readouterr().out
+    assert name.replace("\x1b", r"\x1b") in out
+    assert "\x1b" not in out
+    assert "1 change point in 1 series" in out
+
+
+def test_thousands_of_columns_make_no_long_line(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (folder / "x.csv").write_text(
+        ",".join(f"c{number}" for number in range(3000)) + "\n" + "1," * 2999 + "1\n"
+    )
+    assert run(["backtest", "x.csv", "--workload", "live", "--events", "out.jsonl"]) == 2
+    err = capfd.readouterr().err
+    assert "it has c0, c1, c2, c3, c4, c5, c6, c7 and 2,992 more" in err
+    assert len(err) < 200
