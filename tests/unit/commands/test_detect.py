@@ -200,7 +200,10 @@ def test_parquet_with_dates_and_missing_values(
         ("gone", "gone: No such file or directory"),
         ("gone.csv", "gone.csv: No such file or directory"),
         (".", ".: is a directory; should be .csv, .tsv, .csv.gz, .tsv.gz or .parquet"),
-        ("s.json", "s.json: unknown kind of file '.json'; should be .csv, .tsv, .csv.gz, .tsv.gz or .parquet"),
+        (
+            "s.json",
+            "s.json: unknown kind of file '.json'; should be .csv, .tsv, .csv.gz, .tsv.gz or .parquet",
+        ),
     ],
 )
 def test_detect_names_what_is_no_series_file(
