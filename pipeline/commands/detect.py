@@ -33,7 +33,7 @@ _NAME_WIDTH = 16  # of the first column, however narrow the terminal is
 def detect(file: Path, duplicates: Duplicates, as_json: bool) -> None:
     """Find every change point of each series in FILE, up and down, looking back over all of it.
 
-    FILE is CSV (.csv, .tsv, .gz) or Parquet (.parquet), no JSON, with the columns service, metric, timestamp (ISO
+    FILE is CSV (.csv, .tsv, .gz) or Parquet, no JSON, with the columns service, metric, timestamp (ISO
     8601, epoch seconds or years) and either value or samples and total; or with just timestamp, value; or
     with a single column, with or without a name. timestamp may be called time, date, datetime or ts.
     There is nothing to set: single outliers are passed over, and noise that follows itself is taken into
