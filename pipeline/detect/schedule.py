@@ -121,12 +121,14 @@ class ServiceProgress:
 def first_boundary(cadence: Cadence, heard: float, counted: Counted = nowhere) -> float:
     """Return the last multiple of a workload's interval before a service's data: where its scans begin.
 
-    Data go back to ``heard``, the earliest that progress names, or before it: progress that came before a
-    restart and made no scan due does not come again. It goes no further back than a scan waits for.
+    Those are the data from ``heard`` on, the earliest that progress names; and where data begin no earlier
+    than a scan waits for, from there on: progress that came before a restart and made no scan due does not
+    come again.
     """
-    waited_s = cadence.interval_s + cadence.wait_s
-    begin = min((start for start, _ in counted(cadence.workload, heard - waited_s, heard)), default=heard)
-    return math.floor(begin / cadence.interval_s) * cadence.interval_s
+    oldest = heard - cadence.interval_s - cadence.wait_s
+    begin = min((start for start, _ in counted(cadence.workload, oldest, heard)), default=oldest)
+    first = begin if begin > oldest else heard
+    return math.floor(first / cadence.interval_s) * cadence.interval_s
 
 
 def due_scans(

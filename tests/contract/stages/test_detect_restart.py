@@ -36,12 +36,12 @@ def clock() -> Clock:
     return Clock()
 
 
-def detect_stage(store: Store, service: str, clock: Clock) -> DetectStage:
+def detect_stage(store: Store, service: str, clock: Clock, workload: Workload = WORKLOAD) -> DetectStage:
     return DetectStage(
         store=store,
         clock=clock,
         streams=one_stream(service),
-        workloads=[WORKLOAD],
+        workloads=[workload],
         window_s=60.0,
         partition_idle_s=IDLE_S,
     )
@@ -85,10 +85,11 @@ def test_data_whose_progress_made_no_scan_due_before_a_restart_are_scanned(
     shared_store: Store, service_name: str, clock: Clock
 ) -> None:
     """Their progress does not come again: where the scans of a service begin is seen in the store."""
-    store_up_to(shared_store, service_name, 0, 4)
-    assert ends_after(detect_stage(shared_store, service_name, clock), service_name, 0, 4) == []
+    patient = WORKLOAD.model_copy(update={"lateness_s": 120.0})
+    store_up_to(shared_store, service_name, 0, 6)
+    assert ends_after(detect_stage(shared_store, service_name, clock, patient), service_name, 0, 6) == []
     store_up_to(shared_store, service_name, 0, 12)
-    restarted = detect_stage(shared_store, service_name, clock)
+    restarted = detect_stage(shared_store, service_name, clock, patient)
     assert ends_after(restarted, service_name, 0, 12, since=6) == [5.0, 10.0]
 
 

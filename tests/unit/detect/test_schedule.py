@@ -140,3 +140,21 @@ def test_a_watermark_never_goes_back_but_for_what_was_only_recalled() -> None:
 )
 def test_the_first_boundary_lies_before_the_data(earliest: float, first: float) -> None:
     assert first_boundary(Cadence("w", 3600.0, 0.0), earliest) == first
+
+
+@pytest.mark.parametrize(
+    ("counted", "first"),
+    [
+        ((), 7200.0),
+        (((5000.0, 9000.0),), 3600.0),  # they begin within what the first scan waited for
+        (((6000.0, 6060.0), (8000.0, 9000.0)), 3600.0),
+        (((0.0, 9000.0),), 7200.0),  # of a service that is not new, before what is to be scanned
+    ],
+)
+def test_scans_of_a_new_service_begin_where_its_data_do(
+    counted: tuple[tuple[float, float], ...], first: float
+) -> None:
+    def spans(_workload: str, start: float, end: float) -> list[tuple[float, float]]:
+        return [(max(begin, start), min(last, end)) for begin, last in counted]
+
+    assert first_boundary(Cadence("w", 3600.0, 600.0), 9000.0, spans) == first

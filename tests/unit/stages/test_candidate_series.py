@@ -81,7 +81,7 @@ def scan_of(watched: Watched, workload: Workload) -> Scan:
     flow = Flow(watched, (workload,), settings=Settings(), clock=lambda: END, stages=stages)
     progress = Progress("shop", "profiles", 0, END + workload.wait_s, END - workload.rerun_interval_s)
     flow.send("windows", [encode_progress(progress)])
-    *_, scan = flow.scans("change-points")
+    (scan,) = flow.scans("change-points")
     return scan
 
 
