@@ -76,7 +76,7 @@ def run_agent(plan: Plan, settings: Settings, topics: Topics, *, clock: Clock) -
     """Sample and publish until the process ends or SIGINT or SIGTERM comes; return the exit code.
 
     Must run in the main thread, which receives signals. A command that the plan starts ends with the
-    agent; if it fails by itself the exit code is 1.
+    agent; if it fails by itself, or if the broker did not take every sample, the exit code is 1.
 
     Raises:
         ConfigError: no such process or command, or the broker refuses us.
@@ -87,14 +87,13 @@ def run_agent(plan: Plan, settings: Settings, topics: Topics, *, clock: Clock) -
         check_broker(settings)
         with _StopSignals() as signals:
 
-            def sample(process: SampledProcess) -> None:
+            def sample(process: SampledProcess) -> bool:
                 sampler = Sampler(kernel, process, interval_s=plan.interval_s, clock=clock)
                 signals.stop(sampler)
-                _publish_intervals(plan, sampler, settings, topics)
+                return _publish_intervals(plan, sampler, settings, topics)
 
             if not plan.command:
-                sample(ExistingProcess(plan.pid or 0))
-                return 0
+                return 0 if sample(ExistingProcess(plan.pid or 0)) else 1
             return _sample_command(plan.command, sample, signals)
 
 
@@ -112,21 +111,22 @@ def _sampling(plan: Plan, folder: Path, clock: Clock) -> Sampling:
 
 
 def _sample_command(
-    words: tuple[str, ...], sample: Callable[[SampledProcess], None], signals: _StopSignals
+    words: tuple[str, ...], sample: Callable[[SampledProcess], bool], signals: _StopSignals
 ) -> int:
     """Start a command, sample it to its end and return the agent's exit code."""
     command = StartedCommand(words)
     try:
-        sample(command)
+        complete = sample(command)
         code = 0 if signals.received else command.exit_code()
     finally:
         command.stop()
     if code:
         log.error("%s failed with exit code %d", words[0], code)
-    return 1 if code else 0
+    return 1 if code or not complete else 0
 
 
-def _publish_intervals(plan: Plan, sampler: Sampler, settings: Settings, topics: Topics) -> None:
+def _publish_intervals(plan: Plan, sampler: Sampler, settings: Settings, topics: Topics) -> bool:
+    """Publish interval after interval; return whether the broker has confirmed everything."""
     buffer = Buffer(max_messages=MAX_WAITING, max_bytes=plan.buffer_bytes)
     publisher = Publisher(lambda: connect(settings, topics), buffer)
     publisher.start()
@@ -137,7 +137,8 @@ def _publish_intervals(plan: Plan, sampler: Sampler, settings: Settings, topics:
             for message, samples in _messages(interval, plan.source, topics["profiles"].max_message_bytes):
                 publisher.offer(message, samples)
     finally:
-        _account(publisher.close(FLUSH_S))
+        complete = _account(publisher.close(FLUSH_S))
+    return complete
 
 
 def _messages(interval: Interval, source: Source, max_bytes: int) -> Iterator[tuple[Outgoing, int]]:
@@ -152,13 +153,15 @@ def _messages(interval: Interval, source: Source, max_bytes: int) -> Iterator[tu
         yield Outgoing("profiles", profile_key(source), part.value), part.samples
 
 
-def _account(delivery: Delivery) -> None:
+def _account(delivery: Delivery) -> bool:
+    """Say what became of everything; return whether nothing was lost."""
     if delivery.published.messages:
         log.info("published %s", delivery.published)
     if delivery.dropped.messages:
         log.warning("dropped %s", delivery.dropped)
     if delivery.unsent.messages:
         log.warning("not confirmed by the broker when the agent ended: %s", delivery.unsent)
+    return not (delivery.dropped.messages or delivery.unsent.messages)
 
 
 class _StopSignals:

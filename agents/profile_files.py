@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import xxhash
 
 from agents.aggregate import Source, build_profile, encode_within
 from agents.formats import AUTO, StackSamples, find_format
+from pipeline.clock import to_iso
 from pipeline.codec.schema.inputs import MAX_COUNT
 from pipeline.errors import ConfigError
 from pipeline.model import Outgoing, Profile
@@ -43,7 +45,8 @@ class Import:
     """How files are read: each is an interval of ``duration_s`` seconds of ``source``.
 
     With ``start`` (epoch seconds) the files follow one another from there; without, each ended when it was
-    last written. Messages have at most ``max_bytes`` bytes.
+    last written. Messages have at most ``max_bytes`` bytes. None may end after ``latest`` (epoch seconds):
+    the pipeline takes nothing from the future.
     """
 
     source: Source
@@ -51,13 +54,15 @@ class Import:
     duration_s: float
     max_bytes: int
     format: str = AUTO
+    latest: float = math.inf
 
 
 def read_files(paths: Sequence[Path], request: Import) -> list[Imported]:
     """Read profile files.
 
     Raises:
-        ConfigError: a file cannot be read, is of no known format, or holds no stack at all.
+        ConfigError: a file cannot be read, is of no known format, holds no stack at all, or ends after
+            the latest moment.
     """
     found = []
     for index, path in enumerate(paths):
@@ -67,6 +72,9 @@ def read_files(paths: Sequence[Path], request: Import) -> list[Imported]:
             raise ConfigError(f"{path}: {error.strerror or error}") from None
         first, length_s = request.start, request.duration_s
         start = written - length_s if first is None else first + index * length_s
+        if start + length_s > request.latest:
+            where = path if first is None else "--start"
+            raise ConfigError(f"{where}: would end at {to_iso(start + length_s)}, which is still to come")
         found.append(_read(path, data, request, start))
     return found
 

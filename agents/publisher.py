@@ -90,6 +90,8 @@ class Publisher:
     def close(self, timeout_s: float) -> Delivery:
         """Publish what waits for at most ``timeout_s`` seconds, end, and account for every message."""
         self._closing = True
+        if self._outage_began is not None:
+            log.warning("what waits is tried to be published for %.0f s more", timeout_s)
         self._wake()
         self._thread.join(timeout_s)
         if self._thread.is_alive():

@@ -85,14 +85,19 @@ class Sampler:
     def _first_run(self) -> Run | None:
         """Start the first run, repeatedly while the process is still starting; None if there is no more."""
         deadline = self._clock() + (START_S if self._process.starting else ATTACH_S)
+        reason = ""
         while True:
             run = self._start(lambda: self.stopping)
             if run.ready:
                 return run
-            if self.stopping or (self._process.starting and not self._process.alive()):
+            if self.stopping:
                 return None
+            if self._process.starting and not self._process.alive():
+                log.warning("nothing was sampled: the command ended first (%s)", reason or run.complaint())
+                return None
+            reason = run.complaint()  # while it lives: of what has ended, a kernel says just that
             if self._clock() >= deadline or not self._process.alive():
-                raise SamplerError(f"cannot sample process {self._process.pid}: {run.complaint()}")
+                raise SamplerError(f"cannot sample process {self._process.pid}: {reason}")
             self._pause()
 
     def _resume(self, ended: Run) -> Run | None:

@@ -15,6 +15,7 @@ from pipeline.errors import SmidgenError
 
 COMMANDS = {
     "demo": ("loadgen.demo.command", "Watch the whole pipeline catch one slow commit of a live service."),
+    "up": ("pipeline.commands.up", "Run the whole pipeline on this machine; other commands find it."),
     "worker": ("pipeline.commands.worker", "Run one or more stages of the pipeline."),
     "agent": (
         "agents.commands",

@@ -9,14 +9,16 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
-from pydantic import BeforeValidator, ConfigDict, Field, SecretStr
+from pydantic import BeforeValidator, ConfigDict, Field, PrivateAttr, SecretStr
 from pydantic.fields import FieldInfo
 
 from pipeline.errors import ConfigError, file_errors
+from pipeline.local import LocalPipeline, find_local, state_file
 from pipeline.topics import DEFAULT_PATH as DEFAULT_TOPICS
 from pipeline.topics import Topics, load_topics
 from pipeline.units import parse_duration_s, parse_size_bytes
@@ -34,6 +36,7 @@ SECRETS = ("store_password", "broker_key_password", "sasl_password", "http_token
 
 _NAME_PREFIX = r"^[A-Za-z0-9._-]{0,200}$"
 
+_NEAR = 0.8  # how similar names are of which one is taken for the other, misspelt
 _SHORTEST_SECRET = 8  # a shorter one may stand in any word, and what is left of it would give it away
 _LARGEST_SECRET = 64 * 1024
 
@@ -124,7 +127,7 @@ class Settings(StrictModel):
     quotas: Path | None = None
     """File of per-service quotas (docs/operations.md)."""
     idempotent_producer: bool = True
-    """Off for brokers without InitProducerId, such as the embedded one."""
+    """Off for brokers without InitProducerId; the embedded one is recognised."""
     dead_letter_limit: float = Field(default=0.5, gt=0, le=1)
     """Stop once more than this share of the sources sends nothing usable; 1 never stops."""
     dead_letter_min: int = Field(default=20, ge=1)
@@ -139,6 +142,13 @@ class Settings(StrictModel):
     """How much to log."""
     log_format: Literal["text", "json"] = "text"
     """Lines for people, or one JSON object a line."""
+
+    _local: LocalPipeline | None = PrivateAttr(None)
+
+    @property
+    def local(self) -> LocalPipeline | None:
+        """What ``smidgen up`` keeps running on this machine, if broker and store are those."""
+        return self._local
 
     @property
     def token(self) -> str | None:
@@ -163,12 +173,18 @@ class Settings(StrictModel):
 
 
 def load_settings(
-    flags: Mapping[str, Any], *, file: Path | None = None, environ: Mapping[str, str] | None = None
+    flags: Mapping[str, Any],
+    *,
+    file: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    local: bool = False,
 ) -> Settings:
     """Merge the settings file, the environment and the flags that were given.
 
     A flag that is None or () and a variable that is empty count as not given; SMIDGEN_WORKLOADS is
     separated by commas. Without ``file``, ``smidgen.yaml`` in the working directory is read if it is there.
+    With ``local``, what ``smidgen up`` keeps running on this machine stands below all of them, if none of
+    them says where broker or store are: it is used as a whole or not at all.
     Secrets are read from the files that are named for them, and ``store`` holds its password.
 
     Raises:
@@ -193,8 +209,11 @@ def load_settings(
                 merged.pop(other, None)
         merged |= given
         origin |= origins
+    here = local_pipeline(environ) if local and not merged.keys() & {"broker", "store"} else None
+    if here:
+        merged = here.settings() | merged
     for key in [
-        key for key in merged if key in setting_fields()
+        key for key in origin if key in setting_fields()
     ]:  # one at a time, so that the message names the source
         validate(Settings, {key: merged[key]}, origin[key])
     for key in SECRETS:
@@ -202,7 +221,30 @@ def load_settings(
             merged[key] = read_secret(Path(secret_file), f"{origin[key + '_file']}: {key}_file")
     if merged.get("store_password"):
         merged["store"] = _with_password(merged, origin)
-    return validate(Settings, merged, str(path))
+    settings = validate(Settings, merged, str(path))
+    settings._local = here
+    return settings
+
+
+def local_pipeline(environ: Mapping[str, str] | None = None) -> LocalPipeline | None:
+    """Return what ``smidgen up`` keeps running on this machine, if it does."""
+    return find_local(local_state_file(environ))
+
+
+def local_state_file(environ: Mapping[str, str] | None = None) -> Path:
+    """Return where ``smidgen up`` writes where it is."""
+    return state_file(os.environ if environ is None else environ)
+
+
+def strange_variables(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return variables that are named like settings and are none, each with the setting that is like it.
+
+    Those that nothing is like are left out: others use the prefix too, such as Kubernetes for its services.
+    """
+    known = [PREFIX + key.upper() for key in (*setting_fields(), "config")]
+    named = [name for name in (os.environ if environ is None else environ) if name.startswith(PREFIX)]
+    strange = [name for name in named if name not in known]
+    return {name: near[0] for name in strange if (near := get_close_matches(name, known, 1, _NEAR))}
 
 
 def setting_fields() -> dict[str, FieldInfo]:

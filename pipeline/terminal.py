@@ -1,11 +1,27 @@
-"""What others wrote, as a terminal can show it: commits, paths and messages may hold control sequences."""
+"""What a terminal can show: tables, and what others wrote, which may hold control sequences."""
 
 from __future__ import annotations
 
 import unicodedata
 from itertools import accumulate
 
+from rich.console import Console
 from rich.text import Span, Text
+
+_UNKNOWN_WIDTH = 80  # what rich takes where there is no terminal
+_WIDE = 10_000
+
+
+def table_console() -> Console:
+    """Return a console for tables: in a pipe or a file no cell is cut or wrapped, as no width is known.
+
+    On a terminal that is too narrow for a table its lines are wrapped: a cut name would say nothing.
+    """
+    console = Console(highlight=False)
+    console.width = max(console.width, _UNKNOWN_WIDTH)
+    if not console.is_terminal and console.width == _UNKNOWN_WIDTH:
+        console.width = _WIDE
+    return console
 
 
 def escape_controls(text: str) -> str:

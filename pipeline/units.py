@@ -55,6 +55,11 @@ def format_duration(seconds: float) -> str:
     return f"{seconds:g}s"
 
 
+def counted(count: int, thing: str) -> str:
+    """Write a count of things whose plural ends in s: ``1 event``, ``2,000 events``."""
+    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
+
+
 def _parse(value: object, units: dict[str, float] | dict[str, int], wanted: str) -> float:
     match = _QUANTITY.match(value) if isinstance(value, str) else None
     if not match or match[2] not in ("", *units):

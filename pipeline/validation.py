@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from difflib import get_close_matches
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
@@ -34,6 +35,16 @@ _KINDS = {
     **dict.fromkeys(("dict_type", "mapping_type", "model_type"), "should be a mapping"),
 }
 """What YAML calls the kinds of values that pydantic names by Python's types."""
+
+_WORDS = {
+    "Field required": "is missing",
+    "should be a valid integer": "should be a whole number",
+    "should be a valid integer, got a number with a fractional part": "should be a whole number",
+    "should be a valid number": "should be a number",
+    "should be a valid boolean": "should be true or false",
+    "should be a valid string": "should be text",
+}
+"""What pydantic says, in the words of people."""
 
 
 class _CheckedLoader(yaml.SafeLoader):
@@ -159,11 +170,13 @@ def validate(model: type[Model], raw: object, where: str) -> Model:
     try:
         return model.model_validate(raw, by_alias=True, by_name=False)  # one spelling per key
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
+        found = error.errors(include_url=False, include_input=False)
+        # A misspelt key also leaves the right one missing: what stands there is named, not what does not.
+        first = next((one for one in found if one["type"] == "extra_forbidden"), found[0])
         key = ".".join(str(part) for part in first["loc"])
-        message = first["msg"].removeprefix("Value error, ")
+        message = _plain(first["msg"])
         if first["type"] == "extra_forbidden":
-            message = f"unknown key{_known_keys(model, first['loc'][:-1])}"
+            message = f"unknown key{_known_keys(model, first['loc'])}"
         elif first["type"] in _KINDS:
             message = _KINDS[first["type"]]
         elif first["type"] == "literal_error":
@@ -175,10 +188,20 @@ def validate(model: type[Model], raw: object, where: str) -> Model:
         raise ConfigError(f"{where}: {str(error)[:_MESSAGE]}") from None
 
 
+def _plain(message: str) -> str:
+    """Write what pydantic says of a value as everything else is written here."""
+    text = message.removeprefix("Value error, ").removeprefix("Input ").partition(", unable to parse")[0]
+    return _WORDS.get(text, text)
+
+
 def _known_keys(model: type[BaseModel], location: tuple[int | str, ...]) -> str:
-    """Return in words which keys are allowed at a place in a file."""
-    for found in _models_at(model, location):
-        return f"; known keys are {', '.join(sorted(_fields(found)))}"
+    """Return in words which keys are allowed at a place in a file, and which of them was meant."""
+    *above, key = location
+    for found in _models_at(model, tuple(above)):
+        known = sorted(_fields(found))
+        near = get_close_matches(str(key), known, n=1)
+        hint = f" (did you mean {near[0]}?)" if near and len(known) > 1 else ""
+        return f"; known keys are {', '.join(known)}"[: _MESSAGE - len(hint)] + hint
     return ""
 
 

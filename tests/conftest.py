@@ -45,6 +45,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "kafka_all: takes long, runs with --kafka=all alone")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_local_pipeline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep tests off what a `smidgen up` of the same user runs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))
+        yield
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run what needs a broker on the embedded one, and on Apache Kafka as far as it is asked for."""
     if "broker_kind" not in metafunc.fixturenames:

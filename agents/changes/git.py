@@ -90,7 +90,7 @@ class Repository:
             found = self._find(namespace + branch)
             if found:
                 return found
-        raise GitError(f"--repo: {self._path}: no branch {branch!r}")
+        raise GitError(f"--branch: {self._path}: no branch {branch!r}")
 
     def tags(self, pattern: str) -> list[Tag]:
         """Read the tags that match a glob, oldest first; tags of anything but a commit are left out."""
@@ -168,7 +168,7 @@ class Repository:
     def _resolve(self, revision: str) -> str:
         found = self._find(revision)
         if not found:
-            raise GitError(f"--repo: {self._path}: no commit {revision!r}")
+            raise GitError(f"{self._path}: no commit {revision!r}")
         return found
 
     def _find(self, revision: str) -> str:

@@ -27,6 +27,7 @@ from agents.options import (
 )
 from agents.profile_files import Import, read_files
 from pipeline.clock import system_clock
+from pipeline.codec.inputs import FUTURE_S
 from pipeline.config import Settings
 from pipeline.kafka import bootstrap_servers
 from pipeline.units import parse_size_bytes
@@ -42,6 +43,10 @@ Examples:
   smidgen agent import profile.txt --service shop
   smidgen agent import a.txt b.txt --service shop --start 2026-03-01T12:00:00Z --duration 10s
 """
+
+INTERVAL_S = 2.0
+LOCAL_INTERVAL_S = 1.0
+"""As fine as the windows that ``smidgen up`` counts: its scans then see twice as much in the same time."""
 
 
 @click.group()
@@ -63,11 +68,10 @@ def agent() -> None:
 @click.option(
     "--interval",
     "interval_s",
-    default="2s",
-    show_default=True,
     metavar="DURATION",
     callback=checked_by(sampling_interval_s),
-    help="One message is published per interval; intervals begin at its multiples.",
+    help="One message is published per interval; intervals begin at its multiples. "
+    "[default: 2s; 1s where smidgen up runs]",
 )
 @click.option("--native", is_flag=True, help="Frames of C, C++, Rust and Cython extensions too.")
 @click.option("--subprocesses", is_flag=True, help="Sample the processes that the process starts, too.")
@@ -104,7 +108,7 @@ def run(
     pid: int | None,
     command: tuple[str, ...],
     hz: int,
-    interval_s: float,
+    interval_s: float | None,
     buffer_bytes: int,
     repository: Path | None,
     source_roots: tuple[str, ...],
@@ -132,7 +136,7 @@ def run(
         pid=pid,
         command=command,
         rate_hz=hz,
-        interval_s=interval_s,
+        interval_s=interval_s or (LOCAL_INTERVAL_S if settings.local else INTERVAL_S),
         native=native,
         subprocesses=subprocesses,
         idle=idle,
@@ -188,7 +192,8 @@ def import_files(
     quiet_client(settings)
     topics = settings.read_topics()
     source = Source(service, host or socket.gethostname(), release, labels)
-    request = Import(source, start, duration_s, topics["profiles"].max_message_bytes, format_)
+    latest = system_clock() + FUTURE_S
+    request = Import(source, start, duration_s, topics["profiles"].max_message_bytes, format_, latest)
     imported = read_files(files, request)
     publish_once([message for found in imported for message in found.messages], settings, topics)
     for found in imported:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
 import signal
 import sys
@@ -20,6 +21,11 @@ READY = "Sampling process"
 """What py-spy prints when it starts to sample."""
 
 _DENIED = ("Permission Denied", "Permission denied", "Operation not permitted")
+
+
+_NOT_FOUND = "Failed to find python version"
+_NO_PYTHON = (_NOT_FOUND, "Failed to find a python interpreter", "python library")
+"""What py-spy says of a process in which it finds no interpreter."""
 
 
 class PySpy:
@@ -91,13 +97,24 @@ class PySpyRun:
         """Return in one line why it failed."""
         text = self._child.output()
         if any(words in text for words in _DENIED):
-            return (
-                "not permitted: py-spy needs root, CAP_SYS_PTRACE, or the same user and "
-                "kernel.yama.ptrace_scope=0 (docs/agent.md)"
-            )
+            return _denied(is_root=os.geteuid() == 0)
+        if any(words in text for words in _NO_PYTHON):
+            return f"{_NOT_FOUND}: it is no Python program, or one that has not begun or is just ending"
         lines = [line.strip() for line in text.split("Stack backtrace")[0].splitlines()]
         reasons = [line.removeprefix("Error: ") for line in lines if line and "py-spy>" not in line]
         return reasons[0] if reasons else f"py-spy ended with code {self._child.returncode}"
+
+
+def _denied(*, is_root: bool) -> str:
+    if is_root:
+        return (
+            "not permitted, though to root: it has just ended, or root lacks CAP_SYS_PTRACE here, "
+            "as in a container (docs/agent.md)"
+        )
+    return (
+        "not permitted: py-spy needs root, CAP_SYS_PTRACE, or the same user and "
+        "kernel.yama.ptrace_scope=0 (docs/agent.md)"
+    )
 
 
 def find_py_spy() -> str:

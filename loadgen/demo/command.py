@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import signal
 import tempfile
-from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.console import Console
@@ -19,6 +16,7 @@ from loadgen.demo.status import Status
 from loadgen.demo.tasks import BackgroundTasks
 from pipeline.clock import system_clock
 from pipeline.errors import ConfigError, SmidgenError
+from pipeline.processes import until_signal
 
 INTERRUPTED = 130
 _PLAIN_WIDTH = 140
@@ -62,7 +60,7 @@ async def _run(console: Console, folder: Path, out: Path, plain: bool, seed: int
     display = (PlainDisplay if plain else LiveDisplay)(console, status, system_clock)
     play = Demo(folder=folder, out=out, seed=seed, status=status, clock=system_clock, on_event=display.event)
     try:
-        outcome = await _until_signal(_shown(display, play), lambda: console.print("Stopping everything ..."))
+        outcome = await until_signal(_shown(display, play), lambda: console.print("Stopping everything ..."))
     except SmidgenError as error:
         console.print("[bold red]The demo broke off:[/]")
         console.print(str(error), markup=False, highlight=False, soft_wrap=True)
@@ -79,35 +77,6 @@ async def _shown(display: LiveDisplay | PlainDisplay, play: Demo) -> Outcome:
     background = BackgroundTasks()
     background.add(display.run())
     return await background.lead(play.run())
-
-
-async def _until_signal(work: Coroutine[Any, Any, Outcome], on_signal: Callable[[], None]) -> Outcome | None:
-    """Return what the work returns, None if SIGINT or SIGTERM ended it; only the first signal counts.
-
-    A second Ctrl-C must not tear down what is just being stopped in order.
-    """
-    loop = asyncio.get_running_loop()
-    task = asyncio.ensure_future(work)
-    interrupted = False
-
-    def stop() -> None:
-        nonlocal interrupted
-        if not interrupted:
-            interrupted = True
-            on_signal()
-            task.cancel()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop)
-    try:
-        return await task
-    except asyncio.CancelledError:
-        if interrupted:
-            return None
-        raise
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
 
 
 def _run_folder(out: Path, keep: bool) -> Path:

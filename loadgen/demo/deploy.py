@@ -41,7 +41,7 @@ class Deployer:
         self._processes = processes
         self._repository = repository
         self._driver = driver
-        self._connection = ("--broker", broker, "--no-idempotent-producer")
+        self._connection = ("--broker", broker)
         self._clock = clock
         self._current: Release | None = None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +20,9 @@ from loadgen.target.history import SLOW_SUBROUTINE
 from loadgen.target.repository import Revision, make_repository
 from pipeline.clock import Clock
 from pipeline.codec.scans import encode_scan
+from pipeline.embedded.pipeline import PipelineOptions, start_pipeline
 from pipeline.errors import SmidgenError
-from pipeline.processes import ChildFailed, Group, Process, smidgen_command, tail_of
+from pipeline.processes import Group, smidgen_command
 from pipeline.topics import load_topics
 from pipeline.workloads import load_workloads
 
@@ -43,7 +43,6 @@ ANNOUNCE_S = 1.5
 SHORTEST_S = 11.0
 """The shortest time that a release stays in production."""
 
-_START_S = 60.0
 _SETTLE_S = 60.0
 """How long the last scans may take beyond the windows that they wait for."""
 
@@ -116,26 +115,19 @@ class Demo:
 
     async def _start_pipeline(self) -> None:
         status = self._status
-        status.step = "starting the broker and the store"
-        embedded = await self._processes.start("embedded", smidgen_command("embedded"))
-        addresses = json.loads(await self._line(embedded, "{"))
-        self._broker, self._store = addresses["broker"], addresses["store"]
-        status.step = "making topics and tables"
-        await self._processes.run("topics", smidgen_command("topics", "apply", "--broker", self._broker))
-        await self._processes.run("migrate", smidgen_command("store", "migrate", "--store", self._store))
-        status.step = "starting the five stages"
-        workers = [
-            await self._processes.start(name, smidgen_command(*self._worker(name)))
-            for name in self._topics.stages
-        ]
-        for worker in workers:
-            await self._line(worker, "ready: ")
-            status.stages[worker.name] = True
 
-    def _worker(self, stage: str) -> tuple[str, ...]:
-        where = ("--broker", self._broker, "--store", self._store, "--no-idempotent-producer")
-        windows = ("--workloads", WORKLOAD, "--window", "1s", "--stack-window", "5s")
-        return ("worker", stage, *where, *windows, "--batch-wait", "300ms", "--partition-idle", "10s")
+        def step(text: str) -> None:
+            status.step = text
+
+        workers = tuple((stage,) for stage in self._topics.stages)
+        options = PipelineOptions(self._topics, (WORKLOAD,), workers)
+        addresses = await start_pipeline(
+            self._processes,
+            options,
+            on_step=step,
+            on_ready=lambda stages: status.stages.update(dict.fromkeys(stages, True)),
+        )
+        self._broker, self._store = addresses.broker, addresses.store
 
     async def _deploy_all(self, revisions: list[Revision], repository: Path) -> None:
         status = self._status
@@ -196,20 +188,6 @@ class Demo:
         status = self._status
         _write_lines(self._out / "events.jsonl", [orjson.dumps(event) for event in status.events])
         _write_lines(self._out / "scans.jsonl", [encode_scan(scan) for scan in status.ledger])
-
-    async def _line(self, process: Process, start: str) -> str:
-        """Wait for a line of a process's log that contains ``start``, and return the line from there."""
-        deadline = self._clock() + _START_S
-        while True:
-            for line in tail_of(process.log, lines=1000).splitlines():
-                if start in line:
-                    return line[line.index(start) :]
-            if self._clock() > deadline:
-                raise ChildFailed(
-                    f"{process.name} was not ready within {_START_S:g} s; its log ends with:\n"
-                    f"{tail_of(process.log)}"
-                )
-            await asyncio.sleep(_TICK_S / 2)
 
     async def _sleep_until(self, moment: float) -> None:
         await asyncio.sleep(max(0.0, moment - self._clock()))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
 import re
 import stat
@@ -14,6 +12,8 @@ from typing import Literal, NoReturn
 
 import numpy as np
 
+from pipeline.backtest.csvfile import SUFFIXES as CSV_SUFFIXES
+from pipeline.backtest.csvfile import is_csv, read_csv_rows
 from pipeline.backtest.tables import Columns, read_parquet
 from pipeline.clock import from_iso
 from pipeline.codec.fields import EARLIEST_S, LATEST_S
@@ -24,7 +24,8 @@ from pipeline.model import METRIC_KINDS, BoolArray, FloatArray, IntArray, Metric
 Duplicates = Literal["mean", "last", "refuse"]
 """What becomes of several points of a series at one time."""
 
-SUFFIXES = (".csv", ".parquet")
+SUFFIXES = (*CSV_SUFFIXES, ".parquet")
+_MOST_NAMED = 8  # columns in one line
 _MISSING = ("", "nan", "null", "none", "na", "n/a")
 _YEAR = re.compile(r"[1-9]\d{3}(\.0*)?")
 _YEAR_1_S = -62_135_596_800.0
@@ -96,11 +97,9 @@ def read_series(path: Path, *, plain: bool = False, duplicates: Duplicates = "re
     Raises:
         ConfigError: the file, line and column that is wrong.
     """
-    if path.suffix.lower() not in SUFFIXES:
+    if not path.name.lower().endswith(SUFFIXES):
         _refuse_kind(path)
-    table = (
-        _read_csv(path, plain) if path.suffix.lower() == ".csv" else _parquet_table(read_parquet(path), plain)
-    )
+    table = _read_csv(path, plain) if is_csv(path) else _parquet_table(read_parquet(path), plain)
     if not table.lines:
         raise ConfigError(f"{path}: holds no point")
     _find_times(table)
@@ -112,11 +111,11 @@ def _refuse_kind(path: Path) -> NoReturn:
     with file_errors(path):
         is_folder = stat.S_ISDIR(path.stat().st_mode)
     what = "is a directory" if is_folder else f"unknown kind of file {path.suffix!r}"
-    raise ConfigError(f"{path}: {what}; should be {' or '.join(SUFFIXES)}")
+    raise ConfigError(f"{path}: {what}; should be {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
 
 
 def _read_csv(path: Path, plain: bool) -> _Table:
-    rows, lines = _csv_rows(path)
+    rows, lines = read_csv_rows(path)
     first = next((index for index, row in enumerate(rows) if row), None)
     if first is None:
         raise ConfigError(f"{path}: empty")
@@ -136,30 +135,6 @@ def _read_csv(path: Path, plain: bool) -> _Table:
     columns = list(zip(*rows, strict=True)) or [()] * len(header)
     others = [name for name in header if name not in _MEANT]
     return _Table(path, dict(zip(header, columns, strict=True)), lines, "line", plain, others)
-
-
-def _csv_rows(path: Path) -> tuple[list[list[str]], list[int]]:
-    """Return the cells of every line, none of a blank one, and the numbers of the lines."""
-    with file_errors(path):
-        content = path.read_bytes()
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content[: error.start].count(b"\n") + 1
-        raise ConfigError(f"{path}:{line}: not UTF-8 text") from None
-    if "\0" in text:
-        line = text[: text.index("\0")].count("\n") + 1
-        raise ConfigError(f"{path}:{line}: not UTF-8 text: holds a NUL character")
-    reader = csv.reader(io.StringIO(text, newline=""), skipinitialspace=True, strict=True)
-    rows: list[list[str]] = []
-    lines: list[int] = []
-    try:
-        for row in reader:
-            rows.append(row)
-            lines.append(reader.line_num)
-    except csv.Error as error:
-        raise ConfigError(f"{path}:{reader.line_num}: {error}") from None
-    return rows, lines
 
 
 def _parquet_table(columns: Columns, plain: bool) -> _Table:
@@ -204,9 +179,13 @@ def _check_columns(table: _Table, plain: bool) -> None:
         raise ConfigError(f"{table.path}: has both value and samples, total; give one of the two")
     wanted += ["samples", "total"] if counts else ["value"]
     if missing := [name for name in wanted if name not in table.cells]:
-        raise ConfigError(
-            f"{table.path}: no column {missing[0]!r}; it has {', '.join(table.cells) or 'none that is known'}"
-        )
+        raise ConfigError(f"{table.path}: no column {missing[0]!r}; it has {_some(list(table.cells))}")
+
+
+def _some(names: Sequence[str]) -> str:
+    """Write the first of some names, which may be thousands."""
+    more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more or "none that is known"
 
 
 def _split(table: _Table, duplicates: Duplicates) -> tuple[Series, ...]:

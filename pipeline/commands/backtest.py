@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,11 +27,13 @@ from pipeline.backtest.funnel import (
 from pipeline.backtest.plain import build_datasets, common_window_s
 from pipeline.backtest.run import Backtest, plan_scans, run_backtest
 from pipeline.backtest.seriesfile import read_series
+from pipeline.codec.events import RESOLVED, UPDATED
 from pipeline.config import Settings
 from pipeline.errors import ConfigError
 from pipeline.model import Change, Silence
 from pipeline.outputs import check_outputs, replacing
-from pipeline.units import format_duration
+from pipeline.terminal import table_console
+from pipeline.units import counted, format_duration
 from pipeline.workloads import Workload, load_workloads
 
 _OUT = click.Path(path_type=Path, dir_okay=False)
@@ -119,7 +122,8 @@ def backtest(
     if funnel:
         rows = [{"workload": name, **funnel_to_json(one)} for name, one in by_workload.items()]
         _write(funnel, [{**funnel_to_json(count_funnel(scans)), "workloads": rows}])
-    Console().print(_summary(by_workload, sum(len(one.events) for one in found)))
+    types = Counter(str(event["type"]) for one in found for event in one.events)
+    table_console().print(_summary(by_workload, _events_in_words(types)))
     return 0
 
 
@@ -215,8 +219,17 @@ def _write(path: Path, rows: Iterable[dict[str, Any]]) -> None:
         file.writelines(orjson.dumps(row) + b"\n" for row in rows)
 
 
-def _summary(funnels: dict[str, Funnel], events: int) -> Table:
-    table = Table(title=f"{events} events", title_justify="left")
+def _events_in_words(types: Counter[str]) -> str:
+    """Write how many events there are, and how many of them say more of a regression reported before."""
+    text = counted(types.total(), "event")
+    if not (later := types[UPDATED] + types[RESOLVED]):
+        return text
+    reported = counted(types.total() - later, "regression")
+    return f"{text}: {reported} reported, {types[UPDATED]} updated, {types[RESOLVED]} resolved"
+
+
+def _summary(funnels: dict[str, Funnel], events: str) -> Table:
+    table = Table(title=events, title_justify="left")
     table.add_column("")
     for name in funnels:
         table.add_column(name, justify="right")

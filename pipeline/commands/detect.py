@@ -7,12 +7,16 @@ from typing import Any, get_args
 
 import click
 import orjson
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from pipeline.backtest.seriesfile import Duplicates, Series, read_series
 from pipeline.clock import to_iso
 from pipeline.detect.offline.segment import segment
+from pipeline.terminal import escape_controls, table_console
+from pipeline.units import counted
+
+_NAME_WIDTH = 16  # of the first column, however narrow the terminal is
 
 
 @click.command()
@@ -29,7 +33,7 @@ from pipeline.detect.offline.segment import segment
 def detect(file: Path, duplicates: Duplicates, as_json: bool) -> None:
     """Find every change point of each series in FILE, up and down, looking back over all of it.
 
-    FILE is CSV (.csv) or Parquet (.parquet), no JSON, with the columns service, metric, timestamp (ISO
+    FILE is CSV (.csv, .tsv, .gz) or Parquet, no JSON, with the columns service, metric, timestamp (ISO
     8601, epoch seconds or years) and either value or samples and total; or with just timestamp, value; or
     with a single column, with or without a name. timestamp may be called time, date, datetime or ts.
     There is nothing to set: single outliers are passed over, and noise that follows itself is taken into
@@ -46,7 +50,7 @@ def detect(file: Path, duplicates: Duplicates, as_json: bool) -> None:
         for one in found:
             click.echo(orjson.dumps(one).decode())
         return
-    Console().print(_table(found))
+    table_console().print(_table(found))
 
 
 def _look(one: Series, several: bool) -> dict[str, Any]:
@@ -67,16 +71,17 @@ def _look(one: Series, several: bool) -> dict[str, Any]:
 
 def _table(found: list[dict[str, Any]]) -> Table:
     changes = sum(len(one["change_points"]) for one in found)
-    table = Table(title=f"{changes} change points in {len(found)} series", title_justify="left")
-    for name in ("series", "index", "timestamp", "before", "after", "change", "p-value"):
-        table.add_column(
-            name, justify="left" if name in ("series", "timestamp") else "right", no_wrap=name != "series"
-        )
+    table = Table(title=f"{counted(changes, 'change point')} in {len(found):,} series", title_justify="left")
+    table.add_column("series", min_width=_NAME_WIDTH, overflow="fold")
+    table.add_column("index", justify="right", no_wrap=True)
+    table.add_column("timestamp", no_wrap=True)
+    for name in ("before", "after", "change", "p-value"):
+        table.add_column(name, justify="right", no_wrap=True)
     for one in found:
         for point in one["change_points"]:
             before, after = point["before"], point["after"]
             table.add_row(
-                one["series"],
+                Text(escape_controls(one["series"])),
                 str(point["index"]),
                 (point["timestamp"] or "")[:16],
                 f"{before:.6g}",

@@ -10,16 +10,21 @@ import click
 import orjson
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from pipeline.clock import from_iso, system_clock
 from pipeline.commands.options import settings_options
+from pipeline.commands.waiting import scanned
 from pipeline.config import Settings
 from pipeline.detect.detectable import DetectableConfig, Traffic
 from pipeline.errors import ConfigError, InvalidMessage
 from pipeline.report.detectability import SIZES, Outlook, outlooks_of
 from pipeline.storage.connect import open_store
+from pipeline.terminal import table_console
 from pipeline.units import format_duration
 from pipeline.workloads import Workload, load_workloads
+
+_NAME_WIDTH = 16  # of the first column, however narrow the terminal is
 
 
 @click.command()
@@ -50,9 +55,11 @@ def detectable(settings: Settings, service: str, until: str | None, as_json: boo
         for workload, traffic, outlooks in found:
             click.echo(orjson.dumps(_to_json(service, workload, traffic, outlooks)).decode())
         return
-    console = Console(highlight=False)
+    console = table_console()
     for workload, traffic, outlooks in found:
         _print(console, service, workload, traffic, outlooks)
+    for line in scanned(settings, service).values():
+        console.print(Text(line))
 
 
 def _moment(text: str) -> float:
@@ -85,7 +92,7 @@ def _print(
     least = _percent(threshold.absolute) if threshold.absolute else f"{threshold.relative:.3g} of its level"
     per_window = traffic.samples_per_s * workload.resolution_s
     table = Table(title=f"{service}, {workload.name}", title_justify="left", title_style="bold")
-    table.add_column("subroutine")
+    table.add_column("subroutine", min_width=_NAME_WIDTH)
     analysis, extended = (format_duration(one) for one in (workload.analysis_s, workload.extended_s))
     table.add_column(f"detectable after {analysis}", justify="right")
     if workload.extended_s:

@@ -24,7 +24,9 @@ from pipeline.commands.options import Duration, settings_options
 from pipeline.config import Settings
 from pipeline.kafka import Broker
 from pipeline.runtime.dlq import DeadLetter, Replay, Status, Survey, alone, survey
+from pipeline.terminal import table_console
 from pipeline.topics import Topics
+from pipeline.units import counted
 
 _DIGITS = re.compile(r"\d+(\.\d+)?")
 _QUOTED = re.compile(r"'[^']*'")
@@ -132,6 +134,9 @@ async def _replay(
     settings: Settings, wanted: Filter, limit: int | None, *, dry_run: bool, unsigned: bool
 ) -> int:
     broker, topics = Broker.of(settings), settings.read_topics()
+    if not dry_run and not await _something_to_send(broker, topics, wanted, _key(settings)):
+        click.echo("sent 0 dead letters")
+        return 0
     async with nullcontext() if dry_run else alone(broker, topics):
         found = await survey(broker, topics, _key(settings))
         chosen = wanted.chosen(found, topics)
@@ -161,6 +166,12 @@ async def _replay(
     return 1 if unable else 0
 
 
+async def _something_to_send(broker: Broker, topics: Topics, wanted: Filter, key: str | None) -> bool:
+    """Return whether it is worth to wait until nobody else replays, which takes seconds."""
+    found = await survey(broker, topics, key)
+    return bool(wanted.chosen(found, topics) or found.receipts.interrupted())
+
+
 def _key(settings: Settings) -> str | None:
     return settings.receipt_key.get_secret_value() if settings.receipt_key else None
 
@@ -186,7 +197,7 @@ def _summarise(dead_letters: Iterable[DeadLetter], topics: Topics) -> None:
     table.columns[0].justify = "right"
     for (*texts, able), count in counts.most_common():
         table.add_row(str(count), *map(Text, texts), "yes" if able else "no")
-    Console(highlight=False).print(table)
+    table_console().print(table)
 
 
 def _kind(reason: str) -> str:
@@ -233,4 +244,4 @@ def _position(dead_letter: DeadLetter) -> str:
 
 
 def _counted(count: int) -> str:
-    return f"{count} dead letter" if count == 1 else f"{count} dead letters"
+    return counted(count, "dead letter")

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Literal
 
 import click
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -36,6 +35,7 @@ from pipeline.kafka import (
 )
 from pipeline.report.unjudged import describe_unjudged
 from pipeline.storage.inspection import StoreFacts, inspect_store
+from pipeline.terminal import table_console
 from pipeline.topics import Topics
 from pipeline.units import format_duration
 from pipeline.workloads import load_workloads
@@ -288,4 +288,4 @@ def _show(findings: list[Finding]) -> None:
             Text(finding.detail),
             Text(finding.advice),
         )
-    Console(highlight=False).print(table)
+    table_console().print(table)

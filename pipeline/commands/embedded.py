@@ -23,8 +23,8 @@ _CHECK_S = 0.5
 def embedded(data: Path | None) -> int:
     """Run a broker and a store on loopback until Ctrl-C.
 
-    The first line printed is JSON with both addresses, for --broker and --store. Give the workers
-    --no-idempotent-producer. The broker keeps everything in memory and nothing on disk.
+    The first line printed is JSON with both addresses, for --broker and --store. The broker keeps everything
+    in memory and nothing on disk. smidgen up runs the stages, too.
     """
     stop = threading.Event()
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}

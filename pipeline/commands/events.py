@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
 import click
@@ -14,6 +15,7 @@ from rich.text import Text
 
 from pipeline.codec.events import RESOLVED, UPDATED, decode_event
 from pipeline.commands.options import Duration, settings_options
+from pipeline.commands.waiting import say_what_is_waited_for
 from pipeline.config import Settings
 from pipeline.errors import InvalidMessage
 from pipeline.kafka import Broker, Entry, read_topic
@@ -35,7 +37,7 @@ def events() -> None:
 @click.option("--follow/--no-follow", default=True, help="Wait for more, or end with the newest one.")
 @click.option("--count", type=click.IntRange(min=1), help="End after so many; exit 1 if there are fewer.")
 @click.option("--timeout", type=Duration(), help="End after this time.")
-@settings_options("broker", "topics")
+@settings_options("broker", "store", "topics", "workloads")
 def tail(
     settings: Settings,
     service: str | None,
@@ -45,7 +47,10 @@ def tail(
     count: int | None,
     timeout: float | None,
 ) -> int:
-    """Print events as they come, from now on or (--from-start, --no-follow) from the oldest."""
+    """Print events as they come, from now on or (--from-start, --no-follow) from the oldest.
+
+    What is waited for goes to stderr: with --store, also which services are not judged yet, and why.
+    """
     show = _print_json if as_json else _print_lines
     entries = read_topic(
         Broker.of(settings),
@@ -54,8 +59,27 @@ def tail(
         follow=follow,
         timeout_s=timeout,
     )
-    printed = asyncio.run(_tail(entries, service, count, show))
+    printed = asyncio.run(_while_saying(settings, service, follow, _tail(entries, service, count, show)))
     return 1 if count is not None and printed < count else 0
+
+
+async def _while_saying(
+    settings: Settings, service: str | None, follow: bool, tailing: Coroutine[Any, Any, int]
+) -> int:
+    """Tail, and say on stderr meanwhile what is waited for."""
+    if not follow:
+        return await tailing
+    waiting = asyncio.ensure_future(say_what_is_waited_for(settings, service, _say))
+    try:
+        return await tailing
+    finally:
+        waiting.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await waiting
+
+
+def _say(text: str) -> None:
+    click.echo(escape_controls(text), err=True)
 
 
 async def _tail(

@@ -7,12 +7,12 @@ import logging
 import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, Self, get_args, get_origin
 
 import click
 
 from pipeline.clock import from_iso, system_clock
-from pipeline.config import PREFIX, Settings, hidden, load_settings, setting_fields
+from pipeline.config import PREFIX, Settings, hidden, load_settings, setting_fields, strange_variables
 from pipeline.errors import InvalidMessage
 from pipeline.logs import formatter
 from pipeline.units import parse_duration_s
@@ -54,6 +54,17 @@ class Duration(click.ParamType):
             self.fail(str(error), param, ctx)
 
 
+class Ago(float):
+    """A moment, in epoch seconds, that was given as so many seconds before now."""
+
+    def __new__(cls, before_s: float) -> Self:
+        """Count back from now."""
+        return super().__new__(cls, system_clock() - before_s)
+
+    def __init__(self, before_s: float) -> None:
+        self.before_s = before_s
+
+
 class Moment(click.ParamType):
     """Epoch seconds, written as a duration before now such as 2d, or as an ISO 8601 time."""
 
@@ -64,7 +75,7 @@ class Moment(click.ParamType):
         if isinstance(value, float):
             return value
         try:
-            return system_clock() - parse_duration_s(value)
+            return Ago(parse_duration_s(value))
         except ValueError:
             pass
         try:
@@ -88,6 +99,10 @@ _TOGETHER = {"topics": ("topics", "topic_prefix")}
 """Settings that one is no use without."""
 
 
+_WHERE = frozenset({"broker", "store"})
+"""Settings that what runs on this machine stands in for."""
+
+
 def settings_options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add ``--config`` and the named flags to a command, which then receives ``settings: Settings``."""
     names = tuple(each for name in names for each in _TOGETHER.get(name, (name,)))
@@ -96,8 +111,13 @@ def settings_options(*names: str) -> Callable[[Callable[..., Any]], Callable[...
         @functools.wraps(command)
         def wrapper(*args: Any, config: Path | None, **kwargs: Any) -> Any:
             flags = {name: kwargs.pop(name) for name in names}
-            settings = load_settings(flags, file=config)
+            settings = load_settings(flags, file=config, local=bool(_WHERE.intersection(names)))
             configure_logging(settings)
+            for variable, meant in strange_variables().items():
+                click.echo(f"smidgen: {variable} is no setting: did you mean {meant}?", err=True)
+            if settings.local:
+                others = " and ".join(f"--{name}" for name in sorted(_WHERE.intersection(names)))
+                click.echo(f"smidgen: on what smidgen up runs here ({others} for another)", err=True)
             return command(*args, settings=settings, **kwargs)
 
         decorated: Callable[..., Any] = wrapper

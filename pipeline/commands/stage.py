@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass
 
 import click
 import orjson
-from rich.console import Console
 from rich.table import Table
 
 from pipeline.clock import system_clock, to_iso
@@ -37,6 +36,7 @@ from pipeline.stages.gather.streams import (
 )
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
+from pipeline.terminal import table_console
 from pipeline.topics import Topics
 
 MOST_NAMED = 20
@@ -96,7 +96,7 @@ def show(stage: str, settings: Settings, as_json: bool) -> None:
     for one in found:
         numbers = (one.partition, one.next, one.committed, one.stored, one.first, one.end, one.lag)
         table.add_row(one.topic, *("" if number is None else str(number) for number in numbers))
-    Console(highlight=False).print(table)
+    table_console().print(table)
 
 
 @stage.command()

@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from rich.text import Text
 from pipeline.backtest.files import dataset_files
 from pipeline.codec import fields
 from pipeline.codec.ledger import LedgerEntry, entry_to_json
-from pipeline.commands.options import Moment, settings_options
+from pipeline.commands.options import Ago, Moment, settings_options
 from pipeline.config import Settings
 from pipeline.errors import ConfigError, InvalidMessage
 from pipeline.model import FloatArray, Unjudged
@@ -43,9 +43,11 @@ from pipeline.report.unjudged import describe_unjudged
 from pipeline.report.windows import Line, ScanWindows, windows_of
 from pipeline.storage.interface import Store
 from pipeline.terminal import escape_line
+from pipeline.units import counted
 from pipeline.workloads import Workload, known_workloads
 
 _ID = re.compile(r"[0-9a-f]{6,32}")
+_MOST_NAMED = 5  # services in one line
 _OUT = click.Path(path_type=Path, dir_okay=False)
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -128,19 +130,25 @@ def why(
         return
     if output:
         raise click.UsageError("-o needs an ID")
-    if not (service or metric or ledgers):
-        raise click.UsageError("give an ID, or --service to list the ledger's lines")
     wanted = Filter(service, metric, fields.EARLIEST_S if since is None else since)
     _list(wanted, settings, ledgers, limit, as_json=as_json)
 
 
 def _list(wanted: Filter, settings: Settings, ledgers: Sequence[Path], limit: int, *, as_json: bool) -> None:
     unjudged: list[dict[str, Any]] = []
+    nothing = "nothing in the ledger"
     if ledgers:
-        entries = entries_in_files(ledgers, wanted)
+        every = entries_in_files(ledgers, Filter(None, None, fields.EARLIEST_S))
+        if isinstance(wanted.since, Ago) and every:  # what was backtested may be long past
+            wanted = replace(wanted, since=every[0].scan.end - wanted.since.before_s)
+        entries = [entry for entry in every if wanted.wants(entry)]
+        nothing = _why_nothing(every, wanted)
     else:
         with _store(settings) as store:
             entries = entries_in_store(store, wanted)
+            if not entries:
+                known = Filter(None, None, fields.EARLIEST_S)
+                nothing = _why_nothing(entries_in_store(store, known), wanted)
             unjudged = store.rows("unjudged", wanted.service, wanted.since, fields.LATEST_S)
     if as_json:
         for entry in entries[:limit]:
@@ -152,9 +160,28 @@ def _list(wanted: Filter, settings: Settings, ledgers: Sequence[Path], limit: in
     if len(entries) > limit:
         console.print(f"{len(entries) - limit} older ones: raise --limit or narrow --since", style="dim")
     if not entries:
-        console.print("nothing in the ledger")
+        console.print(escape_line(Text(nothing)))
     for line in _unjudged_lines(unjudged):
         console.print(escape_line(Text(line, style="yellow")))
+
+
+def _why_nothing(every: Sequence[LedgerEntry], wanted: Filter) -> str:
+    """Say which part of a filter leaves nothing of a ledger."""
+    if not every:
+        return "nothing in the ledger"
+    services = sorted({entry.scan.service for entry in every})
+    if wanted.service is not None and wanted.service not in services:
+        return f"nothing in the ledger of service {wanted.service!r}; it has {_some(services)}"
+    of_service = [entry for entry in every if wanted.service in (None, entry.scan.service)]
+    metrics = sorted({entry.candidate.metric for entry in of_service})
+    if wanted.metric is not None and wanted.metric not in metrics:
+        return f"nothing in the ledger of metric {wanted.metric!r}: no such series, or it never changed"
+    return f"nothing in the ledger since {moment(wanted.since)}; the newest is {moment(every[0].scan.end)}"
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more
 
 
 def _unjudged_lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -164,7 +191,7 @@ def _unjudged_lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for key, row in last.items():
         unjudged = Unjudged(row["code"], row["series"], row["value"], row["bound"])
         yield (
-            f"{row['service']}  {row['workload']}  {scans[key]} scans could not judge; the last, "
+            f"{row['service']}  {row['workload']}  {counted(scans[key], 'scan')} could not judge; the last, "
             f"{moment(row['time'])}, {row['series']} series: {describe_unjudged(unjudged)}"
         )
 

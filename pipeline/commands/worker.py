@@ -17,7 +17,6 @@ from pipeline.codec.names import read_namings
 from pipeline.commands.options import settings_options
 from pipeline.config import Settings
 from pipeline.detect.idleness import Readings
-from pipeline.errors import ConfigError
 from pipeline.kafka import (
     Broker,
     cluster_id,
@@ -34,7 +33,10 @@ from pipeline.storage.interface import Store
 from pipeline.telemetry import RepeatFilter
 from pipeline.topics import Topics
 from pipeline.units import DAY_S, format_duration
+from pipeline.windows import check_windows, fitted_windows
 from pipeline.workloads import Workload, load_workloads
+
+log = logging.getLogger(__name__)
 
 KNOWN_S = 2 * DAY_S
 """How long ago a service may have been scanned last and still be known."""
@@ -81,14 +83,11 @@ def worker(stages: tuple[str, ...], settings: Settings) -> int:
         handler.addFilter(RepeatFilter("aiokafka", "faust", "mode"))
     if settings.health:  # a mistake in it is said before anything is waited for
         health_address(settings.health, settings.token)
-    if settings.instance and not settings.idempotent_producer:
-        raise ConfigError("instance: the embedded broker keeps no partitions for who restarts: leave it off")
     names = STAGES if "all" in stages else tuple(name for name in STAGES if name in stages)
     topics = settings.read_topics()
     workloads = load_workloads(settings.workloads)
     read_namings(settings.names)
-    if "detect" in names:
-        _check_windows(settings, workloads)
+    settings = _with_windows(settings, workloads, checked="detect" in names)
     broker = Broker.of(settings)
     cluster, ids = asyncio.run(_check_broker(broker, topics, names))
     with ExitStack() as opened:
@@ -128,27 +127,15 @@ def worker(stages: tuple[str, ...], settings: Settings) -> int:
         return asyncio.run(_run(make))
 
 
-def _check_windows(settings: Settings, workloads: Sequence[Workload]) -> None:
-    """Check that the counted windows are fine enough for what looks at them.
-
-    Raises:
-        ConfigError: a workload would see gaps where there is data, or find no stacks after a change.
-    """
-    for workload in workloads:
-        if workload.series != "gcpu":
-            continue
-        windows = workload.resolution_s / settings.window_s
-        if windows < 1 or windows != round(windows):
-            raise ConfigError(
-                f"window: {format_duration(settings.window_s)} does not divide the resolution of workload "
-                f"{workload.name}, {format_duration(workload.resolution_s)}"
-            )
-        least_s = 2 * workload.resolution_s + workload.extended_s
-        if settings.stack_window_s > least_s:
-            raise ConfigError(
-                f"stack_window: {format_duration(settings.stack_window_s)} is longer than what workload "
-                f"{workload.name} may see after a change, {format_duration(least_s)}"
-            )
+def _with_windows(settings: Settings, workloads: Sequence[Workload], *, checked: bool) -> Settings:
+    """Return the settings with the windows that the workloads need, and say where that is not the default."""
+    fitted = fitted_windows(settings, workloads)
+    if checked:
+        check_windows(fitted, workloads)
+    if (fitted.window_s, fitted.stack_window_s) != (settings.window_s, settings.stack_window_s):
+        widths = map(format_duration, (fitted.window_s, fitted.stack_window_s))
+        log.info("window %s and stack_window %s, as the workloads need; see docs/configuration.md", *widths)
+    return fitted
 
 
 async def _check_broker(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
@@ -12,6 +13,7 @@ from typing import Any
 
 from aiokafka import errors
 from aiokafka.conn import AIOKafkaConnection, create_conn
+from aiokafka.protocol.admin import ApiVersionRequest
 from aiokafka.protocol.metadata import MetadataRequest
 
 from pipeline.config import Settings
@@ -113,6 +115,21 @@ async def check_connection(broker: Broker, *, timeout_s: float = TIMEOUT_S) -> S
             return ConfigError(f"broker {server}: {answer.text}")
         found.append(answer)
     return BrokerUnavailable(f"broker {broker}: {found[0].text}")
+
+
+async def listed_requests(broker: Broker, *, timeout_s: float = TIMEOUT_S) -> frozenset[int]:
+    """Return the numbers of the requests that the first server to answer knows; none if no one answers."""
+    for server in broker.servers:
+        with contextlib.suppress(*FAILURES, AssertionError, KeyError), quiet_client():
+            host, _, port = server.rpartition(":")
+            async with asyncio.timeout(timeout_s):
+                connection = await create_conn(host.strip("[]"), int(port), **broker.security.arguments())
+                try:
+                    answer = await connection.send(ApiVersionRequest())
+                finally:
+                    connection.close()
+            return frozenset(number for number, *_ in answer.api_versions)
+    return frozenset()
 
 
 def denied(broker: Broker, error: BaseException) -> str:

@@ -4,23 +4,42 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from aiokafka import AIOKafkaProducer, errors
 
 from pipeline.errors import BrokerUnavailable, ConfigError, InvalidMessage, SmidgenError
-from pipeline.kafka.connection import FAILURES, TIMEOUT_S, Broker, denied, finish, text_of, why_not
+from pipeline.kafka.connection import (
+    FAILURES,
+    TIMEOUT_S,
+    Broker,
+    denied,
+    finish,
+    listed_requests,
+    quiet_client,
+    text_of,
+    why_not,
+)
 from pipeline.kafka.partitions import partition_of_key
 from pipeline.model import Outgoing
 from pipeline.topics import Topics
+
+log = logging.getLogger(__name__)
 
 OVERHEAD_BYTES = 64 * 1024
 """Room for headers and the batch around a message of the largest size."""
 
 CLOSE_S = 3.0
 """How long each of the two steps of closing may take."""
+
+_WRITE_TXN_MARKERS = 27
+"""Kafka's number of the request that ends a transaction on a partition."""
+
+_said: set[tuple[str, ...]] = set()
+"""Brokers of which it was said that they take no idempotent producers."""
 
 _DENIALS = (errors.MessageSizeTooLargeError, errors.RecordListTooLargeError, errors.InvalidMessageError)
 
@@ -66,7 +85,11 @@ class ProducerOptions:
 class Producer:
     """An open connection to a broker that publishes."""
 
-    def __init__(self, client: AIOKafkaProducer, broker: Broker, topics: Topics) -> None:
+    def __init__(
+        self, client: AIOKafkaProducer, broker: Broker, topics: Topics, *, idempotent: bool = True
+    ) -> None:
+        self.idempotent = idempotent
+        """Whether the broker recognises a message that it has already."""
         self._client = client
         self._broker = broker
         self._topics = topics
@@ -75,12 +98,26 @@ class Producer:
     async def open(
         cls, broker: Broker, topics: Topics, options: ProducerOptions, *, timeout_s: float = TIMEOUT_S
     ) -> Self:
-        """Connect.
+        """Connect; without idempotence if this is a broker that has none, which is said once.
 
         Raises:
             BrokerUnavailable: nothing answers within ``timeout_s``.
-            ConfigError: the broker refuses us or idempotent producers, or we cannot trust it.
+            ConfigError: the broker refuses us, or we cannot trust it.
         """
+        try:
+            return await cls._opened(broker, topics, options, timeout_s)
+        except errors.UnknownError as error:
+            if not options.idempotent or not await _lacks_transactions(broker, timeout_s):
+                raise await _refusal(broker, error, options, timeout_s) from None
+        if broker.servers not in _said:
+            _said.add(broker.servers)
+            log.info("broker %s takes no idempotent producers: a message may arrive twice", broker)
+        return await cls._opened(broker, topics, replace(options, idempotent=False), timeout_s)
+
+    @classmethod
+    async def _opened(
+        cls, broker: Broker, topics: Topics, options: ProducerOptions, timeout_s: float
+    ) -> Self:
         named: dict[str, Any] = {"client_id": options.client_id} if options.client_id else {}
         client = AIOKafkaProducer(
             **broker.arguments(),
@@ -92,12 +129,15 @@ class Producer:
             max_request_size=largest_message_bytes(topics) + OVERHEAD_BYTES,
             request_timeout_ms=int(options.request_timeout_s * 1000),
         )
-        producer = cls(client, broker, topics)
+        producer = cls(client, broker, topics, idempotent=options.idempotent)
         async with contextlib.AsyncExitStack() as undone:
             undone.push_async_callback(producer.close)
             try:
-                async with asyncio.timeout(timeout_s):
-                    await client.start()
+                with quiet_client():
+                    async with asyncio.timeout(timeout_s):
+                        await client.start()
+            except errors.UnknownError:
+                raise
             except FAILURES as error:
                 raise await _refusal(broker, error, options, timeout_s) from None
             undone.pop_all()
@@ -189,3 +229,13 @@ async def _refusal(
         return await why_not(broker, error, timeout_s=min(timeout_s, TIMEOUT_S))
     hint = "; try --no-idempotent-producer" if options.idempotent else ""
     return ConfigError(f"broker {broker} refuses the producer: {text_of(error)}{hint}")
+
+
+async def _lacks_transactions(broker: Broker, timeout_s: float) -> bool:
+    """Return whether the broker does not even know the request that ends a transaction on a partition.
+
+    Every Kafka that has idempotent producers lists it, whatever else fails there. The embedded broker lists
+    InitProducerId, and refuses it.
+    """
+    listed = await listed_requests(broker, timeout_s=timeout_s)
+    return bool(listed) and _WRITE_TXN_MARKERS not in listed

@@ -45,7 +45,7 @@ class Publisher:
 
         Raises:
             BrokerUnavailable: no answer within TIMEOUT_S.
-            ConfigError: the broker refuses us or idempotent producers, or we cannot trust it.
+            ConfigError: the broker refuses us, or we cannot trust it.
         """
         with quiet_client():
             await self._connected(TIMEOUT_S)
@@ -55,6 +55,11 @@ class Publisher:
         producer, self._producer = self._producer, None
         if producer is not None:
             await producer.close()
+
+    @property
+    def idempotent(self) -> bool:
+        """Whether the broker, once connected, recognises a message that it has already."""
+        return self._options.idempotent and (self._producer is None or self._producer.idempotent)
 
     def fits(self, message: Outgoing) -> bool:
         """Return whether a message is within the largest size of its topic."""

@@ -2,6 +2,7 @@
 
 from pipeline.processes.child import Child, end
 from pipeline.processes.group import ChildFailed, Group, Process, tail_of
+from pipeline.processes.interruption import until_signal
 from pipeline.processes.program import Output, run_bounded
 from pipeline.processes.smidgen import smidgen_command, smidgen_environment
 
@@ -16,4 +17,5 @@ __all__ = [
     "smidgen_command",
     "smidgen_environment",
     "tail_of",
+    "until_signal",
 ]

@@ -51,6 +51,27 @@ class Process:
             await asyncio.sleep(_POLL_S)
         return not self._child.running
 
+    async def line(self, start: str, timeout_s: float) -> str:
+        """Wait for a line of its log that contains ``start``, and return the line from there.
+
+        Raises:
+            ChildFailed: it ended, or the line did not come in time.
+        """
+        deadline = asyncio.get_running_loop().time() + timeout_s
+        while True:
+            ended = self.returncode is not None
+            for line in tail_of(self.log, lines=1000).splitlines():
+                if start in line:
+                    return line[line.index(start) :]
+            if ended:
+                raise self.failure()
+            if asyncio.get_running_loop().time() > deadline:
+                raise ChildFailed(
+                    f"{self.name} was not ready within {timeout_s:g} s; its log ends with:\n"
+                    f"{tail_of(self.log)}"
+                )
+            await asyncio.sleep(_TICK_S)
+
     async def stop(self, timeout_s: float = GROUP_STOP_S) -> None:
         """Ask it to end with SIGTERM; kill it with all its children if it does not."""
         self.may_end = True

@@ -453,3 +453,14 @@ async def forge(broker: str, partition: int, receipt: bytes) -> None:
     topic, kind = TOPICS["dead-letters"].name, [("receipt", b"sent")]
     await producer.send_and_wait(topic, receipt, partition=partition, headers=kind)
     await producer.stop()
+
+
+def test_who_has_nothing_to_send_waits_for_nobody(
+    own_broker: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def joined(*_: object) -> None:
+        pytest.fail("it joins the group of replays, which takes seconds")
+
+    monkeypatch.setattr("pipeline.commands.dlq.alone", joined)
+    assert run(["dlq", "replay", "--broker", own_broker]) == 0
+    assert capsys.readouterr().out == "sent 0 dead letters\n"

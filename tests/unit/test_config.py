@@ -135,7 +135,7 @@ def test_an_empty_file_sets_nothing(tmp_path: Path) -> None:
 
 WRONG: list[tuple[str, object, str]] = [
     ("batch_size", 0, "greater than or equal to 1"),
-    ("batch_size", "many", "valid integer"),
+    ("batch_size", "many", "should be a whole number"),
     ("window", "1 minute", "should be a duration"),
     ("window", "0s", "greater than 0"),
     ("log_level", "loud", "'debug', 'info', 'warning' or 'error'"),

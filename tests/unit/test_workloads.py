@@ -343,7 +343,7 @@ def test_a_missing_key_in_a_list_names_the_row(tmp_path: Path) -> None:
     path = write(tmp_path, [GOOD, {"threshold": {"absolute": 0.1}}])
     with pytest.raises(ConfigError) as caught:
         load_workloads([str(path)])
-    assert str(caught.value) == f"{path}: 2: name: Field required"
+    assert str(caught.value) == f"{path}: 2: name: is missing"
 
 
 @pytest.mark.parametrize(

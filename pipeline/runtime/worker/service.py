@@ -14,7 +14,7 @@ from typing import Any
 from pipeline.clock import Clock
 from pipeline.config import Settings
 from pipeline.detect.idleness import Readings
-from pipeline.errors import SmidgenError
+from pipeline.errors import ConfigError, SmidgenError
 from pipeline.kafka import Broker, Publisher, is_set_within
 from pipeline.runtime.dlq import DeadLetterWriter, LimitConfig, source_of
 from pipeline.runtime.worker.app import FaustMembership, StageApp, connect, create_app
@@ -112,6 +112,7 @@ class Service:
         self._upstream = readings and UpstreamWatch(
             broker, topics, readings, clock, settings.partition_idle_s
         )
+        self._instance = settings.instance
         self._stop = asyncio.Event()
         self._failed = False
         self.hanging = False
@@ -159,6 +160,10 @@ class Service:
             if self._server is not None:
                 logger.info("health: %s", await self._server.start())
             await self._publisher.start()
+            if self._instance and not self._publisher.idempotent:
+                raise ConfigError(
+                    "instance: the embedded broker keeps no partitions for who restarts: leave it off"
+                )
         except SmidgenError:
             await self._publisher.stop()
             if self._server is not None:

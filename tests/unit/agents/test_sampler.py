@@ -113,7 +113,7 @@ def test_a_run_that_ends_by_itself_is_replaced(tmp_path: Path, target: SampledPr
     ("behaviours", "reason"),
     [
         pytest.param((FAILS,), "cannot sample process .*: Failed to find python version", id="cannot at all"),
-        pytest.param((DENIED,), "not permitted: py-spy needs root", id="not permitted"),
+        pytest.param((DENIED,), "not permitted", id="not permitted"),
         pytest.param(
             ("print('Sampling process', flush=True)\nfinish()\n", FAILS), "any more", id="not any more"
         ),
@@ -125,6 +125,17 @@ def test_a_process_that_cannot_be_sampled(
     sampler = make_sampler(tmp_path, stand_in(tmp_path, *behaviours), target)
     with pytest.raises(SamplerError, match=reason):
         list(sampler.intervals())
+
+
+@pytest.mark.parametrize(
+    ("user", "reason"), [(1000, "not permitted: py-spy needs root"), (0, "it has just ended, or root lacks")]
+)
+def test_root_is_not_asked_to_be_root(
+    tmp_path: Path, target: SampledProcess, monkeypatch: pytest.MonkeyPatch, user: int, reason: str
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    with pytest.raises(SamplerError, match=reason):
+        list(make_sampler(tmp_path, stand_in(tmp_path, DENIED), target).intervals())
 
 
 def test_a_command_gets_time_to_start(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ ERRORS = {
     "topics file not YAML": (["topics", "check", "--topics", "broken.yaml"], "broken.yaml:"),
     "wrong key in topics": (
         ["topics", "check", "--topics", "partition.yaml"],
-        "partition.yaml: profiles: partitions: Field required",
+        "partition.yaml: profiles: partition: unknown key; known keys are cleanup",
     ),
     "unequal partitions": (
         ["topics", "check", "--topics", "unequal.yaml"],
@@ -80,11 +80,11 @@ ERRORS = {
         "command line: window: should be a duration",
     ),
     "window wider than a workload's": (
-        ["worker", "all", "--workloads", "live"],
+        ["worker", "all", "--workloads", "live", "--window", "1m"],
         "window: 1m does not divide the resolution of workload live, 1s",
     ),
     "stack window wider than what follows": (
-        ["worker", "detect", "--workloads", "live", "--window", "1s"],
+        ["worker", "detect", "--workloads", "live", "--stack-window", "5m"],
         "stack_window: 5m is longer than what workload live may see after a change, 7s",
     ),
     "names that are no file": (["worker", "aggregate", "--names", "nowhere.yaml"], "nowhere.yaml"),

@@ -71,7 +71,7 @@ def test_detect_of_counts_looks_at_their_ratio(folder: Path, capsys: pytest.Capt
         rows.append(("s", "f", T0 + 60 * i, rng.binomial(total, 0.2 if i < 60 else 0.3), total))
     write_csv(folder / "s.csv", "service,metric,timestamp,samples,total", rows)
     assert run(["detect", "s.csv"]) == 0
-    assert "1 change points in 1 series" in capsys.readouterr().out
+    assert "1 change point in 1 series" in capsys.readouterr().out
 
 
 def test_series_of_several_services_are_distinguished(
@@ -199,8 +199,11 @@ def test_parquet_with_dates_and_missing_values(
     [
         ("gone", "gone: No such file or directory"),
         ("gone.csv", "gone.csv: No such file or directory"),
-        (".", ".: is a directory; should be .csv or .parquet"),
-        ("s.json", "s.json: unknown kind of file '.json'; should be .csv or .parquet"),
+        (".", ".: is a directory; should be .csv, .tsv, .csv.gz, .tsv.gz or .parquet"),
+        (
+            "s.json",
+            "s.json: unknown kind of file '.json'; should be .csv, .tsv, .csv.gz, .tsv.gz or .parquet",
+        ),
     ],
 )
 def test_detect_names_what_is_no_series_file(

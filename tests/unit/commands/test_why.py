@@ -303,7 +303,7 @@ def test_lines_are_listed_newest_first(folder: Path, capsys: pytest.CaptureFixtu
         (["--service", "other"], 0),
         (["--since", "2023-11-14T22:14:36Z"], 0),
         (["--since", "2023-11-14T22:14:35Z"], 2),
-        (["--since", "1d"], 0),
+        (["--since", "1d"], 2),
         (["--limit", "1"], 1),
     ],
 )
@@ -336,12 +336,36 @@ def test_a_page_has_everything_and_needs_no_network(folder: Path, capsys: pytest
     assert not re.search(r'<(script|link|img|iframe)[^>]*\b(src|href)="?http', text)
 
 
+NOTHING = {
+    "no such service": (["--service", "shopp"], "nothing in the ledger of service 'shopp'; it has shop"),
+    "no such metric": (["--metric", "cart.tux"], "no such series, or it never changed"),
+    "too late": (
+        ["--since", "2090-01-01"],
+        "nothing in the ledger since 2090-01-01 00:00:00 UTC; the newest",
+    ),
+}
+
+
+@pytest.mark.parametrize(("arguments", "expected"), NOTHING.values(), ids=NOTHING.keys())
+def test_what_leaves_nothing_is_said(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], expected: str
+) -> None:
+    assert run(["why", *arguments, *FILES]) == 0
+    assert expected in capsys.readouterr().out
+
+
+def test_a_span_before_now_counts_from_the_newest_scan_of_a_file(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["why", "--since", "1m", *FILES]) == 0
+    assert capsys.readouterr().out.count("\n") == 2
+
+
 ERRORS = {
     "unknown id": (["abcdef", *FILES], "no candidate 'abcdef'"),
     "reported, but no events file": ([REPORTED, "--ledger", "ledger.jsonl"], "give the events file as well"),
     "too short": (["abc", *FILES], "'abc' is no id: at least six digits"),
     "no id": (["cart.tax", *FILES], "'cart.tax' is no id"),
-    "neither id nor service": ([], "give an ID, or --service"),
     "id and service": ([REPORTED, "--service", "shop", *FILES], "give either ID, or --service"),
     "data without a ledger": ([REPORTED, "--data", "data"], "--data needs --ledger"),
     "page without an id": (["-o", "x.html", *FILES], "-o needs an ID"),

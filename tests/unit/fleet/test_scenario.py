@@ -37,7 +37,7 @@ MALFORMED = {
     "key twice": ("name: x\nname: y\n", ":2: key 'name' stands twice"),
     "not YAML": ("name: [", ":1:"),
     "a list": ("- 1\n", ":1: should be a mapping"),
-    "no name": ("service: x\n", ":1: name: Field required"),
+    "no name": ("service: x\n", ":1: name: is missing"),
     "unknown kind": ("name: x\ninject:\n  - {kind: stepp}\n", ":3: inject.0.kind: should be 'step'"),
     "key of an injection": (
         "name: x\ninject:\n  - {kind: step}\n  - kind: gradual\n    delte: [1, 2]\n",

@@ -1,0 +1,144 @@
+"""``smidgen up``: the whole pipeline on this machine until Ctrl-C, found by every other command."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from pipeline.commands.options import settings_options
+from pipeline.config import Settings, local_pipeline, local_state_file
+from pipeline.embedded.pipeline import START_S, Addresses, PipelineOptions, start_pipeline
+from pipeline.errors import ConfigError
+from pipeline.local import LocalPipeline, forget, remember, started_at
+from pipeline.processes import ChildFailed, Group, smidgen_command, until_signal
+from pipeline.stages.factory import STAGES
+from pipeline.windows import check_windows, fitted_windows
+from pipeline.workloads import load_workloads
+
+WORKLOADS = ("live",)
+"""What looks at live services unless the settings choose: windows of seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run: its settings with fitted windows, where its tables stay, and which port its pages have."""
+
+    settings: Settings
+    data: Path | None
+    port: int
+
+
+@click.command()
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder that keeps the store's tables; without it they go with the process.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    metavar="PORT",
+    help="Of the dashboard; 0: a free one.",
+)
+@settings_options("workloads", "window", "stack_window", "names")
+def up(settings: Settings, data: Path | None, port: int) -> int:
+    """Run broker, store and all stages on this machine until Ctrl-C, with settings for live services.
+
+    Every other command finds them without a flag for as long as this one runs. The broker keeps everything
+    in memory: what it holds is gone at the end.
+    """
+    if running := local_pipeline():
+        raise ConfigError(
+            f"smidgen up runs already (process {running.pid}): broker {running.broker}, store {running.store}"
+        )
+    chosen = settings.workloads if "workloads" in settings.model_fields_set else WORKLOADS
+    workloads = load_workloads(chosen)
+    fitted = fitted_windows(settings.model_copy(update={"workloads": _absolute(chosen)}), workloads)
+    check_windows(fitted, workloads)
+    folder = Path(tempfile.mkdtemp(prefix="smidgen-up-"))
+    try:
+        asyncio.run(_run(Run(fitted, data, port), folder))
+    except ChildFailed as error:
+        click.echo(f"smidgen up: {error}\nLogs: {folder / 'logs'}", err=True)
+        return 1
+    shutil.rmtree(folder, ignore_errors=True)
+    return 0
+
+
+def _absolute(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return workloads as any folder understands them: the path of a file in full."""
+    return tuple(str(Path(name).resolve()) if Path(name).is_file() else name for name in names)
+
+
+async def _run(run: Run, folder: Path) -> None:
+    processes = Group(folder)
+    path = local_state_file()
+    try:
+        await until_signal(
+            _until_one_ends(run, processes, path), lambda: click.echo("Stopping everything ...", err=True)
+        )
+    finally:
+        forget(path, os.getpid())
+        await processes.stop_all()
+
+
+async def _until_one_ends(run: Run, processes: Group, path: Path) -> NoReturn:
+    settings = run.settings
+    widths = ("--window", f"{settings.window_s:g}s", "--stack-window", f"{settings.stack_window_s:g}s")
+    names = ("--names", str(settings.names.resolve())) if settings.names else ()
+    options = PipelineOptions(
+        Settings().read_topics(), settings.workloads, (STAGES,), run.data, (*widths, *names)
+    )
+    addresses = await start_pipeline(
+        processes, options, on_step=lambda text: click.echo(f"{text} ...", err=True)
+    )
+    dashboard = await _start_dashboard(processes, addresses, run)
+    pid = os.getpid()
+    remember(
+        path,
+        LocalPipeline(
+            pid=pid,
+            started=started_at(pid),
+            broker=addresses.broker,
+            store=addresses.store,
+            workloads=settings.workloads,
+            window_s=settings.window_s,
+            stack_window_s=settings.stack_window_s,
+            dashboard=dashboard,
+        ),
+    )
+    _show(addresses, dashboard)
+    await processes.watch()
+
+
+async def _start_dashboard(processes: Group, addresses: Addresses, run: Run) -> str:
+    """Start the dashboard where it is installed, and return its address; empty where it is not."""
+    if importlib.util.find_spec("pipeline.dashboard") is None:
+        return ""
+    where = ("--broker", addresses.broker, "--store", addresses.store, "--port", str(run.port))
+    chosen = [word for name in run.settings.workloads for word in ("--workloads", name)]
+    dashboard = await processes.start("dashboard", smidgen_command("dashboard", *where, *chosen))
+    return (await dashboard.line("http://", START_S)).split()[0]
+
+
+def _show(addresses: Addresses, dashboard: str) -> None:
+    click.echo(f"broker     {addresses.broker}")
+    click.echo(f"store      {addresses.store}")
+    if dashboard:
+        click.echo(f"dashboard  {dashboard}")
+    click.echo(
+        "\nReady. In a second terminal, for a Python program of yours:\n"
+        "  smidgen agent run --service mine -- python3 app.py\n"
+        "in a third:\n"
+        "  smidgen events tail\n"
+        "Ctrl-C here ends it all."
+    )

@@ -1,0 +1,92 @@
+"""What ``smidgen events tail`` waits for: which services are judged, and why others are not yet."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import closing
+
+from pipeline.clock import system_clock
+from pipeline.config import Settings
+from pipeline.errors import SmidgenError
+from pipeline.kafka import Broker, check_connection, topic_facts
+from pipeline.report.unjudged import describe_unjudged
+from pipeline.storage.connect import open_store
+from pipeline.storage.inspection import inspect_store
+from pipeline.units import DAY_S, format_duration
+from pipeline.workloads import known_workloads
+
+ASK_S = 5.0
+"""How often it is asked again."""
+
+Subject = tuple[str, str]
+"""A service and a workload; both empty stand for all."""
+
+
+async def say_what_is_waited_for(
+    settings: Settings, service: str | None, say: Callable[[str], object]
+) -> None:
+    """Say once what is waited for, and again whatever changes, until cancelled; nothing without a broker.
+
+    What services lack is in the store: nothing is said of it unless the settings name one.
+    """
+    broker = Broker.of(settings)
+    if await check_connection(broker):  # whoever waits fails by it, and says so
+        return
+    whose = f" of {service}" if service else ""
+    say(f"waiting for events{whose} on {broker}; --from-start shows those before")
+    said: dict[Subject, str] = {}
+    while True:
+        try:
+            standing = await _standing(settings, service)
+        except SmidgenError as error:
+            standing = {("", ""): str(error)}
+        for subject, text in standing.items():
+            state = text.partition(":")[0]  # numbers that move are no news
+            if said.get(subject) != state:
+                said[subject] = state
+                say(text)
+        await asyncio.sleep(ASK_S)
+
+
+async def _standing(settings: Settings, service: str | None) -> dict[Subject, str]:
+    """Return one line for each service and workload that was scanned, or why none was."""
+    if "store" in settings.model_fields_set:
+        found = await asyncio.to_thread(scanned, settings, service)
+        if found:
+            return found
+    broker = Broker.of(settings)
+    facts = await topic_facts(broker, settings.read_topics(), "profiles")
+    if facts.newest is None:
+        return {("", ""): "no profiles have come yet: smidgen agent run --service NAME -- COMMAND"}
+    if "store" not in settings.model_fields_set:
+        return {}
+    return {("", ""): "profiles come, and nothing is scanned yet: smidgen doctor, if that lasts"}
+
+
+def scanned(settings: Settings, service: str | None = None) -> dict[Subject, str]:
+    """Return for each service and workload that was scanned in a day whether it is judged, else why not.
+
+    Raises:
+        StoreUnavailable: the store does not answer.
+        ConfigError: it refuses us.
+    """
+    now = system_clock()
+    with closing(open_store(settings.store, existing=True)) as store:
+        rows = store.rows("scans", service, now - DAY_S, now + DAY_S)
+    lacking = {(one.service, one.workload): one.unjudged for one in inspect_store(settings.store).unjudged}
+    workloads = known_workloads(settings.workloads)
+    lines: dict[Subject, str] = {}
+    for subject in _subjects(rows):
+        name, workload = subject
+        if (why := lacking.get(subject)) is None:
+            lines[subject] = f"{name} is judged by {workload}: a change is reported once"
+            continue
+        known = workloads.get(workload)
+        least = f" ({workload} looks at {format_duration(known.span_s)} of data at least)" if known else ""
+        lines[subject] = f"{name} is not judged yet by {workload}, {describe_unjudged(why)}{least}"
+    return lines
+
+
+def _subjects(rows: Sequence[dict[str, object]]) -> list[Subject]:
+    return sorted({(str(row["service"]), str(row["workload"])) for row in rows})

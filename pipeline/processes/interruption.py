@@ -1,0 +1,39 @@
+"""Work under an event loop that SIGINT or SIGTERM ends in order."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+async def until_signal(work: Coroutine[Any, Any, T], on_signal: Callable[[], None]) -> T | None:
+    """Return what the work returns, None if SIGINT or SIGTERM ended it; only the first signal counts.
+
+    A second Ctrl-C must not tear down what is just being stopped in order.
+    """
+    loop = asyncio.get_running_loop()
+    task = asyncio.ensure_future(work)
+    interrupted = False
+
+    def stop() -> None:
+        nonlocal interrupted
+        if not interrupted:
+            interrupted = True
+            on_signal()
+            task.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        if interrupted:
+            return None
+        raise
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)

@@ -1,0 +1,108 @@
+"""README's quick start, word for word: an event of one's own service at its end."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SETUP = "make setup && . .venv/bin/activate"
+"""What every terminal begins with: done for whoever runs this test."""
+
+READY_S = 120.0
+EVENT_S = 60.0
+
+
+def commands() -> list[str]:
+    """The lines of the block, without what is said about them."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    block = text.split("## Quick start")[1].split("```")[1]
+    return [line.partition("#")[0].strip() for line in block.strip().splitlines()]
+
+
+def _heed_interrupts() -> None:
+    """Let Ctrl-C end a line even if whoever runs the tests ignores it, as a shell does in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+class Terminal:
+    """One terminal: it runs a line of the block in a folder that looks like the repository's."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "docs").symlink_to(ROOT / "docs")
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("SMIDGEN_")}
+        self.environment = clean | {"PATH": path, "XDG_RUNTIME_DIR": str(folder / "runtime")}
+
+    def run(self, line: str) -> subprocess.CompletedProcess[str]:
+        """Run a line to its end."""
+        return subprocess.run(
+            ["bash", "-c", line], cwd=self.folder, env=self.environment, capture_output=True, text=True
+        )
+
+    @contextmanager
+    def keep(self, line: str, name: str) -> Iterator[subprocess.Popen[bytes]]:
+        """Run a line until Ctrl-C; its output goes into NAME.out and NAME.err."""
+        with (self.folder / f"{name}.out").open("wb") as out, (self.folder / f"{name}.err").open("wb") as err:
+            process = subprocess.Popen(
+                ["bash", "-c", f"exec {line}"],
+                cwd=self.folder,
+                env=self.environment,
+                stdout=out,
+                stderr=err,
+                preexec_fn=_heed_interrupts,  # noqa: PLW1509
+            )
+            try:
+                yield process
+            finally:
+                process.send_signal(signal.SIGINT)
+                process.wait(60)
+
+    def wait_for(self, pattern: str, name: str, within_s: float) -> re.Match[str]:
+        """Wait until the output of a line that is kept has a pattern."""
+        deadline = time.monotonic() + within_s
+        while True:
+            text = self.said(name)
+            if found := re.search(pattern, text, re.MULTILINE):
+                return found
+            if time.monotonic() > deadline:
+                pytest.fail(f"no {pattern!r} within {within_s:g} s in {text}\n{self.said('tail.err')}")
+            time.sleep(0.5)
+
+    def said(self, name: str) -> str:
+        """What came so far."""
+        return (self.folder / name).read_text(encoding="utf-8")
+
+
+def test_the_quick_start_ends_with_an_event_and_its_page(tmp_path: Path) -> None:
+    setup, up, tail, service, slower, report = commands()
+    assert setup == SETUP
+    terminal = Terminal(tmp_path)
+    with terminal.keep(up, "up") as running:
+        terminal.wait_for("^Ready", "up.out", READY_S)
+        with terminal.keep(tail, "tail"):
+            terminal.wait_for("no profiles have come yet", "tail.err", READY_S)
+            for line in (service, slower):
+                ended = terminal.run(line)
+                assert ended.returncode == 0, ended.stderr
+            event = terminal.wait_for(r"shop\.total .*\n(.*\n)*?  id +(\S+)", "tail.out", EVENT_S)
+            drawn = terminal.run(report.replace("ID", event.group(2)))
+            assert drawn.returncode == 0, drawn.stderr
+    page = (tmp_path / "event.html").read_text(encoding="utf-8")
+    assert "shop.total" in page
+    waited = terminal.said("tail.err")
+    assert "mine is not judged yet by live, no_" in waited
+    assert "mine is judged by live" in waited
+    assert running.returncode == 0, terminal.said("up.err")
+    assert not list((tmp_path / "runtime" / "smidgen").iterdir())
+    assert terminal.run(tail + " --no-follow").returncode == 2  # what has ended is not found any more
