@@ -59,6 +59,7 @@ OF_THEIR_OWN = {
     "release": "loadgen.bench.releases",
     "scale": "loadgen.bench.scale",
     "feedback": "loadgen.bench.feedback",
+    "labeller": "loadgen.bench.labeller",
 }
 """Benchmarks with options of their own → the module that defines each under its name."""
 
@@ -119,7 +120,8 @@ def bench(names: tuple[str, ...], series: int, stacks: int, profile: Path | None
     What it loses or doubles under faults measures `smidgen bench faults`, whether its memory stays flat
     `smidgen bench soak`, how workers that were away for a day catch up `smidgen bench catch-up`, and what
     scans of many large services take `smidgen bench scale`. What people's verdicts teach measures
-    `smidgen bench feedback`. These have options of their own.
+    `smidgen bench feedback`, and how well comments are classed `smidgen bench labeller`. These have options
+    of their own.
     """
     keep_freed_memory()
     benchmarks = _benchmarks(series, stacks, profile)

@@ -189,3 +189,16 @@ def test_precision_and_thresholds_come_from_answers(typed: Typed) -> None:
     assert [each["area"] for each in proposal["roc"]] == [1.0, 0.5]
     code, out, _ = typed("thresholds --service {s}")
     assert (code, "keeps 10 of 10 right ones" in out) == (0, True)
+
+
+def test_events_are_classed_by_what_people_wrote_and_did(typed: Typed) -> None:
+    assert typed("aa1-{s} acknowledged --author ada", "--comment", "Rolled back release 41.")[0] == 0
+    assert typed("aa2-{s} false --author ada")[0] == 0
+    rows = [json.loads(line) for line in typed("label --service {s} --json")[1].splitlines()]
+    assert {row["event"][:3]: (row["status"], row["basis"]) for row in rows} == {
+        "aa1": ("fixed", "comment"),
+        "aa2": ("false positive", "verdict"),
+        "bb1": ("review", "nothing"),
+    }
+    code, _, err = typed("label --service {s} --endpoint http://127.0.0.1:1/v1")
+    assert (code, "--endpoint and --model together" in err) == (2, True)

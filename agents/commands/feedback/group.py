@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from agents.commands.feedback.answer import answer
+from agents.commands.feedback.labels import labelling
 from agents.commands.feedback.listing import listing
 from agents.commands.feedback.numbers import precision, thresholds
 
@@ -44,5 +45,5 @@ def feedback() -> None:
     """
 
 
-for _command in (listing, precision, thresholds):
+for _command in (listing, precision, thresholds, labelling):
     feedback.add_command(_command)

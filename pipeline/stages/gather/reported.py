@@ -12,6 +12,7 @@ from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.codec.ledger import candidate_of_event
 from pipeline.errors import InvalidMessage
 from pipeline.feedback import Judged, Reported, confirmed_causes, is_right, latest_verdicts
+from pipeline.feedback.labeller import Answers
 from pipeline.model import Verdict
 from pipeline.stages.gather.verdicts import gather_verdicts
 from pipeline.storage.interface import Store
@@ -90,3 +91,33 @@ def gather_answered(
         for row in store.rows("regressions", service, since, LATEST_S)
         if all_events or row["id"] in states or row["id"] in causes
     ]
+
+
+def gather_answers(store: Store, service: str | None = None, since: float = EARLIEST_S) -> dict[str, Answers]:
+    """Return what people wrote and did about each event, by its id, oldest event first."""
+    comments: dict[str, list[str]] = {}
+    for one in gather_verdicts(store, service):
+        if one.comment:
+            comments.setdefault(one.event, []).append(one.comment)
+    repairs = {
+        row["regression"]: _repaired_by(row["event"])
+        for row in store.rows("updates", service, since, LATEST_S, type="resolved")
+    }
+    return {
+        one.reported.id: Answers(
+            tuple(comments.get(one.reported.id, ())),
+            one.state.verdict if one.state else None,
+            repairs.get(one.reported.id, ()),
+            one.reported.resolved_time is not None,
+        )
+        for one in gather_answered(store, service, since, all_events=True)
+    }
+
+
+def _repaired_by(event: str) -> tuple[str, ...]:
+    """Return the changes that a resolution names, none of one that cannot be read."""
+    try:
+        named = orjson.loads(event)["data"].get("resolved_by") or ()
+        return tuple(change["id"] for change in named)
+    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+        return ()

@@ -1,0 +1,76 @@
+"""Precision and recall of the labeller on labelled examples, as in FBDetect's Table 6."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from loadgen.terminal import read_file
+from pipeline.codec import fields
+from pipeline.errors import ConfigError, InvalidMessage
+from pipeline.feedback import Share
+from pipeline.feedback.labeller import Answers, Status, label
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """What people wrote and did, and the class that a person gave it."""
+
+    status: Status
+    answers: Answers
+
+
+@dataclass(frozen=True, slots=True)
+class ClassScore:
+    """How well one class is found."""
+
+    status: Status
+    truth: int
+    precision: Share
+    recall: Share
+
+
+def read_examples(path: Path) -> list[Example]:
+    """Read labelled examples: JSON lines of status, comments, resolved and repaired_by.
+
+    Raises:
+        ConfigError: the file, line and key that is wrong.
+    """
+    found = []
+    for number, line in enumerate(read_file(path).splitlines(), start=1):
+        try:
+            found.append(_example(fields.parse_object(line)))
+        except InvalidMessage as error:
+            raise ConfigError(f"{path}:{number}: {error}") from None
+    return found
+
+
+def score_labels(examples: Sequence[Example]) -> list[ClassScore]:
+    """Return how well each class is found, in the order of ``Status``."""
+    pairs = [(one.status, label(one.answers).status) for one in examples]
+    both, truth, given = Counter(pairs), Counter(a for a, _ in pairs), Counter(b for _, b in pairs)
+    return [
+        ClassScore(
+            status,
+            truth[status],
+            Share(both[status, status], given[status]),
+            Share(both[status, status], truth[status]),
+        )
+        for status in get_args(Status)
+        if truth[status] or given[status]
+    ]
+
+
+def _example(raw: dict[str, Any]) -> Example:
+    status = fields.text(raw, "status")
+    if status not in get_args(Status):
+        raise InvalidMessage(f"status: should be {', '.join(get_args(Status))}, not {status!r:.40}")
+    answers = Answers(
+        comments=tuple(fields.texts(raw, "comments")),
+        repaired_by=tuple(fields.texts(raw, "repaired_by")),
+        resolved=bool(raw.get("resolved")),
+    )
+    return Example(status, answers)  # type: ignore[arg-type]
