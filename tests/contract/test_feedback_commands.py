@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agents.commands.feedback import answer
+from loadgen.evaluation.reading import read_truth
+from pipeline.backtest.dataset import read_dataset
 from pipeline.cli import run
 from pipeline.codec.inputs import decode_feedback
 from pipeline.codec.records import columns_of
 from pipeline.codec.verdicts import verdict_to_row
 from pipeline.model import Outgoing, Verdict, VerdictKind
 from pipeline.storage.connect import open_store
-from tests.contract.rows import change
+from tests.contract.rows import change, gcpu, totals
 
 T0 = 1_790_000_000.0
 NOW = T0 + 86_400.0
@@ -51,6 +54,10 @@ class Typed:
     def insert(self, table: Any, *rows: dict[str, Any]) -> None:
         with closing(open_store(self.dsn)) as store:
             store.insert(table, columns_of(rows))
+
+    def insert_columns(self, table: Any, columns: Any) -> None:
+        with closing(open_store(self.dsn)) as store:
+            store.insert(table, columns)
 
     def __call__(self, line: str, *more: str) -> tuple[int, str, str]:
         words = line.format(s=self.service).split()
@@ -202,3 +209,23 @@ def test_events_are_classed_by_what_people_wrote_and_did(typed: Typed) -> None:
     }
     code, _, err = typed("label --service {s} --endpoint http://127.0.0.1:1/v1")
     assert (code, "--endpoint and --model together" in err) == (2, True)
+
+
+def test_answered_series_are_kept_as_a_dataset_with_their_truth(typed: Typed, tmp_path: Path) -> None:
+    windows = [T0 + 60 * number for number in range(20)]
+    typed.insert_columns("totals", totals(typed.service, [(window, 1000) for window in windows]))
+    typed.insert_columns("gcpu", gcpu(typed.service, [("shop.price", window, 100) for window in windows]))
+    assert typed("export --service {s}", str(tmp_path))[0] == 2
+    assert typed("aa1-{s} cause 8f2c11d0")[0] == typed("aa2-{s} false")[0] == 0
+    assert typed("bb1-{s} duplicate --of aa1-{s}")[0] == 0
+    code, out, err = typed("export --service {s} --history 1h", str(tmp_path))
+    folder = tmp_path / typed.service
+    assert (code, out, err) == (0, f"{folder}  1 series, 2 answers\n", "")
+    dataset = read_dataset(folder)
+    assert (dataset.names, dataset.samples.sum(), dataset.totals.sum()) == (("shop.price",), 2000, 20_000)
+    assert [change.id for change in dataset.changes] == ["8f2c11d0"]
+    rows = read_truth(folder / "truth.jsonl")
+    assert [(row.id[:3], row.kind, row.change, row.start) for row in rows] == [
+        ("aa1", "regression", "8f2c11d0", T0),
+        ("aa2", "transient", None, T0),
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from agents.commands.feedback.answer import answer
+from agents.commands.feedback.export import export
 from agents.commands.feedback.labels import labelling
 from agents.commands.feedback.listing import listing
 from agents.commands.feedback.numbers import precision, thresholds
@@ -45,5 +46,5 @@ def feedback() -> None:
     """
 
 
-for _command in (listing, precision, thresholds, labelling):
+for _command in (listing, precision, thresholds, labelling, export):
     feedback.add_command(_command)

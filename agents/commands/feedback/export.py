@@ -1,0 +1,86 @@
+"""The kept set of labelled series: a dataset folder for each service, with what people answered as truth."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import click
+import numpy as np
+
+from pipeline.backtest.dataset import Dataset, write_dataset
+from pipeline.codec.fields import EARLIEST_S
+from pipeline.codec.inputs import change_from_row
+from pipeline.commands.options import Duration, Moment, settings_options
+from pipeline.config import Settings
+from pipeline.errors import ConfigError
+from pipeline.stages.gather.labelled import truth_of
+from pipeline.stages.gather.reported import Answered, gather_answered
+from pipeline.storage.connect import open_store
+from pipeline.storage.interface import Store
+from pipeline.units import DAY_S
+
+AFTER_S = DAY_S
+"""How long series go on after the last answered event, so that it is seen whole."""
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--service", metavar="S", help="Of its events (default: of every service).")
+@click.option("--since", type=Moment(), default=EARLIEST_S, help="Change times since then: 30d, or ISO 8601.")
+@click.option(
+    "--history", type=Duration(), default="14d", show_default=True, help="Kept before the first event."
+)
+@settings_options("store")
+def export(settings: Settings, folder: Path, service: str | None, since: float, history: float) -> None:
+    """Keep the gCPU series of services with answered events: one dataset for each below DIR.
+
+    `smidgen backtest DIR/SERVICE` tries settings on it, and `smidgen score --truth DIR/SERVICE/truth.jsonl`
+    holds the events against the answers. Stacks are not kept, so cost shifts are not recognised there.
+    """
+    with closing(open_store(settings.store, existing=True)) as store:
+        by_service: dict[str, list[Answered]] = {}
+        for one in gather_answered(store, service, since):
+            by_service.setdefault(one.reported.service, []).append(one)
+        made = [
+            (name, dataset)
+            for name, answered in by_service.items()
+            if (dataset := _dataset(store, name, answered, history, settings))
+        ]
+    if not made:
+        raise ConfigError("no event of a series of stack samples has an answer")
+    for name, dataset in made:
+        if "/" in name or name.startswith("."):
+            raise ConfigError(f"service {name!r}: no name of a folder; leave it out with --service")
+        write_dataset(dataset, folder / name)
+        click.echo(f"{folder / name}  {len(dataset.names)} series, {len(dataset.truth)} answers")
+
+
+def _dataset(
+    store: Store, service: str, answered: list[Answered], history_s: float, settings: Settings
+) -> Dataset | None:
+    truth = truth_of(answered)
+    if not truth:
+        return None
+    width, stack_width = settings.window_s, settings.stack_window_s
+    times = [one.reported.change_time for one in answered]
+    start = (min(times) - history_s) // stack_width * stack_width
+    end = -(-(max(times) + AFTER_S) // stack_width) * stack_width
+    found = store.series("gcpu", service, start, end, width)
+    rows = store.rows("changes", service, start, end)
+    return Dataset(
+        service=service,
+        start=start,
+        end=end,
+        window_s=width,
+        stack_window_s=stack_width,
+        kinds=found.kinds,
+        names=found.names,
+        samples=found.samples,
+        totals=found.totals,
+        stacks=(),
+        stack_samples=np.zeros((0, round((end - start) / stack_width))),
+        metrics=(),
+        changes=tuple(map(change_from_row, rows)),
+        truth=tuple(truth),
+    )
