@@ -146,7 +146,6 @@ def test_each_event_is_sent_once_over_kills_and_restarts(
     publish(own_broker, *several(0, 10))
     wait_until(lambda: len(slack.taken) >= 10, "ten messages", first)
     wait_until(lambda: first.log.count("sent ") >= 10, "ten kept", first)
-    # The embedded broker forgets what a group has committed once it has no member.
     second = AlertsProcess(own_broker, own_store, rules)
     second.wait_ready("alerts of 3 partitions")
     first.kill()
