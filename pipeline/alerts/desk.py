@@ -61,6 +61,7 @@ class Desk:
         self._sending: dict[str, asyncio.Task[None]] = {}
         self._paused: dict[str, tuple[float, float]] = {}  # target → until when, and how long the next time
         self._refreshed = 0.0
+        self._keeping = asyncio.Lock()  # what is taken in while partitions arrive is read with what was there
 
     @property
     def waiting(self) -> int:
@@ -70,8 +71,8 @@ class Desk:
     async def arrived(self, partitions: frozenset[int]) -> None:
         """Take partitions over, with what the processes before left of them."""
         await self.left(self._mine)
-        found = await self._record.load(self._clock() - FOLLOWED_S)
-        self._known = settled(found)
+        async with self._keeping:
+            self._known = settled(await self._record.load(self._clock() - FOLLOWED_S))
         self._mine = partitions
         self._refreshed = self._clock()
 
@@ -83,6 +84,10 @@ class Desk:
 
     async def take(self, entries: Sequence[Entry]) -> None:
         """Keep what events lead to, so that their offsets can be committed."""
+        async with self._keeping:
+            await self._take(entries)
+
+    async def _take(self, entries: Sequence[Entry]) -> None:
         made: list[Delivery] = []
         for entry in entries:
             alert = self._read(entry)

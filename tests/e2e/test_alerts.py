@@ -146,9 +146,10 @@ def test_each_event_is_sent_once_over_kills_and_restarts(
     publish(own_broker, *several(0, 10))
     wait_until(lambda: len(slack.taken) >= 10, "ten messages", first)
     wait_until(lambda: first.log.count("sent ") >= 10, "ten kept", first)
+    second = AlertsProcess(own_broker, own_store, rules)
+    second.wait_ready("alerts of 3 partitions")
     first.kill()
     publish(own_broker, *several(5, 20))  # some of them once more, as after a crash of the pipeline
-    second = AlertsProcess(own_broker, own_store, rules)
     wait_until(lambda: len(titles(slack)) >= 20, "twenty messages", second)
     publish(own_broker, *several(20, 21))
     wait_until(lambda: len(titles(slack)) >= 21, "the last message", second)
@@ -187,8 +188,9 @@ def test_what_becomes_of_a_regression_follows_in_its_thread_after_a_restart(
     publish(own_broker, detected("r1", time=now))
     wait_until(lambda: "sent " in first.log, "a message", first)
     assert first.stop() == 0
-    publish(own_broker, updated("r1", time=now + 1), resolved("r1", time=now + 2))
     second = AlertsProcess(own_broker, own_store, rules)
+    second.wait_ready()
+    publish(own_broker, updated("r1", time=now + 1), resolved("r1", time=now + 2))
     wait_until(lambda: len(slack.taken) >= 3, "three messages", second)
     assert second.stop() == 0
     first_one, *rest = slack.taken

@@ -155,6 +155,28 @@ def test_partitions_go_once_what_is_being_sent_is_kept(tmp_path: Path) -> None:
     run(work())
 
 
+def test_what_comes_while_partitions_arrive_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work() -> None:
+        world = World(tmp_path, two())
+        desk = await world.desk()
+        load = desk._record.load
+
+        async def slowly(since: float) -> Any:
+            found = await load(since)
+            await asyncio.sleep(0.1)
+            return found
+
+        monkeypatch.setattr(desk._record, "load", slowly)
+        arriving = asyncio.create_task(desk.arrived(frozenset({0})))
+        await asyncio.sleep(0.05)
+        await take(desk, detected())
+        await arriving
+        await settle(desk)
+        assert len(HEARD["a"]) == 1
+
+    run(work())
+
+
 def test_a_dead_target_keeps_nobody_waiting_and_gets_everything_later(tmp_path: Path) -> None:
     async def work() -> None:
         world = World(tmp_path, two())
