@@ -8,7 +8,10 @@ import time
 
 def read_basket(number: int) -> list[int]:
     """Make up a basket."""
-    return [(number * 31 + item) % 97 for item in range(6000)]
+    basket = []
+    for item in range(4000):
+        basket.append((number * 31 + item) % 97)
+    return basket
 
 
 def total(basket: list[int], rounds: int) -> int:
@@ -16,16 +19,41 @@ def total(basket: list[int], rounds: int) -> int:
     added = 0
     for _ in range(rounds):
         for price in basket:
-            added += price % 7
+            added += price * 3 % 7
     return added
 
 
-def receipt(basket: list[int]) -> str:
-    """Write every price."""
-    text = ""
+def discount(basket: list[int]) -> int:
+    """Count what is cheaper today."""
+    cheaper = 0
     for price in basket:
-        text += f"{price}, "
-    return text
+        if price % 5 < 2:
+            cheaper += 1
+    return cheaper
+
+
+def tax(basket: list[int]) -> float:
+    """Add up what the state gets."""
+    taxed = 0.0
+    for price in basket:
+        taxed += price * 0.19
+    return taxed
+
+
+def weigh(basket: list[int]) -> int:
+    """Find the heaviest."""
+    heaviest = 0
+    for price in basket:
+        heaviest = price if price > heaviest else heaviest
+    return heaviest
+
+
+def receipt(basket: list[int]) -> str:
+    """Write the first prices."""
+    lines = []
+    for price in basket[:1000]:
+        lines.append(f"{price} each")
+    return ", ".join(lines)
 
 
 def serve(seconds: float, rounds: int) -> None:
@@ -34,9 +62,12 @@ def serve(seconds: float, rounds: int) -> None:
     while time.monotonic() < end:
         basket = read_basket(number)
         total(basket, rounds)
+        discount(basket)
+        tax(basket)
+        weigh(basket)
         receipt(basket)
         number += 1
 
 
 if __name__ == "__main__":
-    serve(float(sys.argv[1]), rounds=4 if "--slower" in sys.argv else 1)
+    serve(float(sys.argv[1]), rounds=6 if "--slower" in sys.argv else 1)
