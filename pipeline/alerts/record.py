@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from functools import partial
+from typing import Any, TypeVar
 
 from pipeline.alerts.alert import decode_alert, encode_alert
 from pipeline.alerts.delivery import Delivery
 from pipeline.errors import StoreUnavailable
-from pipeline.storage.interface import RowTable, Store
-from pipeline.storage.schema import COLUMNS, EVER
+from pipeline.storage.interface import Store
+from pipeline.storage.schema import EVER
 
 log = logging.getLogger(__name__)
 
 RETRY_S = 2.0
-
-_ANSWERS = "verdicts"
 
 _Found = TypeVar("_Found")
 
@@ -42,11 +41,9 @@ class Record:
 
     async def answered(self, service: str, events: Sequence[str]) -> bool:
         """Return whether a person has said something of one of these events."""
-        if _ANSWERS not in COLUMNS:
-            return False
-        table = cast(RowTable, _ANSWERS)
         for event in events:
-            if await _patiently(lambda event=event: self._store.rows(table, service, *EVER, event=event)):  # type: ignore[misc]
+            asked = partial(self._store.rows, "verdicts", service, *EVER, event=event)
+            if await _patiently(asked):
                 return True
         return False
 

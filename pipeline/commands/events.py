@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
+from functools import partial
 from typing import Any
 
 import click
@@ -13,10 +14,10 @@ import orjson
 from rich.console import Console
 from rich.text import Text
 
-from pipeline.codec.events import RESOLVED, UPDATED, decode_event
+from pipeline.codec.events import DETECTED, RESOLVED, UPDATED, decode_event
 from pipeline.commands.options import Duration, settings_options
 from pipeline.commands.waiting import say_what_is_waited_for
-from pipeline.config import Settings
+from pipeline.config import Settings, local_pipeline
 from pipeline.errors import InvalidMessage
 from pipeline.kafka import Broker, Entry, read_topic
 from pipeline.model.metric_kind import is_gcpu
@@ -51,7 +52,7 @@ def tail(
 
     What is waited for goes to stderr: with --store, also which services are not judged yet, and why.
     """
-    show = _print_json if as_json else _print_lines
+    show = _print_json if as_json else partial(_print_lines, pages=_pages(settings))
     entries = read_topic(
         Broker.of(settings),
         settings.read_topics()["regressions"],
@@ -107,17 +108,26 @@ def _print_json(event: Event) -> None:
     sys.stdout.flush()
 
 
-def _print_lines(event: Event) -> None:
+def _pages(settings: Settings) -> str:
+    """Return where the pages of events are, if they are those of what `smidgen up` runs here."""
+    local = local_pipeline()
+    return f"{local.dashboard}/regressions/" if local and local.broker == settings.broker else ""
+
+
+def _print_lines(event: Event, pages: str) -> None:
     console = Console(soft_wrap=True, highlight=False)
-    for line in describe(event):
+    for line in describe(event, pages):
         console.print(line)
     console.file.flush()
 
 
-def describe(event: Event) -> list[Text]:
+def describe(event: Event, pages: str = "") -> list[Text]:
     """Return an event as a few lines for people, controls escaped; what it lacks is left out."""
     lines = {UPDATED: _escalated, RESOLVED: _resolved}.get(str(event.get("type")), _detected)(event["data"])
-    return [*map(escape_line, lines), escape_line(Text(f"  id      {event['id']}", style="dim"))]
+    last = [Text(f"  id      {event['id']}", style="dim")]
+    if pages and event.get("type") == DETECTED:
+        last += [Text(f"  page    {pages}{event['id']}", style="dim")]
+    return [*map(escape_line, (*lines, *last))]
 
 
 def _detected(data: Event) -> list[Text]:

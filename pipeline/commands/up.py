@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import os
 import shutil
 import tempfile
@@ -121,9 +120,7 @@ async def _until_one_ends(run: Run, processes: Group, path: Path) -> NoReturn:
 
 
 async def _start_dashboard(processes: Group, addresses: Addresses, run: Run) -> str:
-    """Start the dashboard where it is installed, and return its address; empty where it is not."""
-    if importlib.util.find_spec("pipeline.dashboard") is None:
-        return ""
+    """Start the dashboard and return its address."""
     where = ("--broker", addresses.broker, "--store", addresses.store, "--port", str(run.port))
     answers = ("--triage", "*")  # whoever uses this machine
     chosen = [word for name in run.settings.workloads for word in ("--workloads", name)]
@@ -134,8 +131,7 @@ async def _start_dashboard(processes: Group, addresses: Addresses, run: Run) -> 
 def _show(addresses: Addresses, dashboard: str) -> None:
     click.echo(f"broker     {addresses.broker}")
     click.echo(f"store      {addresses.store}")
-    if dashboard:
-        click.echo(f"dashboard  {dashboard}")
+    click.echo(f"dashboard  {dashboard}")
     click.echo(
         "\nReady. In a second terminal, for a Python program of yours:\n"
         "  smidgen agent run --service mine -- python3 app.py\n"

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -95,7 +96,11 @@ def test_the_quick_start_ends_with_an_event_and_its_page(tmp_path: Path) -> None
             for line in (service, slower):
                 ended = terminal.run(line)
                 assert ended.returncode == 0, ended.stderr
-            event = terminal.wait_for(r"shop\.total .*\n(.*\n)*?  id +(\S+)", "tail.out", EVENT_S)
+            event = terminal.wait_for(
+                r"shop\.total .*\n(.*\n)*?  id +(\S+)\n  page +(\S+)", "tail.out", EVENT_S
+            )
+            with urllib.request.urlopen(event.group(3)) as shown:
+                assert "shop.total" in shown.read().decode()
             drawn = terminal.run(report.replace("ID", event.group(2)))
             assert drawn.returncode == 0, drawn.stderr
     page = (tmp_path / "event.html").read_text(encoding="utf-8")
