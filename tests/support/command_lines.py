@@ -31,11 +31,12 @@ def trouble(arguments: Sequence[str]) -> str:
     context = click.Context(smidgen, info_name="smidgen", **smidgen.context_settings)
     left = list(arguments)
     while isinstance(command, click.Group) and left and not left[0].startswith("-"):
-        found = command.get_command(context, left[0])
-        if found is None:
-            return f"no command {left[0]}"
-        command = found
-        context = click.Context(command, parent=context, info_name=left.pop(0))
+        try:
+            name, found, left = command.resolve_command(context, left)
+        except click.UsageError as error:
+            return error.format_message()
+        assert found is not None
+        command, context = found, click.Context(found, parent=context, info_name=name)
     # `bench NAME` is a command of its own for some names, and knows only with all arguments which.
     chosen = command.make_context(
         str(context.info_name), list(left), parent=context.parent, resilient_parsing=True

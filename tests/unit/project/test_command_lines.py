@@ -44,7 +44,7 @@ def test_commands_are_found_in_blocks_and_spans(text: str, found: list[list[str]
     ("arguments", "why"),
     [
         (["events", "tail", "--jsn"], "No such option"),
-        (["event", "tail"], "no command event"),
+        (["event", "tail"], "No such command"),
         (["dlq", "list", "--broker"], "requires an argument"),
         (["bench", "faults", "--broker", "rabbit"], "is not one of"),
         (["why", "ID", "--json"], ""),
