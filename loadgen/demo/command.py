@@ -31,14 +31,16 @@ _PLAIN_WIDTH = 140
     help="Folder for the report and the events.",
 )
 @click.option("--keep", is_flag=True, help="Keep the shop's repository and all logs, in OUT/run.")
+@click.option("--stay", is_flag=True, help="Keep everything up at the end, the dashboard too, until Ctrl-C.")
 @click.option("--plain", is_flag=True, help="Lines instead of live panels; the default without a terminal.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the traffic.")
-def demo(out: Path, keep: bool, plain: bool, seed: int) -> int:
+def demo(out: Path, keep: bool, stay: bool, plain: bool, seed: int) -> int:
     """Watch the whole pipeline catch one slow commit of a live service; takes about three minutes.
 
     A small web service is profiled while commit after commit is deployed to it: harmless ones, a
     refactoring, and one that makes a subroutine slower. Exits with 0 only if that one was reported once,
-    with the right subroutine and commit, and nothing else was.
+    with the right subroutine and commit, and nothing else was. The address of the dashboard is shown as soon
+    as it is there; with --stay it is there until Ctrl-C.
     """
     console = Console()
     if not console.is_terminal:
@@ -46,7 +48,7 @@ def demo(out: Path, keep: bool, plain: bool, seed: int) -> int:
     folder = _run_folder(out, keep)
     code = 1
     try:
-        code = asyncio.run(_run(console, folder, out, plain or not console.is_terminal, seed))
+        code = asyncio.run(_run(console, folder, out, plain or not console.is_terminal, seed, stay))
     finally:
         if keep or code == 1:
             console.print(f"Logs: {folder / 'logs'}", markup=False, highlight=False, soft_wrap=True)
@@ -55,22 +57,36 @@ def demo(out: Path, keep: bool, plain: bool, seed: int) -> int:
     return code
 
 
-async def _run(console: Console, folder: Path, out: Path, plain: bool, seed: int) -> int:
+async def _run(console: Console, folder: Path, out: Path, plain: bool, seed: int, stay: bool) -> int:
     status = Status(started=system_clock())
     display = (PlainDisplay if plain else LiveDisplay)(console, status, system_clock)
-    play = Demo(folder=folder, out=out, seed=seed, status=status, clock=system_clock, on_event=display.event)
+    codes: list[int] = []
+
+    def show(outcome: Outcome) -> None:
+        elapsed_s = system_clock() - status.started
+        show_outcome(console, status, outcome.comparison, outcome.reports, elapsed_s)
+        codes.append(0 if outcome.comparison.passed else 1)
+
+    play = Demo(
+        folder=folder,
+        out=out,
+        seed=seed,
+        status=status,
+        clock=system_clock,
+        on_event=display.event,
+        on_outcome=show,
+        stay=stay,
+    )
     try:
-        outcome = await until_signal(_shown(display, play), lambda: console.print("Stopping everything ..."))
+        await until_signal(_shown(display, play), lambda: console.print("Stopping everything ..."))
     except SmidgenError as error:
         console.print("[bold red]The demo broke off:[/]")
         console.print(str(error), markup=False, highlight=False, soft_wrap=True)
         return 1
-    if outcome is None:
+    if not codes:
         console.print("Interrupted; everything is stopped.")
         return INTERRUPTED
-    elapsed_s = system_clock() - status.started
-    show_outcome(console, status, outcome.comparison, outcome.reports, elapsed_s)
-    return 0 if outcome.comparison.passed else 1
+    return codes[0]
 
 
 async def _shown(display: LiveDisplay | PlainDisplay, play: Demo) -> Outcome:

@@ -84,6 +84,7 @@ class LiveDisplay(Display):
         alive = "  ".join(f"[green]●[/] {name}" for name, up in status.stages.items() if up)
         table.add_row("stages", alive or "[dim]none yet[/]")
         table.add_row("scans", str(status.scans.get("unique", 0)))
+        table.add_row("dashboard", status.dashboard or "[dim]not yet[/]")
         found = " → ".join(f"{status.candidates.get(topic, 0)} on {topic}" for topic in SCANS)
         table.add_row("candidates", found)
         if dropped := [dropped for scan in status.ledger[-1:] for dropped in scan.dropped]:
@@ -103,9 +104,12 @@ class PlainDisplay(Display):
 
     async def run(self) -> None:
         """Print what is new until cancelled."""
-        step, spoke = "", self._clock()
+        step, dashboard, spoke = "", "", self._clock()
         while True:
             status = self._status
+            if status.dashboard != dashboard:
+                dashboard = status.dashboard
+                self._say(f"dashboard: {dashboard}")
             if status.step != step:
                 step, spoke = status.step, self._clock()
                 self._say(step)

@@ -20,7 +20,7 @@ from loadgen.target.history import SLOW_SUBROUTINE
 from loadgen.target.repository import Revision, make_repository
 from pipeline.clock import Clock
 from pipeline.codec.scans import encode_scan
-from pipeline.embedded.pipeline import PipelineOptions, start_pipeline
+from pipeline.embedded.pipeline import PipelineOptions, start_dashboard, start_pipeline
 from pipeline.errors import SmidgenError
 from pipeline.processes import Group, smidgen_command
 from pipeline.topics import load_topics
@@ -63,7 +63,11 @@ class Outcome:
 
 
 class Demo:
-    """One run. ``folder`` is for everything that is only needed while it runs, ``out`` for what stays."""
+    """One run. ``folder`` is for everything that is only needed while it runs, ``out`` for what stays.
+
+    With ``stay`` all of it is kept up at the end until the run is cancelled. ``on_outcome`` is called as soon
+    as there is an outcome.
+    """
 
     def __init__(
         self,
@@ -74,12 +78,16 @@ class Demo:
         status: Status,
         clock: Clock,
         on_event: Callable[[dict[str, Any]], None],
+        on_outcome: Callable[[Outcome], None],
+        stay: bool = False,
     ) -> None:
         self._folder = folder
         self._out = out
         self._status = status
         self._clock = clock
         self._on_event = on_event
+        self._on_outcome = on_outcome
+        self._stay = stay
         self._driver = LoadDriver(seed)
         self._processes = Group(folder)
         self._topics = load_topics()
@@ -111,7 +119,12 @@ class Demo:
         background.add(self._driver.run())
         await self._deploy_all(revisions, repository)
         await self._settle(subscriber)
-        return await self._conclude()
+        outcome = await self._conclude()
+        self._on_outcome(outcome)
+        if self._stay:
+            self._status.step = f"everything is kept up until Ctrl-C: {self._status.dashboard}"
+            await asyncio.Event().wait()
+        return outcome
 
     async def _start_pipeline(self) -> None:
         status = self._status
@@ -128,6 +141,8 @@ class Demo:
             on_ready=lambda stages: status.stages.update(dict.fromkeys(stages, True)),
         )
         self._broker, self._store = addresses.broker, addresses.store
+        status.step = "starting the dashboard"
+        status.dashboard = await start_dashboard(self._processes, addresses, (WORKLOAD,))
 
     async def _deploy_all(self, revisions: list[Revision], repository: Path) -> None:
         status = self._status

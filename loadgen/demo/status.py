@@ -16,6 +16,7 @@ class Status:
 
     started: float
     step: str = "starting"
+    dashboard: str = ""  # its address
     deployments: list[Deployment] = field(default_factory=list)
     planned: int = 0
     stages: dict[str, bool] = field(default_factory=dict)  # name → alive

@@ -14,10 +14,10 @@ import click
 
 from pipeline.commands.options import settings_options
 from pipeline.config import Settings, local_pipeline, local_state_file
-from pipeline.embedded.pipeline import START_S, Addresses, PipelineOptions, start_pipeline
+from pipeline.embedded.pipeline import Addresses, PipelineOptions, start_dashboard, start_pipeline
 from pipeline.errors import ConfigError
 from pipeline.local import LocalPipeline, forget, remember, started_at
-from pipeline.processes import ChildFailed, Group, smidgen_command, until_signal
+from pipeline.processes import ChildFailed, Group, until_signal
 from pipeline.stages.factory import STAGES
 from pipeline.windows import check_windows, fitted_windows
 from pipeline.workloads import load_workloads
@@ -100,7 +100,7 @@ async def _until_one_ends(run: Run, processes: Group, path: Path) -> NoReturn:
     addresses = await start_pipeline(
         processes, options, on_step=lambda text: click.echo(f"{text} ...", err=True)
     )
-    dashboard = await _start_dashboard(processes, addresses, run)
+    dashboard = await start_dashboard(processes, addresses, settings.workloads, port=run.port)
     pid = os.getpid()
     remember(
         path,
@@ -117,15 +117,6 @@ async def _until_one_ends(run: Run, processes: Group, path: Path) -> NoReturn:
     )
     _show(addresses, dashboard)
     await processes.watch()
-
-
-async def _start_dashboard(processes: Group, addresses: Addresses, run: Run) -> str:
-    """Start the dashboard and return its address."""
-    where = ("--broker", addresses.broker, "--store", addresses.store, "--port", str(run.port))
-    answers = ("--triage", "*")  # whoever uses this machine
-    chosen = [word for name in run.settings.workloads for word in ("--workloads", name)]
-    dashboard = await processes.start("dashboard", smidgen_command("dashboard", *where, *chosen, *answers))
-    return (await dashboard.line("http://", START_S)).split()[0]
 
 
 def _show(addresses: Addresses, dashboard: str) -> None:

@@ -80,3 +80,17 @@ async def start_pipeline(
         await worker.line("ready: ", START_S)
         on_ready(stages)
     return addresses
+
+
+async def start_dashboard(
+    processes: Group, addresses: Addresses, workloads: Sequence[str], *, port: int = 0
+) -> str:
+    """Start the dashboard of a pipeline, on which everybody on this machine may answer; return its address.
+
+    Raises:
+        ChildFailed: it did not listen within START_S.
+    """
+    where = ("--broker", addresses.broker, "--store", addresses.store, "--port", str(port), "--triage", "*")
+    chosen = [word for name in workloads for word in ("--workloads", name)]
+    dashboard = await processes.start("dashboard", smidgen_command("dashboard", *where, *chosen))
+    return (await dashboard.line("http://", START_S)).split()[0]
