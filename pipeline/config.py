@@ -212,10 +212,10 @@ def load_settings(
     here = local_pipeline(environ) if local and not merged.keys() & {"broker", "store"} else None
     if here:
         merged = here.settings() | merged
-    for key in [
-        key for key in origin if key in setting_fields()
-    ]:  # one at a time, so that the message names the source
-        validate(Settings, {key: merged[key]}, origin[key])
+    known = setting_fields()
+    for key, source in origin.items():  # one at a time, so that the message names the source
+        if key in known and key in merged:
+            validate(Settings, {key: merged[key]}, source)
     for key in SECRETS:
         if secret_file := merged.get(key + "_file"):
             merged[key] = read_secret(Path(secret_file), f"{origin[key + '_file']}: {key}_file")

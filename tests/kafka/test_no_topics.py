@@ -77,7 +77,7 @@ COMMANDS = {
     "events tail": (["events", "tail", "--timeout", "2s"], 2, "topic regressions is missing"),
     "topics check": (["topics", "check"], 1, "profiles: missing"),
     "agent import": (["agent", "import", "p.txt", "--service", "s"], 2, "no topic profiles"),
-    "agent run": (["agent", "run", "--service", "s", "--", "{python}", "-c", BUSY], 0, "not confirmed"),
+    "agent run": (["agent", "run", "--service", "s", "--", "{python}", "-c", BUSY], 1, "not confirmed"),
     "mute": (["mute", "--service", "s", "--until", "1d", "--owner", "me"], 2, "no topic feedback"),
     "worker": (["worker", "aggregate", "--store", "{store}"], 2, "topic profiles is missing"),
 }

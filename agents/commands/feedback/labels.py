@@ -28,7 +28,9 @@ from pipeline.terminal import escape_controls
     "http://127.0.0.1:8000/v1 (default: rules; nothing leaves this machine).",
 )
 @click.option("--model", metavar="NAME", help="Its model.")
-@click.option("--token-file", type=click.Path(path_type=Path), help="File with the address's bearer token.")
+@click.option(
+    "--login", type=click.Path(path_type=Path), help="File with the bearer token that the address asks for."
+)
 @click.option("--json", "as_json", is_flag=True, help="One event a line.")
 @settings_options("store")
 def labelling(
@@ -37,7 +39,7 @@ def labelling(
     since: float,
     endpoint: str | None,
     model: str | None,
-    token_file: Path | None,
+    login: Path | None,
     as_json: bool,
 ) -> None:
     """Class events by what people wrote and did: fixed, cost shift, duplicate, and so on, with the evidence.
@@ -47,7 +49,7 @@ def labelling(
     """
     if bool(endpoint) != bool(model):
         raise click.UsageError("give --endpoint and --model together")
-    asked = LabelModel.of(endpoint, model, token_file) if endpoint and model else None
+    asked = LabelModel.of(endpoint, model, login) if endpoint and model else None
     with closing(open_store(settings.store, existing=True)) as store:
         every = gather_answers(store, service, since)
     for event, answers in every.items():
