@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from pipeline.alerts.alert import decode_alert, encode_alert
 from pipeline.alerts.delivery import Delivery
+from pipeline.codec.records import columns_of
 from pipeline.errors import StoreUnavailable
 from pipeline.storage.interface import Store
 from pipeline.storage.schema import EVER
@@ -35,8 +36,7 @@ class Record:
     async def write(self, deliveries: Sequence[Delivery]) -> None:
         """Keep deliveries in the state that they are in."""
         if deliveries:
-            rows = [_row(each) for each in deliveries]
-            columns = {name: [row[name] for row in rows] for name in rows[0]}
+            columns = columns_of([_row(each) for each in deliveries])
             await _patiently(lambda: self._store.insert("alerts", columns))
 
     async def answered(self, service: str, events: Sequence[str]) -> bool:
