@@ -50,6 +50,9 @@ class Counts:
     stratum_cell: IntArray
     stratum_index: IntArray  # of the series
     stratum_samples: IntArray
+    stratum_stack_cell: IntArray  # of ``stratum_cells``
+    stratum_stack_index: IntArray  # of the stack
+    stratum_stack_samples: IntArray
     stack_cells: Cells  # by stack window
     stack_width_s: float
     stacks: tuple[tuple[str, ...], ...]  # (distinct stacks,) root first
@@ -62,9 +65,11 @@ class Counts:
     @property
     def rows(self) -> int:
         """How many rows the largest table receives."""
-        return max(
-            len(self.series_cell), len(self.stratum_cell), len(self.stack_cell), len(self.total_samples)
+        counted = (
+            *(self.series_cell, self.stratum_cell, self.stratum_stack_cell),
+            *(self.stack_cell, self.total_samples),
         )
+        return max(map(len, counted))
 
 
 def count_samples(
@@ -106,11 +111,14 @@ def count_samples(
     by_cell = _in_cells(triples[:, 0]) @ by_triple
     held, labels = _incidence(distinct.elements)
     series = (by_cell @ held).tocoo()
-    by_stratum = (_in_cells(triples[:, 1]) @ by_triple @ held).tocoo()
+    in_strata = _in_cells(triples[:, 1])
+    stratum_stacks = in_strata @ by_triple
+    by_stratum = (stratum_stacks @ held).tocoo()
     if distinct.kept is not distinct.whole:
         by_triple = _count_matrix(triple_of, distinct.kept, distinct, len(triples))
-    stacks = (_in_cells(triples[:, 2]) @ by_triple).tocoo()
-    kept, stack_index = _numbered(stacks.col, distinct.ids)
+        stratum_stacks = in_strata @ by_triple
+    stratum_stacks, stacks = stratum_stacks.tocoo(), (_in_cells(triples[:, 2]) @ by_triple).tocoo()
+    kept, index_of = _numbered(stacks.col, distinct.ids)
     named = [vocabulary.series[label] for label in labels.tolist()]
     return Counts(
         cells=cells,
@@ -125,12 +133,15 @@ def count_samples(
         stratum_cell=by_stratum.row.astype(np.int64),
         stratum_index=by_stratum.col.astype(np.int64),
         stratum_samples=by_stratum.data,
+        stratum_stack_cell=stratum_stacks.row.astype(np.int64),
+        stratum_stack_index=index_of[stratum_stacks.col],
+        stratum_stack_samples=stratum_stacks.data,
         stack_cells=stack_cells,
         stack_width_s=stack_window_s,
         stacks=_named(distinct.elements, kept, vocabulary.labels),
         stack_ids=distinct.ids[kept],
         stack_cell=stacks.row.astype(np.int64),
-        stack_index=stack_index,
+        stack_index=index_of[stacks.col],
         stack_samples=stacks.data,
         shortened=distinct.shortened,
     )
@@ -207,12 +218,15 @@ def _incidence(stacks: Ragged) -> tuple[sparse.csr_array, IntArray]:
 
 
 def _numbered(columns: IntArray, ids: UIntArray) -> tuple[IntArray, IntArray]:
-    """Return the stacks that have samples, in the order of their ids, and each entry's index among them."""
-    used, of = np.unique(columns, return_inverse=True)
-    order = np.argsort(ids[used])
-    rank = np.empty(len(used), dtype=np.int64)
-    rank[order] = np.arange(len(used))
-    return used[order], rank[of.reshape(-1)]
+    """Return the stacks that have samples, in the order of their ids, and each stack's index among them.
+
+    Of a stack without any it is -1.
+    """
+    used = np.unique(columns)
+    kept = used[np.argsort(ids[used])]
+    index_of = np.full(len(ids), -1, dtype=np.int64)
+    index_of[kept] = np.arange(len(kept))
+    return kept, index_of
 
 
 def _named(stacks: Ragged, chosen: IntArray, labels: Sequence[str]) -> tuple[tuple[str, ...], ...]:

@@ -27,7 +27,7 @@ from pipeline.model import (
 )
 from pipeline.quota.limits import Usage
 from pipeline.storage.dense import DenseCounts, DenseStacks
-from pipeline.storage.interface import CountTable, Extent, Extents, RowTable, SeriesSource, Table
+from pipeline.storage.interface import CountTable, Extent, Extents, RowTable, SeriesSource, StrataSides, Table
 from pipeline.storage.loaded import ServiceArrays
 from pipeline.storage.points import Frames, Points, StackPoints
 from pipeline.storage.schema import (
@@ -36,6 +36,7 @@ from pipeline.storage.schema import (
     described_strata,
     prepare,
     row_columns,
+    stack_matrix,
     to_ms,
     to_rows,
 )
@@ -209,16 +210,24 @@ class ArrayStore:
     def roll_up(self, service: str, start: float, end: float, resolution_s: float) -> None:
         """Do nothing: counts are in memory; see Store.roll_up."""
 
-    def stacks(self, service: str, before: tuple[float, float], after: tuple[float, float]) -> StackMatrix:
+    def stacks(
+        self,
+        service: str,
+        before: tuple[float, float],
+        after: tuple[float, float],
+        strata: StrataSides | None = None,
+    ) -> StackMatrix:
         """Return stack counts of two spans; see Store.stacks."""
         spans = [(to_ms(first), to_ms(last)) for first, last in (before, after)]
         with self._lock:
             held = self._services.get(service) or _Service()
-            stacks, counts = _merged_stacks(
-                [held.stacks.within(spans), *(part.within(spans) for part in held.loaded_stacks)]
-            )
-        totals = counts.sum(axis=0)
-        return StackMatrix(stacks, counts[:, 0], counts[:, 1], float(totals[0]), float(totals[1]))
+            if strata is None:
+                parts = [held.stacks.within(spans), *(part.within(spans) for part in held.loaded_stacks)]
+            else:
+                ids, counts = held.strata.stacks_within(spans, strata)
+                parts = [(ids, held.stacks.frames(ids.tolist()), counts)]
+            stacks, counts = _merged_stacks(parts)
+        return stack_matrix(stacks, counts[:, 0], counts[:, 1])
 
     def strata(
         self,
@@ -355,7 +364,7 @@ def _add(table: Table, held: _Service, data: Mapping[str, list[Any]]) -> None:
         for kept, chosen in ((held.metrics, np.flatnonzero(~shown)), (held.setup, np.flatnonzero(shown))):
             kept.add([SeriesKey("service", data["metric"][i]) for i in chosen], times[chosen], values[chosen])
         return
-    if table in ("strata_totals", "strata_gcpu"):
+    if table in ("strata_totals", "strata_gcpu", "strata_stacks"):
         add_strata_rows(table, held.strata, data)
         return
     names = (

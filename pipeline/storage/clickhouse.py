@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import add
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -18,13 +19,14 @@ from pipeline.storage import migrate, queries
 from pipeline.storage.failures import translated
 from pipeline.storage.gcpu_series import GcpuSeries, Windows
 from pipeline.storage.insertion import insert_block
-from pipeline.storage.interface import CountTable, Extent, Extents, RowTable, SeriesSource, Table
+from pipeline.storage.interface import CountTable, Extent, Extents, RowTable, SeriesSource, StrataSides, Table
 from pipeline.storage.layout import ONE_SERVER, TableLayout
 from pipeline.storage.schema import (
     EVER,
     counted_time,
     described_strata,
     row_columns,
+    stack_matrix,
     to_ms,
     to_rows,
 )
@@ -34,6 +36,9 @@ _ROLLING = {"async_insert": "0", "insert_deduplicate": "0", "optimize_aggregatio
 
 _PART_BYTES = 4000
 """Most bytes of names in one query: parameters travel in the URL, of which servers read 8 kB at least."""
+
+_PART_STRATA = _PART_BYTES // 50
+"""Most strata of each span in one query, likewise: a 64-bit number has 20 digits."""
 
 _Texts = TypeVar("_Texts", bound=tuple[str, ...])
 _NUMBERS = np.dtype([("series", np.uint64), ("place", np.int64), ("count", np.float64)])
@@ -168,7 +173,13 @@ class ClickHouseStore:
             totals=np.ones(windows),
         )
 
-    def stacks(self, service: str, before: tuple[float, float], after: tuple[float, float]) -> StackMatrix:
+    def stacks(
+        self,
+        service: str,
+        before: tuple[float, float],
+        after: tuple[float, float],
+        strata: StrataSides | None = None,
+    ) -> StackMatrix:
         """Return stack counts of two spans; see Store.stacks."""
         values = {
             "service": service,
@@ -177,16 +188,16 @@ class ClickHouseStore:
             "after_start": to_ms(after[0]),
             "after_end": to_ms(after[1]),
         }
-        frames, in_before, in_after = self._columns(queries.STACKS, 3, values)
-        counts_before = np.asarray(in_before, dtype=np.float64)
-        counts_after = np.asarray(in_after, dtype=np.float64)
-        return StackMatrix(
-            stacks=tuple(tuple(stack) for stack in frames),
-            before=counts_before,
-            after=counts_after,
-            total_before=float(counts_before.sum()),
-            total_after=float(counts_after.sum()),
-        )
+        if strata is None:
+            return stack_matrix(*self._columns(queries.STACKS, 3, values))
+        found: dict[tuple[str, ...], list[float]] = {}
+        for part in _sides(strata):
+            for stack, *counts in zip(
+                *self._columns(queries.STRATA_STACKS, 3, {**values, **part}), strict=True
+            ):
+                sums = found.setdefault(tuple(stack), [0.0, 0.0])
+                sums[:] = map(add, sums, counts)
+        return stack_matrix(found, *np.array(list(found.values())).reshape(-1, 2).T)
 
     def strata(
         self,
@@ -226,6 +237,7 @@ class ClickHouseStore:
             series=tuple(map(SeriesKey, kinds, known)),
             samples=samples,
             counted=(edges[0][0] / 1000, edges[1][0] / 1000),
+            width_s=float(next(iter(self._columns(queries.STRATA_WIDTH, 1, values)[0]), 0.0)),
         )
 
     def rows(
@@ -325,6 +337,14 @@ def _asked(source: SeriesSource, names: Sequence[SeriesKey] | None) -> Iterator[
     for part in _in_parts(sorted(asked, key=lambda key: (key.kind.encode(), key.name.encode()))):
         kinds, chosen = zip(*part, strict=True)
         yield {"every": 0, "kinds": list(kinds), "names": list(chosen)}
+
+
+def _sides(strata: StrataSides) -> Iterator[dict[str, Any]]:
+    """Yield the parameters that choose strata of both spans, in parts that each fit into a URL."""
+    before, after = map(sorted, strata)
+    for first in range(0, max(len(before), len(after)), _PART_STRATA):
+        part = slice(first, first + _PART_STRATA)
+        yield {"strata_before": before[part], "strata_after": after[part]}
 
 
 def _in_parts(rows: Iterable[_Texts]) -> Iterator[list[_Texts]]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 from pipeline.model import SeriesKey, SeriesMatrix, StackMatrix, StrataMatrix
 from pipeline.quota.limits import Usage
 
-CountTable = Literal["totals", "gcpu", "stacks", "strata_totals", "strata_gcpu", "metrics"]
+CountTable = Literal["totals", "gcpu", "stacks", "strata_totals", "strata_gcpu", "strata_stacks", "metrics"]
 """Tables of additive rows, which carry their place in the log (stream, topic, partition, last_offset)."""
 
 
@@ -36,6 +36,9 @@ RowTable = Literal[
 """Tables of rows with an identity and a time."""
 
 Table = CountTable | RowTable
+
+StrataSides = tuple[Collection[int], Collection[int]]
+"""Ids of the strata whose samples are before, and of those whose are after."""
 
 SeriesSource = Literal["gcpu", "service", "setup"]
 """What series are read from: stack samples, service-level metrics, set-up metrics."""
@@ -129,8 +132,18 @@ class Store(Protocol):
         What ``series`` returns stays the same, late and repeated samples included; it only comes sooner.
         """
 
-    def stacks(self, service: str, before: tuple[float, float], after: tuple[float, float]) -> StackMatrix:
-        """Return stack counts in two spans [start, end); a stack window counts if it lies wholly inside."""
+    def stacks(
+        self,
+        service: str,
+        before: tuple[float, float],
+        after: tuple[float, float],
+        strata: StrataSides | None = None,
+    ) -> StackMatrix:
+        """Return stack counts in two spans [start, end); a window counts if it lies wholly inside.
+
+        With ``strata`` those of some strata in the first span, and of some in the second, by their ids: in
+        the longer windows of counts by stratum. A stack whose frames are no longer known is ``(other)``.
+        """
 
     def strata(
         self,

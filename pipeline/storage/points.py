@@ -100,6 +100,10 @@ class StackPoints:
             self._frames.setdefault(int(stack_id), tuple(stack))
             self._rows.append((int(stack_id), int(first), int(first) + round(width_s * 1000), float(count)))
 
+    def frames(self, ids: Sequence[int]) -> list[Frames]:
+        """Return the stacks of ids; of one that is not known none."""
+        return [self._frames.get(key, ()) for key in ids]
+
     def within(
         self, spans_ms: Sequence[tuple[int, int]]
     ) -> tuple[NDArray[np.uint64], list[Frames], FloatArray]:

@@ -291,6 +291,51 @@ GROUP BY stack_id
 ORDER BY stack_id
 """
 
+# Frames are those of the same time: what has a row here has one in ``stacks``, which is written before it.
+STRATA_STACKS = """
+WITH
+    toUnixTimestamp64Milli(window) AS first,
+    first + toInt64(round(width_s * 1000)) AS last,
+    first >= {before_start:Int64} AND last <= {before_end:Int64}
+        AND stratum IN {strata_before:Array(UInt64)} AS in_before,
+    first >= {after_start:Int64} AND last <= {after_end:Int64}
+        AND stratum IN {strata_after:Array(UInt64)} AS in_after
+SELECT
+    CAST(known.frames, 'Array(LowCardinality(String))') AS labels,
+    counted.before,
+    counted.after
+FROM (
+    SELECT
+        stack_id,
+        toFloat64(sumIf(samples, in_before)) AS before,
+        toFloat64(sumIf(samples, in_after)) AS after
+    FROM strata_stacks
+    WHERE service = {service:String}
+        AND window >= fromUnixTimestamp64Milli(least({before_start:Int64}, {after_start:Int64}), 'UTC')
+        AND window < fromUnixTimestamp64Milli(greatest({before_end:Int64}, {after_end:Int64}), 'UTC')
+        AND (in_before OR in_after)
+    GROUP BY stack_id
+) AS counted
+LEFT JOIN (
+    SELECT stack_id, any(stacks.frames) AS frames
+    FROM stacks
+    WHERE service = {service:String}
+        AND window >= fromUnixTimestamp64Milli(least({before_start:Int64}, {after_start:Int64}), 'UTC')
+        AND window < fromUnixTimestamp64Milli(greatest({before_end:Int64}, {after_end:Int64}), 'UTC')
+    GROUP BY stack_id
+) AS known ON known.stack_id = counted.stack_id
+ORDER BY counted.stack_id
+"""
+
+# Of all counts by stratum, which share their windows.
+STRATA_WIDTH = """
+SELECT width_s
+FROM strata_gcpu
+WHERE service = {service:String} AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
+ORDER BY window DESC
+LIMIT 1
+"""
+
 COUNT_SCANS = """
 SELECT uniqExact(service, workload, time)
 FROM scans

@@ -8,7 +8,8 @@ from typing import Any, Literal, get_origin, get_type_hints
 
 import numpy as np
 
-from pipeline.model import Candidate, Change, MetricMetadata, Stratum
+from pipeline.frames import OTHER
+from pipeline.model import Candidate, Change, FloatArray, MetricMetadata, StackMatrix, Stratum
 from pipeline.storage.interface import COUNTED, Table
 
 _TIME = "DateTime64(3, 'UTC')"
@@ -56,6 +57,11 @@ COLUMNS: Mapping[Table, Mapping[str, str]] = {
     },
     "strata_gcpu": {
         **{"service": _NAME, "kind": _NAME, "subroutine": "String", "stratum": "UInt64"},
+        **{"window": _TIME, "width_s": "Float64", "samples": "UInt64"},
+        **_POSITION,
+    },
+    "strata_stacks": {
+        **{"service": _NAME, "stratum": "UInt64", "stack_id": "UInt64"},
         **{"window": _TIME, "width_s": "Float64", "samples": "UInt64"},
         **_POSITION,
     },
@@ -184,6 +190,15 @@ def to_rows(
         }
         for row in found
     ]
+
+
+def stack_matrix(
+    stacks: Iterable[Sequence[str]], before: Sequence[float] | FloatArray, after: Sequence[float] | FloatArray
+) -> StackMatrix:
+    """Return counts of stacks in two spans; a stack whose frames are not known is ``(other)``."""
+    counts = [np.asarray(side, dtype=np.float64) for side in (before, after)]
+    totals = [float(side.sum()) for side in counts]
+    return StackMatrix(tuple(tuple(stack) or (OTHER,) for stack in stacks), *counts, *totals)
 
 
 def described_strata(rows: Iterable[Mapping[str, Any]]) -> dict[int, Stratum]:

@@ -24,6 +24,8 @@ class StrataPoints:
         self._series: dict[SeriesKey, int] = {}
         self._totals = _Columns(3)  # window ms, stratum, samples
         self._counts = _Columns(5)  # first ms, last ms, stratum, series, samples
+        self._stacks: dict[int, int] = {}  # id → row
+        self._stack_counts = _Columns(5)  # first ms, last ms, stratum, stack, samples
 
     def add_totals(
         self,
@@ -53,6 +55,31 @@ class StrataPoints:
         stratum = _rows_of(self._strata, strata[0])[strata[1]]
         self._counts.add(spans_ms[0], spans_ms[1], stratum, rows, samples)
 
+    def add_stacks(
+        self,
+        stacks: Iterable[int],
+        strata: Iterable[int],
+        spans_ms: tuple[NDArray[np.number], NDArray[np.number]],
+        samples: NDArray[np.number],
+    ) -> None:
+        """Add samples of stacks: ids of the stack and the stratum of each count, and its window."""
+        rows, stratum = _rows_of(self._stacks, stacks), _rows_of(self._strata, strata)
+        self._stack_counts.add(spans_ms[0], spans_ms[1], stratum, rows, samples)
+
+    def stacks_within(
+        self, spans_ms: Sequence[tuple[int, int]], sides: Sequence[Collection[int]]
+    ) -> tuple[NDArray[np.uint64], FloatArray]:
+        """Return ids of stacks, and counts (stacks, spans) of a span's strata in windows wholly inside."""
+        ids = np.array(list(self._stacks), dtype=np.uint64)
+        sums = np.zeros((len(ids), len(spans_ms)))
+        for column, ((start, end), side) in enumerate(zip(spans_ms, sides, strict=True)):
+            _, last_ms, stratum, row, samples = self._stack_counts.within(start, end)
+            wanted = np.array([key in side for key in self._strata], dtype=np.bool_)
+            inside = (last_ms <= end) & wanted[stratum.astype(np.int64)]
+            np.add.at(sums[:, column], row[inside].astype(np.int64), samples[inside])
+        some = sums.any(axis=1)
+        return ids[some], sums[some]
+
     def matrix(
         self,
         span_ms: tuple[int, int],
@@ -80,7 +107,13 @@ class StrataPoints:
             series=keys,
             samples=counts,
             counted=counted,
+            width_s=self._width_ms(end) / 1000,
         )
+
+    def _width_ms(self, end: int) -> float:
+        """Return the width of the last window of counts that begins before a time; 0 where none does."""
+        first_ms, last_ms, *_ = self._counts.within(0, end)
+        return float(last_ms[-1] - first_ms[-1]) if len(first_ms) else 0.0
 
     def _sums(
         self, start: int, end: int, strata: Sequence[int], asked: Collection[SeriesKey] | None
@@ -165,5 +198,8 @@ def add_strata_rows(table: Table, held: StrataPoints, data: Mapping[str, list[An
         held.add_totals((data["stratum"], every), times_ms, samples)
         return
     spans_ms = (times_ms, times_ms + np.rint(1000 * np.array(data["width_s"])).astype(np.int64))
+    if table == "strata_stacks":
+        held.add_stacks(data["stack_id"], data["stratum"], spans_ms, samples)
+        return
     series = map(SeriesKey, data["kind"], data["subroutine"])
     held.add_counts((series, every), (data["stratum"], every), spans_ms, samples)

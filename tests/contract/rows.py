@@ -91,6 +91,21 @@ def strata_gcpu(service: str, counts: Sequence[tuple[str, Stratum, float, int]],
     }
 
 
+def strata_stacks(
+    service: str, counts: Sequence[tuple[tuple[str, ...], Stratum, float, int]], **where: Any
+) -> Columns:
+    """Rows of stacks by stratum in windows of two minutes, at seconds after T0."""
+    return {
+        "service": [service] * len(counts),
+        "stratum": [stratum.id for _, stratum, _, _ in counts],
+        "stack_id": [hash(stack) % 2**64 for stack, _, _, _ in counts],
+        "window": [T0 + at for _, _, at, _ in counts],
+        "width_s": [2 * MINUTE] * len(counts),
+        "samples": [samples for _, _, _, samples in counts],
+        **position(len(counts), **where),
+    }
+
+
 def metrics(service: str, points: Sequence[tuple[str, float, float]], setup: int = 0) -> Columns:
     return {
         "service": [service] * len(points),

@@ -21,6 +21,7 @@ from tests.contract.rows import (
     position,
     stacks,
     strata_gcpu,
+    strata_stacks,
     strata_totals,
     total_samples,
     totals,
@@ -55,6 +56,7 @@ def test_a_token_belongs_to_one_table(store: Store, service_name: str, table: Co
         "stacks": {**stacks(service_name, [(("a",), T0, 1)]), **position(1, offset=7)},
         "strata_totals": strata_totals(service_name, [(Stratum(), 0, 1)], offset=7),
         "strata_gcpu": strata_gcpu(service_name, [("a.f", Stratum(), 0, 1)], offset=7),
+        "strata_stacks": strata_stacks(service_name, [(("a",), Stratum(), 0, 1)], offset=7),
         "metrics": {**metrics(service_name, [("latency", T0, 1.0)]), **position(1, offset=7)},
     }
     stream = f"stream-{service_name}"

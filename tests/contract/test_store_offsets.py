@@ -24,6 +24,7 @@ from tests.contract.rows import (
     position,
     stacks,
     strata_gcpu,
+    strata_stacks,
     strata_totals,
     totals,
 )
@@ -89,6 +90,7 @@ def test_rows_that_come_late_are_refused_whole(
         "stacks": stacks(service_name, [(("f",), T0, 1), (("g",), T0, 1)]),
         "strata_totals": strata_totals(service_name, [(HOST, T0, 1), (HOST, T0 + MINUTE, 1)]),
         "strata_gcpu": strata_gcpu(service_name, [("a.f", HOST, T0, 1), ("a.g", HOST, T0, 1)]),
+        "strata_stacks": strata_stacks(service_name, [(("f",), HOST, T0, 1), (("g",), HOST, T0, 1)]),
         "metrics": metrics(service_name, [("latency", T0, 1.0), ("latency", T0 + MINUTE, 1.0)]),
     }[table] | two
     asked_at = sql_store.extents(table, service_name).asked_at

@@ -6,7 +6,7 @@ import numpy as np
 
 from pipeline.model import SeriesKey, Stratum
 from pipeline.storage.interface import Store
-from tests.contract.rows import MINUTE, NASTY, T0, strata_gcpu, strata_totals
+from tests.contract.rows import MINUTE, NASTY, T0, stacks, strata_gcpu, strata_stacks, strata_totals
 
 WEST = Stratum.of({"region": "west", "machine": "c5"}, host="a", release="v1")
 EAST = Stratum.of({"region": "east=1"}, release="v2")
@@ -90,3 +90,56 @@ def test_a_stratum_is_known_by_what_it_says(store: Store, service_name: str) -> 
     assert found == Stratum("h'\\", "1;2", (("a-b", "c=d"), ("größe", "🙂'")))
     assert found.id == odd.id
     assert np.uint64(found.id) == odd.id
+
+
+MAIN, READ, GONE = ("main",), ("main", "größe.read"), ("main", "gone")
+
+
+def count_stacks(store: Store, service: str) -> None:
+    """Stacks of two strata in windows of two minutes; of one stack the frames are not there."""
+    store.insert("stacks", stacks(service, [(MAIN, T0, 99), (READ, T0 + 120, 99)], width=60))
+    rows = [(MAIN, WEST, 0, 1), (READ, WEST, 0, 2), (MAIN, EAST, 0, 4), (READ, WEST, 120, 8)]
+    store.insert("strata_stacks", strata_stacks(service, [*rows, (READ, EAST, 240, 16), (GONE, EAST, 120, 32)]))
+    store.insert("strata_stacks", strata_stacks(service, [(READ, WEST, 120, 64)], offset=1))
+
+
+def sides(store: Store, service: str, before: object, after: object) -> dict[tuple[str, ...], tuple[float, float]]:
+    """Counts of the strata of the first four minutes, and of those of the last four."""
+    spans = (T0, T0 + 4 * MINUTE), (T0 + 2 * MINUTE, T0 + 6 * MINUTE)
+    ids = tuple([stratum.id for stratum in side] for side in (before, after))  # type: ignore[attr-defined]
+    found = store.stacks(service, *spans, strata=(ids[0], ids[1]))
+    assert (found.total_before, found.total_after) == (found.before.sum(), found.after.sum())
+    return dict(zip(found.stacks, zip(found.before.tolist(), found.after.tolist(), strict=True), strict=True))
+
+
+def test_stacks_of_some_strata_in_each_span(store: Store, service_name: str) -> None:
+    count_stacks(store, service_name)
+    assert sides(store, service_name, [WEST], [EAST]) == {
+        MAIN: (1, 0),
+        READ: (2 + 8 + 64, 16),
+        ("(other)",): (0, 32),
+    }
+    assert sides(store, service_name, [WEST, EAST], []) == {MAIN: (5, 0), READ: (74, 0), ("(other)",): (32, 0)}
+    assert sides(store, service_name, [], []) == {}
+
+
+def test_stacks_of_more_strata_than_one_query_names(store: Store, service_name: str) -> None:
+    hosts = [Stratum(host=f"h{number}") for number in range(200)]
+    store.insert("stacks", stacks(service_name, [(MAIN, T0, 1), (READ, T0, 1)], width=60))
+    rows = [(stack, host, 120, 1) for host in hosts for stack in (MAIN, READ)]
+    store.insert("strata_stacks", strata_stacks(service_name, rows))
+    assert sides(store, service_name, hosts, hosts[:3]) == {MAIN: (200, 3), READ: (200, 3)}
+
+
+def test_a_window_by_stratum_counts_if_it_lies_wholly_inside(store: Store, service_name: str) -> None:
+    count_stacks(store, service_name)
+    for start, end, samples in ((0, 120, 3), (1, 240, 72), (0, 119, 0), (-60, 121, 3), (0, 240, 75)):
+        span = (T0 + start, T0 + end)
+        assert store.stacks(service_name, (T0, T0), span, ([], [WEST.id])).total_after == samples
+
+
+def test_the_width_of_windows_by_stratum_is_known(store: Store, service_name: str) -> None:
+    assert store.strata(service_name, T0, T0 + 60, MINUTE).width_s == 0
+    store.insert("strata_gcpu", strata_gcpu(service_name, [("a.f", WEST, 0, 1)]))
+    assert store.strata(service_name, T0 + 60, T0 + 90, MINUTE, []).width_s == 120
+    assert store.strata(service_name, T0 - 90, T0 - 60, MINUTE, []).width_s == 0

@@ -76,9 +76,12 @@ def assert_counted(store: Store, service: str, samples: int) -> None:
     assert (matrix.totals.sum(), matrix.samples.sum(axis=1).tolist()) == (samples, [samples, samples])
     stacks = store.stacks(service, (START, START + 1800), (START + 1800, START + 3600))
     assert stacks.before.sum() == samples
+    sender = build_profile({"m;a": 10}, service=service).sender.id
+    by_stratum = store.stacks(service, (START, START), (START, START + 3600), ([], [sender]))
+    assert by_stratum.after.tolist() == [samples]
 
 
-@pytest.mark.parametrize("at", [1, 2, 3, 4, 5, 6])
+@pytest.mark.parametrize("at", [1, 2, 3, 4, 5, 6, 7])
 @pytest.mark.parametrize("taken", [15, 20, 30])
 def test_the_former_owner_comes_too_late(shared_store: Store, service_name: str, at: int, taken: int) -> None:
     """Frozen before any INSERT of its first or second batch, while another counts less, the same or more."""

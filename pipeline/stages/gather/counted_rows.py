@@ -99,6 +99,20 @@ def _strata_gcpu_columns(
     }
 
 
+def _strata_stack_columns(
+    counts: Counts, _records: Sequence[Record], last: Mapping[int, int], _window_s: float
+) -> Columns:
+    """Return the counts of stacks without their frames, which are in ``stacks`` by then."""
+    cells = counts.stratum_stack_cell.tolist()
+    return {
+        **_cell_columns(counts.stratum_cells, cells, last),
+        "stratum": [counts.stratum_cells.strata[i] for i in cells],
+        "stack_id": counts.stack_ids[counts.stratum_stack_index].tolist(),
+        "width_s": [counts.stratum_width_s] * len(cells),
+        "samples": counts.stratum_stack_samples.tolist(),
+    }
+
+
 def _gcpu_columns(
     counts: Counts, _records: Sequence[Record], last: Mapping[int, int], _window_s: float
 ) -> Columns:
@@ -173,6 +187,7 @@ each partition and the width of a window."""
 
 COUNTED_COLUMNS: Mapping[CountTable, CountedColumns] = {
     "stacks": _stack_columns,
+    "strata_stacks": _strata_stack_columns,
     "strata_gcpu": _strata_gcpu_columns,
     "strata_totals": _strata_total_columns,
     "gcpu": _gcpu_columns,

@@ -14,7 +14,7 @@ from pipeline.names import PresentNames
 from pipeline.names.merging import merged_series, merged_stacks, symbol_key
 from pipeline.stages.gather.store_view import StoreView
 from pipeline.stages.gather.symbols import as_asked
-from pipeline.storage.interface import RowTable, SeriesSource, Store
+from pipeline.storage.interface import RowTable, SeriesSource, Store, StrataSides
 
 
 def by_present_names(store: Store, scan: Scan) -> Store:
@@ -54,9 +54,15 @@ class RenamedStore(StoreView):
         matrix = self._store.series(source, *span, sorted(counted))
         return as_asked(merged_series(matrix, self._names), names, present)
 
-    def stacks(self, service: str, before: tuple[float, float], after: tuple[float, float]) -> StackMatrix:
+    def stacks(
+        self,
+        service: str,
+        before: tuple[float, float],
+        after: tuple[float, float],
+        strata: StrataSides | None = None,
+    ) -> StackMatrix:
         """Return stacks by present names; see Store.stacks."""
-        return merged_stacks(self._store.stacks(service, before, after), self._names)
+        return merged_stacks(self._store.stacks(service, before, after, strata), self._names)
 
     def rows(
         self,

@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeline.model import SeriesKey, StackMatrix, StrataMatrix
 from pipeline.quota.limits import Usage
-from pipeline.storage.interface import CountTable, Extents, RowTable, Store, Table
+from pipeline.storage.interface import CountTable, Extents, RowTable, Store, StrataSides, Table
 
 
 class StoreView:
@@ -46,9 +46,15 @@ class StoreView:
         """Keep counts as they were counted; see Store.roll_up."""
         self._store.roll_up(service, start, end, resolution_s)
 
-    def stacks(self, service: str, before: tuple[float, float], after: tuple[float, float]) -> StackMatrix:
+    def stacks(
+        self,
+        service: str,
+        before: tuple[float, float],
+        after: tuple[float, float],
+        strata: StrataSides | None = None,
+    ) -> StackMatrix:
         """Return stack counts of two spans; see Store.stacks."""
-        return self._store.stacks(service, before, after)
+        return self._store.stacks(service, before, after, strata)
 
     def rows(
         self,

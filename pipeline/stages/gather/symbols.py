@@ -20,7 +20,7 @@ from pipeline.model import SeriesKey, SeriesMatrix, StackMatrix, StrataMatrix
 from pipeline.names import Naming, Namings
 from pipeline.names.merging import merged_series, merged_stacks, merged_strata, symbol_key
 from pipeline.stages.gather.store_view import StoreView
-from pipeline.storage.interface import RowTable, SeriesSource, Store
+from pipeline.storage.interface import RowTable, SeriesSource, Store, StrataSides
 from pipeline.units import DAY_S
 
 MARGIN_S = DAY_S
@@ -77,9 +77,16 @@ class SymbolStore(StoreView):
             return self._store.strata(*span, symbols)
         return merged_strata(self._store.strata(*span), naming)
 
-    def stacks(self, service: str, before: tuple[float, float], after: tuple[float, float]) -> StackMatrix:
+    def stacks(
+        self,
+        service: str,
+        before: tuple[float, float],
+        after: tuple[float, float],
+        strata: StrataSides | None = None,
+    ) -> StackMatrix:
         """Return stacks by symbols; see Store.stacks."""
-        matrix, naming = self._store.stacks(service, before, after), self._namings.of(service)
+        matrix = self._store.stacks(service, before, after, strata)
+        naming = self._namings.of(service)
         if self._is_uniform(service, min(before[0], after[0]), naming):
             return matrix
         return merged_stacks(matrix, naming)

@@ -10,6 +10,7 @@ from pipeline.backtest.dataset import Dataset
 from pipeline.model import Candidate, FloatArray, Scan, StackMatrix
 from pipeline.stages.gather.evidence import stacks_around, stacks_on_earlier_days
 from pipeline.storage.arrays import ArrayStore
+from pipeline.storage.interface import StrataSides
 from pipeline.workloads import Workload
 
 HOUR, DAY = 3600.0, 24
@@ -56,8 +57,14 @@ def office_hours(*, first: int = 0) -> ArrayStore:
 class ReadingStore(ArrayStore):
     """One that makes new objects of what it reads, as a database's client does."""
 
-    def stacks(self, service: str, before: tuple[float, float], after: tuple[float, float]) -> StackMatrix:
-        found = super().stacks(service, before, after)
+    def stacks(
+        self,
+        service: str,
+        before: tuple[float, float],
+        after: tuple[float, float],
+        strata: StrataSides | None = None,
+    ) -> StackMatrix:
+        found = super().stacks(service, before, after, strata)
         return replace(found, stacks=tuple(map(tuple, map(list, found.stacks))))
 
 
