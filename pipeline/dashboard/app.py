@@ -15,6 +15,7 @@ from aiohttp import web
 from plotly.offline import get_plotlyjs
 
 from pipeline import __version__
+from pipeline.dashboard import api_flames
 from pipeline.dashboard.access import HEADERS, Login, Person
 from pipeline.dashboard.api import routes as api_routes
 from pipeline.dashboard.pages import explorer, operations, regressions, services
@@ -52,7 +53,15 @@ def create_app(
     app = web.Application(middlewares=[_guard], client_max_size=LARGEST_FORM)
     app[SITE] = Site(sources, login or Login())
     app[operations.DIAGNOSIS] = operations.Diagnosis()
-    for part in (routes, regressions.routes, services.routes, explorer.routes, operations.routes, api_routes):
+    for part in (
+        routes,
+        regressions.routes,
+        services.routes,
+        explorer.routes,
+        operations.routes,
+        api_routes,
+        api_flames.routes,
+    ):
         app.router.add_routes(part)
 
     async def refreshing(app: web.Application) -> AsyncIterator[None]:

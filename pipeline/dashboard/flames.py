@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from markupsafe import Markup
 
+from pipeline.dashboard.comparison import Comparison
 from pipeline.dashboard.figures import figure_json
-from pipeline.model import StackMatrix
+from pipeline.model import METRIC_KINDS, StackMatrix
 from pipeline.report.figures import icicle_figure
-from pipeline.report.flame import Shift, icicle, largest_shifts
+from pipeline.report.flame import Shift, icicle, inclusive_shares, largest_shifts
 
 SHIFTS = 15
 
 NOTHING = "(nothing)"
 """No element of a stack."""
+
+_PREFIXES = tuple(measure.prefix for measure in METRIC_KINDS.values() if measure.gcpu and measure.prefix)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,22 +31,29 @@ class Flames:
     trunk: tuple[str, ...]
     samples: tuple[float, float]  # before, after
     stacks: int
+    lacking: str  # a sentence where there are no samples, or too few; else empty
 
 
-def flames_of(stacks: StackMatrix, service: str, marked: str = NOTHING) -> Flames:
-    """Draw the stacks of two spans, the second coloured by the shift; an element is marked in both."""
-    tree = icicle(stacks)
+def flames_of(found: Comparison, service: str, marked: str = NOTHING, only: str = "") -> Flames:
+    """Draw two sides, the second coloured by the shift beyond noise; an element is marked in both.
+
+    With ``only`` the stacks that hold an element.
+    """
+    stacks = within(found.stacks, only) if only else found.stacks
     compared = stacks.total_before > 0
+    dispersion = found.dispersion if compared else None
+    tree = icicle(stacks, dispersion)
     drawn = len(tree.paths) > 1
     return Flames(
         before=_block(figure_json(icicle_figure(tree, service, marked, "before")))
         if compared and drawn
         else Markup(""),
         after=_block(figure_json(icicle_figure(tree, service, marked, "after"))) if drawn else Markup(""),
-        shifts=tuple(largest_shifts(stacks, SHIFTS)),
+        shifts=tuple(largest_shifts(stacks, SHIFTS, dispersion)),
         trunk=tree.trunk,
         samples=(stacks.total_before, stacks.total_after),
         stacks=len(stacks.stacks),
+        lacking=found.lacking,
     )
 
 
@@ -55,14 +64,14 @@ def within(stacks: StackMatrix, element_name: str) -> StackMatrix:
     return replace(stacks, stacks=chosen, before=stacks.before[kept], after=stacks.after[kept])
 
 
-def annotated(stacks: StackMatrix, prefixes: Sequence[str], *, most: int = 200) -> list[str]:
-    """Return the annotated elements of stacks, those with most samples first."""
-    counts: dict[str, float] = {}
-    for stack, count in zip(stacks.stacks, (stacks.before + stacks.after).tolist(), strict=True):
-        for name in set(stack):
-            if name.startswith(tuple(prefixes)):
-                counts[name] = counts.get(name, 0.0) + count
-    return sorted(counts, key=lambda name: (-counts[name], name))[:most]
+def annotated(stacks: StackMatrix, *, most: int = 200) -> list[Shift]:
+    """Return the annotated elements of stacks, such as endpoints, the largest first."""
+    found = [
+        Shift(name, *share.tolist())
+        for name, share in inclusive_shares(stacks).items()
+        if name.startswith(_PREFIXES)
+    ]
+    return sorted(found, key=lambda one: (-one.after - one.before, one.subroutine))[:most]
 
 
 def _block(text: str) -> Markup:

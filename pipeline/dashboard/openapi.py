@@ -7,8 +7,10 @@ from dataclasses import fields
 from typing import Any
 
 from pipeline import __version__
+from pipeline.dashboard.api_flames import FORMATS
 from pipeline.dashboard.item import STATES, Item
 from pipeline.dashboard.query import SORTS, Query
+from pipeline.dashboard.selection import AGAINST, SPANS
 from pipeline.dashboard.verdicts import BUTTONS
 from pipeline.model import METRIC_KINDS
 
@@ -40,8 +42,12 @@ def _query(name: str, schema: Mapping[str, Any], about: str, *, required: bool =
     return {"name": name, "in": "query", "schema": schema, "description": about, "required": required}
 
 
-def _get(about: str, answer: Mapping[str, Any], *given: Mapping[str, Any]) -> dict[str, Any]:
+def _get(
+    about: str, answer: Mapping[str, Any], *given: Mapping[str, Any], text: bool = False
+) -> dict[str, Any]:
     content = {"application/json": {"schema": answer}}
+    if text:
+        content["text/plain"] = {"schema": _TEXT}
     return {
         "summary": about,
         "parameters": list(given),
@@ -92,6 +98,33 @@ _SERVICE = _object(
     last_scan={"type": ["string", "null"], "format": "date-time"},
     gaps=_array(_TEXT),
     workloads=_array({"type": "object"}),
+)
+_SENDERS = [
+    _query("release", _TEXT, "of this release; after a ! all but this one, * any"),
+    _query("host", _TEXT, "of this host, likewise"),
+    _query("label", _TEXT, "with this label, such as region=east; several with commas between them"),
+]
+_SIDE = _object(start=_TIME, end=_TIME, release=_TEXT, host=_TEXT, label=_TEXT, samples=_NUMBER)
+_FLAMES = _object(
+    service=_TEXT,
+    selection=_SIDE,
+    against={"anyOf": [_SIDE, {"type": "null"}]},
+    within=_TEXT,
+    dispersion={"type": ["number", "null"], "description": "how much more than by chance counts vary"},
+    lacking={"type": "string", "description": "a sentence where there are no samples, or too few"},
+    frames=_array(_TEXT),
+    stacks={**_array(_array(_WHOLE)), "description": "indexes of frames, root first"},
+    samples=_array(_NUMBER),
+    samples_against={"type": ["array", "null"], "items": _NUMBER},
+    shifts=_array(
+        _object(
+            subroutine=_TEXT,
+            before=_NUMBER,
+            after=_NUMBER,
+            noise={"type": "number", "description": "differences up to this may be chance"},
+            within_noise={"type": "boolean"},
+        )
+    ),
 )
 _VERDICT = _object(
     verdict={"enum": [*BUTTONS, "cause"]},
@@ -149,6 +182,22 @@ DOCUMENT: Mapping[str, Any] = {
                 _query("start", _TIME, "a day before the end by default"),
                 _query("end", _TIME, "now by default"),
                 _query("resolution", {**_TEXT, "default": "10m"}, "width of a window"),
+            )
+        },
+        "/api/v1/flames": {
+            "get": _get(
+                "Stacks of some samples, and of what they are held against",
+                _FLAMES,
+                _query("service", _TEXT, "the busiest by default"),
+                _query("span", {"enum": list(SPANS), "default": "1d"}, "how much time"),
+                _query("start", _TIME, "instead of a span"),
+                _query("end", _TIME, "the last scan by default"),
+                *_SENDERS,
+                _query("within", _TEXT, "only stacks with this element, such as endpoint=/checkout"),
+                _query("against", {"enum": list(AGAINST)}, "what it is held against; nothing by default"),
+                *({**one, "name": f"other_{one['name']}"} for one in _SENDERS),
+                _query("format", {"enum": list(FORMATS), "default": "json"}, "collapsed: a stack a line"),
+                text=True,
             )
         },
     },

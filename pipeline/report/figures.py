@@ -102,7 +102,8 @@ def icicle_figure(tree: Icicle, service: str, subroutine: str, when: When) -> go
     values = tree.before if when == "before" else tree.after
     shown = [node for node in range(len(tree.paths)) if values[node] > 0 or node == 0]
     labels = tree.labels
-    delta = tree.after - tree.before
+    moved = tree.after - tree.before
+    delta = np.where(np.abs(moved) < tree.noise, 0.0, moved)
     figure = go.Figure(
         go.Icicle(
             ids=[str(node) for node in shown],
@@ -117,11 +118,16 @@ def icicle_figure(tree: Icicle, service: str, subroutine: str, when: When) -> go
             textfont={"size": 12},
             marker=_colours(labels, delta, shown, subroutine, when),
             customdata=[
-                [_escaped(labels[n] or service, 300), _percent(tree.before[n]), _percent(tree.after[n])]
+                [
+                    _escaped(labels[n] or service, 300),
+                    _percent(tree.before[n]),
+                    _percent(tree.after[n]),
+                    "<br>within noise" if abs(moved[n]) < tree.noise[n] else "",
+                ]
                 for n in shown
             ],
             hovertemplate="<b>%{customdata[0]}</b><br>before %{customdata[1]}<br>after %{customdata[2]}"
-            "<extra></extra>",
+            "%{customdata[3]}<extra></extra>",
         )
     )
     depth = max((len(tree.paths[node]) for node in shown), default=0) + 1

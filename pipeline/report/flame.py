@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats import norm
 
 from pipeline.model import FloatArray, StackMatrix
 
@@ -14,14 +15,40 @@ TRUNK_SHARE = 0.98
 SMALLEST_SHARE = 0.004
 """Paths with a smaller share of the service, before and after, are not drawn."""
 
+SURE = 0.95
+"""How sure it is that none of the shifts that go beyond noise is chance."""
+
 Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """By how much shares of two spans differ anyway: counts vary ``dispersion`` times as by chance."""
+
+    totals: tuple[float, float]  # samples before, after
+    dispersion: float = 1.0
+    drawn: int = 1  # shares that are looked at together
+
+    def bounds(self, shares: FloatArray) -> FloatArray:
+        """Return up to which difference shares before and after (n, 2) are within noise: (n,)."""
+        before, after = self.totals
+        if min(before, after) <= 0:
+            return np.zeros(len(shares))
+        share = np.clip((shares[:, 0] * before + shares[:, 1] * after) / (before + after), 0.0, 1.0)
+        # Of what was never seen a sample is taken for seen: it may be chance that it was not.
+        share = np.maximum(share, 1.0 / (before + after))
+        variance = self.dispersion * share * (1.0 - share) * (1.0 / before + 1.0 / after)
+        reach = float(norm.isf((1.0 - SURE) / 2.0 / max(1, self.drawn)))
+        bounds: FloatArray = reach * np.sqrt(variance)
+        return bounds
 
 
 @dataclass(frozen=True, slots=True)
 class Icicle:
     """A tree of paths, parents before children; node 0 is the service. Shares are gCPU ratios.
 
-    ``trunk`` names the frames that were left out between the service and the rest.
+    ``trunk`` names the frames that were left out between the service and the rest; differences up to
+    ``noise`` may be chance.
     """
 
     paths: tuple[Path, ...]
@@ -29,6 +56,7 @@ class Icicle:
     before: FloatArray  # (nodes,)
     after: FloatArray  # (nodes,)
     trunk: Path
+    noise: FloatArray  # (nodes,)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -43,6 +71,12 @@ class Shift:
     subroutine: str
     before: float
     after: float
+    noise: float = 0.0  # differences up to this may be chance
+
+    @property
+    def is_noise(self) -> bool:
+        """Whether the difference may be chance."""
+        return abs(self.delta) < self.noise
 
     @property
     def delta(self) -> float:
@@ -50,8 +84,11 @@ class Shift:
         return self.after - self.before
 
 
-def icicle(stacks: StackMatrix) -> Icicle:
-    """Build the tree of a service's stacks, without the trunk and without what is too thin to see."""
+def icicle(stacks: StackMatrix, dispersion: float | None = None) -> Icicle:
+    """Build the tree of a service's stacks, without the trunk and without what is too thin to see.
+
+    With a dispersion it says which differences are within noise; without one none is.
+    """
     weights = _path_weights(stacks)
     trunk = _trunk(weights)
     kept: list[Path] = [()]
@@ -68,18 +105,47 @@ def icicle(stacks: StackMatrix) -> Icicle:
         kept.append(shown)
     shares = np.array([weights[trunk + path] for path in kept]).reshape(-1, 2)
     return Icicle(
-        paths=tuple(kept), parents=tuple(parents), before=shares[:, 0], after=shares[:, 1], trunk=trunk
+        paths=tuple(kept),
+        parents=tuple(parents),
+        before=shares[:, 0],
+        after=shares[:, 1],
+        trunk=trunk,
+        noise=_bounds(stacks, shares, dispersion),
     )
 
 
-def largest_shifts(stacks: StackMatrix, limit: int) -> list[Shift]:
-    """Return the subroutines whose share of the service moved most, largest first."""
+def largest_shifts(stacks: StackMatrix, limit: int, dispersion: float | None = None) -> list[Shift]:
+    """Return the subroutines whose share of the service moved most, largest first; noise as ``icicle``."""
+    shares = inclusive_shares(stacks)
+    both = np.array(list(shares.values())).reshape(-1, 2)
+    rounded = np.round(np.abs(both[:, 1] - both[:, 0]), 9)
+    names = list(shares)
+    order = sorted(range(len(names)), key=lambda row: (-rounded[row], names[row]))[:limit]
+    bounds = _bounds(stacks, both, dispersion)
+    return [Shift(names[row], *both[row].tolist(), float(bounds[row])) for row in order]
+
+
+def largest_shares(stacks: StackMatrix, limit: int, beneath: float = 1.0) -> list[str]:
+    """Return the elements with the largest shares beneath a bound, after the change or else before."""
+    shares = {name: float(share.max()) for name, share in inclusive_shares(stacks).items()}
+    smaller = [name for name, share in shares.items() if share < beneath]
+    return sorted(smaller, key=lambda name: (-shares[name], name))[:limit]
+
+
+def inclusive_shares(stacks: StackMatrix) -> dict[str, FloatArray]:
+    """Return the share of each element before and after, recursion counted once."""
     shares: dict[str, FloatArray] = {}
     for frames, share in zip(stacks.stacks, _shares(stacks), strict=True):
         for frame in set(frames):
             shares[frame] = shares.get(frame, 0.0) + share
-    shifts = [Shift(name, float(share[0]), float(share[1])) for name, share in shares.items()]
-    return sorted(shifts, key=lambda shift: (-round(abs(shift.delta), 9), shift.subroutine))[:limit]
+    return shares
+
+
+def _bounds(stacks: StackMatrix, shares: FloatArray, dispersion: float | None) -> FloatArray:
+    if dispersion is None:
+        return np.zeros(len(shares))
+    totals = (stacks.total_before, stacks.total_after)
+    return Noise(totals, dispersion, len(shares)).bounds(shares)
 
 
 def _shares(stacks: StackMatrix) -> FloatArray:

@@ -99,11 +99,15 @@ def count_stacks(store: Store, service: str) -> None:
     """Stacks of two strata in windows of two minutes; of one stack the frames are not there."""
     store.insert("stacks", stacks(service, [(MAIN, T0, 99), (READ, T0 + 120, 99)], width=60))
     rows = [(MAIN, WEST, 0, 1), (READ, WEST, 0, 2), (MAIN, EAST, 0, 4), (READ, WEST, 120, 8)]
-    store.insert("strata_stacks", strata_stacks(service, [*rows, (READ, EAST, 240, 16), (GONE, EAST, 120, 32)]))
+    store.insert(
+        "strata_stacks", strata_stacks(service, [*rows, (READ, EAST, 240, 16), (GONE, EAST, 120, 32)])
+    )
     store.insert("strata_stacks", strata_stacks(service, [(READ, WEST, 120, 64)], offset=1))
 
 
-def sides(store: Store, service: str, before: object, after: object) -> dict[tuple[str, ...], tuple[float, float]]:
+def sides(
+    store: Store, service: str, before: object, after: object
+) -> dict[tuple[str, ...], tuple[float, float]]:
     """Counts of the strata of the first four minutes, and of those of the last four."""
     spans = (T0, T0 + 4 * MINUTE), (T0 + 2 * MINUTE, T0 + 6 * MINUTE)
     ids = tuple([stratum.id for stratum in side] for side in (before, after))  # type: ignore[attr-defined]
@@ -119,7 +123,11 @@ def test_stacks_of_some_strata_in_each_span(store: Store, service_name: str) -> 
         READ: (2 + 8 + 64, 16),
         ("(other)",): (0, 32),
     }
-    assert sides(store, service_name, [WEST, EAST], []) == {MAIN: (5, 0), READ: (74, 0), ("(other)",): (32, 0)}
+    assert sides(store, service_name, [WEST, EAST], []) == {
+        MAIN: (5, 0),
+        READ: (74, 0),
+        ("(other)",): (32, 0),
+    }
     assert sides(store, service_name, [], []) == {}
 
 

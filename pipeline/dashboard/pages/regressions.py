@@ -10,10 +10,12 @@ from aiohttp import web
 from pipeline.codec.events import decode_event
 from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.codec.ledger import entry_from_json
+from pipeline.dashboard.comparison import Side, read_comparison
 from pipeline.dashboard.figures import SPANS, draw_series, figure_json
-from pipeline.dashboard.flames import Flames, flames_of
+from pipeline.dashboard.flames import annotated, flames_of
 from pipeline.dashboard.item import OPEN, STATES, Item, similar
 from pipeline.dashboard.query import SORTS, Query, matching, page_of, read_query
+from pipeline.dashboard.selection import choices_of, read_senders
 from pipeline.dashboard.site import Site, site_of
 from pipeline.dashboard.verdicts import verdicts_of
 from pipeline.frames import element
@@ -118,6 +120,7 @@ async def show_one(request: web.Request) -> web.Response:
         spans=[*SPANS],
         windows=scan_windows(event, workload) if workload else None,
         states=STATES,
+        query_of_flames=request.query_string,
     )
 
 
@@ -157,19 +160,31 @@ async def show_series(request: web.Request) -> web.Response:
 
 @routes.get("/regressions/{id}/flames")
 async def show_flames(request: web.Request) -> web.Response:
-    """Return flame graphs and largest shifts around the change, as a part of the page."""
+    """Return flame graphs and largest shifts around the change, of some senders, as a part of the page."""
     site = site_of(request)
     item = item_named(site, request.match_info["id"])
+    senders, only = read_senders(request.query), request.query.get("within", "").strip()
 
-    def draw() -> Flames:
+    def draw() -> web.Response:
         event, _ = read_event(site, item)
         workload = site.workload(item.workload)
         windows = scan_windows(event, workload)
         before = (windows.start, item.change_time - workload.resolution_s)
         after_end = max(windows.end, item.change_time + workload.analysis_s + workload.extended_s)
         after = (item.change_time + workload.resolution_s, after_end)
-        stacks = site.store.stacks(item.service, before, after)
-        return flames_of(stacks, item.service, element(item.metric_kind, item.metric))
+        sides = Side(before, senders), Side(after, senders)
+        found = read_comparison(site.store, item.service, sides)
+        return site.render(
+            request,
+            "flames.html",
+            flames=flames_of(found, item.service, element(item.metric_kind, item.metric), only),
+            found=found,
+            metric=item.metric,
+            senders=senders,
+            only=only,
+            choices=choices_of(found.strata.strata),
+            endpoints=annotated(found.stacks),
+            page=f"/regressions/{item.id}",
+        )
 
-    flames = await site.draw(draw)
-    return site.render(request, "flames.html", flames=flames, metric=item.metric)
+    return await site.draw(draw)
