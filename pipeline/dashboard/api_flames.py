@@ -64,8 +64,9 @@ def flames_json(view: View, found: Comparison, stacks: StackMatrix) -> dict[str,
     """Return the stacks of both sides; each names its frames by their index, root first."""
     index: dict[str, int] = {}
     rows = [[index.setdefault(name, len(index)) for name in stack] for stack in stacks.stacks]
-    dispersion = found.dispersion if found.compared else None
-    shifts = largest_shifts(stacks, MOST_SHIFTS, dispersion) if found.compared else []
+    compared = found.compared and min(stacks.total_before, stacks.total_after) > 0
+    dispersion = found.dispersion if compared else None
+    shifts = largest_shifts(stacks, MOST_SHIFTS, dispersion) if compared else []
     return {
         "service": view.service,
         "selection": _side(found.spans[1], view.senders, stacks.total_after),

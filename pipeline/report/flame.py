@@ -122,7 +122,7 @@ def largest_shifts(stacks: StackMatrix, limit: int, dispersion: float | None = N
     names = list(shares)
     order = sorted(range(len(names)), key=lambda row: (-rounded[row], names[row]))[:limit]
     bounds = _bounds(stacks, both, dispersion)
-    return [Shift(names[row], *both[row].tolist(), float(bounds[row])) for row in order]
+    return [Shift(names[i], float(both[i, 0]), float(both[i, 1]), float(bounds[i])) for i in order]
 
 
 def largest_shares(stacks: StackMatrix, limit: int, beneath: float = 1.0) -> list[str]:

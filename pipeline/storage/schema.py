@@ -196,9 +196,13 @@ def stack_matrix(
     stacks: Iterable[Sequence[str]], before: Sequence[float] | FloatArray, after: Sequence[float] | FloatArray
 ) -> StackMatrix:
     """Return counts of stacks in two spans; a stack whose frames are not known is ``(other)``."""
-    counts = [np.asarray(side, dtype=np.float64) for side in (before, after)]
-    totals = [float(side.sum()) for side in counts]
-    return StackMatrix(tuple(tuple(stack) or (OTHER,) for stack in stacks), *counts, *totals)
+    return StackMatrix(
+        stacks=tuple(tuple(stack) or (OTHER,) for stack in stacks),
+        before=np.asarray(before, dtype=np.float64),
+        after=np.asarray(after, dtype=np.float64),
+        total_before=float(np.sum(before)),
+        total_after=float(np.sum(after)),
+    )
 
 
 def described_strata(rows: Iterable[Mapping[str, Any]]) -> dict[int, Stratum]:

@@ -81,7 +81,7 @@ def test_rows_too_many_are_seen(store: ClickHouseStore, load: Load, sql: str, ta
     assert found(store, load).tables.keys() == {table}
 
 
-@pytest.mark.parametrize("table", ["totals", "gcpu", "stacks", "strata_totals", "metrics"])
+@pytest.mark.parametrize("table", ["totals", "gcpu", "stacks", "strata_totals", "strata_stacks", "metrics"])
 def test_counts_that_are_gone_or_doubled_are_seen(store: ClickHouseStore, load: Load, table: str) -> None:
     store._client.command(f"CREATE TABLE kept_{table} AS {table}")
     store._client.command(f"EXCHANGE TABLES {table} AND kept_{table}")

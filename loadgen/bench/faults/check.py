@@ -13,7 +13,7 @@ import numpy as np
 import orjson
 
 from loadgen.bench.faults.rows import wrong_rows
-from loadgen.bench.faults.truth import Truth
+from loadgen.bench.faults.truth import SENDER_WINDOW_S, Truth
 from pipeline.backtest.dataset import Dataset
 from pipeline.stages.gather.streams import COUNTED_TOPICS, stored_up_to
 from pipeline.storage.interface import Store
@@ -50,7 +50,7 @@ class Differences:
     """Rows of scans, regressions, the ledger and the other tables of rows that are missing, too many or
     say something else."""
     strata: int = 0
-    """Windows in which the samples by sender do not add up to the samples."""
+    """Windows in which the samples by sender do not add up to the samples, and stacks that do not."""
     positions: int = 0
     """Partitions of which the store does not say that they were counted to their end."""
     tables: Mapping[str, int] = field(default_factory=dict)
@@ -124,7 +124,7 @@ def compare(
         lost=int(-excess[excess < 0].sum()),
         doubled=int(excess[excess > 0].sum()),
         rows=sum(tables.values()),
-        strata=_wrong_strata(store, data) if rows else 0,
+        strata=_wrong_strata(store, data) + _wrong_strata_stacks(store, data) if rows else 0,
         tables=tables,
     )
     return differences, sum(ids.values()) - len(ids)
@@ -189,6 +189,30 @@ def _wrong_strata(store: Store, data: Dataset) -> int:
     found = store.strata(data.service, data.start, data.end, data.window_s)
     sums = found.totals.sum(axis=0) if len(found.totals) else np.zeros_like(data.totals)
     return int(np.count_nonzero(sums != data.totals))
+
+
+def _wrong_strata_stacks(store: Store, data: Dataset) -> int:
+    """Return the stacks whose counts by sender do not add up to theirs in either half of the span.
+
+    And the senders whose stacks do not add up to their samples.
+    """
+    start, end = (
+        data.start // SENDER_WINDOW_S * SENDER_WINDOW_S,
+        -(-data.end // SENDER_WINDOW_S) * SENDER_WINDOW_S,
+    )
+    middle = start + (end - start) // SENDER_WINDOW_S // 2 * SENDER_WINDOW_S
+    found = store.strata(data.service, start, end, end - start)
+    ids = [stratum.id for stratum in found.strata]
+    stacks = store.stacks(data.service, (start, middle), (middle, end), strata=(ids, ids))
+    starts = data.start + data.stack_window_s * np.arange(data.stack_samples.shape[1])
+    sums = [data.stack_samples[:, half].sum(axis=1) for half in (starts < middle, starts >= middle)]
+    wrong = _wrong_cells(
+        dict(zip(stacks.stacks, np.column_stack([stacks.before, stacks.after]), strict=True)),
+        dict(zip(data.stacks, np.column_stack(sums), strict=True)),
+    )
+    for key, samples in zip(ids, found.totals.sum(axis=1).tolist(), strict=True):
+        wrong += store.stacks(data.service, (start, start), (start, end), ([], [key])).total_after != samples
+    return wrong
 
 
 def _wrong_points(store: Store, data: Dataset) -> int:

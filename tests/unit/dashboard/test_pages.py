@@ -5,8 +5,9 @@ import pytest
 
 from pipeline.dashboard.figures import MOST_POINTS, SPANS, span_of
 from pipeline.dashboard.flames import annotated, within
-from pipeline.dashboard.pages.explorer import Sender, read_view, senders_of
+from pipeline.dashboard.pages.explorer import Sender, senders_of
 from pipeline.dashboard.pages.services import funnel_of, read_day
+from pipeline.dashboard.selection import read_view
 from pipeline.dashboard.service_state import service_state
 from pipeline.errors import ConfigError
 from pipeline.model import SeriesKey, StackMatrix, StrataMatrix, Stratum
@@ -57,7 +58,8 @@ def test_stacks_within_an_element_keep_the_totals_of_the_service() -> None:
     chosen = within(stacks, "x")
     assert chosen.stacks == frames[:1]
     assert (chosen.total_before, chosen.total_after) == (3.0, 7.0)
-    assert annotated(stacks, ["endpoint="]) == ["endpoint=/a"]
+    (endpoint,) = annotated(stacks)
+    assert (endpoint.subroutine, endpoint.before, endpoint.after) == ("endpoint=/a", 1 / 3, 3 / 7)
 
 
 def test_senders_are_counted_by_host_release_or_label() -> None:
