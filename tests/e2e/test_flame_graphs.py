@@ -144,25 +144,22 @@ def test_a_host_is_held_against_all_others(store: Store) -> None:
         "span=1h&host=nobody",
     )
     assert other["against"]["samples"] == 3 * other["selection"]["samples"] == 3 * 120 * 400
-    assert shifts(other)["shop.price.tax"] < -1.5
+    (tax,) = [one for one in other["shifts"] if one["subroutine"] == "shop.price.tax"]
+    assert tax["after"] - tax["before"] < -0.015
+    assert other["dispersion"] > 2
+    assert tax["within_noise"], "the others differ among themselves: two run v2"
     assert known["selection"]["samples"] == known["against"]["samples"] == 120 * 400
     assert nobody["lacking"].startswith("There are no samples of this selection.")
-
-
-def test_few_samples_say_how_little_they_show(store: Store) -> None:
-    (few,) = ask(store, "span=15m&against=before&end=" + time.strftime("%Y-%m-%dT%H:%M", time.gmtime(NOW)))
-    assert few["lacking"] == ""
-    assert all(one["within_noise"] or abs(one["after"] - one["before"]) > 0.01 for one in few["shifts"])
 
 
 def test_stacks_are_text_that_other_tools_read(store: Store) -> None:
     alone, both = ask(
         store,
-        "span=8h&release=v2&format=collapsed",
+        "span=4h&release=v2&format=collapsed",
         "span=4h&release=v2&against=same&within=endpoint=/cart&format=collapsed",
     )
     read = parse_collapsed(alone.encode())
-    assert int(read.counts.sum()) == 2 * 120 * 400
+    assert read.samples == 2 * 120 * 400
     lines = both.splitlines()
     assert len(lines) == 3
     assert all("endpoint=/cart;shop.cart.handle" in line for line in lines)
@@ -196,7 +193,7 @@ def test_a_person_narrows_flame_graphs_down(store: Store, tmp_path: Path) -> Non
             field.form.requestSubmit(); })()"""
         )
         await browser.until(
-            "document.querySelector('[role=status]')?.innerText.includes('no samples of what')"
+            "[...document.querySelectorAll('.said')].some((one) => one.innerText.includes('no samples of what'))"
         )
         assert browser.complaints == []
 
