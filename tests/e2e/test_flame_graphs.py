@@ -193,7 +193,7 @@ def test_a_person_narrows_flame_graphs_down(store: Store, tmp_path: Path) -> Non
             field.form.requestSubmit(); })()"""
         )
         await browser.until(
-            "[...document.querySelectorAll('.said')].some((one) => one.innerText.includes('no samples of what'))"
+            "[...document.querySelectorAll('.said')].some((one) => one.innerText.includes('what it is held'))"
         )
         assert browser.complaints == []
 
