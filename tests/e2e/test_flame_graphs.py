@@ -58,7 +58,7 @@ def count_shop(store: Store) -> None:
         stack_window_s=300.0,
     )
     rng = np.random.default_rng(7)
-    records = []
+    records: list[Record] = []
     for number, start in enumerate(np.arange(NOW - HOURS * HOUR, NOW, 120.0).tolist()):
         for host, region in HOSTS.items():
             new = host in ("web-3", "web-4") and start >= NOW - HOURS * HOUR / 2
