@@ -17,14 +17,7 @@ from numpy.typing import NDArray
 from pipeline.codec.inputs import change_to_row, silence_to_row
 from pipeline.codec.records import columns_of
 from pipeline.gcpu.count import stack_ids
-from pipeline.model import (
-    FloatArray,
-    SeriesKey,
-    SeriesMatrix,
-    StackMatrix,
-    StrataMatrix,
-    Stratum,
-)
+from pipeline.model import FloatArray, SeriesKey, SeriesMatrix, StackMatrix, StrataMatrix, Stratum
 from pipeline.quota.limits import Usage
 from pipeline.storage.dense import DenseCounts, DenseStacks
 from pipeline.storage.interface import CountTable, Extent, Extents, RowTable, SeriesSource, StrataSides, Table
