@@ -188,10 +188,7 @@ def test_a_person_narrows_flame_graphs_down(store: Store, tmp_path: Path) -> Non
         await browser.until("new URLSearchParams(location.search).get('within') === 'endpoint=/cart'")
         await browser.until(DRAWN)
         assert await browser.run("new URLSearchParams(location.search).get('release')") == "v2"
-        await browser.run(
-            """(() => { const field = document.querySelector('[name=other_host]'); field.value = 'web-9';
-            field.form.requestSubmit(); })()"""
-        )
+        await browser.open(f"{url}/explorer?service=shop&release=v2&against=same&other_host=web-9")
         await browser.until(
             "[...document.querySelectorAll('.said')].some((one) => one.innerText.includes('what it is held'))"
         )
