@@ -67,6 +67,7 @@ _FILTERS = [
     _query("owner", _TEXT, "author of the likeliest suspect"),
     _query("release", _TEXT, "of this release or change"),
     _query("min_size", _NUMBER, "points of the service's CPU at least"),
+    _query("min_servers", _NUMBER, "servers that it takes at least"),
     _query("age", _TEXT, "detected within this time, such as 7d"),
     _query(
         "sort", {"enum": [text for name in SORTS for text in (name, f"-{name}")]}, "a minus turns it round"

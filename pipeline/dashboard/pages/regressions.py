@@ -10,10 +10,10 @@ from aiohttp import web
 from pipeline.codec.events import decode_event
 from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.codec.ledger import entry_from_json
-from pipeline.dashboard.figures import SPANS, draw_series, figure_json
+from pipeline.dashboard.figures import SPANS, draw_series, figure_json, fitted, span_of
 from pipeline.dashboard.flames import Flames, flames_of
 from pipeline.dashboard.item import OPEN, STATES, Item, similar
-from pipeline.dashboard.query import SORTS, Query, matching, page_of, read_query
+from pipeline.dashboard.query import Query, matching, page_of, read_query, read_time
 from pipeline.dashboard.site import Site, site_of
 from pipeline.dashboard.verdicts import verdicts_of
 from pipeline.frames import element
@@ -25,6 +25,9 @@ from pipeline.report.windows import scan_windows
 routes = web.RouteTableDef()
 
 AGES = ("1d", "7d", "30d", "90d")
+
+MOST_RELEASES = 50
+"""Releases that a list proposes as a filter."""
 
 
 @routes.get("/regressions", name="regressions")
@@ -50,7 +53,7 @@ async def show_list(request: web.Request) -> web.Response:
         services=[one.name for one in snapshot.services],
         workloads=sorted({item.workload for item in snapshot.items}),
         owners=sorted({item.author for item in snapshot.items if item.author}),
-        sorts=list(SORTS),
+        releases=list(dict.fromkeys(one for item in found for one in item.releases))[:MOST_RELEASES],
         ages=AGES,
         version=snapshot.version,
     )
@@ -136,17 +139,23 @@ def read_event(site: Site, item: Item) -> tuple[dict[str, Any], list[dict[str, A
 
 @routes.get("/regressions/{id}/series.json")
 async def show_series(request: web.Request) -> web.Response:
-    """Return the series of a regression as a figure, over the span that is asked for."""
+    """Return the series of a regression as a figure, over a named span, or between ``start`` and ``end``."""
     site = site_of(request)
     item = item_named(site, request.match_info["id"])
-    span = request.query.get("span", "scan")
+    given = request.query
+    span = given.get("span", "scan")
     if span not in SPANS:
         raise web.HTTPNotFound(reason="no such span")
+    zoom = (read_time(given, "start", 0.0), read_time(given, "end", 0.0))
 
     def draw() -> str | None:
         event, _ = read_event(site, item)
         windows = scan_windows(event, site.workload(item.workload))
-        figure = draw_series(site.store, parts_of(event["data"]).data, windows, span, site.sources.clock())
+        if zoom[0] < zoom[1]:
+            drawn = fitted(windows, *zoom)
+        else:
+            drawn = span_of(windows, item.change_time, span, site.sources.clock())
+        figure = draw_series(site.store, parts_of(event["data"]).data, windows, drawn)
         return None if figure is None else figure_json(figure)
 
     text = await site.draw(draw)

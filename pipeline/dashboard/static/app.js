@@ -49,7 +49,18 @@ function draw(element, figure) {
     if (flame) data[0].marker.showscale = false;
   }
   const wanted = { displayModeBar: false, responsive: true };
-  return Plotly.react(element, data, layout, wanted).then(() => element.dataset.drawn = "yes");
+  return Plotly.react(element, data, layout, wanted).then(() => {
+    element.dataset.drawn = "yes";
+    if ("zoom" in element.dataset && !element.zooms) element.zooms = element.on("plotly_relayout", (event) => zoom(element, event));
+  });
+}
+
+// What is dragged over is read anew, in windows that fit; a double click goes back.
+function zoom(element, event) {
+  const time = (text) => encodeURIComponent(`${String(text).replace(" ", "T").slice(0, 19)}Z`);
+  const [start, end] = [event["xaxis.range[0]"], event["xaxis.range[1]"]];
+  if (start) fetchFigure(element, `${element.dataset.figure}?start=${time(start)}&end=${time(end)}`);
+  else if (event["xaxis.autorange"]) document.querySelector(`[data-target=${element.id}][aria-pressed=true]`).click();
 }
 
 async function fetchFigure(element, url) {
@@ -66,7 +77,13 @@ async function fetchFigure(element, url) {
   await draw(element, await answer.json());
 }
 
+// Tables that are wider than the screen scroll, by keys too.
+function reachable() {
+  for (const one of document.querySelectorAll(".wide")) one.tabIndex = one.scrollWidth > one.clientWidth ? 0 : -1;
+}
+
 function drawInside(root) {
+  reachable();
   for (const element of root.querySelectorAll(".figure")) {
     const block = element.querySelector('script[type="application/json"]');
     if (element.dataset.figure) fetchFigure(element, element.dataset.figure);
@@ -74,6 +91,7 @@ function drawInside(root) {
   }
 }
 
+addEventListener("resize", reachable);
 dark.addEventListener("change", () => drawn.forEach((figure, element) => draw(element, figure)));
 
 document.addEventListener("click", (event) => {
