@@ -16,6 +16,7 @@ from pipeline import __version__
 from pipeline.clock import Clock, system_clock
 from pipeline.dashboard.access import Forms, Login, Person
 from pipeline.dashboard.board import Board
+from pipeline.dashboard.stream import Stream
 from pipeline.dashboard.verdicts import BUTTONS
 from pipeline.dashboard.words import FILTERS, ago
 from pipeline.errors import ConfigError
@@ -72,6 +73,7 @@ class Site:
         self.login = login
         self.forms = Forms()
         self.board = Board(sources.store, sources.clock)
+        self.stream = Stream(self.board)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="dashboard")
         self._drawing = asyncio.Lock()
         self._templates = {ratio: self._environment(ratio=ratio) for ratio in (True, False)}
@@ -94,7 +96,7 @@ class Site:
         self, request: web.Request, template: str, *, ratio: bool = True, **given: Any
     ) -> web.Response:
         """Return a page; ``ratio`` writes levels in per cent."""
-        person: Person = request["person"]
+        person: Person | None = request.get("person")  # nobody before a login
         text = (
             self._templates[ratio]
             .get_template(template)
@@ -104,9 +106,11 @@ class Site:
                 version_of_code=__version__,
                 buttons=BUTTONS,
                 open_total=sum(self.board.snapshot.open_items().values()),
-                form_token=self.forms.token(person),
-                may_answer=person.may_answer and self.sources.say is not None,
+                form_token=self.forms.token(person) if person else "",
+                sessions=self.login.sessions,
+                may_answer=person is not None and person.may_answer and self.sources.say is not None,
                 path=request.path,
+                version=self.board.snapshot.version,
                 now=self.sources.clock(),
                 **given,
             )

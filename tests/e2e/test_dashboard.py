@@ -73,6 +73,7 @@ def test_a_person_finds_answers_and_looks_into_a_regression(served: Served) -> N
             rows = await browser.run("document.querySelectorAll('table.list tbody tr').length")
             assert rows >= 5
             await _answer_by_keys(browser)
+            await _hear_of_others(browser)
             await _filter(browser)
             await _open_by_keys(browser)
             await _drop_down_to_a_candidate(browser, served.url)
@@ -84,6 +85,7 @@ def test_a_person_finds_answers_and_looks_into_a_regression(served: Served) -> N
     assert [(one.verdict, one.author) for one in said] == [
         ("acknowledged", "local"),
         ("acknowledged", "local"),
+        ("true", "local"),
     ]
 
 
@@ -93,6 +95,23 @@ async def _answer_by_keys(browser: Browser) -> None:
     assert await browser.run(CHOSEN) == "2 chosen:"
     await browser.run("document.querySelector('#answers button[value=acknowledged]').click()")
     await browser.until("document.querySelectorAll('tbody .state-acknowledged').length === 2")
+
+
+async def _hear_of_others(browser: Browser) -> None:
+    """What somebody else says shows by itself, and takes neither choice nor focus away."""
+    await browser.until("[...document.querySelectorAll('tbody .state-new')].length >= 3")
+    await browser.press("j")
+    await browser.press("x")
+    await browser.run(
+        """(() => { const rows = [...document.querySelectorAll('tbody tr:not(.at)')];
+        const row = rows.find((one) => one.querySelector('.state-new')); window.other = row.dataset.href;
+        return fetch(`/api/v1${window.other}/verdict`, { method: 'POST', body: '{"verdict": "true"}',
+        headers: { 'X-Form-Token': document.body.dataset.formToken } }); })()"""
+    )
+    await browser.until("document.querySelector(`tr[data-href='${window.other}'] .state-true`)")
+    assert await browser.run(CHOSEN) == "1 chosen:"
+    assert await browser.run("document.querySelector('tr.at').contains(document.activeElement)")
+    assert await browser.run("document.querySelectorAll('tbody input:checked').length") == 1
 
 
 async def _filter(browser: Browser) -> None:

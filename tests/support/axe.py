@@ -29,4 +29,5 @@ async def audit(browser: Browser) -> list[str]:
     """Return what axe finds on the page that is shown, one line a node, and whether it is too wide."""
     await browser.run(f"{_source()}; true")  # through the devtools: the page's own policy lets nobody in
     found: list[str] = await browser.run(_FOUND % json.dumps(_WITHIN))
-    return found + await browser.run(_WIDER)
+    wider: list[str] = await browser.run(_WIDER)
+    return found + wider

@@ -14,6 +14,7 @@ from pipeline.dashboard.figures import SPANS, draw_series, figure_json, fitted, 
 from pipeline.dashboard.flames import Flames, flames_of
 from pipeline.dashboard.item import OPEN, STATES, Item, similar
 from pipeline.dashboard.query import Query, matching, page_of, read_query, read_time
+from pipeline.dashboard.session import own_path
 from pipeline.dashboard.site import Site, site_of
 from pipeline.dashboard.verdicts import verdicts_of
 from pipeline.frames import element
@@ -55,7 +56,6 @@ async def show_list(request: web.Request) -> web.Response:
         owners=sorted({item.author for item in snapshot.items if item.author}),
         releases=list(dict.fromkeys(one for item in found for one in item.releases))[:MOST_RELEASES],
         ages=AGES,
-        version=snapshot.version,
     )
 
 
@@ -66,8 +66,7 @@ async def answer(request: web.Request) -> web.Response:
     form = await request.post()
     chosen = [str(key) for key in form.getall("id", [])]
     await say(site, chosen, request["person"].name, {key: str(value) for key, value in form.items()})
-    back = str(form.get("back") or "/regressions")
-    raise web.HTTPSeeOther(back if back.startswith("/regressions") else "/regressions")
+    raise web.HTTPSeeOther(own_path(str(form.get("back", ""))))
 
 
 async def say(site: Site, chosen: Sequence[str], author: str, said: Mapping[str, str]) -> list[Item]:
@@ -85,6 +84,7 @@ async def say(site: Site, chosen: Sequence[str], author: str, said: Mapping[str,
     for verdict in verdicts:
         await site.sources.say(verdict)
         site.board.say(verdict)
+    site.stream.publish()
     return found
 
 
