@@ -16,7 +16,7 @@ from pipeline.codec.inputs import encode_feedback
 from pipeline.commands.options import settings_options
 from pipeline.config import Settings
 from pipeline.errors import ConfigError
-from pipeline.model import Outgoing, Verdict
+from pipeline.model import Outgoing, Silence, Verdict
 
 if TYPE_CHECKING:
     from pipeline.dashboard import Login, Oidc
@@ -62,6 +62,9 @@ SAY_S = 5.0
     "--read-group", multiple=True, metavar="GROUP", help="Whose members may read; by default who logs in."
 )
 @click.option(
+    "--open-badges", is_flag=True, help="Badges of services for everybody who reaches it, without a login."
+)
+@click.option(
     "--diff-url", default="", metavar="URL", help="Where a diff is to be seen, with {change} and {service}."
 )
 @settings_options("broker", "store", "topics", "workloads", "group_prefix", "names", "idempotent_producer")
@@ -72,6 +75,7 @@ def dashboard(
     user_header: str,
     proxies: tuple[str, ...],
     triage: tuple[str, ...],
+    open_badges: bool,
     diff_url: str,
     **oidc: Any,
 ) -> None:
@@ -100,7 +104,9 @@ def dashboard(
         raise ConfigError(
             f"--host: {host} can be reached from other machines: give --user-header or --oidc-issuer too"
         )
-    login = Login(user_header, read_networks(proxies), frozenset(triage), settings.token, sessions)
+    login = Login(
+        user_header, read_networks(proxies), frozenset(triage), settings.token, sessions, open_badges
+    )
     asyncio.run(_serve(settings, login, _logging_in(settings, triage, oidc), host, port, diff_url))
 
 
@@ -152,7 +158,7 @@ async def _serve(
 
 
 class _Voice:
-    """Publishes verdicts; it connects when the first one is said."""
+    """Publishes answers; it connects when the first one is said."""
 
     def __init__(self, settings: Settings) -> None:
         from pipeline.kafka import Broker, Publisher
@@ -160,13 +166,13 @@ class _Voice:
         topics = settings.read_topics()
         self._publisher = Publisher(Broker.of(settings), topics, idempotent=settings.idempotent_producer)
 
-    async def say(self, verdict: Verdict) -> None:
-        """Put a verdict on its topic.
+    async def say(self, said: Verdict | Silence) -> None:
+        """Put what somebody says on its topic.
 
         Raises:
             ConfigError: the broker does not take it within SAY_S.
         """
-        message = Outgoing("feedback", verdict.service, encode_feedback(verdict))
+        message = Outgoing("feedback", said.service, encode_feedback(said))
         give_up = asyncio.Event()
         asyncio.get_running_loop().call_later(SAY_S, give_up.set)
         if not await self._publisher.publish([message], give_up):

@@ -66,6 +66,7 @@ class Login:
     triage: frozenset[str] = frozenset()  # users who may answer; EVERYBODY stands for all
     token: str | None = field(default=None, repr=False)  # bearer token of programs
     sessions: bool = False  # people log in by a provider, see pages/login.py
+    open_badges: bool = False  # badges of services are for everybody
 
     def person(self, peer: str | None, headers: Mapping[str, str]) -> Person | None:
         """Return who asks, by the address of the peer and the headers; None for nobody who is known."""

@@ -110,6 +110,7 @@ async def list_services(request: web.Request) -> web.Response:
                     "name": one.name,
                     "samples_per_s": one.samples_per_s,
                     "series": one.series,
+                    "detectable": one.detectable,
                     "open": counts[one.name],
                     "last_scan": None if one.last_scan is None else to_iso(one.last_scan),
                     "gaps": one.gaps,

@@ -17,8 +17,9 @@ from plotly.offline import get_plotlyjs
 from pipeline import __version__
 from pipeline.dashboard.access import HEADERS, Login, Person
 from pipeline.dashboard.api import routes as api_routes
+from pipeline.dashboard.api_silences import routes as silence_routes
 from pipeline.dashboard.oidc import Oidc
-from pipeline.dashboard.pages import explorer, operations, regressions, services
+from pipeline.dashboard.pages import badge, explorer, operations, regressions, services
 from pipeline.dashboard.pages import login as logins
 from pipeline.dashboard.site import SITE, Site, Sources, site_of
 from pipeline.errors import ConfigError, SmidgenError
@@ -57,8 +58,8 @@ def create_app(
     app[operations.DIAGNOSIS] = operations.Diagnosis()
     if oidc is not None:
         app[logins.OIDC] = oidc
-    pages = (regressions, services, explorer, operations, logins)
-    for part in (routes, *(page.routes for page in pages), api_routes):
+    pages = (regressions, services, explorer, operations, logins, badge)
+    for part in (routes, *(page.routes for page in pages), api_routes, silence_routes):
         app.router.add_routes(part)
 
     async def refreshing(app: web.Application) -> AsyncIterator[None]:
@@ -179,8 +180,8 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
     except SmidgenError as error:
         response = _failure(request, 503, str(error))
     if not response.prepared:
-        response.headers.update(HEADERS)
-        response.headers.setdefault("Cache-Control", "no-store")
+        for name, value in (*HEADERS.items(), ("Cache-Control", "no-store")):
+            response.headers.setdefault(name, value)
     return response
 
 
@@ -190,7 +191,7 @@ async def _admitted(request: web.Request, handler: Handler) -> web.StreamRespons
         raise web.HTTPMisdirectedRequest(reason="called by another name than this machine's")
     if request.path in ("/live", "/ready") or request.path.startswith("/static/"):
         return await handler(request)
-    if request.path in logins.OPEN:
+    if request.path in logins.OPEN or (site.login.open_badges and request.path.startswith(badge.PATH)):
         return await handler(request)
     person = site.login.person(request.remote, request.headers)
     if person is None and site.login.sessions and "Authorization" not in request.headers:

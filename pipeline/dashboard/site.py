@@ -20,7 +20,7 @@ from pipeline.dashboard.stream import Stream
 from pipeline.dashboard.verdicts import BUTTONS
 from pipeline.dashboard.words import FILTERS, ago
 from pipeline.errors import ConfigError
-from pipeline.model import Change, Verdict
+from pipeline.model import Change, Silence, Verdict
 from pipeline.report.page import environment
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
@@ -59,7 +59,9 @@ class Sources:
 
     store: Store
     workloads: Mapping[str, Workload] = field(default_factory=dict)  # by name: windows of the series
-    say: Callable[[Verdict], Awaitable[None]] | None = None  # publishes; without it there are no buttons
+    say: Callable[[Verdict | Silence], Awaitable[None]] | None = (
+        None  # publishes; without it there are no buttons
+    )
     diagnose: Callable[[], Sequence[Finding]] | None = None  # blocks
     clock: Clock = system_clock
     diff_url: str = ""  # of a change, with {change} and {service}; empty: none
@@ -72,7 +74,7 @@ class Site:
         self.sources = sources
         self.login = login
         self.forms = Forms()
-        self.board = Board(sources.store, sources.clock)
+        self.board = Board(sources.store, sources.clock, workloads=sources.workloads)
         self.stream = Stream(self.board)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="dashboard")
         self._drawing = asyncio.Lock()

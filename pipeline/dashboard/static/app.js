@@ -47,6 +47,7 @@ function draw(element, figure) {
     const flame = data[0].type === "icicle";
     layout.margin = { ...layout.margin, l: flame ? 2 : 48, r: flame ? 2 : 6 };
     if (flame) data[0].marker.showscale = false;
+    else layout.annotations = (layout.annotations || []).filter((note) => note.text === "change point");
   }
   const wanted = { displayModeBar: false, responsive: true };
   return Plotly.react(element, data, layout, wanted).then(() => {
@@ -249,6 +250,8 @@ function announce(text) {
 }
 
 document.addEventListener("DOMContentLoaded", () => {
+  // On a phone filters are folded, unless one is set.
+  if (innerWidth < 760) document.querySelectorAll("details.narrow:not([data-used])").forEach((one) => { one.open = false; });
   drawInside(document);
   document.querySelectorAll("[data-part]").forEach(fetchPart);
   remember(document);
