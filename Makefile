@@ -72,7 +72,7 @@ lock: $(READY) ## Rewrite requirements.lock from pyproject.toml (UPGRADE=1 takes
 	@rm requirements.lock.new
 
 pictures: $(READY) ## Take the pictures of docs/dashboard.md anew
-	@$(BIN)/python -m pytest tests/e2e/test_dashboard.py -k everybody --pictures docs/dashboard
+	@$(BIN)/python -m pytest tests/e2e/test_dashboard.py --pictures docs/dashboard
 
 site: $(READY) ## Build the documents as a site of plain files in dist/site
 	@$(BIN)/mkdocs build --quiet --strict --config-file deploy/site/mkdocs.yml --site-dir $(CURDIR)/dist/site

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from aiohttp import web
@@ -50,6 +51,7 @@ async def show_list(request: web.Request) -> web.Response:
         waste=sum(item.waste_servers or 0.0 for item in found),
         counts=counts,
         filtered=query != Query(),
+        narrowed=replace(query, state="open", sort="detected", page=1) != Query(),
         open_count=sum(counts[state] for state in OPEN),
         services=[one.name for one in snapshot.services],
         workloads=sorted({item.workload for item in snapshot.items}),
