@@ -12,7 +12,7 @@ from pipeline.dashboard.access import HEADERS
 from pipeline.dashboard.board import Board
 
 MOST_CLIENTS = 200
-"""Pages that listen at a time; others are told to come again, and show what is new when they are loaded."""
+"""Pages that listen at a time; others are sent away, and show what is new when they are loaded."""
 
 BEAT_S = 15.0
 """How often something is sent in any case: proxies close what is silent, and a page sees that all is well."""
@@ -29,7 +29,7 @@ _HEADERS = {
 
 
 class Stream:
-    """Tells all pages that listen; it lives in one event loop."""
+    """Keeps all pages that listen up to date; it lives in one event loop."""
 
     def __init__(self, board: Board) -> None:
         self._board = board

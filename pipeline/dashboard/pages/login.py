@@ -27,7 +27,7 @@ def session_person(request: web.Request) -> Person | None:
 
 
 def lead_to_login(request: web.Request) -> NoReturn:
-    """Send a browser that wants a page to log in; tell anything else that it has to."""
+    """Send a browser that wants a page to log in; answer 401 to anything else."""
     if request.method == "GET" and "text/html" in request.headers.get("Accept", ""):
         raise web.HTTPFound("/login?" + urlencode({"next": request.path_qs}))
     raise web.HTTPUnauthorized(reason="log in, or send a bearer token")
