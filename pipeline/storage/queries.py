@@ -49,8 +49,8 @@ WHERE service = {service:String}
 GROUP BY place
 """
 
-# Of gCPU all series between two names of a kind are read, or a chosen few. Pairs say exactly which, but by them
-# alone every row of the service is read: the table's key serves lists of kinds and of names.
+# Of gCPU all series between two names of a kind are read, or a chosen few. Pairs say exactly which, but by
+# them alone every row of the service is read: the key of the table serves lists of kinds and of names.
 GCPU_NAMES = {
     ("gcpu", "all"): """
 SELECT toString(kind) AS kind_name, subroutine, cityHash64(kind, subroutine)
