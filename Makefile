@@ -11,7 +11,7 @@ FAST_PROCESSES ?= 2
 RECORDS := loadgen/evaluation/records
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast fuzz lint format bench record figures schemas lock site sbom clean
+.PHONY: help setup demo test test-fast fuzz lint format bench record figures schemas lock pictures site sbom clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +70,9 @@ lock: $(READY) ## Rewrite requirements.lock from pyproject.toml (UPGRADE=1 takes
 	@{ echo "# Every version and hash, for Python 3.11 and newer. Written by: make lock"; \
 	   cat requirements.lock.new; } > requirements.lock
 	@rm requirements.lock.new
+
+pictures: $(READY) ## Take the pictures of docs/dashboard.md anew
+	@$(BIN)/python -m pytest tests/e2e/test_dashboard.py --pictures docs/dashboard
 
 site: $(READY) ## Build the documents as a site of plain files in dist/site
 	@$(BIN)/mkdocs build --quiet --strict --config-file deploy/site/mkdocs.yml --site-dir $(CURDIR)/dist/site

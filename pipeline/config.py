@@ -31,7 +31,14 @@ Seconds = Annotated[float, BeforeValidator(parse_duration_s)]
 _URL_PASSWORD = re.compile(r"(://[^:/@\s]*:)\S*(@)")  # greedy: a password may itself hold an @
 _QUERY_PASSWORD = re.compile(r"([?&](?:password|access_token)=)[^&\s]*", re.IGNORECASE)
 
-SECRETS = ("store_password", "broker_key_password", "sasl_password", "http_token", "receipt_key")
+SECRETS = (
+    "store_password",
+    "broker_key_password",
+    "sasl_password",
+    "http_token",
+    "oidc_secret",
+    "receipt_key",
+)
 """Settings that nobody may see: given by the environment or a file, each also as ``<key>_file``."""
 
 _NAME_PREFIX = r"^[A-Za-z0-9._-]{0,200}$"
@@ -86,6 +93,9 @@ class Settings(StrictModel):
     http_token: Secret = None
     """Bearer token that Smidgen's own HTTP endpoints ask for."""
     http_token_file: SecretFile = None
+    oidc_secret: Secret = None
+    """With what the dashboard shows its login provider that it is the one."""
+    oidc_secret_file: SecretFile = None
     receipt_key: Secret = None
     """What receipts of dead letters are signed with; without it, all of them are believed."""
     receipt_key_file: SecretFile = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -38,6 +39,7 @@ _WAITING = ("tests/e2e/", "tests/kafka/")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kafka", choices=("auto", "require", "all", "off"), default="auto", help=_KAFKA)
+    parser.addoption("--pictures", metavar="FOLDER", help="keep the pictures of the dashboard's pages there")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -51,6 +53,12 @@ def _no_local_pipeline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))
         yield
+
+
+@pytest.fixture
+def pictures(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Return where pictures of pages go: a folder of the test, unless one is named by ``--pictures``."""
+    return Path(request.config.getoption("pictures") or tmp_path)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

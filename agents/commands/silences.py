@@ -9,14 +9,13 @@ from dataclasses import replace
 from typing import Any
 
 import click
-import xxhash
 from click.core import ParameterSource
 
 from agents.broker import publish_once, quiet_client
 from agents.changes.trailers import cost_share
 from agents.options import checked_by, moment, service_name
 from pipeline.clock import system_clock, to_iso
-from pipeline.codec.inputs import decode_feedback, encode_silence, silence_of_row
+from pipeline.codec.inputs import decode_feedback, encode_silence, silence_of_row, with_id
 from pipeline.commands.options import settings_options
 from pipeline.config import Settings
 from pipeline.errors import ConfigError, InvalidMessage
@@ -194,10 +193,7 @@ def mute(
 
 def _publish(silence: Silence, settings: Settings, *, dry_run: bool, as_json: bool) -> None:
     """Publish a silence under an id of its content, unless it has one, and show it."""
-    if not silence.id:
-        prefix = "expect" if silence.kind == "expected" else "mute"
-        digest = xxhash.xxh3_64_hexdigest(encode_silence(silence))
-        silence = replace(silence, id=f"{prefix}-{digest[:12]}")
+    silence = with_id(silence)
     value = encode_silence(silence)
     try:
         decode_feedback(value)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 import numpy as np
 import orjson
+import xxhash
 
 from pipeline.codec import fields
 from pipeline.codec.records import check, plain, read
@@ -137,6 +139,14 @@ def change_from_row(row: Mapping[str, Any]) -> Change:
 def encode_silence(silence: Silence) -> bytes:
     """Encode an expectation or a mute; the inverse of decode_feedback."""
     return orjson.dumps({name: value for name, value in plain(silence).items() if value})
+
+
+def with_id(silence: Silence) -> Silence:
+    """Return a silence under an id of its content, unless it has one."""
+    if silence.id:
+        return silence
+    prefix = "expect" if silence.kind == "expected" else "mute"
+    return replace(silence, id=f"{prefix}-{xxhash.xxh3_64_hexdigest(encode_silence(silence))[:12]}")
 
 
 def encode_feedback(said: Silence | Verdict) -> bytes:

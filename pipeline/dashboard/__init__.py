@@ -6,6 +6,19 @@ functions of a Snapshot in memory, so that their first byte waits for no query.
 
 from pipeline.dashboard.access import Login, read_networks
 from pipeline.dashboard.app import create_app, serve
+from pipeline.dashboard.oidc import Oidc, Provider
+from pipeline.dashboard.session import Roles, Sessions
 from pipeline.dashboard.site import Finding, Sources
 
-__all__ = ["Finding", "Login", "Sources", "create_app", "read_networks", "serve"]
+__all__ = [
+    "Finding",
+    "Login",
+    "Oidc",
+    "Provider",
+    "Roles",
+    "Sessions",
+    "Sources",
+    "create_app",
+    "read_networks",
+    "serve",
+]

@@ -1,4 +1,4 @@
-"""Who asks, and what they may: a reverse proxy's header, a bearer token, or whoever is on this machine."""
+"""Who asks, and what they may: by a proxy's header, a bearer token, a session, or on this machine."""
 
 from __future__ import annotations
 
@@ -50,6 +50,7 @@ class Person:
 
     name: str
     may_answer: bool
+    may_read: bool = True  # whom a provider knows, and who is of no group that may
     by_token: bool = False  # of a program: no browser sends it by itself, so no form needs a token of its own
 
 
@@ -64,12 +65,16 @@ class Login:
     proxies: tuple[Network, ...] = ()  # whose header is believed
     triage: frozenset[str] = frozenset()  # users who may answer; EVERYBODY stands for all
     token: str | None = field(default=None, repr=False)  # bearer token of programs
+    sessions: bool = False  # people log in by a provider, see pages/login.py
+    open_badges: bool = False  # badges of services are for everybody
 
     def person(self, peer: str | None, headers: Mapping[str, str]) -> Person | None:
         """Return who asks, by the address of the peer and the headers; None for nobody who is known."""
         if given := headers.get("Authorization"):
             known = self.token is not None and is_authorised(given, self.token)
             return Person("api", may_answer=True, by_token=True) if known else None
+        if self.sessions:
+            return None
         if not self.header:
             return Person("local", may_answer=True)
         name = headers.get(self.header, "").strip()
@@ -82,7 +87,7 @@ class Login:
 
         Without a login a page of another origin whose name resolves to this machine would be let in.
         """
-        if self.header:
+        if self.header or self.sessions:
             return True
         name = host if host.endswith("]") else host.rpartition(":")[0] or host
         return is_loopback(name)

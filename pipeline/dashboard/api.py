@@ -9,16 +9,16 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from pipeline.clock import from_iso, to_iso
+from pipeline.clock import to_iso
 from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.codec.verdicts import encode_verdict
 from pipeline.dashboard.figures import draw_plain
 from pipeline.dashboard.item import Item
 from pipeline.dashboard.openapi import DOCUMENT
 from pipeline.dashboard.pages.regressions import item_named, read_event, say
-from pipeline.dashboard.query import matching, page_of, read_query
+from pipeline.dashboard.query import matching, page_of, read_query, read_time
 from pipeline.dashboard.site import site_of
-from pipeline.errors import ConfigError, InvalidMessage
+from pipeline.errors import ConfigError
 from pipeline.model import METRIC_KINDS, SeriesKey
 from pipeline.units import DAY_S, parse_duration_s
 
@@ -41,7 +41,7 @@ async def list_events(request: web.Request) -> web.Response:
     given = request.query
     most = _whole(given, "limit", 100, MOST_EVENTS)
     since, until = (
-        _time(given, name, fallback) for name, fallback in (("since", EARLIEST_S), ("until", LATEST_S))
+        read_time(given, name, fallback) for name, fallback in (("since", EARLIEST_S), ("until", LATEST_S))
     )
     service = given.get("service") or None
 
@@ -110,6 +110,7 @@ async def list_services(request: web.Request) -> web.Response:
                     "name": one.name,
                     "samples_per_s": one.samples_per_s,
                     "series": one.series,
+                    "detectable": one.detectable,
                     "open": counts[one.name],
                     "last_scan": None if one.last_scan is None else to_iso(one.last_scan),
                     "gaps": one.gaps,
@@ -132,8 +133,8 @@ async def show_series(request: web.Request) -> web.Response:
     kind = next((kind for kind in METRIC_KINDS if kind == said), None)
     if kind is None:
         raise ConfigError(f"kind: should be one of {', '.join(METRIC_KINDS)}, not {said[:40]!r}")
-    end = _time(given, "end", site.sources.clock())
-    start = _time(given, "start", end - DAY_S)
+    end = read_time(given, "end", site.sources.clock())
+    start = read_time(given, "start", end - DAY_S)
     try:
         resolution = parse_duration_s(given.get("resolution", "10m"))
     except ValueError as error:
@@ -164,15 +165,6 @@ def _text(given: Mapping[str, str], name: str) -> str:
     if not given.get(name):
         raise ConfigError(f"{name}: missing")
     return given[name]
-
-
-def _time(given: Mapping[str, str], name: str, fallback: float) -> float:
-    if not given.get(name):
-        return fallback
-    try:
-        return from_iso(given[name])
-    except InvalidMessage as error:
-        raise ConfigError(f"{name}: {error}") from None
 
 
 def _whole(given: Mapping[str, str], name: str, fallback: int, most: int) -> int:

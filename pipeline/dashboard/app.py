@@ -18,7 +18,10 @@ from pipeline import __version__
 from pipeline.dashboard import api_flames
 from pipeline.dashboard.access import HEADERS, Login, Person
 from pipeline.dashboard.api import routes as api_routes
-from pipeline.dashboard.pages import explorer, operations, regressions, services
+from pipeline.dashboard.api_silences import routes as silence_routes
+from pipeline.dashboard.oidc import Oidc
+from pipeline.dashboard.pages import badge, explorer, operations, regressions, services
+from pipeline.dashboard.pages import login as logins
 from pipeline.dashboard.site import SITE, Site, Sources, site_of
 from pipeline.errors import ConfigError, SmidgenError
 from pipeline.report import page as report_page
@@ -41,27 +44,23 @@ routes = web.RouteTableDef()
 
 
 def create_app(
-    sources: Sources, login: Login | None = None, *, refresh_s: float = REFRESH_S
+    sources: Sources, login: Login | None = None, *, oidc: Oidc | None = None, refresh_s: float = REFRESH_S
 ) -> web.Application:
     """Return the application; it reads its first snapshot when it starts, and keeps it fresh.
 
     Args:
         sources: Where data come from, and where answers go.
         login: How people are known; by default everybody on this machine may answer.
+        oidc: Logs people in; ``login`` then says ``sessions``.
         refresh_s: How often what is new is looked for.
     """
     app = web.Application(middlewares=[_guard], client_max_size=LARGEST_FORM)
     app[SITE] = Site(sources, login or Login())
     app[operations.DIAGNOSIS] = operations.Diagnosis()
-    for part in (
-        routes,
-        regressions.routes,
-        services.routes,
-        explorer.routes,
-        operations.routes,
-        api_routes,
-        api_flames.routes,
-    ):
+    if oidc is not None:
+        app[logins.OIDC] = oidc
+    pages = (regressions, services, explorer, operations, logins, badge)
+    for part in (routes, *(page.routes for page in pages), api_routes, api_flames.routes, silence_routes):
         app.router.add_routes(part)
 
     async def refreshing(app: web.Application) -> AsyncIterator[None]:
@@ -74,7 +73,11 @@ def create_app(
             await task
         site.close()
 
+    async def ending(app: web.Application) -> None:
+        app[SITE].stream.close()
+
     app.cleanup_ctx.append(refreshing)
+    app.on_shutdown.append(ending)
     return app
 
 
@@ -122,10 +125,10 @@ async def show_ready(request: web.Request) -> web.Response:
     return web.json_response({"status": "ok", "checks": {"store": "ok"}})
 
 
-@routes.get("/version.json")
-async def show_version(request: web.Request) -> web.Response:
-    """Return the number of the snapshot, by which a page sees whether it is still what there is."""
-    return web.json_response({"version": site_of(request).board.snapshot.version})
+@routes.get("/stream")
+async def show_stream(request: web.Request) -> web.StreamResponse:
+    """Say when the snapshot changes, for as long as the page is open."""
+    return await site_of(request).stream.follow(request)
 
 
 @routes.get("/static/{name}")
@@ -158,6 +161,7 @@ async def _refresh(site: Site, every_s: float) -> None:
         await asyncio.sleep(every_s)
         try:
             await site.read(site.board.refresh)
+            site.stream.publish()
         except SmidgenError as error:  # what is shown stays, and /ready says it
             logger.warning("cannot read what is new: %s", error)
 
@@ -176,8 +180,9 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         response = _failure(request, 400, str(error))
     except SmidgenError as error:
         response = _failure(request, 503, str(error))
-    response.headers.update(HEADERS)
-    response.headers.setdefault("Cache-Control", "no-store")
+    if not response.prepared:
+        for name, value in (*HEADERS.items(), ("Cache-Control", "no-store")):
+            response.headers.setdefault(name, value)
     return response
 
 
@@ -187,17 +192,23 @@ async def _admitted(request: web.Request, handler: Handler) -> web.StreamRespons
         raise web.HTTPMisdirectedRequest(reason="called by another name than this machine's")
     if request.path in ("/live", "/ready") or request.path.startswith("/static/"):
         return await handler(request)
+    if request.path in logins.OPEN or (site.login.open_badges and request.path.startswith(badge.PATH)):
+        return await handler(request)
     person = site.login.person(request.remote, request.headers)
+    if person is None and site.login.sessions and "Authorization" not in request.headers:
+        person = logins.session_person(request) or logins.lead_to_login(request)
     if person is None:
         raise web.HTTPUnauthorized(reason="nobody who is known here: log in, or send a bearer token")
     request["person"] = person
+    if not person.may_read and request.path != "/logout":
+        raise web.HTTPForbidden(reason=f"{person.name} is of no group that may read here")
     if request.method not in ("GET", "HEAD"):
         await _check_change(request, site, person)
     return await handler(request)
 
 
 async def _check_change(request: web.Request, site: Site, person: Person) -> None:
-    if not person.may_answer:
+    if not person.may_answer and request.path != "/logout":
         raise web.HTTPForbidden(reason=f"{person.name} may read, and not answer")
     if person.by_token:
         return
@@ -210,7 +221,7 @@ def _failure(request: web.Request, status: int, reason: str) -> web.Response:
     if request.path.startswith("/api/"):
         body = orjson.dumps({"error": reason}) + b"\n"
         return web.Response(body=body, status=status, content_type="application/json")
-    if "person" not in request:
+    if "text/html" not in request.headers.get("Accept", "") and "person" not in request:
         return web.Response(text=f"{status}: {reason}\n", status=status)
     response = site_of(request).render(request, "error.html", status=status, reason=reason)
     response.set_status(status)

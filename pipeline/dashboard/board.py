@@ -11,15 +11,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from pipeline.clock import Clock
 from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.dashboard.item import COLUMNS, OPEN, Item, item_of, with_course
 from pipeline.dashboard.service_state import ServiceState, service_state
+from pipeline.errors import ConfigError
 from pipeline.feedback import confirmed_causes, latest_verdicts
 from pipeline.model import Verdict
+from pipeline.report.detectability import outlooks_of
 from pipeline.stages.gather.verdicts import gather_verdicts
 from pipeline.storage.interface import Store
 from pipeline.units import DAY_S, HOUR_S
+from pipeline.workloads import Workload
 
 MOST_ITEMS = 50_000
 """The latest regressions that are kept in memory, about a kilobyte each."""
@@ -29,6 +34,12 @@ SLICE = 500
 
 SERVICES_S = 60.0
 """How often the states of services are read anew."""
+
+MOST_SERIES = 5_000
+"""Of services with more series, what is detectable is worked out when their page asks for it."""
+
+DETECTABLE_S = HOUR_S
+"""How often it is worked out anew."""
 
 _EVER = (None, EARLIEST_S, LATEST_S)
 
@@ -54,7 +65,14 @@ class Snapshot:
 class Board:
     """Keeps a Snapshot of a store; ``refresh`` is called by one thread at a time, anybody reads."""
 
-    def __init__(self, store: Store, clock: Clock, *, most: int = MOST_ITEMS) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        most: int = MOST_ITEMS,
+        workloads: Mapping[str, Workload] | None = None,
+    ) -> None:
         self._store = store
         self._clock = clock
         self._most = most
@@ -62,6 +80,8 @@ class Board:
         self._said: dict[tuple[str, bool], Verdict] = {}  # what the store may not have yet, causes apart
         self._services: tuple[ServiceState, ...] = ()
         self._services_at = float("-inf")
+        self._workloads = workloads or {}
+        self._detectable: dict[str, tuple[float, float | None]] = {}  # by service: when it was worked out
         self._refreshing = threading.Lock()
         self.snapshot = Snapshot()
 
@@ -80,6 +100,7 @@ class Board:
             if self._clock() >= self._services_at + SERVICES_S:
                 self._services = tuple(self._read_services())
                 self._services_at = self._clock()
+            self._work_out()
             self._keep(
                 with_course(self._reported.values(), updates, latest_verdicts(said), confirmed_causes(said))
             )
@@ -100,6 +121,23 @@ class Board:
             return
         by_id = {item.id: item for item in items}
         self.snapshot = Snapshot(items, self._services, by_id, last.version + 1)
+
+    def _work_out(self) -> None:
+        """Work out what is detectable in one service: the oldest answer, or one that there is none of."""
+        now = self._clock()
+        ages = {one.name: now - self._detectable.get(one.name, (-np.inf, None))[0] for one in self._services}
+        for one in sorted(self._services, key=lambda one: -ages[one.name]):
+            known = [self._workloads.get(each.name) for each in one.workloads]
+            fitting = [each for each in known if each and each.series == "gcpu"]
+            if not fitting or one.series > MOST_SERIES or one.last_scan is None:
+                continue
+            if ages[one.name] >= DETECTABLE_S:
+                shortest = min(fitting, key=lambda each: each.analysis_s)
+                self._detectable[one.name] = (now, _typical(self._store, one.name, shortest, one.last_scan))
+            break
+        self._services = tuple(
+            replace(one, detectable=self._detectable.get(one.name, (0.0, None))[1]) for one in self._services
+        )
 
     def _read_events(self) -> None:
         there = self._store.rows("regressions", *_EVER, columns=("id", "detected_time"))
@@ -127,6 +165,14 @@ class Board:
             end = made[-1]["time"] if made else now
             counted = self._store.series("gcpu", name, end - HOUR_S, end, HOUR_S, [])
             yield service_state(name, made, lacking, float(counted.totals.sum()) / HOUR_S)
+
+
+def _typical(store: Store, service: str, workload: Workload, end: float) -> float | None:
+    try:
+        _, outlooks = outlooks_of(store, service, workload, end)
+    except ConfigError:  # nothing was counted there any more
+        return None
+    return next(one.after_analysis for one in outlooks if one.subroutine == "typical")
 
 
 def _by_service(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:

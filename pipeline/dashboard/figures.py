@@ -41,8 +41,12 @@ def figure_json(figure: go.Figure) -> str:
     return text
 
 
-def span_of(windows: ScanWindows, change_time: float, span: str, now: float) -> tuple[float, float, float]:
-    """Return start, end and resolution of what is drawn, so that there are at most MOST_POINTS windows.
+Span = tuple[float, float, float]
+"""Start, end and resolution of what is drawn."""
+
+
+def span_of(windows: ScanWindows, change_time: float, span: str, now: float) -> Span:
+    """Return what is drawn of a named span around a change.
 
     Raises:
         KeyError: there is no such span.
@@ -53,28 +57,31 @@ def span_of(windows: ScanWindows, change_time: float, span: str, now: float) -> 
         end = max(min(change_time + _AFTER * length, now), change_time + 2 * windows.resolution_s)
     else:
         start, end = windows.start, windows.end + (windows.end - windows.analysis_start)
+    return fitted(windows, start, end)
+
+
+def fitted(windows: ScanWindows, start: float, end: float) -> Span:
+    """Return a span in windows of the scan, or of several of them, so that there are at most MOST_POINTS."""
+    end = max(end, start + 2 * windows.resolution_s)
     factor = max(1, math.ceil((end - start) / windows.resolution_s / MOST_POINTS))
     resolution = windows.resolution_s * factor
     start = windows.start + math.floor((start - windows.start) / resolution) * resolution
     return start, end, resolution
 
 
-def draw_series(
-    store: Store, data: Mapping[str, Any], windows: ScanWindows, span: str, now: float
-) -> go.Figure | None:
+def draw_series(store: Store, data: Mapping[str, Any], windows: ScanWindows, span: Span) -> go.Figure | None:
     """Draw an event's series around its change point, with the releases of its service; None without data.
 
     Args:
         store: Has the series.
         data: Of the event, times as epoch seconds.
         windows: Of its scan.
-        span: One of SPANS.
-        now: Nothing is drawn after it.
+        span: What is drawn.
 
     Raises:
         StoreUnavailable: the store did not answer.
     """
-    start, end, resolution = span_of(windows, data["change_time"], span, now)
+    start, end, resolution = span
     key = SeriesKey(data["metric_kind"], data["metric"])
     source: SeriesSource = "gcpu" if is_gcpu(key.kind) else "service"
     matrix = store.series(source, data["service"], start, end, resolution, [key])

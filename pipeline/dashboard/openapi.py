@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
+from typing import Any, get_args
 
 from pipeline import __version__
 from pipeline.dashboard.api_flames import FORMATS
@@ -12,7 +12,7 @@ from pipeline.dashboard.item import STATES, Item
 from pipeline.dashboard.query import SORTS, Query
 from pipeline.dashboard.selection import AGAINST, SPANS
 from pipeline.dashboard.verdicts import BUTTONS
-from pipeline.model import METRIC_KINDS
+from pipeline.model import METRIC_KINDS, SilenceKind
 
 _TEXT, _NUMBER, _WHOLE = {"type": "string"}, {"type": "number"}, {"type": "integer"}
 _TIME = {"type": "string", "format": "date-time"}
@@ -73,6 +73,7 @@ _FILTERS = [
     _query("owner", _TEXT, "author of the likeliest suspect"),
     _query("release", _TEXT, "of this release or change"),
     _query("min_size", _NUMBER, "points of the service's CPU at least"),
+    _query("min_servers", _NUMBER, "servers that it takes at least"),
     _query("age", _TEXT, "detected within this time, such as 7d"),
     _query(
         "sort", {"enum": [text for name in SORTS for text in (name, f"-{name}")]}, "a minus turns it round"
@@ -95,6 +96,7 @@ _SERVICE = _object(
     samples_per_s=_NUMBER,
     series=_WHOLE,
     open=_WHOLE,
+    detectable={"type": ["number", "null"]},
     last_scan={"type": ["string", "null"], "format": "date-time"},
     gaps=_array(_TEXT),
     workloads=_array({"type": "object"}),
@@ -132,6 +134,20 @@ _VERDICT = _object(
     subject={"type": "string", "description": "of a duplicate the other event, of a cause the change"},
     author=_TEXT,
 )
+
+_SILENCE = _object(
+    kind={"enum": list(get_args(SilenceKind))},
+    service=_TEXT,
+    subroutine={"type": "string", "description": "or a pattern such as shop.pricing.*; a mute needs none"},
+    cost={"type": "number", "description": "of an expectation: share of the service's CPU, 0 to 1"},
+    change={"type": "string", "description": "of an expectation: whose cost it is"},
+    start={"type": "string", "description": "a time, or a duration from now; now by default"},
+    end={"type": "string", "description": "the same; a mute needs one"},
+    owner=_TEXT,
+    reason=_TEXT,
+)
+_SILENCE_GIVEN = {**_SILENCE, "required": ["kind", "service"]}
+_SAID = {"type": "object", "description": "as on the topic feedback", "required": ["id", "kind", "service"]}
 
 DOCUMENT: Mapping[str, Any] = {
     "openapi": "3.1.0",
@@ -171,6 +187,22 @@ DOCUMENT: Mapping[str, Any] = {
                 },
             }
         },
+        "/api/v1/silences": {
+            "get": _get(
+                "Mutes and expectations that hold or will, the latest first",
+                _object(silences=_array(_SAID)),
+                _query("service", _TEXT, "of this service"),
+                _query("all", {"enum": ["1"]}, "ended and removed ones, too"),
+            ),
+            "post": {
+                **_get("The mute or expectation, with its id", _SAID),
+                "requestBody": {
+                    "required": True,
+                    "content": {"application/json": {"schema": _SILENCE_GIVEN}},
+                },
+            },
+        },
+        "/api/v1/silences/{id}": {"delete": _get("Taken back: what it silenced is reported", _SAID, _ID)},
         "/api/v1/services": {"get": _get("All services", _object(services=_array(_SERVICE)))},
         "/api/v1/series": {
             "get": _get(

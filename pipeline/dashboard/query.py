@@ -7,8 +7,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 from urllib.parse import urlencode
 
+from pipeline.clock import from_iso
 from pipeline.dashboard.item import OPEN, STATES, Item
-from pipeline.errors import ConfigError
+from pipeline.errors import ConfigError, InvalidMessage
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.units import parse_duration_s
 
@@ -43,6 +44,7 @@ class Query:
     owner: str = ""  # author of the likeliest suspect
     release: str = ""
     min_size: float = 0.0  # points of gCPU
+    min_servers: float = 0.0  # that it takes
     age: str = ""  # most, since it was detected, as 7d
     sort: str = "detected"  # one of SORTS, with a minus the other way round
     page: int = 1
@@ -89,6 +91,7 @@ def read_query(given: Mapping[str, str]) -> Query:
         ("page", int, "a number from 1"),
         ("per", int, f"a number from 1 to {MOST_A_PAGE}"),
         ("min_size", float, "points of the service's CPU, such as 0.5"),
+        ("min_servers", float, "a number of servers, such as 2"),
     ):
         if name in said:
             said[name] = _number(name, said[name], read, what)
@@ -102,6 +105,20 @@ def read_query(given: Mapping[str, str]) -> Query:
     if query.age:
         _age_s(query.age)
     return query
+
+
+def read_time(given: Mapping[str, str], name: str, fallback: float) -> float:
+    """Read a time of a URL, epoch seconds.
+
+    Raises:
+        ConfigError: it is no time.
+    """
+    if not given.get(name):
+        return fallback
+    try:
+        return from_iso(given[name])
+    except InvalidMessage as error:
+        raise ConfigError(f"{name}: {error}") from None
 
 
 def matching(items: Iterable[Item], query: Query, *, now: float) -> list[Item]:
@@ -119,6 +136,7 @@ def matching(items: Iterable[Item], query: Query, *, now: float) -> list[Item]:
         and (not query.release or query.release in (*item.releases, item.suspect_id))
         and item.detected_time >= since
         and (not query.min_size or (is_gcpu(item.metric_kind) and abs(item.delta) * 100 >= query.min_size))
+        and (not query.min_servers or (item.waste_servers or 0.0) >= query.min_servers)
         and (not words or _says(item, words))
     ]
     column = query.sort.removeprefix("-")

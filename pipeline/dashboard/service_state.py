@@ -30,6 +30,7 @@ class ServiceState:
     name: str
     samples_per_s: float  # in the hour before its last scan ended
     workloads: tuple[WorkloadState, ...]
+    detectable: float | None = None  # gCPU by which a typical subroutine has to rise; None: not worked out
 
     @property
     def last_scan(self) -> float | None:

@@ -16,10 +16,11 @@ from pipeline import __version__
 from pipeline.clock import Clock, system_clock
 from pipeline.dashboard.access import Forms, Login, Person
 from pipeline.dashboard.board import Board
+from pipeline.dashboard.stream import Stream
 from pipeline.dashboard.verdicts import BUTTONS
 from pipeline.dashboard.words import FILTERS, ago
 from pipeline.errors import ConfigError
-from pipeline.model import Change, Verdict
+from pipeline.model import Change, Silence, Verdict
 from pipeline.report.page import environment
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
@@ -58,7 +59,9 @@ class Sources:
 
     store: Store
     workloads: Mapping[str, Workload] = field(default_factory=dict)  # by name: windows of the series
-    say: Callable[[Verdict], Awaitable[None]] | None = None  # publishes; without it there are no buttons
+    say: Callable[[Verdict | Silence], Awaitable[None]] | None = (
+        None  # publishes; without it there are no buttons
+    )
     diagnose: Callable[[], Sequence[Finding]] | None = None  # blocks
     clock: Clock = system_clock
     diff_url: str = ""  # of a change, with {change} and {service}; empty: none
@@ -71,7 +74,8 @@ class Site:
         self.sources = sources
         self.login = login
         self.forms = Forms()
-        self.board = Board(sources.store, sources.clock)
+        self.board = Board(sources.store, sources.clock, workloads=sources.workloads)
+        self.stream = Stream(self.board)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="dashboard")
         self._drawing = asyncio.Lock()
         self._templates = {ratio: self._environment(ratio=ratio) for ratio in (True, False)}
@@ -94,7 +98,7 @@ class Site:
         self, request: web.Request, template: str, *, ratio: bool = True, **given: Any
     ) -> web.Response:
         """Return a page; ``ratio`` writes levels in per cent."""
-        person: Person = request["person"]
+        person: Person | None = request.get("person")  # nobody before a login
         text = (
             self._templates[ratio]
             .get_template(template)
@@ -104,9 +108,11 @@ class Site:
                 version_of_code=__version__,
                 buttons=BUTTONS,
                 open_total=sum(self.board.snapshot.open_items().values()),
-                form_token=self.forms.token(person),
-                may_answer=person.may_answer and self.sources.say is not None,
+                form_token=self.forms.token(person) if person else "",
+                sessions=self.login.sessions,
+                may_answer=person is not None and person.may_answer and self.sources.say is not None,
                 path=request.path,
+                version=self.board.snapshot.version,
                 now=self.sources.clock(),
                 **given,
             )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
+
+from markupsafe import Markup, escape
 
 from pipeline.dashboard.item import STATES, Item
 from pipeline.model.metric_kind import is_gcpu
@@ -76,6 +79,11 @@ def level_of(value: float, ratio: bool) -> str:
     return level(value, ratio=ratio)
 
 
+def breakable(name: str) -> Markup:
+    """Let a long name break after its dots, slashes and underscores, and nowhere else if it can."""
+    return Markup(re.sub(r"([._/])", r"\1<wbr>", str(escape(name))))  # noqa: S704
+
+
 def short_name(metric: str) -> tuple[str, str]:
     """Split a dotted name into what stands in front, and the end that says most."""
     if "/" in metric or "=" in metric or "." not in metric:
@@ -95,6 +103,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "thousands": thousands,
     "level_of": level_of,
     "short_name": short_name,
+    "breakable": breakable,
     "meaning": STATES.__getitem__,
 }
 """Filters of templates, beside those of reports."""

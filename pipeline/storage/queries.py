@@ -49,7 +49,8 @@ WHERE service = {service:String}
 GROUP BY place
 """
 
-# Of gCPU all series between two names of a kind are read, or a chosen few.
+# Of gCPU all series between two names of a kind are read, or a chosen few. Pairs say exactly which, but by
+# them alone every row of the service is read: the key of the table serves lists of kinds and of names.
 GCPU_NAMES = {
     ("gcpu", "all"): """
 SELECT toString(kind) AS kind_name, subroutine, cityHash64(kind, subroutine)
@@ -66,6 +67,7 @@ FROM gcpu
 WHERE service = {service:String}
     AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
     AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
+    AND kind IN {kinds:Array(String)} AND subroutine IN {names:Array(String)}
     AND (kind, subroutine) IN arrayZip({kinds:Array(String)}, {names:Array(String)})
 GROUP BY kind, subroutine
 ORDER BY kind_name, subroutine
@@ -89,6 +91,7 @@ WHERE service = {service:String}
     AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
     AND width_s = {width_s:Float64} AND kind != ''
     AND (toUnixTimestamp64Milli(window) - {start:Int64}) % {resolution:Int64} = 0
+    AND kind IN {kinds:Array(String)} AND subroutine IN {names:Array(String)}
     AND (kind, subroutine) IN arrayZip({kinds:Array(String)}, {names:Array(String)})
 GROUP BY kind, subroutine
 ORDER BY kind_name, subroutine
@@ -119,6 +122,7 @@ FROM gcpu
 WHERE service = {service:String}
     AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
     AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
+    AND kind IN {kinds:Array(String)} AND subroutine IN {names:Array(String)}
     AND (kind, subroutine) IN arrayZip({kinds:Array(String)}, {names:Array(String)})
 GROUP BY series, place
 """,
@@ -149,6 +153,7 @@ WHERE service = {service:String}
     AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
     AND width_s = {width_s:Float64} AND kind != ''
     AND (toUnixTimestamp64Milli(window) - {start:Int64}) % {resolution:Int64} = 0
+    AND kind IN {kinds:Array(String)} AND subroutine IN {names:Array(String)}
     AND (kind, subroutine) IN arrayZip({kinds:Array(String)}, {names:Array(String)})
 """,
 }

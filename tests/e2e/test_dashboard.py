@@ -20,6 +20,7 @@ from pipeline.model import Verdict
 from pipeline.processes import Child
 from pipeline.storage.connect import open_store
 from tests.e2e.worker_process import TOPICS
+from tests.support.axe import audit
 from tests.support.browser import CHROMIUM, DESKTOP, PHONE, Browser, chromium
 from tests.support.looked_into import SEARCH, SHOP, WEEKLY_FIELDS, look_into
 
@@ -28,7 +29,8 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium"),
 ]
 
-AUDIT = (Path(__file__).parents[1] / "support" / "audit.js").read_text()
+PICTURED = 1500
+"""Most of a page that a picture shows, in pixels."""
 
 DRAWN = """!document.querySelector('[aria-busy]')
     && [...document.querySelectorAll('.figure')].every((one) => one.dataset.drawn === 'yes')"""
@@ -71,6 +73,7 @@ def test_a_person_finds_answers_and_looks_into_a_regression(served: Served) -> N
             rows = await browser.run("document.querySelectorAll('table.list tbody tr').length")
             assert rows >= 5
             await _answer_by_keys(browser)
+            await _hear_of_others(browser)
             await _filter(browser)
             await _open_by_keys(browser)
             await _drop_down_to_a_candidate(browser, served.url)
@@ -79,9 +82,10 @@ def test_a_person_finds_answers_and_looks_into_a_regression(served: Served) -> N
 
     asyncio.run(use())
     said = asyncio.run(_said(served.broker))
-    assert [(one.verdict, one.author) for one in said] == [
+    assert sorted((one.verdict, one.author) for one in said) == [
         ("acknowledged", "local"),
         ("acknowledged", "local"),
+        ("true", "local"),
     ]
 
 
@@ -91,6 +95,23 @@ async def _answer_by_keys(browser: Browser) -> None:
     assert await browser.run(CHOSEN) == "2 chosen:"
     await browser.run("document.querySelector('#answers button[value=acknowledged]').click()")
     await browser.until("document.querySelectorAll('tbody .state-acknowledged').length === 2")
+
+
+async def _hear_of_others(browser: Browser) -> None:
+    """What somebody else says shows by itself, and takes neither choice nor focus away."""
+    await browser.until("[...document.querySelectorAll('tbody .state-new')].length >= 3")
+    await browser.press("j")
+    await browser.press("x")
+    await browser.run(
+        """(() => { const rows = [...document.querySelectorAll('tbody tr:not(.at)')];
+        const row = rows.find((one) => one.querySelector('.state-new')); window.other = row.dataset.href;
+        return fetch(`/api/v1${window.other}/verdict`, { method: 'POST', body: '{"verdict": "true"}',
+        headers: { 'X-Form-Token': document.body.dataset.formToken } }); })()"""
+    )
+    await browser.until("document.querySelector(`tr[data-href='${window.other}'] .state-true`)")
+    assert await browser.run(CHOSEN) == "1 chosen:"
+    assert await browser.run("document.querySelector('tr.at').contains(document.activeElement)")
+    assert await browser.run("document.querySelectorAll('tbody input:checked').length") == 1
 
 
 async def _filter(browser: Browser) -> None:
@@ -146,33 +167,38 @@ async def _said(broker: str) -> list[Verdict]:
     return found
 
 
-def test_every_page_is_for_everybody(served: Served, tmp_path: Path) -> None:
-    """Light and dark, desktop and phone: names, contrast, keyboard; a picture of each stays in a folder."""
-
+def test_every_page_is_for_everybody(served: Served, pictures: Path) -> None:
+    """Light and dark, desktop and phone: nothing that axe finds, nothing wider than the screen."""
     found: dict[str, list[str]] = {}
 
     async def use() -> None:
         async with chromium() as browser:
-            await browser.open(f"{served.url}/regressions?state=all&sort=size")
-            one = await browser.run("document.querySelector('table.list tbody tr').dataset.href")
-            pages = {
-                **{"regressions": "/regressions?state=all", "regression": one, "services": "/services"},
-                **{"service": "/services/shop", "operations": "/operations"},
-                **{"explorer": "/explorer?service=shop&against=week", "missing": "/regressions/none"},
-            }
-            for name, path in pages.items():
+            for name, path in (await _pages(browser, served.url)).items():
                 for size, screen in ((DESKTOP, "desktop"), (PHONE, "phone")):
                     for dark in (False, True):
                         await browser.look(size, dark=dark)
                         await browser.open(served.url + path)
                         await browser.until(DRAWN)
                         where = f"{name}-{screen}-{'dark' if dark else 'light'}"
-                        await browser.screenshot(tmp_path / f"{where}.png")
-                        found[where] = await browser.run(AUDIT)
+                        await browser.screenshot(pictures / f"{where}.webp", most=PICTURED)
+                        found[where] = await audit(browser)
             _check_addresses(browser, served.url)
 
     asyncio.run(use())
     assert {where: lines for where, lines in found.items() if lines} == {}
+
+
+async def _pages(browser: Browser, url: str) -> dict[str, str]:
+    """Return every page by its name: the largest regression, and one candidate that was dropped."""
+    await browser.open(f"{url}/regressions?state=all&sort=size")
+    one = await browser.run("document.querySelector('table.list tbody tr').dataset.href")
+    await browser.open(f"{url}/services/shop")
+    dropped = await browser.run("document.querySelector('a[href*=\"/candidates/\"]').getAttribute('href')")
+    return {
+        **{"regressions": "/regressions?state=all", "regression": one, "services": "/services"},
+        **{"service": "/services/shop", "candidate": dropped, "operations": "/operations"},
+        **{"explorer": "/explorer?service=shop&against=week", "missing": "/regressions/none"},
+    }
 
 
 def _check_addresses(browser: Browser, url: str) -> None:

@@ -90,9 +90,14 @@ class Browser:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         await self.call("Emulation.setEmulatedMedia", features=[scheme])
 
-    async def screenshot(self, path: Path, *, whole: bool = False) -> None:
-        """Write what is seen as PNG; ``whole`` takes all of the page."""
-        found = await self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
+    async def screenshot(self, path: Path, *, most: int) -> None:
+        """Write the page as a picture of the kind that the name ends with, ``most`` pixels of its height."""
+        metrics = (await self.call("Page.getLayoutMetrics"))["cssContentSize"]
+        clip = {"x": 0, "y": 0, "width": metrics["width"], "height": min(most, metrics["height"]), "scale": 1}
+        wanted = {"format": path.suffix[1:], "captureBeyondViewport": True, "clip": clip}
+        if path.suffix == ".webp":
+            wanted["quality"] = 80
+        found = await self.call("Page.captureScreenshot", **wanted)
         path.write_bytes(base64.b64decode(found["data"]))
 
     async def _read(self) -> None:

@@ -12,6 +12,8 @@ from pipeline.dashboard.site import Finding, site_of
 
 routes = web.RouteTableDef()
 
+WORST_FIRST = ("fail", "warn", "ok")
+
 FRESH_S = 10.0
 """For how long what was found is shown again: looking takes seconds."""
 
@@ -39,7 +41,8 @@ class Diagnosis:
         async with self._looking:
             now = site.sources.clock()
             if self._last is None or now - self._last.at > FRESH_S:
-                self._last = Found(now, await asyncio.to_thread(site.sources.diagnose))
+                found = await asyncio.to_thread(site.sources.diagnose)
+                self._last = Found(now, sorted(found, key=lambda one: WORST_FIRST.index(one.status)))
             return self._last
 
 

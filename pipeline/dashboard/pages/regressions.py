@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from aiohttp import web
@@ -11,11 +12,12 @@ from pipeline.codec.events import decode_event
 from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.codec.ledger import entry_from_json
 from pipeline.dashboard.comparison import Side, read_comparison
-from pipeline.dashboard.figures import SPANS, draw_series, figure_json
+from pipeline.dashboard.figures import SPANS, draw_series, figure_json, fitted, span_of
 from pipeline.dashboard.flames import annotated, flames_of
 from pipeline.dashboard.item import OPEN, STATES, Item, similar
-from pipeline.dashboard.query import SORTS, Query, matching, page_of, read_query
+from pipeline.dashboard.query import Query, matching, page_of, read_query, read_time
 from pipeline.dashboard.selection import choices_of, read_senders
+from pipeline.dashboard.session import own_path
 from pipeline.dashboard.site import Site, site_of
 from pipeline.dashboard.verdicts import verdicts_of
 from pipeline.frames import element
@@ -27,6 +29,9 @@ from pipeline.report.windows import scan_windows
 routes = web.RouteTableDef()
 
 AGES = ("1d", "7d", "30d", "90d")
+
+MOST_RELEASES = 50
+"""Releases that a list proposes as a filter."""
 
 
 @routes.get("/regressions", name="regressions")
@@ -48,13 +53,13 @@ async def show_list(request: web.Request) -> web.Response:
         waste=sum(item.waste_servers or 0.0 for item in found),
         counts=counts,
         filtered=query != Query(),
+        narrowed=replace(query, state="open", sort="detected", page=1) != Query(),
         open_count=sum(counts[state] for state in OPEN),
         services=[one.name for one in snapshot.services],
         workloads=sorted({item.workload for item in snapshot.items}),
         owners=sorted({item.author for item in snapshot.items if item.author}),
-        sorts=list(SORTS),
+        releases=list(dict.fromkeys(one for item in found for one in item.releases))[:MOST_RELEASES],
         ages=AGES,
-        version=snapshot.version,
     )
 
 
@@ -65,8 +70,7 @@ async def answer(request: web.Request) -> web.Response:
     form = await request.post()
     chosen = [str(key) for key in form.getall("id", [])]
     await say(site, chosen, request["person"].name, {key: str(value) for key, value in form.items()})
-    back = str(form.get("back") or "/regressions")
-    raise web.HTTPSeeOther(back if back.startswith("/regressions") else "/regressions")
+    raise web.HTTPSeeOther(own_path(str(form.get("back", ""))))
 
 
 async def say(site: Site, chosen: Sequence[str], author: str, said: Mapping[str, str]) -> list[Item]:
@@ -84,6 +88,7 @@ async def say(site: Site, chosen: Sequence[str], author: str, said: Mapping[str,
     for verdict in verdicts:
         await site.sources.say(verdict)
         site.board.say(verdict)
+    site.stream.publish()
     return found
 
 
@@ -139,17 +144,23 @@ def read_event(site: Site, item: Item) -> tuple[dict[str, Any], list[dict[str, A
 
 @routes.get("/regressions/{id}/series.json")
 async def show_series(request: web.Request) -> web.Response:
-    """Return the series of a regression as a figure, over the span that is asked for."""
+    """Return the series of a regression as a figure, over a named span, or between ``start`` and ``end``."""
     site = site_of(request)
     item = item_named(site, request.match_info["id"])
-    span = request.query.get("span", "scan")
+    given = request.query
+    span = given.get("span", "scan")
     if span not in SPANS:
         raise web.HTTPNotFound(reason="no such span")
+    zoom = (read_time(given, "start", 0.0), read_time(given, "end", 0.0))
 
     def draw() -> str | None:
         event, _ = read_event(site, item)
         windows = scan_windows(event, site.workload(item.workload))
-        figure = draw_series(site.store, parts_of(event["data"]).data, windows, span, site.sources.clock())
+        if zoom[0] < zoom[1]:
+            drawn = fitted(windows, *zoom)
+        else:
+            drawn = span_of(windows, item.change_time, span, site.sources.clock())
+        figure = draw_series(site.store, parts_of(event["data"]).data, windows, drawn)
         return None if figure is None else figure_json(figure)
 
     text = await site.draw(draw)

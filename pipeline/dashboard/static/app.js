@@ -1,5 +1,5 @@
 // The dashboard works without this file, but for figures. It draws them in the page's colours, follows keys,
-// fetches the parts of a page that take long, and says when there is something new.
+// fetches the parts of a page that take long, and puts in place what is new.
 "use strict";
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -47,9 +47,21 @@ function draw(element, figure) {
     const flame = data[0].type === "icicle";
     layout.margin = { ...layout.margin, l: flame ? 2 : 48, r: flame ? 2 : 6 };
     if (flame) data[0].marker.showscale = false;
+    else layout.annotations = (layout.annotations || []).filter((note) => note.text === "change point");
   }
   const wanted = { displayModeBar: false, responsive: true };
-  return Plotly.react(element, data, layout, wanted).then(() => element.dataset.drawn = "yes");
+  return Plotly.react(element, data, layout, wanted).then(() => {
+    element.dataset.drawn = "yes";
+    if ("zoom" in element.dataset && !element.zooms) element.zooms = element.on("plotly_relayout", (event) => zoom(element, event));
+  });
+}
+
+// What is dragged over is read anew, in windows that fit; a double click goes back.
+function zoom(element, event) {
+  const time = (text) => encodeURIComponent(`${String(text).replace(" ", "T").slice(0, 19)}Z`);
+  const [start, end] = [event["xaxis.range[0]"], event["xaxis.range[1]"]];
+  if (start) fetchFigure(element, `${element.dataset.figure}?start=${time(start)}&end=${time(end)}`);
+  else if (event["xaxis.autorange"]) document.querySelector(`[data-target=${element.id}][aria-pressed=true]`).click();
 }
 
 async function fetchFigure(element, url) {
@@ -66,7 +78,13 @@ async function fetchFigure(element, url) {
   await draw(element, await answer.json());
 }
 
+// Tables that are wider than the screen scroll, by keys too.
+function reachable() {
+  for (const one of document.querySelectorAll(".wide")) one.tabIndex = one.scrollWidth > one.clientWidth ? 0 : -1;
+}
+
 function drawInside(root) {
+  reachable();
   for (const element of root.querySelectorAll(".figure")) {
     const block = element.querySelector('script[type="application/json"]');
     if (element.dataset.figure) fetchFigure(element, element.dataset.figure);
@@ -74,6 +92,7 @@ function drawInside(root) {
   }
 }
 
+addEventListener("resize", reachable);
 dark.addEventListener("change", () => drawn.forEach((figure, element) => draw(element, figure)));
 
 document.addEventListener("click", (event) => {
@@ -107,7 +126,10 @@ async function fetchPart(element) {
     element.textContent = `This part cannot be shown (${answer.status}).`;
     return;
   }
-  element.innerHTML = await answer.text();
+  const text = await answer.text();
+  if (sources.get(element) === text || element.contains(document.activeElement)) return;
+  sources.set(element, text);
+  element.innerHTML = text;
   drawInside(element);
 }
 
@@ -153,24 +175,85 @@ document.addEventListener("submit", (event) => {
   if (event.target.matches(".filters")) for (const field of event.target.elements) if (!field.value) field.disabled = true;
 });
 
-// What is new replaces the list at once, unless somebody is in the middle of it.
-async function look() {
-  const list = document.getElementById("list");
-  if (!list || document.hidden) return;
-  const answer = await fetch("/version.json").catch(() => null);
-  if (!answer || !answer.ok || (await answer.json()).version === Number(list.dataset.version)) return;
-  const busy = at >= 0 || list.querySelector("tbody input:checked");
+// ---- what is new
+
+// The server says when the page is no longer the latest. The same page is then read again, and what differs put in
+// its place: choices, the line one is at, and the focus stay.
+
+const sources = new WeakMap(); // element → what the server sent, whatever became of it here
+
+function remember(root) {
+  for (const one of root.querySelectorAll("[data-live], #list tbody tr")) sources.set(one, one.outerHTML);
+}
+
+function follow() {
+  if (!document.body.dataset.version) return;
+  const stream = new EventSource("/stream"); // connects again by itself
+  stream.addEventListener("changed", (event) => {
+    const { version } = JSON.parse(event.data);
+    if (String(version) !== document.body.dataset.version) renew();
+  });
+  stream.addEventListener("beat", () => document.querySelectorAll("[data-beats]").forEach(fetchPart));
+  // After an answer that is no stream, such as a proxy's, a browser does not ask again.
+  stream.addEventListener("error", () => { if (stream.readyState === EventSource.CLOSED) setTimeout(follow, 30000); });
+  addEventListener("pagehide", () => stream.close());
+}
+
+async function renew() {
+  const answer = await fetch(location.href).catch(() => null);
+  if (!answer || !answer.ok) return;
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  document.body.dataset.version = page.body.dataset.version;
+  for (const fresh of page.querySelectorAll("[data-live]")) {
+    const now = document.getElementById(fresh.id);
+    if (now && sources.get(now) !== fresh.outerHTML && !now.contains(document.activeElement)) now.replaceWith(fresh);
+  }
+  const [list, fresh] = [document, page].map((one) => one.getElementById("list"));
+  if (list && fresh) merge(list, fresh);
+  remember(document);
+}
+
+function merge(list, fresh) {
+  const [body, other] = [list, fresh].map((one) => one.querySelector("tbody"));
+  if (!body || !other) { list.replaceChildren(...fresh.childNodes); count(); return; }
+  const known = new Map([...body.rows].map((row) => [row.dataset.href, row]));
+  const wanted = [...other.rows].map((row) => merged(known.get(row.dataset.href), row));
+  for (const row of [...body.rows]) if (!wanted.includes(row)) row.remove();
+  let next = body.rows[0];
+  for (const row of wanted) {
+    if (row === next) next = next.nextElementSibling;
+    else body.insertBefore(row, next || null);
+  }
+  at = rows().findIndex((row) => row.classList.contains("at"));
+  count();
+  const added = wanted.filter((row) => !known.has(row.dataset.href)).length;
+  if (added) announce(`${added} new in the list`);
+}
+
+// The row that is there where it says the same, or else the fresh one in its place.
+function merged(row, fresh) {
+  if (!row || sources.get(row) === fresh.outerHTML) return row || fresh;
+  const [box, other] = [row, fresh].map((one) => one.querySelector("input"));
+  if (box && other) other.checked = box.checked;
+  fresh.classList.toggle("at", row.classList.contains("at"));
+  const focused = ["input", "a"].find((name) => row.querySelector(name) === document.activeElement);
+  sources.set(fresh, fresh.outerHTML);
+  row.replaceWith(fresh);
+  if (focused) fresh.querySelector(focused).focus({ preventScroll: true });
+  return fresh;
+}
+
+function announce(text) {
   const news = document.getElementById("news");
-  news.querySelector("a").href = location.href;
-  news.hidden = !busy;
-  if (busy) return;
-  const page = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
-  const fresh = page.getElementById("list");
-  if (fresh) list.replaceWith(fresh);
+  news.textContent = text;
+  setTimeout(() => { news.textContent = ""; }, 6000);
 }
 
 document.addEventListener("DOMContentLoaded", () => {
+  // On a phone filters are folded, unless one is set.
+  if (innerWidth < 760) document.querySelectorAll("details.narrow:not([data-used])").forEach((one) => { one.open = false; });
   drawInside(document);
   document.querySelectorAll("[data-part]").forEach(fetchPart);
-  setInterval(look, 5000);
+  remember(document);
+  follow();
 });

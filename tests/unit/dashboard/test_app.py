@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any
+from xml.etree import ElementTree
 
 import jsonschema
 import pytest
@@ -14,10 +16,11 @@ from click.testing import CliRunner
 
 from pipeline.cli import smidgen
 from pipeline.clock import to_iso
+from pipeline.codec.inputs import silence_to_row
 from pipeline.dashboard import Login, Sources, create_app, read_networks
 from pipeline.dashboard.openapi import DOCUMENT
 from pipeline.errors import ConfigError
-from pipeline.model import Verdict
+from pipeline.model import Silence, Verdict
 from pipeline.storage.arrays import ArrayStore
 from tests.support.looked_into import SEARCH, WEEKLY, look_into
 
@@ -35,16 +38,16 @@ def looked_into() -> tuple[ArrayStore, float]:
 
 
 @pytest.fixture
-def said() -> list[Verdict]:
+def said() -> list[Any]:
     return []
 
 
 @pytest.fixture
-def serve(looked_into: tuple[ArrayStore, float], said: list[Verdict]) -> Callable[[Use, Login], None]:
+def serve(looked_into: tuple[ArrayStore, float], said: list[Any]) -> Callable[[Use, Login], None]:
     store, end = looked_into
 
-    async def say(verdict: Verdict) -> None:
-        said.append(verdict)
+    async def say(one: Verdict | Silence) -> None:
+        said.append(one)
 
     def run(use: Use, login: Login) -> None:
         async def start() -> None:
@@ -83,7 +86,7 @@ def test_nobody_gets_in_whom_no_proxy_and_no_token_names(serve: Callable[[Use, L
 
 
 def test_who_only_reads_has_no_buttons_and_is_refused(
-    serve: Callable[[Use, Login], None], said: list[Verdict]
+    serve: Callable[[Use, Login], None], said: list[Any]
 ) -> None:
     async def use(client: Client) -> None:
         reader = {"X-User": "bob"}
@@ -99,7 +102,7 @@ def test_who_only_reads_has_no_buttons_and_is_refused(
 
 
 def test_a_form_of_another_site_is_refused_and_one_of_the_page_is_said(
-    serve: Callable[[Use, Login], None], said: list[Verdict]
+    serve: Callable[[Use, Login], None], said: list[Any]
 ) -> None:
     async def use(client: Client) -> None:
         ada, bob = {"X-User": "ada"}, {"X-User": "bob"}
@@ -131,7 +134,7 @@ def test_every_answer_keeps_other_sites_out(serve: Callable[[Use, Login], None])
 
 
 def test_programs_are_answered_as_the_document_says(
-    serve: Callable[[Use, Login], None], looked_into: tuple[ArrayStore, float], said: list[Verdict]
+    serve: Callable[[Use, Login], None], looked_into: tuple[ArrayStore, float], said: list[Any]
 ) -> None:
     async def use(client: Client) -> None:
         one = (await listed(client))[0]
@@ -186,3 +189,62 @@ def test_without_a_login_it_listens_on_this_machine_alone() -> None:
     result = CliRunner().invoke(smidgen, ["dashboard", "--user-header", "X-User"])
     assert result.exit_code == 2
     assert "--trusted-proxy" in result.output
+
+
+def test_a_program_mutes_and_expects_and_takes_it_back(
+    serve: Callable[[Use, Login], None], looked_into: tuple[ArrayStore, float], said: list[Any]
+) -> None:
+    mute = {"kind": "muted", "service": "search", "end": "2h", "reason": "load test"}
+    cost = {"kind": "expected", "service": "search", "subroutine": "lib.*", "cost": 0.001, "owner": "ada"}
+
+    async def use(client: Client) -> None:
+        path = "/api/v1/silences"
+        assert (await client.post(path, json=mute, headers={"X-User": "bob"})).status == 403
+        assert (await client.post(path, json=mute, headers={"X-User": "ada"})).status == 403
+        for given in (mute, cost):
+            answer = await client.post(path, json=given, headers=TOKEN)
+            assert answer.status == 200
+            one = await answer.json()
+            assert given.items() - {("end", "2h")} <= one.items()
+        store = looked_into[0]
+        rows = [silence_to_row(one) for one in said]
+        store.insert("silences", {name: [row[name] for row in rows] for name in rows[0]})
+        listed = (await (await client.get(path, headers=TOKEN)).json())["silences"]
+        assert {one["id"] for one in listed} == {one.id for one in said}
+        assert (await client.delete(f"{path}/{listed[0]['id']}", headers=TOKEN)).status == 200
+        assert (await client.delete(f"{path}/none", headers=TOKEN)).status == 404
+        changed: list[dict[str, Any]] = [{"end": ""}, {"end": "1970-01-02"}, {"cost": 2}, {"x": ""}]
+        for wrong in (*({**mute, **each} for each in changed), []):
+            assert (await client.post(path, json=wrong, headers=TOKEN)).status == 400, wrong
+
+    serve(use, PROXIED)
+    assert [(one.kind, one.owner, one.removed is None) for one in said[:2]] == [
+        ("muted", "api", True),
+        ("expected", "ada", True),
+    ]
+    assert said[2].removed is not None
+
+
+def test_a_badge_says_what_is_open_and_is_kept_a_while(serve: Callable[[Use, Login], None]) -> None:
+    async def use(client: Client) -> None:
+        answer = await client.get("/badges/search.svg")
+        assert answer.status == 200
+        assert answer.headers["Cross-Origin-Resource-Policy"] == "cross-origin"
+        assert answer.headers["Cache-Control"] == "public, max-age=300"
+        picture = ElementTree.fromstring(await answer.text())
+        text = picture.attrib["aria-label"]
+        assert re.fullmatch(r"smidgen: \d+ open, largest \+[\d.]+ pt", text)
+        assert picture[0].text == text
+        again = await client.get("/badges/search.svg", headers={"If-None-Match": answer.headers["ETag"]})
+        assert again.status == 304
+        endpoint = await (await client.get("/badges/search.json")).json()
+        assert f"{endpoint['label']}: {endpoint['message']}" == text
+        unknown = await (await client.get("/badges/%3Cscript%3E.svg")).text()
+        assert "unknown service" in unknown
+        assert (await client.get("/regressions")).status == 401
+
+    async def closed(client: Client) -> None:
+        assert (await client.get("/badges/search.svg")).status == 401
+
+    serve(use, replace(PROXIED, open_badges=True))
+    serve(closed, PROXIED)

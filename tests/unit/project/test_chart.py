@@ -542,7 +542,7 @@ def test_a_release_has_names_of_its_own_that_fit() -> None:
 def test_values_are_the_settings_that_there_are() -> None:
     schema = json.loads((CHART / "values.schema.json").read_text("utf-8"))["properties"]
     # A pod that had the key could sign receipts: it is `smidgen dlq` that needs it.
-    assert set(schema["secrets"]["propertyNames"]["enum"]) == set(SECRETS) - {"receipt_key"}
+    assert set(schema["secrets"]["propertyNames"]["enum"]) == set(SECRETS) - {"receipt_key", "oidc_secret"}
     refused = set(schema["settings"]["propertyNames"]["not"]["enum"])
     assert set(SECRETS) <= refused
     assert refused <= set(setting_fields())

@@ -1,0 +1,33 @@
+"""axe-core over a page in the browser: what a person who sees little, or uses no mouse, would trip over."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+
+from tests.support.browser import Browser
+
+_WITHIN = {
+    "resultTypes": ["violations"],
+    "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"],
+}
+
+_FOUND = """axe.run(document, %s).then((all) => all.violations.flatMap((rule) =>
+    rule.nodes.map((node) => `${rule.id}: ${node.target.join(' ')}: ${node.failureSummary}`)))"""
+
+_WIDER = """document.documentElement.scrollWidth > innerWidth + 1
+    ? [`wider than the screen: ${document.documentElement.scrollWidth} of ${innerWidth}`] : []"""
+
+
+@cache
+def _source() -> str:
+    return (files("axe_core_python") / "axe.min.js").read_text()
+
+
+async def audit(browser: Browser) -> list[str]:
+    """Return what axe finds on the page that is shown, one line a node, and whether it is too wide."""
+    await browser.run(f"{_source()}; true")  # through the devtools: the page's own policy lets nobody in
+    found: list[str] = await browser.run(_FOUND % json.dumps(_WITHIN))
+    wider: list[str] = await browser.run(_WIDER)
+    return found + wider
