@@ -17,7 +17,7 @@ from plotly.offline import get_plotlyjs
 from pipeline import __version__
 from pipeline.dashboard.access import HEADERS, Login, Person
 from pipeline.dashboard.api import routes as api_routes
-from pipeline.dashboard.pages import explorer, operations, regressions, services
+from pipeline.dashboard.pages import explorer, operations, regressions, services, settings
 from pipeline.dashboard.site import SITE, Site, Sources, site_of
 from pipeline.errors import ConfigError, SmidgenError
 from pipeline.report import page as report_page
@@ -52,8 +52,9 @@ def create_app(
     app = web.Application(middlewares=[_guard], client_max_size=LARGEST_FORM)
     app[SITE] = Site(sources, login or Login())
     app[operations.DIAGNOSIS] = operations.Diagnosis()
-    for part in (routes, regressions.routes, services.routes, explorer.routes, operations.routes, api_routes):
-        app.router.add_routes(part)
+    for part in (regressions, services, explorer, operations, settings):
+        app.router.add_routes(part.routes)
+    app.router.add_routes([*routes, *api_routes])
 
     async def refreshing(app: web.Application) -> AsyncIterator[None]:
         site = app[SITE]
