@@ -102,7 +102,7 @@ def test_the_quick_start_ends_with_an_event_and_its_page(tmp_path: Path) -> None
     with HttpReceiver() as receiver, terminal.keep(up, "up") as running:
         terminal.wait_for("^Ready", "up.out", READY_S)
         rules = tmp_path / "alerts.yaml"
-        dashboard = terminal.wait_for(r"http://127\.0\.0\.1:\d+(?=/?\s*$|/\s)", "up.out", READY_S).group()
+        dashboard = terminal.wait_for(r"^dashboard +(\S+)", "up.out", READY_S).group(1)
         rules.write_text(RULES.format(dashboard=dashboard, receiver=receiver.url))
         alerts = "smidgen alerts run --rules alerts.yaml"
         with terminal.keep(tail, "tail"), terminal.keep(alerts, "alerts"):
