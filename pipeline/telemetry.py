@@ -70,6 +70,11 @@ SILENT_SINCE_S = "silent_service_timestamp_seconds"
 CANDIDATES = "candidates_total"
 EVENTS = "events_total"
 EVENT_DELAY_S = "event_delay_seconds"
+ALERTS = "alerts_total"
+ALERT_RULES = "alert_rules_total"
+ALERTS_WAITING = "alerts_waiting"
+ALERT_DELAY_S = "alert_delay_seconds"
+REPLIES = "replies_total"
 
 PREFIX = "smidgen_"
 Kind = Literal["counter", "gauge", "histogram"]
@@ -105,6 +110,14 @@ METRICS: Mapping[str, tuple[Kind, str]] = {
     CANDIDATES: ("counter", "Candidates of scans, by the step that dropped them, or ``reported``."),
     EVENTS: ("counter", "Events published, by type."),
     EVENT_DELAY_S: ("histogram", "Time from a regression's change time to its detected event."),
+    ALERTS: ("counter", "Messages to targets, by what became of them."),
+    ALERT_RULES: ("counter", "Events that a rule of alerts was about."),
+    ALERTS_WAITING: (
+        "gauge",
+        "Alerts that wait: due, quiet (for their hour) or late (the target fails).",
+    ),
+    ALERT_DELAY_S: ("histogram", "Time from when an alert was due to its target's taking it."),
+    REPLIES: ("counter", "Replies to alerts, by what became of them."),
     "refused_messages_total": ("counter", "Messages left out because their service is over its quota."),
     "refused_samples_total": ("counter", "Samples in them."),
     "folded_names_total": (

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
+from functools import wraps
 from typing import Any
 
 import click
@@ -90,6 +91,20 @@ _publishing = settings_options("broker", "topics", "idempotent_producer", "log_l
 _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What both commands are given of a silence, and how it is to be published."""
+
+    service: str | None
+    subroutine: str
+    start: float | None
+    end: float | None
+    owner: str
+    reason: str
+    dry_run: bool
+    as_json: bool
+
+
 def _common(about: str, until: str) -> _Decorator:
     options = (
         click.option("--subroutine", callback=checked_by(_glob), metavar="P", help=about),
@@ -104,9 +119,15 @@ def _common(about: str, until: str) -> _Decorator:
     )
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def asking(*args: Any, **given: Any) -> Any:
+            own = {field.name: given.pop(field.name) for field in fields(_Asked)}
+            return command(*args, asked=_Asked(**{**own, "subroutine": own["subroutine"] or ""}), **given)
+
+        found: Callable[..., Any] = asking
         for option in reversed(options):
-            command = option(command)
-        return command
+            found = option(found)
+        return found
 
     return decorate
 
@@ -126,16 +147,9 @@ def _common(about: str, until: str) -> _Decorator:
 def expect(
     context: click.Context,
     settings: Settings,
-    service: str | None,
     cost: float | None,
     change: str | None,
-    subroutine: str | None,
-    start: float | None,
-    end: float | None,
-    owner: str,
-    reason: str,
-    dry_run: bool,
-    as_json: bool,
+    asked: _Asked,
 ) -> None:
     """Announce a cost: regressions are silent up to that much, and what goes beyond is reported.
 
@@ -145,13 +159,13 @@ def expect(
     if context.invoked_subcommand:
         _refuse_lost(context)
         return
-    if not (service and cost and (subroutine or change)):
+    if not (asked.service and cost and (asked.subroutine or change)):
         raise click.UsageError("give --service, --cost, and --subroutine or --change", context)
     now = system_clock()
-    said = Silence(
-        "", service, "expected", now, start or now, end, owner, subroutine or "", cost, change or "", reason
+    said = _silence(asked, asked.service, "expected", now)
+    _publish(
+        replace(said, cost=cost, change=change or ""), settings, dry_run=asked.dry_run, as_json=asked.as_json
     )
-    _publish(said, settings, dry_run=dry_run, as_json=as_json)
 
 
 @click.group(invoke_without_command=True, epilog=_MUTE_EXAMPLES)
@@ -162,18 +176,7 @@ def expect(
 )
 @_publishing
 @click.pass_context
-def mute(
-    context: click.Context,
-    settings: Settings,
-    service: str | None,
-    subroutine: str | None,
-    start: float | None,
-    end: float | None,
-    owner: str,
-    reason: str,
-    dry_run: bool,
-    as_json: bool,
-) -> None:
+def mute(context: click.Context, settings: Settings, asked: _Asked) -> None:
     """Mute regressions for a while; those that are still there at the end are reported then, once.
 
     It holds for scans that end between --from and --until. What rises beside a muted subroutine is reported,
@@ -182,13 +185,20 @@ def mute(
     if context.invoked_subcommand:
         _refuse_lost(context)
         return
-    if not (service and end and owner.strip()):
+    if not (asked.service and asked.end and asked.owner.strip()):
         raise click.UsageError("give --service, --until and --owner: a mute has an end and an owner", context)
     now = system_clock()
-    if end <= now:
+    if asked.end <= now:
         raise click.UsageError("--until: lies in the past", context)
-    said = Silence("", service, "muted", now, start or now, end, owner, subroutine or "", reason=reason)
-    _publish(said, settings, dry_run=dry_run, as_json=as_json)
+    said = _silence(asked, asked.service, "muted", now)
+    _publish(said, settings, dry_run=asked.dry_run, as_json=asked.as_json)
+
+
+def _silence(asked: _Asked, service: str, kind: SilenceKind, now: float) -> Silence:
+    start = asked.start or now
+    return Silence(
+        *("", service, kind, now, start, asked.end, asked.owner, asked.subroutine), reason=asked.reason
+    )
 
 
 def _publish(silence: Silence, settings: Settings, *, dry_run: bool, as_json: bool) -> None:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import click
 
 from agents.broker import check_broker, connect, quiet_client
-from agents.options import agent_settings, checked_by
+from agents.options import checked_by
 from agents.webhooks import load_service_map, serve
 from pipeline.clock import system_clock
+from pipeline.commands.options import settings_options
 from pipeline.config import Settings
+from pipeline.storage.connect import open_store
 
 _EXAMPLES = """\b
 Examples:
@@ -45,25 +48,30 @@ def _address(text: str) -> tuple[str, int]:
     callback=checked_by(_address),
     help="Address to listen on; port 0 takes a free one.",
 )
-@agent_settings
+@settings_options("broker", "topics", "idempotent_producer", "log_level", "store")
 def webhooks(settings: Settings, service_map: Path, listen: tuple[str, int]) -> None:
     """Receive webhooks of GitHub (POST /github) and GitLab (POST /gitlab) until Ctrl-C.
 
     So do flag services: POST /launchdarkly, /unleash, /flagsmith and /openfeature make changes of flips.
     Each delivery's signature is verified. The first line printed is the address; GET /healthz says ok.
+    Replies to what alerts wrote on a merge request or an issue are answers, if the service map says so.
     A webhook names files but has no diff, so modified subroutines need a local clone, see the service map.
     """
     quiet_client(settings)
     check_broker(settings)
     topics = settings.read_topics()
     services = load_service_map(service_map, os.environ)  # secrets, which are no settings
-    asyncio.run(
-        serve(
-            services,
-            lambda: connect(settings, topics),
-            host=listen[0],
-            port=listen[1],
-            clock=system_clock,
-            ready=lambda address: click.echo(f"listening on {address}"),
+    with ExitStack() as opened:
+        answered = any(source.answers for source in services.sources)
+        store = opened.enter_context(closing(open_store(settings.store, existing=True))) if answered else None
+        asyncio.run(
+            serve(
+                services,
+                lambda: connect(settings, topics),
+                host=listen[0],
+                port=listen[1],
+                clock=system_clock,
+                ready=lambda address: click.echo(f"listening on {address}"),
+                store=store,
+            )
         )
-    )

@@ -23,7 +23,12 @@ class Answer:
 
 
 async def send_changes(send: Send, messages: Sequence[Outgoing], what: str) -> Answer:
-    """Publish messages and say what came of it; ``what`` brought them."""
+    """Publish changes and say what came of it; ``what`` brought them."""
+    return await send_messages(send, messages, what, "changes")
+
+
+async def send_messages(send: Send, messages: Sequence[Outgoing], what: str, kinds: str) -> Answer:
+    """Publish messages, of which there are so many ``kinds``, and say what came of it."""
     try:
         await send(messages)
     except BrokerUnavailable as error:
@@ -32,5 +37,5 @@ async def send_changes(send: Send, messages: Sequence[Outgoing], what: str) -> A
     except InvalidMessage as error:
         log.error("%s: refused by the broker: %s", what, error)
         return Answer(422, "refused by the broker")
-    log.info("%s: published %d changes", what, len(messages))
-    return Answer(200, f"published {len(messages)} changes for {what}")
+    log.info("%s: published %d %s", what, len(messages), kinds)
+    return Answer(200, f"published {len(messages)} {kinds} for {what}")

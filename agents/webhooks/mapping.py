@@ -54,6 +54,14 @@ class _Signing(StrictModel):
         return self
 
 
+class _Answers(StrictModel):
+    """Who may answer events by replies, and to what."""
+
+    targets: tuple[str, ...] = Field(min_length=1)
+    people: tuple[str, ...] = ()
+    collaborators: bool = True
+
+
 class _Repository(_Signing):
     """A repository as the file describes it."""
 
@@ -62,6 +70,7 @@ class _Repository(_Signing):
     source_roots: tuple[str, ...] = ()
     gate_readers: tuple[str, ...] = ()
     deploys: tuple[_Rule, ...] = Field(min_length=1)
+    answers: _Answers | None = None
 
 
 class _Flips(StrictModel):
@@ -92,6 +101,15 @@ class _File(StrictModel):
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerRights:
+    """Whose replies in a repository answer events, and the targets of alerts that they are replies to."""
+
+    targets: tuple[str, ...]
+    people: tuple[str, ...] = ()  # by the names that the forge gives them
+    collaborators: bool = True  # of the repository, as far as the forge says who is one
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """A repository that may send webhooks. ``name`` is its full name, such as ``acme/shop``."""
 
@@ -102,6 +120,7 @@ class Source:
     clone: Path | None = None
     source_roots: tuple[str, ...] = ()
     gate_readers: tuple[str, ...] = ()
+    answers: AnswerRights | None = None  # None: replies are not looked at
 
     def services(self, occasion: Occasion, name: str) -> tuple[str, ...]:
         """Return the services that a branch, tag or environment of this name deploys."""
@@ -149,6 +168,7 @@ def load_service_map(path: Path, environ: Mapping[str, str]) -> ServiceMap:
                 clone=_folder(repository.repository_path, path, where),
                 source_roots=repository.source_roots,
                 gate_readers=repository.gate_readers,
+                answers=AnswerRights(**repository.answers.model_dump()) if repository.answers else None,
             )
         )
     flag_sources = tuple(

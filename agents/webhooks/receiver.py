@@ -18,6 +18,8 @@ from agents.webhooks.environments import Environments
 from agents.webhooks.flag_events import read_gitlab_flag
 from agents.webhooks.forge_event import ForgeEvent
 from agents.webhooks.mapping import Forge, ServiceMap, Source
+from agents.webhooks.replies import REPLY_EVENTS
+from agents.webhooks.reply_receiver import ReplyReceiver
 from agents.webhooks.signatures import REDELIVERY_S, github_signed, gitlab_signed
 from pipeline.clock import Clock
 from pipeline.codec.fields import parse_object
@@ -38,8 +40,11 @@ class Receiver:
     repository of the forge, and it is published only if that repository is the one it speaks of.
     """
 
-    def __init__(self, services: ServiceMap, send: Send, *, clock: Clock) -> None:
+    def __init__(
+        self, services: ServiceMap, send: Send, *, clock: Clock, replies: ReplyReceiver | None = None
+    ) -> None:
         self._services = services
+        self._replies = replies
         self._send = send
         self._clock = clock
         self._environments = Environments()
@@ -54,7 +59,8 @@ class Receiver:
         event = headers.get("X-GitHub-Event" if forge == "github" else "X-Gitlab-Event", "")
         if forge == "github" and event == "ping":
             return Answer(200, "pong")
-        if event not in (github.EVENTS if forge == "github" else gitlab.EVENTS):
+        known = github.EVENTS if forge == "github" else gitlab.EVENTS
+        if event not in known and not (self._replies and event == REPLY_EVENTS[forge]):
             return Answer(204)
         key = _delivery(forge, headers, body)
         if key in self._done:
@@ -96,6 +102,8 @@ class Receiver:
                 return Answer(404, f"unknown repository {name[:200]!r}")
             if source not in signers:
                 return Answer(401, "wrong or missing signature")
+            if self._replies and event == REPLY_EVENTS[forge]:
+                return self._kept(key, await self._replies.take(forge, payload, source))
             if event == gitlab.FLAG_EVENT:
                 return await self._publish_flips(payload, source, key)
             forge_event = _read(forge, event, payload)
@@ -119,10 +127,7 @@ class Receiver:
         what = f"the flip of {flips[0].gate[:200]!r} of {source.name}"
         if not messages:
             return Answer(200, f"nothing to publish for {what}")
-        answer = await send_changes(self._send, messages, what)
-        if answer.status == 200:
-            self._remember(key, answer)
-        return answer
+        return self._kept(key, await send_changes(self._send, messages, what))
 
     async def _publish(self, forge_event: ForgeEvent, source: Source, key: bytes) -> Answer:
         now = self._clock()
@@ -140,6 +145,12 @@ class Receiver:
             shown = "; ".join(deployed.left_out[:_SHOWN])
             log.warning("%s: left out: %s (%d remarks)", what, shown, len(deployed.left_out))
         self._remember(key, answer)
+        return answer
+
+    def _kept(self, key: bytes, answer: Answer) -> Answer:
+        """Return an answer, and remember the delivery if it is done with."""
+        if answer.status == 200:
+            self._remember(key, answer)
         return answer
 
     def _remember(self, key: bytes, answer: Answer) -> None:

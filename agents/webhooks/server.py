@@ -16,10 +16,13 @@ from agents.webhooks.answers import Answer
 from agents.webhooks.flag_receiver import SIGNED_BY, FlagReceiver
 from agents.webhooks.mapping import Forge, ServiceMap
 from agents.webhooks.receiver import Receiver
+from agents.webhooks.reply_receiver import ReplyReceiver
 from agents.webhooks.sending import ConfirmedSender
 from pipeline.access import is_loopback
 from pipeline.clock import Clock
 from pipeline.errors import ConfigError
+from pipeline.storage.interface import Store
+from pipeline.telemetry import exposition
 
 log = logging.getLogger(__name__)
 
@@ -53,8 +56,11 @@ async def serve(
     port: int,
     clock: Clock,
     ready: Callable[[str], None],
+    store: Store | None = None,
 ) -> None:
     """Receive webhooks until SIGINT or SIGTERM; ``ready`` is given the address once requests are taken.
+
+    With a ``store``, which knows what alerts wrote where, replies to them are answers.
 
     Raises:
         ConfigError: the address cannot be listened on.
@@ -64,11 +70,12 @@ async def serve(
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     sender = ConfirmedSender(connect)
-    receiver = Receiver(services, sender.send, clock=clock)
+    replies = ReplyReceiver(store, sender.send, clock=clock) if store else None
+    receiver = Receiver(services, sender.send, clock=clock, replies=replies)
     flags = FlagReceiver(services.flag_sources, sender.send, clock=clock)
     # A signature is over the body as it was sent, so nothing is decompressed.
     runner = web.AppRunner(
-        make_app(receiver, flags), access_log=None, auto_decompress=False, shutdown_timeout=FINISH_S
+        make_app(receiver, flags, replies), access_log=None, auto_decompress=False, shutdown_timeout=FINISH_S
     )
     await runner.setup()
     try:
@@ -88,8 +95,10 @@ async def serve(
         await sender.close()
 
 
-def make_app(receiver: Receiver, flags: FlagReceiver | None = None) -> web.Application:
-    """Return the application: POST /github, /gitlab and the kinds of flag services, GET /healthz."""
+def make_app(
+    receiver: Receiver, flags: FlagReceiver | None = None, replies: ReplyReceiver | None = None
+) -> web.Application:
+    """Return the application: POST /github, /gitlab, kinds of flag services, GET /healthz, /metrics."""
     app = web.Application(client_max_size=MAX_BODY_BYTES)
     large = asyncio.Semaphore(LARGE_BODIES)
 
@@ -114,7 +123,12 @@ def make_app(receiver: Receiver, flags: FlagReceiver | None = None) -> web.Appli
         if flags:
             taking = handler(kind, (header,), partial(flags.receive, kind))
             app.router.add_post(f"/{kind}", taking)  # type: ignore[arg-type]
+
+    async def metrics(_: web.Request) -> web.Response:
+        return web.Response(text=exposition(replies.samples() if replies else ()))
+
     app.router.add_get("/healthz", health)
+    app.router.add_get("/metrics", metrics)
     return app
 
 

@@ -87,7 +87,7 @@ def learn(answered: Sequence[Answered], workloads: Sequence[Workload], teach: in
     """Learn from the first answers and hold the others against what they taught."""
     taught, held = answered[:teach], answered[teach:]
     present = {one.name: _threshold(one) for one in workloads}
-    proposals = propose_thresholds([one.judged for one in taught], [], present)
+    proposals = propose_thresholds([one.judged for one in taught], present)
     bounds = {one.workload: one.proposed for one in proposals if one.proposed is not None}
 
     def passes(one: Answered) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import orjson
 
 from pipeline.clock import from_iso
 from pipeline.codec.events import RESOLVED, UPDATED
+from pipeline.codec.records import encode, field_names, read
 from pipeline.model.metric_kind import is_gcpu
 
 AlertKind = Literal["detected", "updated", "resolved"]
@@ -122,15 +123,16 @@ def _suspect(data: Mapping[str, Any], kind: AlertKind) -> SuspectedChange | None
 
 def encode_alert(alert: Alert) -> str:
     """Write an alert as JSON, as the store keeps it."""
-    return orjson.dumps(alert).decode()
+    return encode(alert).decode()
 
 
 def decode_alert(text: str) -> Alert:
     """Read what ``encode_alert`` wrote; of what a later version added nothing is known."""
-    raw = orjson.loads(text)
-    known = {name: raw[name] for name in Alert.__dataclass_fields__ if name in raw}
-    alert = Alert(**{**known, "suspect": None, "owners": tuple(known.get("owners", ()))})
-    suspect = raw.get("suspect")
-    if suspect is None:
-        return alert
-    return replace(alert, suspect=SuspectedChange(**{**suspect, "files": tuple(suspect["files"])}))
+    raw = _known(Alert, orjson.loads(text))
+    if raw.get("suspect"):
+        raw["suspect"] = _known(SuspectedChange, raw["suspect"])
+    return read(Alert, raw)
+
+
+def _known(record: type, raw: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: raw[name] for name in field_names(record) if name in raw}

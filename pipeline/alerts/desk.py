@@ -19,7 +19,9 @@ from pipeline.alerts.delivery import (
     unannounced,
 )
 from pipeline.alerts.message import Note, digest_of, note_of
+from pipeline.alerts.numbers import AlertNumbers
 from pipeline.alerts.record import Record
+from pipeline.alerts.rules import matching
 from pipeline.alerts.rules_file import AlertRules
 from pipeline.alerts.schedule import room
 from pipeline.alerts.targets import Http, TargetRefused, TargetUnavailable, Unsuitable
@@ -28,6 +30,7 @@ from pipeline.codec.events import decode_event
 from pipeline.config import hidden
 from pipeline.errors import InvalidMessage
 from pipeline.kafka import Entry
+from pipeline.telemetry import Sample
 from pipeline.units import DAY_S, HOUR_S
 
 log = logging.getLogger(__name__)
@@ -56,6 +59,7 @@ class Desk:
         self._record = record
         self._http = http
         self._clock = clock
+        self._numbers = AlertNumbers(tuple(rules.targets), rules.plan.rules)
         self._known: dict[str, Delivery] = {}
         self._mine: frozenset[int] = frozenset()
         self._sending: dict[str, asyncio.Task[None]] = {}
@@ -67,6 +71,12 @@ class Desk:
     def waiting(self) -> int:
         """How many deliveries of this process's partitions wait."""
         return sum(1 for each in self._known.values() if each.state == "waiting" and self._is_mine(each))
+
+    def samples(self) -> list[Sample]:
+        """Return what this process has sent, and what waits of its partitions."""
+        waiting = [each for each in self._known.values() if each.state == "waiting" and self._is_mine(each)]
+        paused = {target: until for target, (until, _) in self._paused.items()}
+        return self._numbers.samples(waiting, paused, self._clock())
 
     async def arrived(self, partitions: frozenset[int]) -> None:
         """Take partitions over, with what the processes before left of them."""
@@ -99,6 +109,8 @@ class Desk:
                 continue
             known = [each for each in self._known.values() if each.alert.regression == alert.regression]
             new = deliveries(self._rules.plan, alert, entry.partition, known, now)
+            if new and alert.kind != "resolved":
+                self._numbers.matched(matching(self._rules.plan.rules, alert))
             self._known |= {each.id: each for each in new}
             made += new
         await self._record.write(made)
@@ -166,14 +178,16 @@ class Desk:
     async def _is_settled(self, each: Delivery) -> bool:
         """Drop a delivery that nobody needs any more."""
         alert, now = each.alert, self._clock()
+        given_up = now > each.due + self._rules.give_up_s
         reason = ""
-        if now > each.due + self._rules.give_up_s:
+        if given_up:
             reason = "given up"
         elif unannounced(self._known.values(), each):
             reason = "its report was not sent"
         elif each.manner == "unanswered" and await self._is_answered(alert):
             reason = "answered"
         if reason:
+            self._numbers.ended(each.target, "dropped" if given_up else "left_out")
             await self._close([each], "dropped", detail=reason)
         return bool(reason)
 
@@ -192,18 +206,22 @@ class Desk:
                 thread = await self._rules.targets[target].send(note, thread, self._http)
         except (TargetUnavailable, TimeoutError) as error:
             after_s = error.after_s if isinstance(error, TargetUnavailable) else 0.0
+            self._numbers.ended(target, "failed")
             wait_s = self._pause(target, after_s)
             log.warning(
                 "target %s: %s; once more in %.0f s", target, self._hide(str(error) or "no answer"), wait_s
             )
             return False
         except Unsuitable as error:
+            self._numbers.ended(target, "left_out")
             await self._close(batch, "dropped", detail=str(error))
         except TargetRefused as error:
+            self._numbers.ended(target, "dropped")
             log.error("target %s does not take event %s: %s", target, note.id, self._hide(str(error)))
             await self._close(batch, "dropped", detail=self._hide(str(error)))
         else:
             self._paused.pop(target, None)
+            self._numbers.sent(target, batch, self._clock())
             log.info("target %s: sent %s", target, note.title)
             await self._close(batch, "sent", thread=thread)
         return True

@@ -175,6 +175,7 @@ def decode_feedback(value: bytes | None, *, now: float | None = None) -> Silence
 def silence_to_row(silence: Silence) -> dict[str, Any]:
     """Return an expectation or a mute as a row of the table ``silences``."""
     row = plain(silence)
+    del row["own_unit"]
     moments = {f"{name}_time": row.pop(name) for name in _MOMENTS}
     return {**row, **{name: NEVER_S if moment is None else moment for name, moment in moments.items()}}
 

@@ -20,7 +20,7 @@ from pipeline.dashboard.access import HEADERS, Login, Person
 from pipeline.dashboard.api import routes as api_routes
 from pipeline.dashboard.api_silences import routes as silence_routes
 from pipeline.dashboard.oidc import Oidc
-from pipeline.dashboard.pages import badge, explorer, operations, regressions, services
+from pipeline.dashboard.pages import badge, explorer, operations, regressions, services, settings
 from pipeline.dashboard.pages import login as logins
 from pipeline.dashboard.site import SITE, Site, Sources, site_of
 from pipeline.errors import ConfigError, SmidgenError
@@ -59,7 +59,7 @@ def create_app(
     app[operations.DIAGNOSIS] = operations.Diagnosis()
     if oidc is not None:
         app[logins.OIDC] = oidc
-    pages = (regressions, services, explorer, operations, logins, badge)
+    pages = (regressions, services, explorer, operations, settings, logins, badge)
     for part in (routes, *(page.routes for page in pages), api_routes, api_flames.routes, silence_routes):
         app.router.add_routes(part)
 

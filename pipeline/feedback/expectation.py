@@ -16,16 +16,15 @@ EXPECTED_S = 90 * DAY_S
 def expectation_of(said: Verdict, candidate: Candidate) -> Silence | None:
     """Return the expectation that a verdict makes of the regression it is about.
 
-    The same subroutine may cost as much as was reported once more, and what goes beyond that is reported.
+    The same subroutine may cost as much as was reported once more, and a service-level metric may change by
+    as much, whichever way it gets worse; what goes beyond that is reported.
 
     Args:
         said: A verdict; None is returned for any but ``expected``.
         candidate: The regression, as it was reported.
-
-    Returns:
-        None, too, for a service-level metric, which takes no share of the CPU.
     """
-    if said.verdict != "expected" or not is_gcpu(candidate.metric_kind) or candidate.delta <= 0:
+    own_unit = not is_gcpu(candidate.metric_kind)
+    if said.verdict != "expected" or not (own_unit or candidate.delta > 0):
         return None
     return Silence(
         id=f"verdict-{said.event}",
@@ -38,4 +37,5 @@ def expectation_of(said: Verdict, candidate: Candidate) -> Silence | None:
         subroutine=escape(candidate.metric),
         cost=size_of(candidate)[0],
         reason=said.comment,
+        own_unit=own_unit,
     )

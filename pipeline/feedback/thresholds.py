@@ -48,7 +48,7 @@ class Roc:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A threshold of a workload for a service, and what it would have changed."""
+    """A threshold of a workload for a service; ``comparison`` says what it would have changed."""
 
     workload: str
     service: str
@@ -57,8 +57,6 @@ class Proposal:
     proposed: float | None  # None: too few verdicts, or nothing to gain
     kept: Share  # right ones, at the proposed threshold
     dropped: Share  # wrong ones
-    changed: tuple[str, ...] = ()  # ids of the recent events that it would have dropped
-    recent: int = 0  # recent events in all
     rocs: tuple[Roc, ...] = ()
 
 
@@ -72,7 +70,6 @@ def size_of(reported: Reported, measure: Measure) -> float:
 
 def propose_thresholds(
     judged: Sequence[Judged],
-    recent: Sequence[Reported],
     present: Mapping[str, tuple[Measure, float]],
     config: ThresholdConfig | None = None,
 ) -> tuple[Proposal, ...]:
@@ -80,7 +77,6 @@ def propose_thresholds(
 
     Args:
         judged: Events of which people said whether they are right.
-        recent: The events of the last month, answered or not.
         present: The threshold of each workload that is known.
         config: From how many verdicts on.
     """
@@ -89,12 +85,19 @@ def propose_thresholds(
     return tuple(
         _propose(
             [one for one in judged if (one.reported.workload, one.reported.service) == (workload, service)],
-            [one for one in recent if (one.workload, one.service) == (workload, service)],
             present[workload],
             config,
         )
         for workload, service in keys
         if workload in present
+    )
+
+
+def rocs_of(judged: Sequence[Judged], measure: Measure) -> tuple[Roc, ...]:
+    """Return how well size and significance part right events from wrong ones."""
+    return (
+        roc("threshold", judged, lambda one: size_of(one.reported, measure)),
+        roc("significance", judged, lambda one: -one.p_value),
     )
 
 
@@ -120,7 +123,6 @@ def roc(setting: str, judged: Sequence[Judged], score: Callable[[Judged], float]
 
 def _propose(
     judged: Sequence[Judged],
-    recent: Sequence[Reported],
     present: tuple[Measure, float],
     config: ThresholdConfig,
 ) -> Proposal:
@@ -140,10 +142,5 @@ def _propose(
         proposed=proposed,
         kept=Share(len(right), len(right)),
         dropped=Share(dropped if enough else 0, len(wrong)),
-        changed=tuple(one.id for one in recent if proposed and size_of(one, measure) < proposed),
-        recent=len(recent),
-        rocs=(
-            roc("threshold", judged, lambda one: size_of(one.reported, measure)),
-            roc("significance", judged, lambda one: -one.p_value),
-        ),
+        rocs=rocs_of(judged, measure),
     )

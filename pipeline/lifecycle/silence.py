@@ -127,11 +127,14 @@ def asks_for_stacks(candidate: Candidate, evidence: SilenceEvidence) -> bool:
 
 
 def size_of(candidate: Candidate) -> tuple[float, float]:
-    """Return how much a regression takes of the service's CPU, and the standard error of that.
+    """Return how large a regression is as a share of the service's CPU, and the standard error of that.
 
-    It is the rise of the member that surely rises most: what stands for a group may rise by less than it.
+    It is the rise of the member that surely rises most: what stands for a group may rise by less than it. Of
+    a service-level metric it is its own change, in its own unit.
     """
     own = standard_error(candidate)
+    if not is_gcpu(candidate.metric_kind):
+        return abs(candidate.delta), own
     rises = [(candidate.delta, own)]
     for member in candidate.group:
         if is_gcpu(member.metric_kind):
@@ -155,12 +158,16 @@ def standard_error(candidate: Candidate) -> float:
 def _expected(case: SilenceCase, evidence: SilenceEvidence) -> tuple[Decision, AppliedSilence] | None:
     """Hold a regression against the costs that were announced for it; the one with most room left counts."""
     candidate = case.candidate
-    if not is_gcpu(candidate.metric_kind) or candidate.delta <= 0:
+    own_unit = not is_gcpu(candidate.metric_kind)
+    if not own_unit and candidate.delta <= 0:
         return None
     judged = [
         (*_total(case, one, evidence), one)
         for one in evidence.silences
-        if one.kind == "expected" and is_in_force(one, evidence.now) and _is_expected_by(case, one)
+        if one.kind == "expected"
+        and one.own_unit == own_unit
+        and is_in_force(one, evidence.now)
+        and _is_expected_by(case, one)
     ]
     if not judged:
         return None
@@ -186,7 +193,8 @@ def _is_expected_by(case: SilenceCase, expectation: Silence) -> bool:
     A change's cost is what it is suspected of; where nothing is suspected, what it names in its time.
     """
     candidate = case.candidate
-    named = any(matches(expectation, one) for one in (candidate, *candidate.group))
+    members = (candidate,) if expectation.own_unit else (candidate, *candidate.group)
+    named = any(matches(expectation, one) for one in members)
     if not named:
         return False
     if expectation.change and case.suspects:

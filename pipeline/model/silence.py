@@ -33,10 +33,11 @@ class Silence:
     end: float | None = None  # None: never; a mute has an end
     owner: str = ""
     subroutine: str = ""  # glob of metrics' names; empty: the whole service
-    cost: float = 0.0  # of an expectation: share of the service's CPU
+    cost: float = 0.0  # of an expectation: share of the service's CPU, or as ``own_unit`` says
     change: str = ""  # of an expectation: the change whose cost it is, its id or the beginning of it
     reason: str = ""
     removed: float | None = None  # when it was taken back: scans that end later know nothing of it
+    own_unit: bool = False  # the cost is a service-level metric's, in its unit; of verdicts, never sent
 
 
 @dataclass(frozen=True, slots=True)

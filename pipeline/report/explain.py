@@ -141,16 +141,19 @@ def _facts(entry: LedgerEntry, frame: str, *, ratio: bool) -> tuple[tuple[str, s
 
 def _silences(data: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Return what was said of a regression beforehand, as facts."""
-    return tuple((str(one.get("kind", "")), describe_silence(one)) for one in data.get("silences") or ())
+    ratio = is_gcpu(data.get("metric_kind", "subroutine"))
+    return tuple(
+        (str(one.get("kind", "")), describe_silence(one, ratio=ratio)) for one in data.get("silences") or ()
+    )
 
 
-def describe_silence(raw: Mapping[str, Any]) -> str:
-    """Say what was announced or muted, by whom, and until when."""
+def describe_silence(raw: Mapping[str, Any], *, ratio: bool = True) -> str:
+    """Say what was announced or muted, by whom, and until when; ``ratio`` writes costs in per cent."""
     parts = [f"{raw.get('id', '?')}, of {raw.get('subroutine') or 'whatever it is about'}"]
     if raw.get("cost") is not None:
         total = raw.get("total")
-        parts.append(f"{level(raw['cost'], ratio=True)} announced")
-        parts += [f"{level(total, ratio=True)} taken"] if total is not None else []
+        parts.append(f"{level(raw['cost'], ratio=ratio)} announced")
+        parts += [f"{level(total, ratio=ratio)} taken"] if total is not None else []
     parts += [f"by {raw['owner']}"] if raw.get("owner") else []
     parts += [f"until {str(raw['end'])[:16].replace('T', ' ')} UTC"] if raw.get("end") else []
     parts += [str(raw["reason"])] if raw.get("reason") else []

@@ -96,7 +96,9 @@ def described(event: Mapping[str, Any]) -> dict[str, Any]:
         "suspects": parts.suspects,
         "meanings": FACTORS,
         "domains": in_order(parts.domains),
-        "silences": [describe_silence(each) for each in data.get("silences") or ()],
+        "silences": [
+            describe_silence(each, ratio=is_gcpu(data["metric_kind"])) for each in data.get("silences") or ()
+        ],
         "stacks": parts.stacks,
         "shared": shared_beginning(parts.stacks, marked),
         "largest": max((abs(line.after - line.before) for line in parts.stacks), default=0.0),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +17,13 @@ from loadgen.evaluation.reading import read_truth
 from pipeline.backtest.dataset import read_dataset
 from pipeline.cli import run
 from pipeline.codec.inputs import decode_feedback
+from pipeline.codec.ledger import dropped_entries, ledger_columns, reported_entries
 from pipeline.codec.records import columns_of
 from pipeline.codec.verdicts import verdict_to_row
-from pipeline.model import Outgoing, Verdict, VerdictKind
+from pipeline.model import Outgoing, Scan, Verdict, VerdictKind
 from pipeline.storage.connect import open_store
 from tests.contract.rows import change, gcpu, totals
+from tests.support.builders import build_candidate, build_dropped
 
 T0 = 1_790_000_000.0
 NOW = T0 + 86_400.0
@@ -196,6 +200,48 @@ def test_precision_and_thresholds_come_from_answers(typed: Typed) -> None:
     assert [each["area"] for each in proposal["roc"]] == [1.0, 0.5]
     code, out, _ = typed("thresholds --service {s}")
     assert (code, "keeps 10 of 10 right ones" in out) == (0, True)
+
+
+def test_settings_are_compared_by_what_the_ledger_has(typed: Typed) -> None:
+    end = float(int(time.time())) - 3600
+    candidates = [
+        build_candidate(f"shop.f{n}", before=0.1, after=after, change_time=end - 30)
+        for n, after in enumerate((0.13, 0.102))
+    ]
+    # Table 3's frontfaas-large: an absolute threshold of 0.03.
+    scan = Scan(typed.service, "frontfaas-large", end - 90, end - 60, end - 10, end, 2, tuple(candidates[:1]))
+    dropped = replace(
+        scan, candidates=(), dropped=(build_dropped(candidates[1], "threshold", 0.002, 0.03, "absolute"),)
+    )
+    entries = [*reported_entries(scan), *dropped_entries(dropped)]
+    typed.insert_columns("ledger", ledger_columns(entries))
+    scanned = {"service": typed.service, "workload": scan.workload, "series": 2, "candidates": 2}
+    typed.insert("scans", {**scanned, "time": end})
+    event = regression_row(
+        typed.service, entries[0].id, workload=scan.workload, metric="shop.f0", time=end - 30
+    )
+    typed.insert("regressions", {**event, "id": entries[0].id})
+    typed.insert("verdicts", verdict_to_row(Verdict(entries[0].id, typed.service, "false", end, "ada")))
+    code, out, _ = typed("compare frontfaas-large --service {s} --threshold 0.04 --json")
+    (line,) = map(json.loads, out.splitlines())
+    assert (code, line["id"], line["verdict"], line["right"]) == (1, entries[0].id, "false", False)
+    assert (line["first"]["fate"], line["second"]) == ("reported", {"fate": "silent", "step": "threshold"})
+    code, out, _ = typed("compare frontfaas-large --service {s} --threshold 0.001")
+    assert code == 1
+    assert out.splitlines()[0].startswith(f"* {entries[1].id}  {typed.service}  shop.f1  ")
+    assert out.splitlines()[-1] == (
+        "2 regressions, 1 reported by the first: the second reports 0 fewer (0 right, 0 wrong), "
+        "at most 1 more (0 right, 0 wrong)"
+    )
+    code, out, _ = typed("compare frontfaas-large --service {s} --threshold 0.02 --threshold 0.02 --all")
+    assert (code, out.count("reported | reported")) == (0, 1)
+    for wrong, reason in (
+        ("compare nothing --threshold 1", "no workload 'nothing'"),
+        ("compare live", "another --threshold"),
+    ):
+        code, _, err = typed(wrong)
+        assert (code, err.count("\n")) == (2, 1)
+        assert reason in err
 
 
 def test_events_are_classed_by_what_people_wrote_and_did(typed: Typed) -> None:

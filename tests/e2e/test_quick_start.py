@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.alert_receivers import HttpReceiver
+
 ROOT = Path(__file__).parents[2]
 SETUP = "make setup && . .venv/bin/activate"
 """What every terminal begins with: done for whoever runs this test."""
@@ -85,13 +87,25 @@ class Terminal:
         return (self.folder / name).read_text(encoding="utf-8")
 
 
+RULES = """dashboard_url: {dashboard}
+targets:
+  hook: {{kind: webhook, url: "{receiver}"}}
+rules:
+  - {{to: [hook]}}
+"""
+
+
 def test_the_quick_start_ends_with_an_event_and_its_page(tmp_path: Path) -> None:
     setup, up, tail, service, slower, report = commands()
     assert setup == SETUP
     terminal = Terminal(tmp_path)
-    with terminal.keep(up, "up") as running:
+    with HttpReceiver() as receiver, terminal.keep(up, "up") as running:
         terminal.wait_for("^Ready", "up.out", READY_S)
-        with terminal.keep(tail, "tail"):
+        rules = tmp_path / "alerts.yaml"
+        dashboard = terminal.wait_for(r"^dashboard +(\S+)", "up.out", READY_S).group(1)
+        rules.write_text(RULES.format(dashboard=dashboard, receiver=receiver.url))
+        alerts = "smidgen alerts run --rules alerts.yaml"
+        with terminal.keep(tail, "tail"), terminal.keep(alerts, "alerts"):
             terminal.wait_for("no profiles have come yet", "tail.err", READY_S)
             for line in (service, slower):
                 ended = terminal.run(line)
@@ -100,6 +114,11 @@ def test_the_quick_start_ends_with_an_event_and_its_page(tmp_path: Path) -> None
                 r"shop\.total .*\n(.*\n)*?  id +(\S+)\n  page +(\S+)", "tail.out", EVENT_S
             )
             with urllib.request.urlopen(event.group(3)) as shown:
+                assert "shop.total" in shown.read().decode()
+            terminal.wait_for("target hook: sent", "alerts.err", EVENT_S)
+            alert = receiver.sent("POST", "/")[0]
+            assert (alert["occasion"], "shop.total" in alert["title"]) == ("detected", True)
+            with urllib.request.urlopen(alert["link"]) as shown:
                 assert "shop.total" in shown.read().decode()
             drawn = terminal.run(report.replace("ID", event.group(2)))
             assert drawn.returncode == 0, drawn.stderr

@@ -12,12 +12,18 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.e2e.test_agent import changes_of, environment, wait_until
+from pipeline.codec.inputs import decode_feedback
+from pipeline.codec.records import columns_of
+from pipeline.model import Verdict
+from pipeline.storage.connect import open_store
+from tests.e2e.test_agent import changes_of, consume, environment, wait_until
 from tests.support.repositories import Work
 
 pytestmark = pytest.mark.e2e
@@ -33,9 +39,12 @@ def webhooks(tmp_path: Path) -> Iterator[Start]:
     """Starts ``smidgen agent webhooks`` for a service and returns it with its address."""
     started: list[subprocess.Popen[str]] = []
 
-    def start(broker: str, service: str, clone: Path) -> tuple[subprocess.Popen[str], str]:
+    def start(broker: str, service: str, clone: Path, **answers: Any) -> tuple[subprocess.Popen[str], str]:
         services = tmp_path / "services.yaml"
-        source = {"forge": "github", "secret_env": "HOOK_SECRET", "repository_path": str(clone)}
+        source: dict[str, Any] = {"forge": "github", "secret_env": "HOOK_SECRET"}
+        source["repository_path"] = str(clone)
+        if answers:
+            source["answers"] = {"targets": ["pull-requests"]}
         deploys = [{"service": service, "branch": "main"}]
         services.write_text(json.dumps({"repositories": {"acme/shop": {**source, "deploys": deploys}}}))
         command = [sys.executable, "-c", "from pipeline.cli import main; main()", "agent", "webhooks"]
@@ -44,7 +53,7 @@ def webhooks(tmp_path: Path) -> Iterator[Start]:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**environment(broker), "HOOK_SECRET": SECRET},
+            env={**environment(broker), "HOOK_SECRET": SECRET, **answers},
         )
         started.append(process)
         assert process.stdout
@@ -78,10 +87,10 @@ def push(work: Work) -> dict[str, Any]:
     return {**where, "commits": [head], "head_commit": head, "repository": repository}
 
 
-def post(url: str, payload: object, secret: str = SECRET) -> tuple[int, str]:
+def post(url: str, payload: object, secret: str = SECRET, event: str = "push") -> tuple[int, str]:
     body = json.dumps(payload).encode()
     digest = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
-    headers = {"X-GitHub-Event": "push", "X-GitHub-Delivery": "1", "X-Hub-Signature-256": f"sha256={digest}"}
+    headers = {"X-GitHub-Event": event, "X-GitHub-Delivery": "1", "X-Hub-Signature-256": f"sha256={digest}"}
     request = urllib.request.Request(f"{url}/github", data=body, headers=headers)
     try:
         with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
@@ -106,6 +115,38 @@ def test_a_signed_push_arrives_as_a_change(
     (change,) = changes_of(broker, service_name)
     assert change.id == push(work)["after"]
     assert (change.title, change.time, change.subroutines) == ("New", float(PUSHED_AT), ("shop.price",))
+
+
+def test_a_reply_to_an_alert_becomes_a_verdict(
+    broker: str, store_dsn: str, service_name: str, webhooks: Start, work: Work
+) -> None:
+    event = f"c0ffee{service_name}"
+    about = {"service": service_name, "time": PUSHED_AT, "event": event, "regression": event, "id": event}
+    state = {"target": "pull-requests", "manner": "single", "state": "sent", "partition": 0, "thread": "7"}
+    times = {"due_time": PUSHED_AT, "changed_time": PUSHED_AT, "detail": "", "content": "{}"}
+    with closing(open_store(store_dsn)) as store:
+        store.insert("alerts", columns_of([{**about, **state, **times}]))
+    process, url = webhooks(broker, service_name, work.path, SMIDGEN_STORE=store_dsn)
+    created = datetime.fromtimestamp(PUSHED_AT, UTC).isoformat()
+    comment = {"user": {"login": "ada", "type": "User"}, "author_association": "OWNER", "created_at": created}
+    payload = {"action": "created", "issue": {"number": 7}, "repository": {"full_name": "acme/shop"}}
+    reply = {**payload, "comment": {**comment, "body": "/smidgen false it was the load test"}}
+    unclear = {**payload, "comment": {**comment, "body": "/smidgen what is this"}}
+    assert post(url, reply, secret="guess", event="issue_comment")[0] == 401
+    published = (200, "published 1 verdict for a reply on 7 of acme/shop\n")
+    assert post(url, reply, event="issue_comment") == published
+    assert post(url, reply, event="issue_comment") == (200, "already published\n")
+    assert post(url, unclear, event="issue_comment") == (200, "unclear: no verdict\n")
+    with urllib.request.urlopen(f"{url}/metrics", timeout=TIMEOUT_S) as answer:
+        counted = answer.read().decode()
+    assert 'smidgen_replies_total{outcome="answered"} 1\n' in counted
+    assert 'smidgen_replies_total{outcome="unclear"} 1\n' in counted
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=TIMEOUT_S)
+    found = [one for one in consume(broker, "feedback", decode_feedback) if one.service == service_name]
+    assert found == [
+        Verdict(event, service_name, "false", float(PUSHED_AT), "ada", comment="it was the load test")
+    ]
 
 
 def test_without_a_broker_the_sender_is_reported_to_try_again(

@@ -18,11 +18,16 @@ _ENDS = frozenset({"|", "||", "&", "&&", ";", ">", ">>", "2>", "<"})
 
 def command_lines(text: str) -> Iterator[list[str]]:
     """Yield the arguments of every ``smidgen`` command in the blocks and spans of a Markdown text."""
-    for block in _BLOCK.findall(text):
-        for line in re.sub(r"\\\n\s*", " ", block).splitlines():
-            yield from _commands(line)
+    yield from typed_lines(text)
     for span in _SPAN.findall(_BLOCK.sub("", text)):
         yield from _commands(" ".join(span.split()))
+
+
+def typed_lines(text: str) -> Iterator[list[str]]:
+    """Yield those of the blocks alone, which people type; what stands three spaces after one is about it."""
+    for block in _BLOCK.findall(text):
+        for line in re.sub(r"\\\n\s*", " ", block).splitlines():
+            yield from _commands(re.split(r"(?<=\S)\s{3,}", line)[0])
 
 
 def trouble(arguments: Sequence[str]) -> str:

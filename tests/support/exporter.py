@@ -9,14 +9,26 @@ import numpy as np
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
+from agents.webhooks.reply_receiver import ReplyReceiver
+from pipeline.alerts.delivery import Plan
+from pipeline.alerts.desk import Desk
+from pipeline.alerts.owners import Owners
+from pipeline.alerts.record import Record as AlertRecord
+from pipeline.alerts.rules import Rule
+from pipeline.alerts.rules_file import AlertRules
+from pipeline.alerts.targets import KINDS, Http
 from pipeline.backtest import flow as driven
 from pipeline.codec.inputs import encode_metric_points, encode_profile
 from pipeline.config import Settings
+from pipeline.kafka import Entry
 from pipeline.model import MetricPoints, Outgoing, Record
 from pipeline.runtime.worker import service as workers
 from pipeline.stages.base import Stage, handle_whole
 from pipeline.storage.arrays import ArrayStore
+from pipeline.telemetry import exposition
 from pipeline.topics import load_topics
+from pipeline.units import DAY_S
+from tests.support.alert_events import NOW, detected, encoded
 from tests.support.builders import build_profile
 from tests.support.fleets import BASE, LIVE, SLOWER, START, THROUGHPUT
 
@@ -84,3 +96,27 @@ def _work(flow: driven.Flow, clock: _Clock) -> None:
         )
         flow.send("profiles", [encode_profile(profile)])
         flow.send("metrics", [encode_metric_points(points)])
+
+
+def scrape_alerts() -> str:
+    """Return what ``alerts run`` and ``agent webhooks`` say on /metrics, after an alert that nobody took."""
+    return asyncio.run(_scrape_alerts())
+
+
+async def _scrape_alerts() -> str:
+    chat = KINDS["webhook"].model_validate({"kind": "webhook", "url": "http://127.0.0.1:9/"})
+    plan = Plan((Rule(to=("chat",)),), {"chat": chat})
+    rules = AlertRules(plan, {"chat": chat}, Owners(), "", DAY_S, DAY_S, ())
+    store, http = ArrayStore(), Http()
+    desk = Desk(rules, AlertRecord(store), http, lambda: NOW)
+    await desk.arrived(frozenset({0}))
+    await desk.take([Entry(0, 0, NOW, b"shop", encoded(detected()), ())])
+    await desk.tick()
+    await desk.arrived(frozenset({0}))
+    await http.close()
+
+    async def refuse(messages: Sequence[Outgoing]) -> None:
+        raise AssertionError(messages)
+
+    replies = ReplyReceiver(store, refuse, clock=lambda: NOW)
+    return exposition([*desk.samples(), *replies.samples()])

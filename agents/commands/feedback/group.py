@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from agents.commands.feedback.answer import answer
+from agents.commands.feedback.compare import compare
 from agents.commands.feedback.export import export
 from agents.commands.feedback.labels import labelling
 from agents.commands.feedback.listing import listing
@@ -18,6 +19,7 @@ Examples:
   smidgen feedback c0ffee cause 4be1d02       the change that did it
   smidgen feedback list --service shop
   smidgen feedback precision                  which share of events is right
+  smidgen feedback compare live --threshold 0.2
 """
 
 
@@ -46,5 +48,5 @@ def feedback() -> None:
     """
 
 
-for _command in (listing, precision, thresholds, labelling, export):
+for _command in (listing, precision, thresholds, compare, labelling, export):
     feedback.add_command(_command)

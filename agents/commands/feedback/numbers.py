@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -22,12 +23,13 @@ from pipeline.feedback import (
     precision_table,
     propose_thresholds,
 )
-from pipeline.feedback.thresholds import Measure
+from pipeline.feedback.comparison import Line, fewer, tally
 from pipeline.stages.gather.reported import Answered, gather_answered
+from pipeline.stages.gather.tried_settings import gather_comparison, setting_of
 from pipeline.storage.connect import open_store
 from pipeline.terminal import escape_controls
 from pipeline.units import DAY_S
-from pipeline.workloads import Workload, known_workloads
+from pipeline.workloads import known_workloads
 
 MONTH_S = 30 * DAY_S
 
@@ -67,21 +69,30 @@ def precision(settings: Settings, service: str | None, since: float, as_json: bo
 def thresholds(settings: Settings, service: str | None, since: float, as_json: bool) -> None:
     """Propose thresholds: as high as keeps every event that is right, by workload and service.
 
-    Shows what each would have changed in the last month, and how well size and significance part right
+    Shows what each would have changed in the last month by the ledger (`smidgen feedback compare` has the
+    lines), and how well size and significance part right
     from wrong (the area under the ROC curve: 0.5 is chance).
     """
     now = system_clock()
+    workloads = known_workloads(settings.workloads)
+    present = {name: setting_of(one) for name, one in workloads.items()}
     with closing(open_store(settings.store, existing=True)) as store:
-        answered = gather_answered(store, service, since, all_events=True)
-    recent = [one.reported for one in answered if now - MONTH_S <= one.reported.detected_time]
-    present = {name: _threshold(one) for name, one in known_workloads(settings.workloads).items()}
-    proposals = propose_thresholds(judged_of(answered), recent, present)
-    by_id = {one.reported.id: one for one in answered}
-    for one in proposals:
-        if as_json:
-            click.echo(orjson.dumps(_proposal_json(one)))
-        else:
-            click.echo(_proposal_line(one, by_id))
+        judged = judged_of(gather_answered(store, service, since))
+        proposals = propose_thresholds(
+            judged, {name: (one.measure, one.threshold) for name, one in present.items()}
+        )
+        for one in proposals:
+            last_month: tuple[Line, ...] = ()
+            if one.proposed is not None:
+                now_set = present[one.workload]
+                settings_tried = (now_set, replace(now_set, threshold=one.proposed))
+                span = (now - MONTH_S, now)
+                last_month = gather_comparison(
+                    store, workloads[one.workload], one.service, span, settings_tried
+                )
+            click.echo(
+                orjson.dumps(_proposal_json(one, last_month)) if as_json else _proposal_line(one, last_month)
+            )
     if not proposals and not as_json:
         click.echo("no event has an answer that says whether it is right")
 
@@ -89,14 +100,6 @@ def thresholds(settings: Settings, service: str | None, since: float, as_json: b
 def judged_of(answered: Sequence[Answered]) -> list[Judged]:
     """Return the events of which people said whether they are right."""
     return [judged for one in answered if (judged := one.judged)]
-
-
-def _threshold(workload: Workload) -> tuple[Measure, float]:
-    asked = workload.threshold
-    if asked.absolute is not None:
-        return "absolute", asked.absolute
-    assert asked.relative is not None  # exactly one of the two is there
-    return "relative", asked.relative
 
 
 def _precision_lines(table: Sequence[Precision]) -> list[str]:
@@ -113,7 +116,7 @@ def _share(one: Share) -> str:
     return f"{one.hits} of {one.of}  {shown}  ({low * 100:.0f}–{high * 100:.0f} %)"
 
 
-def _proposal_line(one: Proposal, by_id: dict[str, Answered]) -> str:
+def _proposal_line(one: Proposal, last_month: Sequence[Line]) -> str:
     head = f"{one.workload}  {one.service}  {one.measure}  {one.present:g}"
     areas = ", ".join(f"{each.setting} {each.area:.2f}" for each in one.rocs if not math.isnan(each.area))
     tail = f"; ROC: {areas}" if areas else ""
@@ -122,13 +125,13 @@ def _proposal_line(one: Proposal, by_id: dict[str, Answered]) -> str:
             f"{head}  stays: {one.kept.of} right and {one.dropped.of} wrong ones are too few, "
             f"or no higher one would drop any{tail}"
         )
-    states = [by_id[event].judged for event in one.changed]
-    wrong = sum(each is not None and not each.right for each in states)
+    gone = tally(fewer(last_month))
+    reported = sum(line.first.fate == "reported" for line in last_month)
     low = one.kept.interval[0]
     return escape_controls(
         f"{head} → {one.proposed:.3g}  keeps {one.kept.hits} of {one.kept.of} right ones (at least "
         f"{low * 100:.0f} % of all, 95 %), drops {_share(one.dropped)} wrong ones; last month: "
-        f"{len(one.changed)} of {one.recent} events fewer, {wrong} of them wrong{tail}"
+        f"{gone.lines} of {reported} events fewer, {gone.wrong} of them wrong, {gone.right} right{tail}"
     )
 
 
@@ -136,12 +139,13 @@ def _share_json(one: Share) -> dict[str, Any]:
     return {"hits": one.hits, "of": one.of, "share": one.share, "interval": one.interval}
 
 
-def _proposal_json(one: Proposal) -> dict[str, Any]:
+def _proposal_json(one: Proposal, last_month: Sequence[Line]) -> dict[str, Any]:
     return {
         **{"workload": one.workload, "service": one.service, "measure": one.measure},
         **{"present": one.present, "proposed": one.proposed},
         **{"kept": _share_json(one.kept), "dropped": _share_json(one.dropped)},
-        **{"last_month": one.recent, "last_month_dropped": one.changed},
+        "last_month": sum(line.first.fate == "reported" for line in last_month),
+        "last_month_dropped": [line.shown.id for line in fewer(last_month)],
         "roc": [
             {
                 "setting": each.setting,

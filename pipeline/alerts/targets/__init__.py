@@ -5,8 +5,7 @@ from __future__ import annotations
 from pipeline.alerts.targets.alertmanager import Alertmanager
 from pipeline.alerts.targets.apprise_urls import AppriseUrls
 from pipeline.alerts.targets.base import OneAlert, Target, Unsuitable
-from pipeline.alerts.targets.github import GitHubComment, GitHubIssue, GitHubStatus
-from pipeline.alerts.targets.gitlab import GitLabComment, GitLabIssue, GitLabStatus
+from pipeline.alerts.targets.forge import ForgeComment, ForgeIssue, ForgeStatus
 from pipeline.alerts.targets.grafana import Grafana
 from pipeline.alerts.targets.http import Http, TargetRefused, TargetUnavailable
 from pipeline.alerts.targets.jira import Jira
@@ -25,12 +24,12 @@ KINDS: dict[str, type[Target]] = {
     "opsgenie": Opsgenie,
     "webhook": Webhook,
     "apprise": AppriseUrls,
-    "github-issue": GitHubIssue,
-    "github-comment": GitHubComment,
-    "github-status": GitHubStatus,
-    "gitlab-issue": GitLabIssue,
-    "gitlab-comment": GitLabComment,
-    "gitlab-status": GitLabStatus,
+    "github-issue": ForgeIssue,
+    "github-comment": ForgeComment,
+    "github-status": ForgeStatus,
+    "gitlab-issue": ForgeIssue,
+    "gitlab-comment": ForgeComment,
+    "gitlab-status": ForgeStatus,
     "jira": Jira,
     "grafana": Grafana,
     "alertmanager": Alertmanager,

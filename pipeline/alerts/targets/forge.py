@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from abc import abstractmethod
-from typing import Literal, Protocol
+from collections.abc import Callable, Mapping
+from typing import Literal
 
 from pydantic import Field
 
@@ -13,58 +13,44 @@ from pipeline.alerts.message import Note
 from pipeline.alerts.rules import Share
 from pipeline.alerts.secret import Secret
 from pipeline.alerts.targets.base import OneAlert, Unsuitable
+from pipeline.alerts.targets.github import GitHub
+from pipeline.alerts.targets.gitlab import GitLab
 from pipeline.alerts.targets.http import Http
+from pipeline.alerts.targets.repository import Forge, Status
 
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 
-Status = Literal["failure", "success"]
-
-
-class Forge(Protocol):
-    """One repository of a forge. Issues and merge requests go by the numbers that people see."""
-
-    async def find_issue(self, marker: str) -> str:
-        """Return the issue whose text holds a marker; empty if there is none."""
-
-    async def open_issue(self, title: str, text: str) -> str:
-        """Open an issue and return its number."""
-
-    async def close_issue(self, number: str) -> None:
-        """Close an issue."""
-
-    async def merge_request_of(self, commit: str) -> str:
-        """Return the merge request that brought a commit; empty if there is none."""
-
-    async def comments(self, subject: Literal["issue", "merge request"], number: str) -> list[str]:
-        """Return the texts of the latest comments."""
-
-    async def comment(self, subject: Literal["issue", "merge request"], number: str, text: str) -> None:
-        """Add a comment."""
-
-    async def set_status(self, commit: str, state: Status, text: str, link: str) -> None:
-        """Set the status of a commit, in place of the one before."""
+FORGES: Mapping[str, tuple[Callable[..., Forge], str]] = {
+    "github": (GitHub, "https://api.github.com"),
+    "gitlab": (GitLab, "https://gitlab.com/api/v4"),
+}
+"""Forges by the word that a target's kind begins with, and where their API is by default."""
 
 
 class ForgeTarget(OneAlert):
     """A repository, with a token that may write what the kind of target says."""
 
+    kind: str  # the forge, and what is written there
     repository: str = Field(pattern=r"^[\w.-]+(/[\w.-]+)+$")
     token: Secret
+    api: str = ""  # of a server of one's own
 
-    @abstractmethod
-    def forge(self, http: Http) -> Forge:
-        """Return the repository."""
+    def forge(self, http: Http, labels: tuple[str, ...] = ()) -> Forge:
+        """Return the repository; issues that are opened there carry ``labels``."""
+        forge, api = FORGES[self.kind.partition("-")[0]]
+        return forge(http, self.api or api, self.repository, self.token.get_secret_value(), labels)
 
 
 class ForgeIssue(ForgeTarget):
     """An issue for each regression; what becomes of it is a comment, and it is closed when it is resolved."""
 
+    kind: Literal["github-issue", "gitlab-issue"]
     labels: tuple[str, ...] = ()
     close: bool = True
 
     async def send(self, note: Note, thread: str, http: Http) -> str:
         """Open an issue, unless it is there; or add a comment."""
-        forge = self.forge(http)
+        forge = self.forge(http, self.labels)
         marker = _marker(note.alert.regression)
         number = thread or await forge.find_issue(marker)
         if not number:
@@ -79,6 +65,7 @@ class ForgeIssue(ForgeTarget):
 class ForgeComment(ForgeTarget):
     """A comment on the merge request of the likeliest suspect."""
 
+    kind: Literal["github-comment", "gitlab-comment"]
     min_score: Share = 0.5
 
     async def send(self, note: Note, thread: str, http: Http) -> str:
@@ -97,6 +84,7 @@ class ForgeComment(ForgeTarget):
 class ForgeStatus(ForgeTarget):
     """The status of the likeliest suspect: failure, and success once the regression is resolved."""
 
+    kind: Literal["github-status", "gitlab-status"]
     min_score: Share = 0.5
 
     async def send(self, note: Note, thread: str, http: Http) -> str:

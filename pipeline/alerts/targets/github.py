@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pipeline.alerts.targets.forge import Forge, ForgeComment, ForgeIssue, ForgeStatus, Status
 from pipeline.alerts.targets.http import Http
+from pipeline.alerts.targets.repository import Status
 
-API = "https://api.github.com"
 _LABEL = "smidgen"
 
 
@@ -66,36 +65,3 @@ class GitHub:
         }
         url = f"{self.api.rstrip('/')}/repos/{self.repository}{path}"
         return await self.http.call(method, url, headers=headers, **given)
-
-
-class GitHubIssue(ForgeIssue):
-    """An issue of GitHub."""
-
-    kind: Literal["github-issue"]
-    api: str = API
-
-    def forge(self, http: Http) -> Forge:
-        """Return the repository."""
-        return GitHub(http, self.api, self.repository, self.token.get_secret_value(), self.labels)
-
-
-class GitHubComment(ForgeComment):
-    """A comment on a pull request of GitHub."""
-
-    kind: Literal["github-comment"]
-    api: str = API
-
-    def forge(self, http: Http) -> Forge:
-        """Return the repository."""
-        return GitHub(http, self.api, self.repository, self.token.get_secret_value())
-
-
-class GitHubStatus(ForgeStatus):
-    """A commit status of GitHub."""
-
-    kind: Literal["github-status"]
-    api: str = API
-
-    def forge(self, http: Http) -> Forge:
-        """Return the repository."""
-        return GitHub(http, self.api, self.repository, self.token.get_secret_value())

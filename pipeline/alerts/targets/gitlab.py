@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import quote
 
-from pipeline.alerts.targets.forge import Forge, ForgeComment, ForgeIssue, ForgeStatus, Status
 from pipeline.alerts.targets.http import Http
+from pipeline.alerts.targets.repository import Status
 
-API = "https://gitlab.com/api/v4"
 _LABEL = "smidgen"
 _PATHS = {"issue": "issues", "merge request": "merge_requests"}
 
@@ -65,36 +64,3 @@ class GitLab:
     async def _call(self, method: str, path: str, **given: Any) -> Any:
         url = f"{self.api.rstrip('/')}/projects/{quote(self.repository, safe='')}{path}"
         return await self.http.call(method, url, headers={"PRIVATE-TOKEN": self.token}, **given)
-
-
-class GitLabIssue(ForgeIssue):
-    """An issue of GitLab."""
-
-    kind: Literal["gitlab-issue"]
-    api: str = API
-
-    def forge(self, http: Http) -> Forge:
-        """Return the project."""
-        return GitLab(http, self.api, self.repository, self.token.get_secret_value(), self.labels)
-
-
-class GitLabComment(ForgeComment):
-    """A comment on a merge request of GitLab."""
-
-    kind: Literal["gitlab-comment"]
-    api: str = API
-
-    def forge(self, http: Http) -> Forge:
-        """Return the project."""
-        return GitLab(http, self.api, self.repository, self.token.get_secret_value())
-
-
-class GitLabStatus(ForgeStatus):
-    """A commit status of GitLab."""
-
-    kind: Literal["gitlab-status"]
-    api: str = API
-
-    def forge(self, http: Http) -> Forge:
-        """Return the project."""
-        return GitLab(http, self.api, self.repository, self.token.get_secret_value())

@@ -120,7 +120,8 @@ class AppliedSilence(TypedDict):
     subroutine: str
     """Glob of the names that it is about; empty: the whole service."""
     cost: float | None
-    """What was announced, as a share of the service's CPU; null of a mute."""
+    """What was announced: a share of the service's CPU, or a change of a service-level metric in its
+    own unit; null of a mute."""
     total: float | None
     """What the regressions cost together that it was announced for, this one included; null of a mute."""
     change: str

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pipeline.codec.records import columns_of
 from pipeline.codec.verdicts import verdict_to_row
 from pipeline.model import Verdict, VerdictKind
 from pipeline.storage.interface import Store
-from tests.contract.stages.test_following import EVERY, START, Scans, shares, types
+from tests.contract.rows import metrics
+from tests.contract.stages.test_following import EVERY, LATENCY, START, Scans, shares, types
 from tests.support.builders import build_candidate
 
 SLOW = build_candidate("cart.tax", before=0.10, after=0.20, change_time=START + 50, statistic=900.0)
@@ -67,6 +69,34 @@ def test_what_goes_beyond_the_expected_cost_is_reported(scans: Scans) -> None:
     (event,) = scans.run(scans.at(140, replace(AGAIN, after=0.40)))
     (silence,) = event["data"]["silences"]
     assert (silence["cost"], silence["owner"]) == (pytest.approx(0.10), "ada")
+
+
+@pytest.mark.parametrize(
+    ("after", "reported"),
+    [
+        pytest.param(120.0, [], id="as much"),
+        pytest.param(160.0, ["detected"], id="three times as much"),
+    ],
+)
+def test_an_expected_metric_stays_silent_up_to_its_own_change(
+    store: Store, service_name: str, after: float, reported: list[str]
+) -> None:
+    level = shares((50, 100.0), (30, 120.0), (50, 100.0), (90, after))
+    noise = np.random.default_rng(1).normal(0, 2, len(level))
+    made = Scans(store, service_name, LATENCY)
+    points = [("p50", START + s, value) for s, value in enumerate((level + noise).tolist())]
+    store.insert("metrics", metrics(service_name, points))
+    slow = replace(SLOW, metric_kind="service", metric="p50", before=100.0, after=120.0)
+    (event,) = made.run(made.at(60, slow))
+    assert types(made.run(*(made.at(second) for second in range(65, 130, 5)))) == ["resolved"]
+    answer(made, event, "expected", 100)
+    again = made.run(made.at(140, replace(slow, change_time=START + 130, after=after)))
+    assert types(again) == reported
+    if again:
+        (silence,) = again[0]["data"]["silences"]
+        assert (silence["cost"], silence["total"]) == (pytest.approx(20.0), pytest.approx(60.0))
+    (row,) = store.rows("silenced", service_name, *EVERY)
+    assert (row["silence"], row["size"]) == (f"verdict-{event['id']}", pytest.approx(after - 100.0))
 
 
 def test_a_scan_knows_nothing_of_what_is_said_after_it(scans: Scans) -> None:

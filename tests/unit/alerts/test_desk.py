@@ -77,6 +77,15 @@ async def settle(desk: Desk) -> None:
         await asyncio.sleep(0)
 
 
+def counted(desk: Desk) -> dict[tuple[str, ...], float]:
+    """Return what a desk says on /metrics and is not 0, by name and labels; buckets left out."""
+    return {
+        (name, *labels.values()): value
+        for name, labels, value in desk.samples()
+        if value and not name.endswith("_bucket")
+    }
+
+
 @pytest.fixture(autouse=True)
 def recorder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(KINDS, "recorder", Recorder)
@@ -381,3 +390,45 @@ def test_a_store_that_is_away_is_waited_for(tmp_path: Path, monkeypatch: pytest.
         assert len(HEARD["a"]) == 1
 
     run(work())
+
+
+def test_numbers_say_what_was_sent_failed_and_waits(tmp_path: Path) -> None:
+    world = World(
+        tmp_path,
+        """
+time_zone: UTC
+targets:
+  chat: {kind: recorder, name: chat}
+  pager: {kind: recorder, name: pager}
+  night: {kind: recorder, name: night, quiet: [{from: "14:00", to: "18:00"}]}
+rules:
+  - {name: everything, to: [chat, night]}
+  - {to: [pager], services: [shop]}
+  - {name: nothing, to: [pager], services: [cart]}
+""",
+    )
+
+    async def main() -> None:
+        desk = await world.desk()
+        WRONG["pager"] = TargetUnavailable("away")
+        await take(desk, detected("r1", time=world.now), detected("r2", time=world.now))
+        world.now += 20
+        await settle(desk)
+        assert counted(desk) == {
+            ("alerts_total", "chat", "sent"): 2,
+            ("alerts_total", "pager", "failed"): 1,
+            ("alerts_waiting", "pager", "late"): 2,
+            ("alerts_waiting", "night", "quiet"): 2,
+            ("alert_rules_total", "everything"): 2,
+            ("alert_rules_total", "2"): 2,
+            ("alert_delay_seconds_sum", "chat"): 40,
+            ("alert_delay_seconds_count", "chat"): 2,
+        }
+        WRONG["pager"] = TargetRefused("no such key")
+        world.now += 60
+        await settle(desk)
+        found = counted(desk)
+        assert found["alerts_total", "pager", "dropped"] == 2
+        assert ("alerts_waiting", "pager", "late") not in found
+
+    asyncio.run(main())

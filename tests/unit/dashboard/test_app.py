@@ -248,3 +248,17 @@ def test_a_badge_says_what_is_open_and_is_kept_a_while(serve: Callable[[Use, Log
 
     serve(use, replace(PROXIED, open_badges=True))
     serve(closed, PROXIED)
+
+
+def test_two_settings_stand_side_by_side(serve: Callable[[Use, Login], None]) -> None:
+    async def use(client: Client) -> None:
+        address = "/settings?workload=weekly&threshold=0.0001&other_threshold=0.9"
+        page = await (await client.get(address, headers=TOKEN)).text()
+        reported = await listed(client)
+        assert all(f'href="/regressions/{one["id"]}"' in page for one in reported)
+        assert page.count('<tr class="differs">') == len(reported) > 0
+        assert f"<strong>{len(reported)} fewer</strong> (0 right, 0 wrong)" in page
+        wrong = await client.get("/settings?workload=weekly&chance=none", headers=TOKEN)
+        assert (wrong.status, "Chance: should be a number above 0" in await wrong.text()) == (400, True)
+
+    serve(use, PROXIED)

@@ -38,7 +38,7 @@ RIGHT = [0.05 + 0.01 * number for number in range(10)]
 def test_a_threshold_keeps_all_that_is_right(
     right: list[float], wrong: list[float], proposed: float | None
 ) -> None:
-    (found,) = propose_thresholds(judged(right, wrong), [], PRESENT)
+    (found,) = propose_thresholds(judged(right, wrong), PRESENT)
     assert found.proposed == (None if proposed is None else pytest.approx(proposed))
     if proposed is not None:
         assert (found.kept.hits, found.kept.of) == (10, 10)
@@ -46,22 +46,16 @@ def test_a_threshold_keeps_all_that_is_right(
         assert (found.dropped.hits, found.dropped.of) == (2, 3)
 
 
-def test_the_last_month_is_shown_with_it() -> None:
-    recent = [event(100, 0.02), event(101, 0.04), event(102, 0.06), event(103, 0.02, service="cart")]
-    (found,) = propose_thresholds(judged(RIGHT, [0.02, 0.03]), recent, PRESENT)
-    assert (found.changed, found.recent) == (("e100", "e101"), 3)
-
-
 def test_a_relative_threshold_is_held_against_relative_sizes() -> None:
-    (found,) = propose_thresholds(judged(RIGHT, [0.02, 0.03]), [], {"live": ("relative", 0.1)})
+    (found,) = propose_thresholds(judged(RIGHT, [0.02, 0.03]), {"live": ("relative", 0.1)})
     assert found.proposed == pytest.approx(0.45)
 
 
 def test_each_workload_and_service_is_by_itself_and_unknown_workloads_are_left_out() -> None:
     cart = Judged(event(50, 0.3, service="cart"), True)
-    found = propose_thresholds([*judged(RIGHT, []), cart], [], PRESENT)
+    found = propose_thresholds([*judged(RIGHT, []), cart], PRESENT)
     assert [(one.workload, one.service) for one in found] == [("live", "cart"), ("live", "shop")]
-    assert propose_thresholds([cart], [], {}) == ()
+    assert propose_thresholds([cart], {}) == ()
 
 
 @pytest.mark.parametrize(

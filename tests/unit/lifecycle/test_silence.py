@@ -242,3 +242,11 @@ def test_a_silence_is_in_force_from_when_it_is_made_until_it_is_taken_back() -> 
     assert is_in_force(MUTED, NOW)
     assert not is_in_force(MUTED, MUTED.time - 1)
     assert not is_in_force(replace(MUTED, removed=NOW), NOW)
+
+
+def test_costs_of_the_cpu_and_of_metrics_are_apart() -> None:
+    metric = replace(RISE, metric_kind="service", metric="shop.price", before=0.2, after=0.1999)
+    of_metric = replace(EXPECTED, cost=0.0001, own_unit=True)
+    assert said(decide(of_metric, candidate=metric)) == [("expected", False, "within")]
+    assert said(decide(EXPECTED, candidate=metric)) == []
+    assert said(decide(of_metric)) == []

@@ -21,12 +21,14 @@ import pytest
 import yaml
 
 from pipeline import __version__
+from pipeline.alerts import load_rules
 from pipeline.config import PREFIX, SECRETS, Settings, load_settings, setting_fields
 from pipeline.runtime.worker.health import health_address
 from pipeline.runtime.worker.service import CLOSE_S
 from pipeline.stages.factory import STAGES
 from pipeline.topics import load_topics
 from pipeline.workloads import load_workloads
+from tests.support.command_lines import trouble
 from tests.support.paths import ROOT
 
 helm = pytest.importorskip("helm_python", reason="Helm's engine has wheels for Linux on x86-64 alone")
@@ -35,6 +37,8 @@ CHART = ROOT / "deploy/helm/smidgen"
 VERSIONS = ["1.27", "1.30", "1.34", "1.37"]
 PASSWORD = "p@ss: w/ö\"rd'%\\ #{{ x }}\t✓"
 TOPICS = load_topics()
+PARTS = ("alerts", "dashboard")
+"""What may run beside the stages."""
 
 Object = dict[str, Any]
 
@@ -49,6 +53,11 @@ historical: 1d
 analysis: 1h
 extended: null
 threshold: {absolute: 0.001}
+"""
+RULES = """targets:
+  chat: {kind: slack, webhook: {file: /run/smidgen/targets/webhook}}
+rules:
+  - {to: [chat]}
 """
 SECURED: Object = {
     "broker": "kafka-1:9094,kafka-2:9094",
@@ -102,6 +111,18 @@ SETS: dict[str, Object] = {
     "external": {**SMALLEST, "autoscaling": {"mode": "external", "maxReplicas": 4, "minReplicas": 2}},
     "keda": {**SMALLEST, "autoscaling": {"mode": "keda"}},
     "stable names": STABLE,
+    "alerts and dashboard": {
+        **SECURED,
+        "metrics": {"enabled": True, "podMonitor": {"enabled": True}},
+        "alerts": {"enabled": True, "rules": RULES, "existingSecret": "chat"},
+        "dashboard": {
+            "enabled": True,
+            "userHeader": "X-Forwarded-User",
+            "trustedProxies": ["10.0.0.0/8", "fd00::/8"],
+            "triage": ["*"],
+            "diffUrl": "https://git.example/{service}/commit/{change}",
+        },
+    },
     "neither init nor budgets": {
         **SMALLEST,
         "init": {"enabled": False},
@@ -128,7 +149,8 @@ def of_kind(kind: str, values: Mapping[str, Any]) -> dict[str, Object]:
 
 def workers(values: Mapping[str, Any]) -> dict[str, Object]:
     """Return what runs the stages."""
-    return of_kind("StatefulSet" if values.get("stableNames") else "Deployment", values)
+    found = of_kind("StatefulSet" if values.get("stableNames") else "Deployment", values)
+    return {name: one for name, one in found.items() if name.removeprefix("smidgen-") not in PARTS}
 
 
 def pod(workload: Object) -> Object:
@@ -217,6 +239,11 @@ def test_helm_has_nothing_against_it(values: Object) -> None:
             {"autoscaling": {"mode": "keda", "minReplicas": 7}}, "minReplicas", id="fewest above the most"
         ),
         pytest.param({"topics": "profiles: {name: p, partitions: 1}\n"}, "topics", id="topics are missing"),
+        pytest.param({"alerts": {"enabled": True}}, "alerts.rules", id="alerts without rules"),
+        pytest.param({"dashboard": {"enabled": True}}, "dashboard.userHeader", id="dashboard for everybody"),
+        pytest.param(
+            {"dashboard": {"enabled": True, "userHeader": "X-User"}}, "trustedProxies", id="no trusted proxy"
+        ),
     ],
 )
 def test_a_mistake_is_refused_by_name(mistake: Object, names: str) -> None:
@@ -261,7 +288,7 @@ def test_selectors_find_the_pods_of_one_stage_and_no_others(values: Object) -> N
     for monitor in of_kind("PodMonitor", values).values():
         selector = monitor["spec"]["selector"]
         (expression,) = selector["matchExpressions"]
-        assert sorted(expression["values"]) == sorted(STAGES)
+        assert sorted(expression["values"]) == sorted((*STAGES, "alerts"))
         assert all(selector["matchLabels"].items() <= given.items() for given in labels.values())
 
 
@@ -518,6 +545,31 @@ def test_rules_and_dashboard_are_those_of_deploy_and_are_asked_of_the_job_that_t
         ]
     for deployment in of_kind("Deployment", SMALLEST).values():
         assert "ports" not in pod(deployment)["containers"][0]
+
+
+def test_alerts_and_dashboard_run_what_the_command_line_takes(tmp_path: Path) -> None:
+    values = SETS["alerts and dashboard"]
+    found = {name: pod(one) for name, one in of_kind("Deployment", values).items()}
+    for part in PARTS:
+        (container,) = found[f"smidgen-{part}"]["containers"]
+        assert trouble(container["args"]) == ""
+        assert set(container["resources"]) == {"requests", "limits"}
+        assert container["securityContext"] == found["smidgen-detect"]["containers"][0]["securityContext"]
+        assert found[f"smidgen-{part}"]["securityContext"]["runAsNonRoot"] is True
+    targets, folder = found["smidgen-alerts"], tmp_path / "etc/smidgen"
+    assert settings_of(targets, values, tmp_path).token == PASSWORD + "t"
+    assert {"name": "targets", "mountPath": "/run/smidgen/targets", "readOnly": True} in targets[
+        "containers"
+    ][0]["volumeMounts"]
+    (tmp_path / "webhook").write_text("https://hooks.example/x")
+    rules = (folder / "alerts.yaml").read_text("utf-8")
+    (folder / "alerts.yaml").write_text(rules.replace("/run/smidgen/targets", str(tmp_path)))
+    assert set(load_rules(folder / "alerts.yaml", {}).targets) == {"chat"}
+    (served,) = of_kind("Service", values).values()
+    labels = of_kind("Deployment", values)["smidgen-dashboard"]["spec"]["template"]["metadata"]["labels"]
+    assert served["spec"]["selector"].items() <= labels.items()
+    (monitor,) = of_kind("PodMonitor", values).values()
+    assert "alerts" in monitor["spec"]["selector"]["matchExpressions"][0]["values"]
 
 
 def test_a_changed_file_restarts_the_workers() -> None:

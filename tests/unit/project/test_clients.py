@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 
 import pytest
 import tree_sitter_go
@@ -39,6 +41,12 @@ def test_an_example_parses(name: str) -> None:
     content = (EXAMPLES / name).read_bytes()
     assert mistakes(parser.parse(content).root_node) == []
     assert mistakes(parser.parse(content.replace(b") {", b") {{", 1)).root_node)
+
+
+@pytest.mark.skipif(not shutil.which("gofmt"), reason="Go is not installed")
+def test_go_takes_the_example_and_has_nothing_to_format() -> None:
+    found = subprocess.run(["gofmt", "-l", EXAMPLES / "subscribe.go"], capture_output=True, text=True)
+    assert (found.returncode, found.stdout, found.stderr) == (0, "", "")
 
 
 @pytest.mark.parametrize("name", FIELDS)

@@ -24,6 +24,7 @@ from pipeline.runtime.worker.health import health_address
 from pipeline.runtime.worker.service import CLOSE_S
 from pipeline.stages.factory import STAGES
 from pipeline.storage.connect import open_client
+from tests.support.command_lines import trouble
 from tests.support.paths import ROOT
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
@@ -33,7 +34,10 @@ TAG = r"[a-z0-9./-]+:\d+\.\d+\.\d+(\.\d+)?(-[a-z0-9.-]+)?"
 PINNED = re.compile(rf"^{TAG}@sha256:[0-9a-f]{{64}}$")
 
 
-WORKERS = (*STAGES, "alerts")
+PROFILES = ("alerts", "dashboard")
+"""What needs a file of rules, or a proxy that logs people in, before it is started."""
+
+WORKERS = (*STAGES, *PROFILES)
 PROBE = ["python", "-m", "pipeline.probe", "ready"]
 
 
@@ -91,9 +95,12 @@ def test_kafka_gets_a_cluster_id_of_its_own_and_keeps_it(tmp_path: Path, kept: s
 def test_every_stage_has_one_container_of_its_own() -> None:
     commands = [service["command"] for name, service in OWN.items() if name != "init"]
     rules = ["--rules", "/etc/smidgen/alerts/alerts.yaml"]
+    dashboard = commands.pop()
     assert commands == [*(["worker", stage] for stage in STAGES), ["alerts", "run", *rules]]
+    assert dashboard[:2] == ["dashboard", "--host=0.0.0.0"]
+    assert trouble([re.sub(r"\$\{\w+:-(.*)\}", r"\1", word) for word in dashboard]) == ""
     assert [name for name in OWN if name != "init"] == list(WORKERS)
-    assert [name for name in OWN if "profiles" in OWN[name]] == ["alerts"], "rules have to be written first"
+    assert [name for name in OWN if "profiles" in OWN[name]] == [*PROFILES]
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -200,14 +207,17 @@ def test_ports_are_open_on_this_machine_only() -> None:
 def test_containers_run_commands_that_exist() -> None:
     used = {OWN[stage]["command"][0] for stage in WORKERS}
     used |= set(re.findall(r"smidgen (\w+)", OWN["init"]["entrypoint"][-1]))
-    assert used == {"worker", "alerts", "topics", "store"}
+    assert used == {"worker", *PROFILES, "topics", "store"}
     assert used <= set(COMMANDS)
 
 
 def test_a_stage_is_healthy_if_its_own_endpoint_says_so() -> None:
     for stage in WORKERS:
         where = OWN[stage]["environment"]["SMIDGEN_HEALTH"]
-        assert health_address(where, None) == ("127.0.0.1", 9464), "no other container can ask it"
+        assert health_address(where, None) == (
+            "127.0.0.1",
+            8088 if stage == "dashboard" else 9464,
+        ), "no other container can ask it"
         assert OWN[stage]["healthcheck"]["test"] == ["CMD", *PROBE]
 
 

@@ -101,6 +101,9 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- with .Values.topics }}
 topics.yaml: {{ . | quote }}
 {{- end }}
+{{- if .Values.alerts.enabled }}
+alerts.yaml: {{ required "alerts.rules: what goes to whom (docs/alerts.md)" .Values.alerts.rules | quote }}
+{{- end }}
 {{- end }}
 
 {{- define "smidgen.secretKeys" -}}
@@ -209,4 +212,48 @@ capabilities: {drop: [ALL]}
 - name: tls
   secret: {secretName: {{ . }}, defaultMode: 0440}
 {{- end }}
+{{- end }}
+
+{{/* What every pod has besides its containers: .own are the values of its part, .graceSeconds its time to end. */}}
+{{- define "smidgen.pod" -}}
+serviceAccountName: {{ include "smidgen.serviceAccount" .root }}
+automountServiceAccountToken: false
+enableServiceLinks: false # their variables may begin with SMIDGEN_, too
+terminationGracePeriodSeconds: {{ .graceSeconds }}
+securityContext: {{- include "smidgen.podSecurity" .root | nindent 2 }}
+{{- with .root.Values.image.pullSecrets }}
+imagePullSecrets: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .root.Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .own.nodeSelector | default .root.Values.nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .own.tolerations | default .root.Values.tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .own.affinity | default .root.Values.affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
+topologySpreadConstraints:
+  - maxSkew: 1
+    topologyKey: kubernetes.io/hostname
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels: {{- include "smidgen.selector" (dict "root" .root "component" .component) | nindent 8 }}
+{{- end }}
+
+{{/* Labels and annotations of a pod of .component. */}}
+{{- define "smidgen.podMetadata" -}}
+labels:
+  {{- with .root.Values.podLabels }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+  {{- include "smidgen.labels" . | nindent 2 }}
+annotations: # a process reads files at its start; of secrets no hash is shown, for it could be guessed
+  checksum/config: {{ include "smidgen.files" .root | sha256sum }}
+  {{- with .root.Values.podAnnotations }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
 {{- end }}

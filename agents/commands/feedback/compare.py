@@ -1,0 +1,137 @@
+"""Two settings of a workload side by side in the list of what its scans found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from typing import Any
+
+import click
+import orjson
+
+from pipeline.clock import system_clock, to_iso
+from pipeline.commands.options import Moment, settings_options
+from pipeline.config import Settings
+from pipeline.errors import ConfigError
+from pipeline.feedback.comparison import Line, Outcome, Setting, fewer, more, tally
+from pipeline.stages.gather.tried_settings import gather_comparison, setting_of
+from pipeline.storage.connect import open_store
+from pipeline.terminal import escape_controls
+from pipeline.workloads import Workload, known_workloads
+
+_EXAMPLES = """\b
+Examples:
+  smidgen feedback compare live --threshold 0.2              the present setting and another threshold
+  smidgen feedback compare live --threshold 0.1 --threshold 0.2
+  smidgen feedback compare live --chance 0.001 --service shop --all
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.argument("workload")
+@click.option("--service", metavar="S", help="Of its scans (default: of every service).")
+@click.option(
+    "--threshold",
+    "bounds",
+    multiple=True,
+    type=click.FloatRange(min=0, min_open=True),
+    help="Of the second setting, in the workload's measure; given twice, of both (default: the present one).",
+)
+@click.option(
+    "--chance",
+    "chances",
+    multiple=True,
+    type=click.FloatRange(min=0, min_open=True),
+    help="False change points per scan that significance tolerates; given twice, of both.",
+)
+@click.option("--since", type=Moment(), default="30d", show_default=True, help="Scans since then.")
+@click.option("--all", "show_all", is_flag=True, help="Lines that do not differ, too.")
+@click.option("--json", "as_json", is_flag=True, help="One line of the list a line.")
+@settings_options("store", "workloads")
+def compare(
+    settings: Settings,
+    workload: str,
+    service: str | None,
+    bounds: tuple[float, ...],
+    chances: tuple[float, ...],
+    since: float,
+    show_all: bool,
+    as_json: bool,
+) -> int:
+    """Say what two settings of WORKLOAD report of what its scans found, and what people say of that.
+
+    Computed from the ledger. A line is open where it passes the bound that dropped it: steps after that were
+    never asked, so it is at most one more event. Exits 1 if the settings differ.
+    """
+    known = _known(settings, workload)
+    tried = _tried(known, bounds, chances)
+    with closing(open_store(settings.store, existing=True)) as store:
+        found = gather_comparison(store, known, service, (since, system_clock()), tried)
+    for line in found:
+        if line.differs or show_all:
+            click.echo(orjson.dumps(_json(line)) if as_json else escape_controls(_text(line)))
+    if not as_json:
+        click.echo(_summary(found))
+    return 1 if any(line.differs for line in found) else 0
+
+
+def _known(settings: Settings, name: str) -> Workload:
+    workloads = known_workloads(settings.workloads)
+    if name not in workloads:
+        raise ConfigError(f"no workload {name[:80]!r}; there are {', '.join(workloads)}")
+    return workloads[name]
+
+
+def _tried(workload: Workload, bounds: Sequence[float], chances: Sequence[float]) -> tuple[Setting, Setting]:
+    for name, given in (("--threshold", bounds), ("--chance", chances)):
+        if len(given) > 2:
+            raise ConfigError(f"{name}: give it once or twice")
+    if not bounds and not chances:
+        raise ConfigError("give another --threshold or --chance")
+    first = setting_of(
+        workload,
+        bounds[0] if len(bounds) == 2 else None,
+        chances[0] if len(chances) == 2 else None,
+    )
+    second = setting_of(workload, bounds[-1] if bounds else None, chances[-1] if chances else None)
+    return first, second
+
+
+def _text(line: Line) -> str:
+    one = line.shown
+    mark = "*" if line.differs else " "
+    said = f"  {line.state.verdict} by {line.state.author}" if line.state else ""
+    return (
+        f"{mark} {one.id}  {one.service}  {one.candidate.metric}  {to_iso(one.candidate.change_time)}  "
+        f"{one.candidate.before:.4g} → {one.candidate.after:.4g}  "
+        f"{_outcome(line.first)} | {_outcome(line.second)}{said}"
+    )
+
+
+def _outcome(outcome: Outcome) -> str:
+    return f"{outcome.fate} ({outcome.step})" if outcome.step else outcome.fate
+
+
+def _summary(found: Sequence[Line]) -> str:
+    gone, come = tally(fewer(found)), tally(more(found))
+    reported = sum(line.first.fate == "reported" for line in found)
+    return (
+        f"{len(found)} regressions, {reported} reported by the first: the second reports {gone.lines} fewer "
+        f"({gone.right} right, {gone.wrong} wrong), at most {come.lines} more "
+        f"({come.right} right, {come.wrong} wrong)"
+    )
+
+
+def _json(line: Line) -> dict[str, Any]:
+    one = line.shown
+    return {
+        **{"id": one.id, "service": one.service, "workload": one.workload},
+        **{"metric_kind": one.candidate.metric_kind, "metric": one.candidate.metric},
+        **{"change_time": to_iso(one.candidate.change_time), "scan_end": to_iso(one.scan_end)},
+        **{"before": one.candidate.before, "after": one.candidate.after, "p_value": one.candidate.p_value},
+        "first": {"fate": line.first.fate, "step": line.first.step or None},
+        "second": {"fate": line.second.fate, "step": line.second.step or None},
+        "differs": line.differs,
+        "verdict": line.state.verdict if line.state else None,
+        "right": line.right,
+    }

@@ -1,0 +1,130 @@
+"""Replies to what alerts wrote on a merge request or an issue, as answers to its event.
+
+A reply answers if it begins with a verdict: ``/smidgen false it was the load test``, or the plain word alone
+or before a colon, comma or full stop. What forges send is described where their other webhooks are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast, get_args
+
+from agents.webhooks.forge_event import moment, optional_section, section, text
+from agents.webhooks.mapping import AnswerRights, Forge
+from pipeline.codec import fields
+from pipeline.errors import InvalidMessage
+from pipeline.model import VerdictKind
+
+REPLY_EVENTS: Mapping[Forge, str] = {"github": "issue_comment", "gitlab": "Note Hook"}
+"""The event of a comment on a merge request or an issue."""
+
+COLLABORATORS = ("OWNER", "MEMBER", "COLLABORATOR")
+"""What GitHub calls those who may write to a repository, or belong to its organisation."""
+
+LONGEST_COMMENT = 1_000
+"""Characters of a reply that are kept."""
+
+_KINDS = "|".join(kind.replace("-", "[- ]") for kind in get_args(VerdictKind))
+_COMMAND = re.compile(rf"(?:/|@)smidgen\s+({_KINDS})(?![\w-])[ \t]*(.*)", re.IGNORECASE | re.DOTALL)
+_WORD = re.compile(rf"({_KINDS})[ \t]*(?:$|[:,.!;\n](?:\s+|$)(.*))", re.IGNORECASE | re.DOTALL)
+_CALLED = re.compile(r"(?:/|@)smidgen\b", re.IGNORECASE)
+_EVENT = re.compile(r"([0-9a-f]{6,64})(?=\s|$)[ \t]*")
+_SUBJECT = re.compile(r"(?:of\s+)?([0-9a-f]{6,64})(?=\s|$)\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A new comment on a merge request or an issue."""
+
+    number: str  # of the merge request or issue
+    text: str
+    author: str  # as the forge names who wrote it
+    association: str  # of the author with the repository, as GitHub says it; empty on GitLab
+    time: float  # epoch seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a reply says of an event; ``event`` is the beginning of its id, empty where none is named."""
+
+    verdict: VerdictKind
+    event: str = ""
+    subject: str = ""  # of a duplicate the beginning of the other event's id, of a cause the change
+    comment: str = ""
+
+
+def read_reply(forge: Forge, payload: Mapping[str, Any]) -> Reply | None:
+    """Return the comment that a webhook of REPLY_EVENTS brings; None if it is not new, or a program's.
+
+    Raises:
+        InvalidMessage: the field that is missing or wrong.
+    """
+    return _github(payload) if forge == "github" else _gitlab(payload)
+
+
+def may_answer(reply: Reply, rights: AnswerRights) -> bool:
+    """Return whether the author of a reply is a collaborator of the repository, or on its list."""
+    listed = reply.author.casefold() in {name.casefold() for name in rights.people}
+    return listed or (rights.collaborators and reply.association in COLLABORATORS)
+
+
+def read_answer(written: str) -> Said | None:
+    """Return what a reply says; None if it speaks of something else.
+
+    Raises:
+        InvalidMessage: it calls Smidgen, and says nothing that is a verdict.
+    """
+    lines = [line for line in written.splitlines() if not line.lstrip().startswith(">")]
+    own = "\n".join(lines).strip()
+    found = _COMMAND.match(own) or _WORD.match(own)
+    if not found:
+        if _CALLED.match(own):
+            raise InvalidMessage("no verdict")
+        return None
+    verdict = cast("VerdictKind", found[1].lower().replace(" ", "-"))
+    rest = (found[2] or "").strip()
+    event = subject = ""
+    if verdict in ("duplicate", "cause"):
+        if not (named := _SUBJECT.match(rest)):
+            raise InvalidMessage(f"{verdict} names nothing")
+        subject, rest = named[1].lower(), rest[named.end() :]
+    elif named := _EVENT.match(rest):
+        event, rest = named[1], rest[named.end() :]
+    return Said(verdict, event, subject, rest.strip()[:LONGEST_COMMENT])
+
+
+def _github(payload: Mapping[str, Any]) -> Reply | None:
+    comment = section(payload, "comment")
+    user = section(comment, "user")
+    if text(payload, "action") != "created" or text(user, "type") == "Bot":
+        return None
+    return Reply(
+        number=str(fields.integer(section(payload, "issue"), "number")),
+        text=text(comment, "body"),
+        author=fields.text(user, "login"),
+        association=text(comment, "author_association"),
+        time=_time(comment),
+    )
+
+
+def _gitlab(payload: Mapping[str, Any]) -> Reply | None:
+    note = section(payload, "object_attributes")
+    subject = {"MergeRequest": "merge_request", "Issue": "issue"}.get(text(note, "noteable_type"))
+    if subject is None or text(note, "action") not in ("", "create") or note.get("system") is True:
+        return None
+    return Reply(
+        number=str(fields.integer(section(payload, subject), "iid")),
+        text=text(note, "note"),
+        author=fields.text(optional_section(payload, "user"), "username"),
+        association="",
+        time=_time(note),
+    )
+
+
+def _time(comment: Mapping[str, Any]) -> float:
+    time = moment(comment, "created_at")
+    if time is None:
+        raise InvalidMessage("created_at: missing")
+    return time
