@@ -18,6 +18,7 @@ from pipeline.kafka.connection import (
 )
 from pipeline.kafka.creation import never_create_topics
 from pipeline.kafka.decompression import guard_batches
+from pipeline.kafka.departure import always_leave
 from pipeline.kafka.groups import (
     GroupFacts,
     GroupReading,
@@ -65,6 +66,7 @@ __all__ = [
     "SoleMember",
     "TopicFacts",
     "TopicPartition",
+    "always_leave",
     "admin_client",
     "apply_topics",
     "as_broker",

@@ -19,6 +19,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 from pipeline.config import Settings
 from pipeline.errors import BrokerUnavailable, ConfigError, SmidgenError
 from pipeline.kafka.creation import never_create_topics
+from pipeline.kafka.departure import always_leave
 from pipeline.kafka.security import KafkaSecurity
 
 _levels: list[int] = []
@@ -48,8 +49,9 @@ class Broker:
         return cls(tuple(bootstrap_servers(settings.broker)), KafkaSecurity.of(settings))
 
     def arguments(self) -> dict[str, Any]:
-        """Return what clients of aiokafka take, none of which creates a topic that it asks about."""
+        """Return what clients of aiokafka take: none creates a topic, each leaves its group as it ends."""
         never_create_topics()
+        always_leave()
         return {"bootstrap_servers": list(self.servers), **self.security.arguments()}
 
     def __str__(self) -> str:

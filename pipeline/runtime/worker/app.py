@@ -21,7 +21,7 @@ from faust.types import TP
 
 from pipeline.config import Settings
 from pipeline.errors import ConfigError, SmidgenError
-from pipeline.kafka import Broker, KafkaSecurity, guard_batches, never_create_topics
+from pipeline.kafka import Broker, KafkaSecurity, always_leave, guard_batches, never_create_topics
 from pipeline.runtime.worker.backpressure import BoundedQueue, take_bounded
 from pipeline.runtime.worker.consumer import StageConsumer, StageTransport
 from pipeline.runtime.worker.loop import StageLoop
@@ -117,6 +117,7 @@ def create_app(
     broker = Broker.of(settings)
     guard_batches()
     never_create_topics()
+    always_leave()
     session_s = settings.instance_away_s if settings.instance else SESSION_TIMEOUT_S
     app = StageApp(
         group,
