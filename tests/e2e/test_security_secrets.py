@@ -26,8 +26,7 @@ from pipeline.storage.connect import open_store
 from tests.e2e.test_security_store import serve
 from tests.e2e.worker_process import TOPICS, build_load, publish, publish_load, stored_samples, wait_until
 from tests.support.certificates import Authority
-from tests.unit.report.test_report import _store as insert_regression
-from tests.unit.report.test_report import candidate, regression, suspect
+from tests.unit.report.regressions import candidate, insert_regression, regression, suspect
 
 pytestmark = pytest.mark.timeout(900)  # several processes each, on a machine that may be busy
 

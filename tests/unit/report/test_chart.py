@@ -21,7 +21,7 @@ from pipeline.report.chart import describe_study, draw_chart
 from pipeline.report.study import Study
 from pipeline.report.windows import Line, ScanWindows
 from tests.support.fleets import BASE, SLOWER, START, as_dataset, record
-from tests.unit.commands.test_why import DROPPED, SCAN
+from tests.unit.commands.explained import DROPPED, SCAN
 
 WINDOWS = ScanWindows(1.0, START, START + 30, START + 45, START + 50)
 

@@ -1,67 +1,42 @@
+"""A regression's page: what it says, and what stays out of it."""
+
 from __future__ import annotations
 
 import html
 import json
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
-import orjson
 import pytest
 
-from pipeline.cli import run
-from pipeline.codec.events import regression_event, regression_id
-from pipeline.errors import InvalidMessage
+from pipeline.codec.events import regression_event
 from pipeline.model import (
     AppliedSilence,
-    Candidate,
     Change,
     DomainDecision,
-    MetricKind,
-    Regression,
-    Scan,
-    SeriesMatrix,
     SetupExplanation,
     Silence,
     StackChange,
-    StackMatrix,
-    Suspect,
 )
 from pipeline.report.page import ReportData, render_report
-from pipeline.report.windows import ScanWindows, scan_windows
-from pipeline.storage.interface import Store
+from pipeline.report.windows import scan_windows
 from pipeline.workloads import Workload
 from tests.support.builders import build_stacks
-from tests.support.fleets import LIVE
+from tests.unit.report.regressions import (
+    CHANGE,
+    NO_STACKS,
+    STACKS,
+    candidate,
+    page,
+    plots,
+    regression,
+    series,
+    suspect,
+    visible,
+)
 
-START = 1_700_000_000.0
-CHANGE = START + 42.0
-END = START + 55.0
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&{{7*7}}"
-
-
-def candidate(metric: str = "shop.rank", kind: MetricKind = "subroutine", **changes: object) -> Candidate:
-    found = Candidate(
-        metric_kind=kind,
-        metric=metric,
-        kind="short_term",
-        change_time=CHANGE,
-        before=0.04,
-        after=0.12,
-        p_value=1e-9,
-        statistic=50.0,
-    )
-    return replace(found, **changes)  # type: ignore[arg-type]  # tests name the fields
-
-
-def regression(found: Candidate, *suspects: Suspect, service: str = "shop") -> Regression:
-    return Regression(regression_id(service, "live", found, END), service, "live", found, END, suspects)
-
-
-def suspect(text: str = "Search: keep hits in order", sha: str = "f67ada14f", score: float = 0.93) -> Suspect:
-    change = Change(sha, "shop", CHANGE - 2, text, "Daniel", text, ("shop/search.py",), ("shop.rank",))
-    return Suspect(change, score, {"attribution": 0.98})
 
 
 def test_what_was_announced_of_it_is_on_its_page(live: Workload) -> None:
@@ -84,48 +59,6 @@ def test_what_explains_a_regression_is_on_its_page(live: Workload) -> None:
     assert "Likely explanation: the set-up metric <code>cache.&lt;b&gt;hits</code>" in shown
     assert '<td class="num">0.95</td><td class="num">0.81</td>' in shown
     assert "Likely explanation" not in page(regression(candidate()), live)
-
-
-def series(*names: tuple[MetricKind, str], windows: int = 60) -> SeriesMatrix:
-    level = np.where(np.arange(windows) < 42, 8.0, 24.0)
-    return SeriesMatrix(
-        start=START,
-        resolution_s=1.0,
-        kinds=tuple(kind for kind, _ in names),
-        names=tuple(name for _, name in names),
-        samples=np.tile(level, (len(names), 1)),
-        totals=np.full(windows, 200.0),
-    )
-
-
-STACKS = build_stacks(
-    {"main->loop->search->rank": (4, 12), "main->loop->search": (6, 6), "main->loop->feed": (90, 82)}
-)
-NO_STACKS = StackMatrix((), np.empty(0), np.empty(0), 0.0, 0.0)
-
-
-@pytest.fixture
-def live() -> Workload:
-    return LIVE
-
-
-def page(
-    found: Regression, live: Workload, matrix: SeriesMatrix | None = None, stacks: StackMatrix = STACKS
-) -> str:
-    event = regression_event(found)
-    if matrix is None:
-        matrix = series((found.candidate.metric_kind, found.candidate.metric))
-    return render_report(ReportData(event, scan_windows(event, live), matrix, stacks))
-
-
-def visible(text: str) -> str:
-    """Return what stands outside scripts and styles, with entities decoded."""
-    bare = re.sub(r"<(script|style)\b.*?</\1>", "", text, flags=re.DOTALL)
-    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", bare)).split())
-
-
-def plots(text: str) -> list[str]:
-    return re.findall(r'id="figure-(\w+)"', text)
 
 
 def test_a_page_says_what_happened(live: Workload) -> None:
@@ -161,6 +94,7 @@ DOMAINS = (
     DomainDecision("callers: shop.find", "rose", 0.1, 0.18, 0.97, 0.5),
     DomainDecision("module: shop.new", "new", 0.0, 0.12, 1.0, 0.5),
 )
+
 LINES = (
     StackChange(("main", "loop", "shop.find", "shop.rank"), 0.03, 0.1),
     StackChange(("main", "loop", "…", "shop.rank", "shop.sort", "…"), 0.01, 0.005),
@@ -322,152 +256,3 @@ def test_service_metrics_keep_their_unit(live: Workload) -> None:
 @pytest.mark.parametrize("before", [0.0, 1e-18])
 def test_what_did_not_exist_before_is_new(live: Workload, before: float) -> None:
     assert "relative new p-value" in visible(page(regression(candidate(before=before)), live))
-
-
-@pytest.mark.parametrize(
-    "missing", ["metric", "before", "delta", "p_value", "workload", "change_time", "detected_time"]
-)
-def test_an_event_that_lacks_something_is_refused(live: Workload, missing: str) -> None:
-    event = regression_event(regression(candidate()))
-    windows = scan_windows(event, live)
-    del event["data"][missing]
-
-    with pytest.raises(InvalidMessage, match=missing):
-        render_report(ReportData(event, windows, series(("subroutine", "shop.rank")), STACKS))
-
-
-@pytest.mark.parametrize(
-    ("field", "wrong"),
-    [
-        pytest.param("group", [{"metric": "a"}], id="member without levels"),
-        pytest.param("group", ["a"], id="member that is no object"),
-        pytest.param("root_causes", [{"score": 1}], id="suspect without a change"),
-        pytest.param("root_causes", [{"score": 1, "factors": {}, "change": {"id": "a"}}], id="half a change"),
-        pytest.param("p_value", "small", id="text for a number"),
-        pytest.param("relative", "much", id="text for a relative change"),
-        pytest.param("cost_domains", [{"domain": "a", "finding": "odd"}], id="unknown finding"),
-        pytest.param("cost_domains", "class: a", id="domains that are a text"),
-        pytest.param("stacks", [["main", "f"]], id="stack without shares"),
-        pytest.param("stacks", [{"stack": ["f", 1], "before": 0, "after": 1}], id="frame that is a number"),
-        pytest.param("group_size", "many", id="text for a count"),
-    ],
-)
-def test_an_event_with_something_wrong_is_refused(live: Workload, field: str, wrong: object) -> None:
-    event = regression_event(regression(candidate(), suspect()))
-    event["data"][field] = wrong
-
-    with pytest.raises(InvalidMessage):
-        render_report(
-            ReportData(event, scan_windows(event, live), series(("subroutine", "shop.rank")), STACKS)
-        )
-
-
-def test_scan_windows_are_those_that_were_scanned(live: Workload) -> None:
-    event = regression_event(regression(candidate()))
-
-    assert scan_windows(event, live) == ScanWindows(1.0, END - 50, END - 20, END - 5, END)
-
-
-def test_scan_windows_are_those_that_the_event_shows(live: Workload) -> None:
-    found = regression(candidate())
-    scan = Scan("shop", "live", START, START + 20, START + 40, START + 45, 1)
-
-    windows = scan_windows(regression_event(found, scan), live)
-
-    assert windows == ScanWindows(1.0, START, START + 20, START + 40, START + 45)
-
-
-def test_scan_windows_hold_the_change_when_detected_between_boundaries(live: Workload) -> None:
-    event = regression_event(replace(regression(candidate()), detected_time=CHANGE + 1.3))
-
-    windows = scan_windows(event, live)
-
-    assert windows.analysis_start <= CHANGE < windows.analysis_end
-
-
-@pytest.mark.e2e
-def test_the_command_draws_a_stored_event(
-    shared_store: Store, store_dsn: str, service_name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = regression(candidate(), suspect(), service=service_name)
-    _store(shared_store, found)
-    target = tmp_path / "report.html"
-
-    code = run(["report", found.id, "-o", str(target), "--store", store_dsn])
-
-    assert code == 0
-    assert capsys.readouterr().out.strip() == str(target)
-    text = target.read_text(encoding="utf-8")
-    assert "shop.rank went from 4.00 % to 12.00 %" in visible(text)
-    assert plots(text) == ["series", "before", "after"]
-
-
-@pytest.mark.e2e
-def test_an_unknown_id_is_one_line_and_exit_2(
-    store_dsn: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    target = tmp_path / "report.html"
-
-    code = run(["report", "nothing", "-o", str(target), "--store", store_dsn])
-
-    assert code == 2
-    captured = capsys.readouterr()
-    assert captured.err.splitlines() == ["smidgen: no regression 'nothing' in the store"]
-    assert not target.exists()
-
-
-@pytest.mark.e2e
-def test_a_workload_that_is_not_known_is_reported(
-    shared_store: Store,
-    store_dsn: str,
-    service_name: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    found = replace(regression(candidate(), service=service_name), workload="../own")
-    _store(shared_store, found)
-
-    code = run(["report", found.id, "-o", str(tmp_path / "r.html"), "--store", store_dsn])
-
-    assert code == 2
-    assert "'../own' is not known" in capsys.readouterr().err
-
-
-def _store(store: Store, found: Regression) -> None:
-    windows = [START + second for second in range(60)]
-    held = [8 if window < CHANGE else 24 for window in windows]
-
-    def head(times: list[float]) -> dict[str, list[object]]:
-        position = {"stream": "test", "topic": "profiles", "partition": 0, "last_offset": 1}
-        same = {name: [value] * len(times) for name, value in {"service": found.service, **position}.items()}
-        return {**same, "window": list(times)}
-
-    store.insert("totals", {**head(windows), "samples": [200] * 60})
-    series_of = {"kind": ["subroutine"] * 60, "subroutine": ["shop.rank"] * 60}
-    store.insert("gcpu", {**head(windows), **series_of, "samples": held})
-    coarse = windows[::5] * 2
-    store.insert(
-        "stacks",
-        {
-            **head(coarse),
-            "width_s": [5.0] * 24,
-            "stack_id": [1] * 12 + [2] * 12,
-            "frames": [["main", "shop.rank"]] * 12 + [["main", "shop.feed"]] * 12,
-            "samples": [5 * count for count in held[::5]] + [1000 - 5 * count for count in held[::5]],
-        },
-    )
-    row = {
-        "id": found.id,
-        "service": found.service,
-        "workload": found.workload,
-        "metric_kind": found.candidate.metric_kind,
-        "metric": found.candidate.metric,
-        "time": found.candidate.change_time,
-        "detected_time": found.detected_time,
-        "before": found.candidate.before,
-        "after": found.candidate.after,
-        "delta": found.candidate.delta,
-        "p_value": found.candidate.p_value,
-        "event": orjson.dumps(regression_event(found)).decode(),
-    }
-    store.insert("regressions", {name: [value] for name, value in row.items()})
