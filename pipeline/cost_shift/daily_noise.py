@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
 from pipeline.model import FloatArray
 from pipeline.robust import NORMAL_QUARTILE
@@ -174,13 +174,15 @@ def fit_daily_noise(
 
 def _degrees_of_freedom(variance: float, own: int) -> float:
     """Return the prior's degrees of freedom if logarithms of variances of ``own`` each differ so much."""
+    from scipy.optimize import brentq  # slow to import, and every worker imports this module
+
     excess = variance - float(special.polygamma(1, own / 2))
     if excess <= float(special.polygamma(1, _MOST_DEGREES / 2)):
         return _MOST_DEGREES
     if excess >= float(special.polygamma(1, _LEAST_DEGREES / 2)):
         return 0.0
     return float(
-        optimize.brentq(
+        brentq(
             lambda degrees_of_freedom: float(special.polygamma(1, degrees_of_freedom / 2)) - excess,
             _LEAST_DEGREES,
             _MOST_DEGREES,

@@ -13,10 +13,11 @@ on, b being the root at which the p-value reaches the bound, z the normal quanti
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
 from pipeline.detect.change_point import p_values
 
@@ -91,7 +92,7 @@ def detectable_size(
         return root * math.sqrt(chance) + quantile * math.sqrt(risen) - size
 
     most = 1 - gcpu
-    return math.inf if missing(most) > 0 else float(optimize.brentq(missing, 0.0, most, xtol=1e-9))
+    return math.inf if missing(most) > 0 else _root(missing, most, xtol=1e-9)
 
 
 def time_to_detect(
@@ -135,7 +136,13 @@ def significant_root(traffic: Traffic, look: Look, config: DetectableConfig) -> 
         p_value = p_values(np.array([root]), known, np.array([span]), np.array([splits]))
         return math.log(max(float(p_value[0]), 1e-300)) - math.log(bound)
 
-    return float(optimize.brentq(beyond, 0.0, _LARGEST_ROOT))
+    return _root(beyond, _LARGEST_ROOT)
+
+
+def _root(function: Callable[[float], float], most: float, **options: float) -> float:
+    from scipy.optimize import brentq  # slow to import, and every worker imports this module
+
+    return float(brentq(function, 0.0, most, **options))
 
 
 def _variance(gcpu: float) -> float:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import ndimage
 
 from pipeline.detect.change_interval import (
     IntervalConfig,
@@ -86,7 +85,9 @@ def find_rise(
 
 def _without_transients(values: FloatArray, width: int) -> FloatArray:
     """Clip what strays far from the running median, which follows a step but not what is over soon after."""
-    middle = ndimage.median_filter(values, size=width, mode="nearest")
+    from scipy.ndimage import median_filter  # slow to import, and every worker imports this module
+
+    middle = median_filter(values, size=width, mode="nearest")
     size = np.abs(values - middle)
     reach = 4 * float(typical_deviation(size[None])[0])
     clipped: FloatArray = np.clip(values, middle - reach, middle + reach)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import ndimage, special
+from scipy import special
 
 from pipeline.model import BoolArray, FloatArray
 from pipeline.robust import MEDIAN_SQUARE, may_exceed_median, medians_of_rows
@@ -22,6 +22,8 @@ def find_jumps(observed: FloatArray, exposure: FloatArray, *, side: int, signifi
         significance: Of a jump in one series.
     """
     observed, exposure = _moving_sums(observed, side), _moving_sums(exposure, side)
+    from scipy.ndimage import maximum_filter1d  # slow to import, and every worker imports this module
+
     known = exposure > 0
     inverse = 1.0 / np.where(known, exposure, np.inf)
     levels = observed * inverse
@@ -39,9 +41,9 @@ def find_jumps(observed: FloatArray, exposure: FloatArray, *, side: int, signifi
         return jumps
     squares = squares[rows]
     outlying = squares > bound * (medians_of_rows(squares)[:, None] / MEDIAN_SQUARE)
-    highest = squares == ndimage.maximum_filter1d(squares, 2 * side + 1, axis=1)
+    highest = squares == maximum_filter1d(squares, 2 * side + 1, axis=1)
     # A block that a jump lies in differs from both its neighbours.
-    jumps[rows, side : side + squares.shape[1]] = outlying & ndimage.maximum_filter1d(highest, 3, axis=1)
+    jumps[rows, side : side + squares.shape[1]] = outlying & maximum_filter1d(highest, 3, axis=1)
     return jumps
 
 

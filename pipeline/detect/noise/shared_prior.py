@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
 from pipeline.model import BoolArray, FloatArray, SharedVariancePrior
 
@@ -143,11 +143,13 @@ def _spread(values: FloatArray) -> float:
 
 def _degrees_of_freedom(log_variance: float) -> float:
     """Return the degrees of freedom of a chi-squared variable whose logarithm has a variance."""
+    from scipy.optimize import brentq  # slow to import, and every worker imports this module
+
     if log_variance <= special.polygamma(1, _MOST_DEGREES / 2):
         return _MOST_DEGREES
     if log_variance >= special.polygamma(1, 0.25):
         return 0.5
-    half = optimize.brentq(lambda x: float(special.polygamma(1, x)) - log_variance, 0.25, _MOST_DEGREES / 2)
+    half = brentq(lambda x: float(special.polygamma(1, x)) - log_variance, 0.25, _MOST_DEGREES / 2)
     return 2.0 * float(half)
 
 
