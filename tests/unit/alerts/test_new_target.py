@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from pipeline.alerts.markup import as_plain
 from pipeline.alerts.message import Note
 from pipeline.alerts.targets import KINDS, Http, Target, TargetRefused
-from pipeline.commands.alerts import alerts
+from pipeline.cli import smidgen
 
 
 class Board(Target):
@@ -39,7 +39,7 @@ def test_a_board_takes_a_test(tmp_path: Path, name: str, code: int) -> None:
     rules.write_text(
         f"targets: {{wall: {{kind: board, file: {tmp_path / name}}}}}\nrules: [{{to: [wall]}}]\n"
     )
-    done = CliRunner().invoke(alerts, ["test", "--rules", str(rules)], standalone_mode=False)
+    done = CliRunner().invoke(smidgen, ["alerts", "test", "--rules", str(rules)], standalone_mode=False)
     assert done.return_value == code, done.output
     assert done.output == ("wall: took it\n" if code == 0 else "wall: there is no wall\n")
     if code == 0:
