@@ -103,6 +103,8 @@ def read_series(path: Path, *, plain: bool = False, duplicates: Duplicates = "re
     if not table.lines:
         raise ConfigError(f"{path}: holds no point")
     _find_times(table)
+    if plain and "timestamp" in table.cells and not {"value", "samples", "total"} & set(table.cells):
+        table = _unpivot(table)
     _check_columns(table, plain)
     return _split(table, duplicates)
 
@@ -170,6 +172,27 @@ def _find_times(table: _Table) -> None:
             f"{table.path}: no column 'timestamp', which {' or '.join(map(repr, others[:3]))} may be; "
             "name it so, or leave such columns out if the points are in order of time"
         )
+
+
+def _unpivot(table: _Table) -> _Table:
+    """Return a file with a column for each series, as dashboards export it, with a row for each point."""
+    names = [name for name in table.cells if name not in _MEANT]
+    if not names or {"service", "metric"} & set(table.cells):
+        return table
+    rows, times = len(table.lines), table.cells["timestamp"]
+    every = [table.cells[name] for name in names]
+    numeric = isinstance(times, np.ndarray)
+    return _Table(
+        table.path,
+        {
+            "timestamp": np.tile(times, len(names)) if numeric else [*times] * len(names),
+            "metric": [name for name in names for _ in range(rows)],
+            "value": [cell for cells in every for cell in cells],
+        },
+        [*table.lines] * len(names),
+        table.unit,
+        table.plain,
+    )
 
 
 def _check_columns(table: _Table, plain: bool) -> None:
@@ -315,6 +338,7 @@ def _moments(table: _Table) -> FloatArray:
         times = np.array(cells, dtype=np.float64)
     except ValueError:
         times = np.array([_moment(table, row, str(cell), years) for row, cell in enumerate(cells)])
+    times = times / _ticks_a_second(times)
     earliest, latest = (_YEAR_1_S, _YEAR_10000_S) if table.plain else (EARLIEST_S, LATEST_S)
     outside = ~((times >= earliest) & (times < latest))
     if outside.any():
@@ -322,6 +346,18 @@ def _moments(table: _Table) -> FloatArray:
         span = "the years 1 and 9999" if table.plain else "2000 and 2100"
         table.refuse(row, "timestamp", f"{cells[row]} is no time between {span} in epoch seconds")
     return times
+
+
+def _ticks_a_second(times: FloatArray) -> float:
+    """Return 1,000 where all times are milliseconds, and so on: as seconds none of them would be a time."""
+    return next(
+        (
+            ticks
+            for ticks in (1e3, 1e6, 1e9)
+            if len(times) and ((times >= EARLIEST_S * ticks) & (times < LATEST_S * ticks)).all()
+        ),
+        1.0,
+    )
 
 
 def _hold_years(cells: Sequence[str] | FloatArray) -> bool:
