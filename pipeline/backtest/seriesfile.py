@@ -72,12 +72,15 @@ class _Table:
     unit: str  # what ``lines`` counts: line or row
     plain: bool  # any time since the year 1, and values may be missing
     others: Sequence[str] = ()  # columns whose meaning is not known
+    wide: bool = False  # whether each series has a column of its own in the file
 
     def refuse(self, row: int, column: str, what: str) -> NoReturn:
         """Raise a ConfigError about one cell."""
         position = (
             f"{self.path}:{self.lines[row]}" if self.unit == "line" else f"{self.path}: row {self.lines[row]}"
         )
+        if self.wide and column == "value":
+            column = str(self.cells["metric"][row])
         raise ConfigError(f"{position}: {column}: {what}")
 
 
@@ -88,7 +91,8 @@ def read_series(path: Path, *, plain: bool = False, duplicates: Duplicates = "re
         path: With the columns ``service, metric, timestamp`` (ISO 8601 or epoch seconds), and either
             ``value`` or ``samples, total``; ``metric_kind`` may say what kind of gCPU series it is.
         plain: Whether ``timestamp, value`` or a single column is enough. Then a value may be missing (empty,
-            ``NaN``, ``null``, ``NA``; in a single column also a blank line, but not before its name), and
+            ``NaN``, ``null``, ``NA``; in a single column also a blank line, but not before its name), CSV may
+            have a column of times and one for each series, and
             ``timestamp`` may be any ISO 8601 date, a month or a year; whole numbers of four digits
             throughout are years.
         duplicates: What becomes of several points of a series at one time: their mean (of counts their sums),
@@ -121,9 +125,9 @@ def _read_csv(path: Path, plain: bool) -> _Table:
     first = next((index for index, row in enumerate(rows) if row), None)
     if first is None:
         raise ConfigError(f"{path}: empty")
-    header = [name.strip().lower() for name in rows[first]]
+    header = [_known(name.strip()) for name in rows[first]]
     if plain and len(header) == 1:  # a blank line in a single column is a point, before the first value too
-        named = not (_is_number(header[0]) or header[0] in _MISSING)
+        named = not (_is_number(header[0]) or header[0].lower() in _MISSING)
         header, begin = ["value"], first + 1 if named else 0
         rows, lines = [row or [""] for row in rows[begin:]], lines[begin:]
     else:
@@ -137,6 +141,11 @@ def _read_csv(path: Path, plain: bool) -> _Table:
     columns = list(zip(*rows, strict=True)) or [()] * len(header)
     others = [name for name in header if name not in _MEANT]
     return _Table(path, dict(zip(header, columns, strict=True)), lines, "line", plain, others)
+
+
+def _known(name: str) -> str:
+    """Return the name of a column as it is known, or as it stands there: that of a series keeps its case."""
+    return name.lower() if name.lower() in _MEANT else name
 
 
 def _parquet_table(columns: Columns, plain: bool) -> _Table:
@@ -192,6 +201,7 @@ def _unpivot(table: _Table) -> _Table:
         [*table.lines] * len(names),
         table.unit,
         table.plain,
+        wide=True,
     )
 
 
