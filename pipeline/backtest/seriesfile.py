@@ -191,18 +191,12 @@ def _unpivot(table: _Table) -> _Table:
     rows, times = len(table.lines), table.cells["timestamp"]
     every = [table.cells[name] for name in names]
     numeric = isinstance(times, np.ndarray)
-    return _Table(
-        table.path,
-        {
-            "timestamp": np.tile(times, len(names)) if numeric else [*times] * len(names),
-            "metric": [name for name in names for _ in range(rows)],
-            "value": [cell for cells in every for cell in cells],
-        },
-        [*table.lines] * len(names),
-        table.unit,
-        table.plain,
-        wide=True,
-    )
+    cells: dict[str, Sequence[str] | FloatArray] = {
+        "timestamp": np.tile(times, len(names)) if numeric else [*times] * len(names),
+        "metric": [name for name in names for _ in range(rows)],
+        "value": [cell for cells in every for cell in cells],
+    }
+    return _Table(table.path, cells, [*table.lines] * len(names), table.unit, table.plain, wide=True)
 
 
 def _check_columns(table: _Table, plain: bool) -> None:
@@ -360,14 +354,10 @@ def _moments(table: _Table) -> FloatArray:
 
 def _ticks_a_second(times: FloatArray) -> float:
     """Return 1,000 where all times are milliseconds, and so on: as seconds none of them would be a time."""
-    return next(
-        (
-            ticks
-            for ticks in (1e3, 1e6, 1e9)
-            if len(times) and ((times >= EARLIEST_S * ticks) & (times < LATEST_S * ticks)).all()
-        ),
-        1.0,
-    )
+    for ticks in (1e3, 1e6, 1e9):
+        if len(times) and ((times >= EARLIEST_S * ticks) & (times < LATEST_S * ticks)).all():
+            return ticks
+    return 1.0
 
 
 def _hold_years(cells: Sequence[str] | FloatArray) -> bool:
