@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
@@ -52,6 +53,8 @@ def _text_of(path: Path) -> str:
         content = path.read_bytes()
     if path.suffix.lower() == ".gz":
         content = _unpacked(path, content)
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):  # as Excel writes Unicode text
+        return _utf16(path, content)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -61,6 +64,13 @@ def _text_of(path: Path) -> str:
         line = text[: text.index("\0")].count("\n") + 1
         raise ConfigError(f"{path}:{line}: not UTF-8 text: holds a NUL character")
     return text
+
+
+def _utf16(path: Path, content: bytes) -> str:
+    try:
+        return content.decode("utf-16")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-16 text, as its first bytes say: {error.reason}") from None
 
 
 def _unpacked(path: Path, content: bytes) -> bytes:

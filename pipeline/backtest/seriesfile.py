@@ -72,12 +72,15 @@ class _Table:
     unit: str  # what ``lines`` counts: line or row
     plain: bool  # any time since the year 1, and values may be missing
     others: Sequence[str] = ()  # columns whose meaning is not known
+    wide: bool = False  # whether each series has a column of its own in the file
 
     def refuse(self, row: int, column: str, what: str) -> NoReturn:
         """Raise a ConfigError about one cell."""
         position = (
             f"{self.path}:{self.lines[row]}" if self.unit == "line" else f"{self.path}: row {self.lines[row]}"
         )
+        if self.wide and column == "value":
+            column = str(self.cells["metric"][row])
         raise ConfigError(f"{position}: {column}: {what}")
 
 
@@ -88,7 +91,8 @@ def read_series(path: Path, *, plain: bool = False, duplicates: Duplicates = "re
         path: With the columns ``service, metric, timestamp`` (ISO 8601 or epoch seconds), and either
             ``value`` or ``samples, total``; ``metric_kind`` may say what kind of gCPU series it is.
         plain: Whether ``timestamp, value`` or a single column is enough. Then a value may be missing (empty,
-            ``NaN``, ``null``, ``NA``; in a single column also a blank line, but not before its name), and
+            ``NaN``, ``null``, ``NA``; in a single column also a blank line, but not before its name), CSV may
+            have a column of times and one for each series, and
             ``timestamp`` may be any ISO 8601 date, a month or a year; whole numbers of four digits
             throughout are years.
         duplicates: What becomes of several points of a series at one time: their mean (of counts their sums),
@@ -103,6 +107,8 @@ def read_series(path: Path, *, plain: bool = False, duplicates: Duplicates = "re
     if not table.lines:
         raise ConfigError(f"{path}: holds no point")
     _find_times(table)
+    if plain and "timestamp" in table.cells and not {"value", "samples", "total"} & set(table.cells):
+        table = _unpivot(table)
     _check_columns(table, plain)
     return _split(table, duplicates)
 
@@ -119,9 +125,9 @@ def _read_csv(path: Path, plain: bool) -> _Table:
     first = next((index for index, row in enumerate(rows) if row), None)
     if first is None:
         raise ConfigError(f"{path}: empty")
-    header = [name.strip().lower() for name in rows[first]]
+    header = [_known(name.strip()) for name in rows[first]]
     if plain and len(header) == 1:  # a blank line in a single column is a point, before the first value too
-        named = not (_is_number(header[0]) or header[0] in _MISSING)
+        named = not (_is_number(header[0]) or header[0].lower() in _MISSING)
         header, begin = ["value"], first + 1 if named else 0
         rows, lines = [row or [""] for row in rows[begin:]], lines[begin:]
     else:
@@ -135,6 +141,11 @@ def _read_csv(path: Path, plain: bool) -> _Table:
     columns = list(zip(*rows, strict=True)) or [()] * len(header)
     others = [name for name in header if name not in _MEANT]
     return _Table(path, dict(zip(header, columns, strict=True)), lines, "line", plain, others)
+
+
+def _known(name: str) -> str:
+    """Return the name of a column as it is known, or as it stands there: that of a series keeps its case."""
+    return name.lower() if name.lower() in _MEANT else name
 
 
 def _parquet_table(columns: Columns, plain: bool) -> _Table:
@@ -170,6 +181,22 @@ def _find_times(table: _Table) -> None:
             f"{table.path}: no column 'timestamp', which {' or '.join(map(repr, others[:3]))} may be; "
             "name it so, or leave such columns out if the points are in order of time"
         )
+
+
+def _unpivot(table: _Table) -> _Table:
+    """Return a file with a column for each series, as dashboards export it, with a row for each point."""
+    names = [name for name in table.cells if name not in _MEANT]
+    if not names or {"service", "metric"} & set(table.cells):
+        return table
+    rows, times = len(table.lines), table.cells["timestamp"]
+    every = [table.cells[name] for name in names]
+    numeric = isinstance(times, np.ndarray)
+    cells: dict[str, Sequence[str] | FloatArray] = {
+        "timestamp": np.tile(times, len(names)) if numeric else [*times] * len(names),
+        "metric": [name for name in names for _ in range(rows)],
+        "value": [cell for cells in every for cell in cells],
+    }
+    return _Table(table.path, cells, [*table.lines] * len(names), table.unit, table.plain, wide=True)
 
 
 def _check_columns(table: _Table, plain: bool) -> None:
@@ -315,6 +342,7 @@ def _moments(table: _Table) -> FloatArray:
         times = np.array(cells, dtype=np.float64)
     except ValueError:
         times = np.array([_moment(table, row, str(cell), years) for row, cell in enumerate(cells)])
+    times = times / _ticks_a_second(times)
     earliest, latest = (_YEAR_1_S, _YEAR_10000_S) if table.plain else (EARLIEST_S, LATEST_S)
     outside = ~((times >= earliest) & (times < latest))
     if outside.any():
@@ -322,6 +350,14 @@ def _moments(table: _Table) -> FloatArray:
         span = "the years 1 and 9999" if table.plain else "2000 and 2100"
         table.refuse(row, "timestamp", f"{cells[row]} is no time between {span} in epoch seconds")
     return times
+
+
+def _ticks_a_second(times: FloatArray) -> float:
+    """Return 1,000 where all times are milliseconds, and so on: as seconds none of them would be a time."""
+    for ticks in (1e3, 1e6, 1e9):
+        if len(times) and ((times >= EARLIEST_S * ticks) & (times < LATEST_S * ticks)).all():
+            return ticks
+    return 1.0
 
 
 def _hold_years(cells: Sequence[str] | FloatArray) -> bool:

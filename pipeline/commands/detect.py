@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, get_args
 
@@ -16,6 +20,7 @@ from pipeline.detect.offline.segment import segment
 from pipeline.terminal import escape_controls, table_console
 from pipeline.units import counted
 
+_QUIET_S = 3.0  # between two lines of progress
 _NAME_WIDTH = 16  # of the first column, however narrow the terminal is
 
 
@@ -35,7 +40,8 @@ def detect(file: Path, duplicates: Duplicates, as_json: bool) -> None:
 
     FILE is CSV (.csv, .tsv, .gz) or Parquet, no JSON, with the columns service, metric, timestamp (ISO
     8601, epoch seconds or years) and either value or samples and total; or with just timestamp, value; or
-    with a single column, with or without a name. timestamp may be called time, date, datetime or ts.
+    with a single column, with or without a name; or, as CSV, with timestamp and a column for each series.
+    timestamp may be called time, date, datetime or ts, and be in milliseconds, micro- or nanoseconds.
     There is nothing to set: single outliers are passed over, and noise that follows itself is taken into
     account. A value may be missing: empty, NaN, null or NA; in a single column of CSV also a blank line,
     even before the first value, but not before the column's name.
@@ -45,12 +51,37 @@ def detect(file: Path, duplicates: Duplicates, as_json: bool) -> None:
     """
     every = read_series(file, plain=True, duplicates=duplicates)
     several = len({one.service for one in every}) > 1
-    found = [_look(one, several) for one in every]
+    with _progress(len(every)) as advance:
+        found = [advance(_look(one, several)) for one in every]
     if as_json:
         for one in found:
             click.echo(orjson.dumps(one).decode())
         return
     table_console().print(_table(found))
+
+
+@contextmanager
+def _progress(series: int) -> Iterator[Callable[[dict[str, Any]], dict[str, Any]]]:
+    """Yield what counts a series that is done; a line on stderr says every few seconds how many are."""
+    began, done, ended = time.monotonic(), 0, threading.Event()
+
+    def speak() -> None:
+        while not ended.wait(_QUIET_S):
+            waited = time.monotonic() - began
+            click.echo(f"detect: {done:,} of {series:,} series after {waited:.0f} s", err=True)
+
+    def advance(found: dict[str, Any]) -> dict[str, Any]:
+        nonlocal done
+        done += 1
+        return found
+
+    speaker = threading.Thread(target=speak, daemon=True)
+    speaker.start()
+    try:
+        yield advance
+    finally:
+        ended.set()
+        speaker.join()
 
 
 def _look(one: Series, several: bool) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from pipeline.model import FloatArray, IntArray
 
 _ROUNDS = 2  # of partition and variance; a third changed nothing in any family of the zoo
 _PASSES = 4  # over all changes, while they move
+_AT_ONCE = 4096  # segments; a series of a million points takes a fifth of the time that all at once take
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +119,9 @@ class _One:
         return describe(fits, end - first, self.correlation, self.variance, flat=self.flat)
 
     def nats(self, first: IntArray, end: IntArray) -> FloatArray:
-        found: FloatArray = self.describe(first, end).nats[0]
-        return found
+        """Return each segment's length; so many at a time that what is computed stays in the cache."""
+        parts = [slice(at, at + _AT_ONCE) for at in range(0, len(first), _AT_ONCE)]
+        return np.concatenate([self.describe(first[part], end[part]).nats[0] for part in parts])
 
     def total(self, bounds: list[int], rules: Rules) -> float:
         edges = np.array(bounds)

@@ -187,7 +187,10 @@ BAD_FILES = {
         "both value and samples",
     ),
     "bad timestamp": (f"{HEAD}s,m,1700000000,1\ns,m,yesterday,1\n", "s.csv:3: timestamp: not an ISO 8601"),
-    "milliseconds": (f"{HEAD}s,m,1700000000000,1\n", "s.csv:2: timestamp: 1700000000000 is no time between"),
+    "mixed units of time": (
+        f"{HEAD}s,m,1700000000000,1\ns,m,1700000060,1\n",
+        "s.csv:2: timestamp: 1700000000000 is no time between",
+    ),
     "no timestamp": (f"{HEAD}s,m,,1\n", "s.csv:2: timestamp: missing"),
     "NaN": (f"{HEAD}s,m,1700000000,1\n\ns,m,1700000060,nan\n", "s.csv:4: value: should be finite, not nan"),
     "infinite": (f"{HEAD}s,m,1700000000,inf\n", "s.csv:2: value: should be finite"),
@@ -231,7 +234,7 @@ BAD_USES: dict[str, tuple[list[str], str]] = {
     "missing folder": (["gone"], "gone: No such file"),
     "unknown extension": (["s.txt"], "s.txt: unknown kind of file '.txt'"),
     "not UTF-8": (["latin.csv"], "latin.csv:3: not UTF-8 text"),
-    "UTF-16": (["utf16.csv"], "utf16.csv:1: not UTF-8 text"),
+    "UTF-16 cut off": (["utf16.csv"], "utf16.csv: not UTF-16 text, as its first bytes say: truncated data"),
     "not Parquet": (["bad.parquet"], "bad.parquet: not a Parquet file"),
     "folder without a dataset": (["empty"], "dataset.json: No such file"),
     "unknown service": (["s.csv", "--service", "x"], "s.csv: no service 'x'; it has s"),
@@ -264,7 +267,7 @@ def test_a_wrong_use_is_named(
     (folder / "s.csv").write_text(f"{HEAD}s,m,1700000000,1\n")
     (folder / "s.txt").write_text(HEAD)
     (folder / "latin.csv").write_bytes(f"{HEAD}s,m,1700000000,1\ngröße,m,1700000000,1\n".encode("latin-1"))
-    (folder / "utf16.csv").write_bytes(HEAD.encode("utf-16"))
+    (folder / "utf16.csv").write_bytes(HEAD.encode("utf-16")[:-1])
     (folder / "bad.parquet").write_bytes(b"PAR1 it is not")
     (folder / "bad.jsonl").write_text("{")
     (folder / "empty").mkdir()

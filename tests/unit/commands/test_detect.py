@@ -215,7 +215,10 @@ def test_detect_names_what_is_no_series_file(
 
 
 REFUSED = {
-    "milliseconds": ("timestamp,value\n1700000000000,1\n", "no time between the years 1 and 9999"),
+    "mixed units of time": (
+        "timestamp,value\n1700000000000,1\n1700000060,1\n",
+        "no time between the years 1 and 9999",
+    ),
     "no time": ("timestamp,value\n1871-01-01,1\nsoon,1\n", "s.csv:3: timestamp: not an ISO 8601 time"),
     "a missing time": ("timestamp,value\n1871-01-01,1\n,1\n", "s.csv:3: timestamp: missing"),
     "twice": (

@@ -145,6 +145,38 @@ def test_files_as_people_have_them_are_read(
     assert change["after"] == pytest.approx(1.53, abs=0.01)
 
 
+@pytest.mark.parametrize("ticks", [10**3, 10**6, 10**9], ids=["milliseconds", "micro", "nano"])
+def test_an_export_of_a_dashboard_is_read(
+    folder: Path, capfd: pytest.CaptureFixture[str], ticks: int
+) -> None:
+    rows = [f"{t * ticks}\t{v:.3f}\t{'' if number % 9 else 7}" for number, (t, v) in enumerate(POINTS)]
+    text = "\n".join(["Time\tp50 of Shop\tidle", *rows])
+    (folder / "x.csv").write_bytes(text.encode("utf-16"))
+    assert run(["detect", "x.csv", "--json"]) == 0
+    idle, shop = (json.loads(line) for line in capfd.readouterr().out.splitlines())
+    (change,) = shop["change_points"]
+    assert (shop["series"], change["index"]) == ("p50 of Shop", 50)
+    assert change["timestamp"] == "2023-11-14T23:03:20.000Z"
+    assert idle == {"series": "idle", "change_points": []}
+
+
+def test_a_cell_of_a_wide_file_that_is_no_number_is_named(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "x.csv").write_text("time,a,b\n1700000000,1,2\n1700000060,1,fast\n")
+    assert run(["detect", "x.csv"]) == 2
+    assert capfd.readouterr().err == "smidgen: x.csv:3: b: not a number: 'fast'\n"
+
+
+def test_a_long_search_says_how_far_it_is(
+    folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "x.csv").write_text("".join(f"{v}\n" for _, v in POINTS))
+    monkeypatch.setattr("pipeline.commands.detect._QUIET_S", 0.0)
+    assert run(["detect", "x.csv"]) == 0
+    assert "detect: 0 of 1 series after 0 s" in capfd.readouterr().err
+
+
 def test_a_packed_file_that_is_cut_off_is_refused(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (folder / "x.csv.gz").write_bytes(gzip.compress(b"value\n1\n2\n")[:-9])
     assert run(["detect", "x.csv.gz"]) == 2
