@@ -22,12 +22,12 @@ from pipeline.stages.aggregate import AggregateStage
 from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
+from tests.support.axe import audit
 from tests.support.browser import CHROMIUM, DESKTOP, PHONE, Browser, chromium
 from tests.support.builders import build_profile
 
 pytestmark = pytest.mark.e2e
 
-AUDIT = (Path(__file__).parents[1] / "support" / "audit.js").read_text()
 DRAWN = """!document.querySelector('[aria-busy]')
     && [...document.querySelectorAll('.figure')].every((one) => one.dataset.drawn === 'yes')"""
 
@@ -202,8 +202,8 @@ def test_a_person_narrows_flame_graphs_down(store: Store, tmp_path: Path) -> Non
                 await browser.open(url + path)
                 await browser.until(DRAWN)
                 where = f"{screen}-{'dark' if dark else 'light'}"
-                await browser.screenshot(tmp_path / f"flames-{where}.png")
-                found[where] = await browser.run(AUDIT)
+                await browser.screenshot(tmp_path / f"flames-{where}.png", most=2000)
+                found[where] = await audit(browser)
 
     asyncio.run(in_browser(store, use, look))
     assert {where: lines for where, lines in found.items() if lines} == {}
