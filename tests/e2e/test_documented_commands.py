@@ -201,6 +201,11 @@ def test_commands_of_the_documents_run(
     assert len(ended) > 50
 
 
+def interruptible() -> None:
+    """Take Ctrl-C again: a shell that starts the tests in the background has them ignore it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_commands_that_stay_run_until_they_are_interrupted(prepared: Prepared) -> None:
     running = {}
     environment = {**os.environ, **prepared.environment}
