@@ -223,6 +223,7 @@ def test_commands_that_stay_run_until_they_are_interrupted(prepared: Prepared) -
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 text=True,
+                preexec_fn=interruptible,
             )
     time.sleep(STAY_S)
     failed = []
