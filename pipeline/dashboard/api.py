@@ -14,6 +14,7 @@ from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.codec.verdicts import encode_verdict
 from pipeline.dashboard.figures import draw_plain
 from pipeline.dashboard.item import Item
+from pipeline.dashboard.json_body import json_response, read_json
 from pipeline.dashboard.openapi import DOCUMENT
 from pipeline.dashboard.pages.regressions import item_named, read_event, say
 from pipeline.dashboard.query import matching, page_of, read_query, read_time
@@ -31,7 +32,7 @@ MOST_WINDOWS = 20_000
 @routes.get("/api/v1/openapi.json")
 async def show_document(request: web.Request) -> web.Response:
     """Return the description of the API."""
-    return _json(DOCUMENT)
+    return json_response(DOCUMENT)
 
 
 @routes.get("/api/v1/events")
@@ -53,7 +54,7 @@ async def list_events(request: web.Request) -> web.Response:
         ]
         return [read_event(site, item)[0] for item in wanted[:most]]
 
-    return _json({"events": await site.read(read)})
+    return json_response({"events": await site.read(read)})
 
 
 @routes.get("/api/v1/regressions")
@@ -62,7 +63,7 @@ async def list_regressions(request: web.Request) -> web.Response:
     site = site_of(request)
     query = read_query(request.query)
     page = page_of(matching(site.board.snapshot.items, query, now=site.sources.clock()), query)
-    return _json(
+    return json_response(
         {
             "regressions": [item_json(item) for item in page.items],
             "total": page.total,
@@ -78,24 +79,21 @@ async def show_regression(request: web.Request) -> web.Response:
     site = site_of(request)
     item = item_named(site, request.match_info["id"])
     event, updates = await site.read(read_event, site, item)
-    return _json({**item_json(item), "event": event, "updates": updates})
+    return json_response({**item_json(item), "event": event, "updates": updates})
 
 
 @routes.post("/api/v1/regressions/{id}/verdict")
 async def post_verdict(request: web.Request) -> web.Response:
     """Say a verdict on a regression."""
     site = site_of(request)
-    try:
-        said = orjson.loads(await request.read())
-    except orjson.JSONDecodeError as error:
-        raise ConfigError(f"body: no JSON: {error}") from None
+    said = await read_json(request)
     if not isinstance(said, dict) or not all(isinstance(value, str) for value in said.values()):
         raise ConfigError(
             "body: should be an object of texts: verdict, and comment, subject, author if wanted"
         )
     author = said.pop("author", "") or request["person"].name
     (item,) = await say(site, [request.match_info["id"]], author, said)
-    return _json(item_json(site.board.snapshot.by_id[item.id]))
+    return json_response(item_json(site.board.snapshot.by_id[item.id]))
 
 
 @routes.get("/api/v1/services")
@@ -103,7 +101,7 @@ async def list_services(request: web.Request) -> web.Response:
     """Return all services with their states."""
     snapshot = site_of(request).board.snapshot
     counts = snapshot.open_items()
-    return _json(
+    return json_response(
         {
             "services": [
                 {
@@ -143,7 +141,7 @@ async def show_series(request: web.Request) -> web.Response:
         raise ConfigError(f"start, end, resolution: should give 1 to {MOST_WINDOWS} windows")
     key = SeriesKey(kind, name)
     times, values = await site.read(draw_plain, site.store, key, service, (start, end), resolution)
-    return _json({"service": service, "kind": kind, "name": name, "times": times, "values": values})
+    return json_response({"service": service, "kind": kind, "name": name, "times": times, "values": values})
 
 
 def item_json(item: Item) -> dict[str, Any]:
@@ -154,11 +152,6 @@ def item_json(item: Item) -> dict[str, Any]:
     raw["state"] = item.state
     raw["verdict"] = None if item.verdict is None else orjson.loads(encode_verdict(item.verdict))
     return raw
-
-
-def _json(body: object) -> web.Response:
-    # NaN becomes null.
-    return web.Response(body=orjson.dumps(body) + b"\n", content_type="application/json")
 
 
 def _text(given: Mapping[str, str], name: str) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
 from aiohttp import web
 
 from pipeline.clock import to_iso
 from pipeline.dashboard.comparison import Comparison, read_view_stacks
 from pipeline.dashboard.flames import within
+from pipeline.dashboard.json_body import json_response
 from pipeline.dashboard.pages.explorer import view_of
 from pipeline.dashboard.selection import Senders, Span, View
 from pipeline.dashboard.site import site_of
@@ -40,8 +40,7 @@ async def show_flames(request: web.Request) -> web.Response:
         stacks = within(found.stacks, view.within) if view.within else found.stacks
         if form == "collapsed":
             return web.Response(text=collapsed(stacks, compared=found.compared), content_type="text/plain")
-        body = orjson.dumps(flames_json(view, found, stacks)) + b"\n"
-        return web.Response(body=body, content_type="application/json")
+        return json_response(flames_json(view, found, stacks))
 
     return await site.draw(draw)
 

@@ -12,6 +12,7 @@ from aiohttp import web
 from pipeline.clock import from_iso
 from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.codec.inputs import decode_feedback, encode_silence, silence_of_row, with_id
+from pipeline.dashboard.json_body import json_response, read_json
 from pipeline.dashboard.site import Site, site_of
 from pipeline.errors import ConfigError, InvalidMessage
 from pipeline.model import Silence, SilenceKind
@@ -31,17 +32,14 @@ async def list_silences(request: web.Request) -> web.Response:
     found = await site.read(_stored, site, service)
     if not request.query.get("all"):
         found = [one for one in found if one.removed is None and (one.end is None or one.end > now)]
-    return _json({"silences": [_plain(one) for one in found]})
+    return json_response({"silences": [_plain(one) for one in found]})
 
 
 @routes.post("/api/v1/silences")
 async def post_silence(request: web.Request) -> web.Response:
     """Mute regressions for a while, or announce a cost."""
     site = site_of(request)
-    try:
-        given = orjson.loads(await request.read())
-    except orjson.JSONDecodeError as error:
-        raise ConfigError(f"body: no JSON: {error}") from None
+    given = await read_json(request)
     silence = silence_of(given, owner=request["person"].name, now=site.sources.clock())
     return await _say(site, silence)
 
@@ -94,7 +92,7 @@ async def _say(site: Site, silence: Silence) -> web.Response:
     if site.sources.say is None:
         raise web.HTTPForbidden(reason="this dashboard has no broker to say it to")
     await site.sources.say(silence)
-    return _json(_plain(silence))
+    return json_response(_plain(silence))
 
 
 def _stored(site: Site, service: str | None) -> list[Silence]:
@@ -117,7 +115,3 @@ def _moment(text: str, name: str, now: float) -> float | None:
 
 def _plain(silence: Silence) -> Any:
     return orjson.loads(encode_silence(silence))
-
-
-def _json(body: object) -> web.Response:
-    return web.Response(body=orjson.dumps(body) + b"\n", content_type="application/json")

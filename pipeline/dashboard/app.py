@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import cache
 from pathlib import Path
 
-import orjson
 from aiohttp import web
 from plotly.offline import get_plotlyjs
 
@@ -19,6 +18,7 @@ from pipeline.dashboard import api_flames
 from pipeline.dashboard.access import HEADERS, Login, Person
 from pipeline.dashboard.api import routes as api_routes
 from pipeline.dashboard.api_silences import routes as silence_routes
+from pipeline.dashboard.json_body import json_response
 from pipeline.dashboard.oidc import Oidc
 from pipeline.dashboard.pages import badge, explorer, operations, regressions, services, settings
 from pipeline.dashboard.pages import login as logins
@@ -219,8 +219,7 @@ async def _check_change(request: web.Request, site: Site, person: Person) -> Non
 
 def _failure(request: web.Request, status: int, reason: str) -> web.Response:
     if request.path.startswith("/api/"):
-        body = orjson.dumps({"error": reason}) + b"\n"
-        return web.Response(body=body, status=status, content_type="application/json")
+        return json_response({"error": reason}, status)
     if "text/html" not in request.headers.get("Accept", "") and "person" not in request:
         return web.Response(text=f"{status}: {reason}\n", status=status)
     response = site_of(request).render(request, "error.html", status=status, reason=reason)
