@@ -13,6 +13,7 @@ from typing import Any, cast, get_args
 
 from agents.webhooks.forge_event import moment, optional_section, section, text
 from agents.webhooks.mapping import AnswerRights, Forge
+from pipeline.alerts.targets.gitlab import GitLab
 from pipeline.codec import fields
 from pipeline.errors import InvalidMessage
 from pipeline.model import VerdictKind
@@ -26,6 +27,12 @@ COLLABORATORS = ("OWNER", "MEMBER", "COLLABORATOR")
 LONGEST_COMMENT = 1_000
 """Characters of a reply that are kept."""
 
+_LAB_SUBJECTS = {
+    "MergeRequest": ("merge_request", GitLab.merge_request_mark),
+    "Issue": ("issue", ""),
+}
+"""Where GitLab has what a note is about, and what alerts put before its number."""
+
 _KINDS = "|".join(kind.replace("-", "[- ]") for kind in get_args(VerdictKind))
 _COMMAND = re.compile(rf"(?:/|@)smidgen\s+({_KINDS})(?![\w-])[ \t]*(.*)", re.IGNORECASE | re.DOTALL)
 _WORD = re.compile(rf"({_KINDS})[ \t]*(?:$|[:,.!;\n](?:\s+|$)(.*))", re.IGNORECASE | re.DOTALL)
@@ -38,7 +45,7 @@ _SUBJECT = re.compile(r"(?:of\s+)?([0-9a-f]{6,64})(?=\s|$)\s*", re.IGNORECASE)
 class Reply:
     """A new comment on a merge request or an issue."""
 
-    number: str  # of the merge request or issue
+    thread: str  # the merge request or issue, as alerts call it
     text: str
     author: str  # as the forge names who wrote it
     association: str  # of the author with the repository, as GitHub says it; empty on GitLab
@@ -101,7 +108,7 @@ def _github(payload: Mapping[str, Any]) -> Reply | None:
     if text(payload, "action") != "created" or text(user, "type") == "Bot":
         return None
     return Reply(
-        number=str(fields.integer(section(payload, "issue"), "number")),
+        thread=str(fields.integer(section(payload, "issue"), "number")),
         text=text(comment, "body"),
         author=fields.text(user, "login"),
         association=text(comment, "author_association"),
@@ -111,11 +118,11 @@ def _github(payload: Mapping[str, Any]) -> Reply | None:
 
 def _gitlab(payload: Mapping[str, Any]) -> Reply | None:
     note = section(payload, "object_attributes")
-    subject = {"MergeRequest": "merge_request", "Issue": "issue"}.get(text(note, "noteable_type"))
+    subject, mark = _LAB_SUBJECTS.get(text(note, "noteable_type"), (None, ""))
     if subject is None or text(note, "action") not in ("", "create") or note.get("system") is True:
         return None
     return Reply(
-        number=str(fields.integer(section(payload, subject), "iid")),
+        thread=f"{mark}{fields.integer(section(payload, subject), 'iid')}",
         text=text(note, "note"),
         author=fields.text(optional_section(payload, "user"), "username"),
         association="",

@@ -73,7 +73,7 @@ class ReplyReceiver:
             return Answer(503, "not published, try again")
 
     async def _answer(self, reply: Reply, said: Said, source: Source) -> Answer:
-        events = await asyncio.to_thread(self._events, reply.number, source)
+        events = await asyncio.to_thread(self._events, reply.thread, source)
         if not events:
             return self._counted("unknown", reply, source, "no alert wrote there")
         named = {event: service for event, service in events.items() if event.startswith(said.event)}
@@ -91,27 +91,27 @@ class ReplyReceiver:
         except InvalidMessage as error:
             return self._counted("unclear", reply, source, str(error))
         answer = await send_messages(
-            self._send, [feedback_message(verdict)], f"a reply on {reply.number} of {source.name}", "verdict"
+            self._send, [feedback_message(verdict)], f"a reply on {reply.thread} of {source.name}", "verdict"
         )
         if answer.status == 200:
             self._count("answered")
         return answer
 
-    def _events(self, number: str, source: Source) -> dict[str, str]:
+    def _events(self, thread: str, source: Source) -> dict[str, str]:
         """Return the reported regressions that alerts wrote of on a merge request or issue, with services."""
         assert source.answers
         services = {service for _, _, service in source.rules}
         return {
             row["regression"]: row["service"]
             for target in source.answers.targets
-            for row in self._store.rows("alerts", None, *EVER, target=target, thread=number)
+            for row in self._store.rows("alerts", None, *EVER, target=target, thread=thread)
             if row["service"] in services
         }
 
     def _counted(self, outcome: Outcome, reply: Reply, source: Source, why: str) -> Answer:
         self._count(outcome)
         if outcome != "other":
-            log.info("a reply of %r on %s of %s: %s", reply.author, reply.number, source.name, why)
+            log.info("a reply of %r on %s of %s: %s", reply.author, reply.thread, source.name, why)
         return Answer(200, f"{outcome}: {why}")
 
     def _count(self, outcome: Outcome) -> None:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from pipeline.alerts.markup import as_markdown
+from pipeline.alerts.markup import Line, Span, as_markdown
 from pipeline.alerts.message import Note
 from pipeline.alerts.rules import Share
 from pipeline.alerts.secret import Secret
@@ -19,6 +19,9 @@ from pipeline.alerts.targets.http import Http
 from pipeline.alerts.targets.repository import Forge, Status
 
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
+
+_DIGITS = 12
+"""Of an event's id, as a message names it."""
 
 FORGES: Mapping[str, tuple[Callable[..., Forge], str]] = {
     "github": (GitHub, "https://api.github.com"),
@@ -41,7 +44,28 @@ class ForgeTarget(OneAlert):
         return forge(http, self.api or api, self.repository, self.token.get_secret_value(), labels)
 
 
-class ForgeIssue(ForgeTarget):
+class ForgeConversation(ForgeTarget):
+    """What people can reply to. ``replies``: the service map of webhooks has them read as answers."""
+
+    replies: bool = False
+
+    def text(self, note: Note, marker: str, event: str = "") -> str:
+        """Return a message: what is said, how to answer while there is something to answer, and a marker."""
+        asks = self.replies and note.occasion != "resolved"
+        lines = (*note.lines, _how_to_answer(event)) if asks else note.lines
+        return f"{as_markdown(lines)}\n\n{marker}\n"
+
+    async def comment_once(
+        self, forge: Forge, subject: Literal["issue", "merge request"], number: str, note: Note
+    ) -> None:
+        """Comment, unless the comment is there. A merge request may have several events: it is named."""
+        marker = _marker(f"{note.id}.{note.occasion}")
+        if not any(marker in text for text in await forge.comments(subject, number)):
+            event = note.alert.regression[:_DIGITS] if subject == "merge request" else ""
+            await forge.comment(subject, number, self.text(note, marker, event))
+
+
+class ForgeIssue(ForgeConversation):
     """An issue for each regression; what becomes of it is a comment, and it is closed when it is resolved."""
 
     kind: Literal["github-issue", "gitlab-issue"]
@@ -54,15 +78,15 @@ class ForgeIssue(ForgeTarget):
         marker = _marker(note.alert.regression)
         number = thread or await forge.find_issue(marker)
         if not number:
-            return await forge.open_issue(note.title, _text(note, marker))
+            return await forge.open_issue(note.title, self.text(note, marker))
         if note.occasion != "detected":
-            await _comment_once(forge, "issue", number, note)
+            await self.comment_once(forge, "issue", number, note)
             if note.occasion == "resolved" and self.close:
                 await forge.close_issue(number)
         return number
 
 
-class ForgeComment(ForgeTarget):
+class ForgeComment(ForgeConversation):
     """A comment on the merge request of the likeliest suspect."""
 
     kind: Literal["github-comment", "gitlab-comment"]
@@ -71,14 +95,14 @@ class ForgeComment(ForgeTarget):
     async def send(self, note: Note, thread: str, http: Http) -> str:
         """Comment, unless the comment is there."""
         forge = self.forge(http)
-        number = thread
+        number = thread.removeprefix(forge.merge_request_mark)
         if not number:
             commit = _suspected_commit(note, self.min_score)
             number = await forge.merge_request_of(commit)
             if not number:
                 raise Unsuitable(f"no merge request brought the commit {commit[:12]}")
-        await _comment_once(forge, "merge request", number, note)
-        return number
+        await self.comment_once(forge, "merge request", number, note)
+        return f"{forge.merge_request_mark}{number}"
 
 
 class ForgeStatus(ForgeTarget):
@@ -100,16 +124,18 @@ def _marker(name: str) -> str:
     return f"<!-- smidgen:{name} -->"
 
 
-def _text(note: Note, marker: str) -> str:
-    return f"{as_markdown(note.lines)}\n\n{marker}\n"
-
-
-async def _comment_once(
-    forge: Forge, subject: Literal["issue", "merge request"], number: str, note: Note
-) -> None:
-    marker = _marker(f"{note.id}.{note.occasion}")
-    if not any(marker in text for text in await forge.comments(subject, number)):
-        await forge.comment(subject, number, _text(note, marker))
+def _how_to_answer(event: str) -> Line:
+    command = f"/smidgen false {event}".rstrip()
+    return (
+        Span("Answer by a reply: "),
+        Span(command, "code"),
+        Span(" and why; or "),
+        Span("true", "code"),
+        Span(", "),
+        Span("expected", "code"),
+        Span(", "),
+        Span("fixed", "code"),
+    )
 
 
 def _suspected_commit(note: Note, min_score: float) -> str:

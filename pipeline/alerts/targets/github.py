@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pipeline.alerts.targets.http import Http
 from pipeline.alerts.targets.repository import Status
@@ -14,6 +14,8 @@ _LABEL = "smidgen"
 @dataclass(frozen=True, slots=True)
 class GitHub:
     """A repository of GitHub or of a GitHub Enterprise Server; see ``Forge``."""
+
+    merge_request_mark: ClassVar[str] = ""
 
     http: Http
     api: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 from urllib.parse import quote
 
 from pipeline.alerts.targets.http import Http
@@ -16,6 +16,8 @@ _PATHS = {"issue": "issues", "merge request": "merge_requests"}
 @dataclass(frozen=True, slots=True)
 class GitLab:
     """A project of GitLab; see ``Forge``."""
+
+    merge_request_mark: ClassVar[str] = "!"
 
     http: Http
     api: str

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 Status = Literal["failure", "success"]
 
 
 class Forge(Protocol):
     """One repository of a forge. Issues and merge requests go by the numbers that people see."""
+
+    merge_request_mark: ClassVar[str]
+    """What distinguishes a merge request from the issue of its number; empty where they share numbers."""
 
     async def find_issue(self, marker: str) -> str:
         """Return the issue whose text holds a marker; empty if there is none."""

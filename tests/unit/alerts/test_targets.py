@@ -6,12 +6,14 @@ import asyncio
 import base64
 import hashlib
 import hmac
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from agents.webhooks.replies import read_answer
 from pipeline.alerts.alert import SuspectedChange
 from pipeline.alerts.message import Note, digest_of, note_of
 from pipeline.alerts.secret import GivenSecret
@@ -25,7 +27,7 @@ from pipeline.alerts.targets import (
 )
 from pipeline.errors import ConfigError
 from pipeline.validation import validate
-from tests.support.alert_events import alert, resolved, updated
+from tests.support.alert_events import alert, detected, resolved, updated
 from tests.support.alert_receivers import HttpReceiver, Reply, Request, SmtpReceiver
 
 DASHBOARD = "https://smidgen.example.com"
@@ -296,8 +298,9 @@ def test_forges_have_one_issue_comment_and_status(
 
     kept.notes.clear()
     comment = target(f"{forge}-comment", **options)
-    assert send(comment, REPORT) == send(comment, REPORT) == "41"
-    send(comment, END, "41")
+    request = "41" if forge == "github" else "!41"  # GitLab has issues of the same numbers
+    assert send(comment, REPORT) == send(comment, REPORT) == request
+    send(comment, END, request)
     assert [path for path, _ in kept.notes] == [where, where]
 
     status = target(f"{forge}-status", **options)
@@ -328,6 +331,27 @@ def test_no_name_steers_the_markdown_of_an_issue(receiver: HttpReceiver) -> None
     assert "**b**" not in body
     assert "<!channel>" not in body
     assert "``<script>`x` *y* @all #1 ![z](u)``" in body.replace("`` ", "``").replace(" ``", "``")
+
+
+@pytest.mark.parametrize("replies", [True, False])
+def test_a_message_says_how_to_answer_where_replies_are_read(receiver: HttpReceiver, replies: bool) -> None:
+    receiver.reply = kept = FakeForge("number", "body")
+    options: dict[str, Any] = {"repository": "acme/shop", "token": secret(), "api": receiver.url}
+    event = "c0ffee0123456789"
+    report = note_of(alert(detected(event)), DASHBOARD)
+    end = note_of(alert(resolved(event)), DASHBOARD)
+    issue = target("github-issue", replies=replies, **options)
+    comment = target("github-comment", replies=replies, **options)
+    for one in (issue, comment):
+        send(one, end, send(one, report))
+    opened, (ended, commented, ended_too) = kept.issues[0]["body"], [text for _, text in kept.notes]
+    assert ("`/smidgen false` and why" in opened) is replies
+    assert ("`/smidgen false c0ffee012345` and why" in commented) is replies
+    assert "`/smidgen" not in ended + ended_too
+    for said in (command for text in (opened, commented) for command in re.findall("`(/smidgen.*?)`", text)):
+        answer = read_answer(f"{said} it was a load test")
+        assert answer is not None
+        assert (answer.verdict, answer.comment) == ("false", "it was a load test")
 
 
 class FakeJira:

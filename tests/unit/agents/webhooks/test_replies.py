@@ -84,7 +84,10 @@ def test_a_call_without_a_verdict_is_unclear(written: str) -> None:
 def test_forges_say_who_wrote_what_where() -> None:
     reply = Reply("7", "false", "ada", "MEMBER", 1_700_000_000.0)
     assert read_reply("github", hub_reply("false")) == reply
-    assert read_reply("gitlab", lab_reply("false")) == replace(reply, author="grace", association="")
+    on_merge_request = replace(reply, thread="!7", author="grace", association="")
+    assert read_reply("gitlab", lab_reply("false")) == on_merge_request
+    on_issue = {**lab_reply("false", noteable_type="Issue"), "issue": {"iid": 7}}
+    assert read_reply("gitlab", on_issue) == replace(on_merge_request, thread="7")
     assert read_reply("github", {**hub_reply("false"), "action": "edited"}) is None
     assert read_reply("github", hub_reply("false", user={"login": "smidgen[bot]", "type": "Bot"})) is None
     assert read_reply("gitlab", lab_reply("false", action="update")) is None
@@ -119,13 +122,13 @@ class Away(ArrayStore):
         raise StoreUnavailable("away")
 
 
-def alerted(*regressions: tuple[str, str]) -> ArrayStore:
-    """Return a store in which alerts wrote of regressions, each with its service, on merge request 7."""
+def alerted(*regressions: tuple[str, str], thread: str = "7") -> ArrayStore:
+    """Return a store in which alerts wrote of regressions, each with its service, in one thread."""
     store = ArrayStore()
     for event, service in regressions:
         about = {"service": service, "time": NOW, "event": event, "regression": event}
         state = {"target": "pull-requests", "manner": "single", "state": "sent", "partition": 0}
-        times = {"due_time": NOW, "changed_time": NOW, "thread": "7", "detail": "", "content": "{}"}
+        times = {"due_time": NOW, "changed_time": NOW, "thread": thread, "detail": "", "content": "{}"}
         store.insert("alerts", columns_of([{"id": f"d-{event}", **about, **state, **times}]))
     return store
 
@@ -167,7 +170,7 @@ class World:
 
 @pytest.mark.parametrize(("forge", "author"), [("github", "ada"), ("gitlab", "grace")])
 def test_a_reply_becomes_a_verdict_of_its_author_once(forge: Forge, author: str) -> None:
-    world = World(alerted((EVENT, "shop")))
+    world = World(alerted((EVENT, "shop"), thread="7" if forge == "github" else "!7"))
     payload = (hub_reply if forge == "github" else lab_reply)("/smidgen false load test")
     first, again = world(payload, payload, forge=forge)
     assert (first.status, again.text) == (200, "already published")
@@ -191,6 +194,12 @@ def test_what_is_no_answer_is_counted_and_publishes_nothing(payload: dict[str, A
     (answer,) = world(payload)
     assert answer.status == 200
     assert (world.said, world.counts) == ([], {outcome: 1})
+
+
+def test_a_reply_on_a_merge_request_is_none_on_the_issue_of_its_number() -> None:
+    world = World(alerted((EVENT, "shop"), thread="7"))
+    world(lab_reply("false"), forge="gitlab")
+    assert (world.said, world.counts) == ([], {"unknown": 1})
 
 
 def test_of_several_events_a_reply_names_one() -> None:
