@@ -54,7 +54,8 @@ def webhooks(settings: Settings, service_map: Path, listen: tuple[str, int]) -> 
 
     So do flag services: POST /launchdarkly, /unleash, /flagsmith and /openfeature make changes of flips.
     Each delivery's signature is verified. The first line printed is the address; GET /healthz says ok.
-    Replies to what alerts wrote on a merge request or an issue are answers, if the service map says so.
+    Replies to what alerts wrote on a merge request or an issue are answers, if the service map says so, and
+    so is closing an issue.
     A webhook names files but has no diff, so modified subroutines need a local clone, see the service map.
     """
     quiet_client(settings)

@@ -18,8 +18,7 @@ from agents.webhooks.environments import Environments
 from agents.webhooks.flag_events import read_gitlab_flag
 from agents.webhooks.forge_event import ForgeEvent
 from agents.webhooks.mapping import Forge, ServiceMap, Source
-from agents.webhooks.replies import REPLY_EVENTS
-from agents.webhooks.reply_receiver import ReplyReceiver
+from agents.webhooks.reply_receiver import ANSWER_EVENTS, ReplyReceiver
 from agents.webhooks.signatures import REDELIVERY_S, github_signed, gitlab_signed
 from pipeline.clock import Clock
 from pipeline.codec.fields import parse_object
@@ -60,7 +59,7 @@ class Receiver:
         if forge == "github" and event == "ping":
             return Answer(200, "pong")
         known = github.EVENTS if forge == "github" else gitlab.EVENTS
-        if event not in known and not (self._replies and event == REPLY_EVENTS[forge]):
+        if event not in known and not (self._replies and event in ANSWER_EVENTS[forge]):
             return Answer(204)
         key = _delivery(forge, headers, body)
         if key in self._done:
@@ -102,8 +101,8 @@ class Receiver:
                 return Answer(404, f"unknown repository {name[:200]!r}")
             if source not in signers:
                 return Answer(401, "wrong or missing signature")
-            if self._replies and event == REPLY_EVENTS[forge]:
-                return self._kept(key, await self._replies.take(forge, payload, source))
+            if self._replies and event in ANSWER_EVENTS[forge]:
+                return self._kept(key, await self._replies.take(forge, event, payload, source))
             if event == gitlab.FLAG_EVENT:
                 return await self._publish_flips(payload, source, key)
             forge_event = _read(forge, event, payload)

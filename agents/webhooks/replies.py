@@ -71,10 +71,10 @@ def read_reply(forge: Forge, payload: Mapping[str, Any]) -> Reply | None:
     return _github(payload) if forge == "github" else _gitlab(payload)
 
 
-def may_answer(reply: Reply, rights: AnswerRights) -> bool:
-    """Return whether the author of a reply is a collaborator of the repository, or on its list."""
-    listed = reply.author.casefold() in {name.casefold() for name in rights.people}
-    return listed or (rights.collaborators and reply.association in COLLABORATORS)
+def may_answer(author: str, association: str, rights: AnswerRights) -> bool:
+    """Return whether an author is a collaborator of the repository, or on its list."""
+    listed = author.casefold() in {name.casefold() for name in rights.people}
+    return listed or (rights.collaborators and association in COLLABORATORS)
 
 
 def read_answer(written: str) -> Said | None:

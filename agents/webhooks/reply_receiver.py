@@ -1,4 +1,4 @@
-"""The receiver of replies: finds the event of what an alert wrote, and publishes what people say of it."""
+"""The receiver of replies and closings: finds the event of what an alert wrote, and publishes the verdict."""
 
 from __future__ import annotations
 
@@ -7,23 +7,41 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
 from agents.webhooks.answers import Answer, Send, send_messages
+from agents.webhooks.closings import (
+    CLOSING_EVENTS,
+    YIELDS_S,
+    Closing,
+    is_news,
+    read_closing,
+    said_by_closing,
+)
 from agents.webhooks.mapping import Forge, Source
-from agents.webhooks.replies import Reply, Said, may_answer, read_answer, read_reply
+from agents.webhooks.replies import REPLY_EVENTS, Reply, Said, may_answer, read_answer, read_reply
 from agents.webhooks.signatures import REDELIVERY_S
 from pipeline.clock import Clock
 from pipeline.codec.verdicts import verdict_from_json
 from pipeline.errors import InvalidMessage, StoreUnavailable
+from pipeline.feedback import latest_verdicts
 from pipeline.kafka.feedback import feedback_message
 from pipeline.model import Verdict
 from pipeline.stages.gather.reported import find_reported
+from pipeline.stages.gather.verdicts import gather_verdicts
 from pipeline.storage.interface import Store
 from pipeline.storage.schema import EVER
 from pipeline.telemetry import REPLIES, Sample
 
 log = logging.getLogger(__name__)
+
+Heard = Reply | Closing
+
+ANSWER_EVENTS: Mapping[Forge, tuple[str, str]] = {
+    forge: (REPLY_EVENTS[forge], CLOSING_EVENTS[forge]) for forge in get_args(Forge)
+}
+"""The events that may bring answers."""
 
 Outcome = Literal["answered", "other", "unclear", "refused", "unknown"]
 """What became of a reply: a verdict; not meant for us; called us and could not be read; of somebody who may
@@ -31,7 +49,7 @@ not answer; on a merge request or issue that no alert wrote on."""
 
 
 class ReplyReceiver:
-    """Turns replies into verdicts. Nobody is answered there: what is unclear is counted and logged."""
+    """Turns replies and closings into verdicts. Nobody is answered there: what is unclear is counted."""
 
     def __init__(self, store: Store, send: Send, *, clock: Clock) -> None:
         self._store = store
@@ -45,57 +63,70 @@ class ReplyReceiver:
         with self._lock:
             return [(REPLIES, {"outcome": outcome}, count) for outcome, count in self._counts.items()]
 
-    async def take(self, forge: Forge, payload: Mapping[str, Any], source: Source) -> Answer:
-        """Publish the verdict of a reply; a repeated one has its time, author and event, and changes nothing.
+    async def take(self, forge: Forge, event: str, payload: Mapping[str, Any], source: Source) -> Answer:
+        """Publish the verdict of a reply or a closing; the same once more changes nothing.
 
         Raises:
             InvalidMessage: the field of the payload that is missing or wrong.
         """
         if source.answers is None:
             return Answer(200, "replies are not asked for")
-        reply = read_reply(forge, payload)
-        if reply is None:
+        closes = event == CLOSING_EVENTS[forge]
+        heard = read_closing(forge, payload) if closes else read_reply(forge, payload)
+        if heard is None:
             return Answer(200, "no new reply")
-        if self._clock() - reply.time > REDELIVERY_S:
+        if self._clock() - heard.time > REDELIVERY_S:
             return Answer(403, "older than three days")
         try:
-            said = read_answer(reply.text)
+            if isinstance(heard, Closing):
+                return await self._take_closing(heard, source)
+            return await self._take_reply(heard, source)
         except InvalidMessage as error:
-            return self._counted("unclear", reply, source, str(error))
-        if said is None:
-            return self._counted("other", reply, source, "speaks of something else")
-        if not may_answer(reply, source.answers):
-            return self._counted("refused", reply, source, "its author may not answer")
-        try:
-            return await self._answer(reply, said, source)
+            return self._counted("unclear", heard, source, str(error))
         except StoreUnavailable as error:
             log.warning("a reply of %s waits: %s", source.name, error)
             return Answer(503, "not published, try again")
 
-    async def _answer(self, reply: Reply, said: Said, source: Source) -> Answer:
+    async def _take_reply(self, reply: Reply, source: Source) -> Answer:
+        said = read_answer(reply.text)
+        if said is None:
+            return self._counted("other", reply, source, "speaks of something else")
+        if not self._may_answer(reply, source):
+            return self._counted("refused", reply, source, "its author may not answer")
         events = await asyncio.to_thread(self._events, reply.thread, source)
         if not events:
             return self._counted("unknown", reply, source, "no alert wrote there")
-        named = {event: service for event, service in events.items() if event.startswith(said.event)}
-        if len(named) != 1:
-            return self._counted("unclear", reply, source, f"could be about {len(named)} events: name one")
-        ((event, service),) = named.items()
-        subject = said.subject
+        event, service = _the_event(events, said.event)
         if said.verdict == "duplicate":
-            others = await asyncio.to_thread(find_reported, self._store, subject)
+            others = await asyncio.to_thread(find_reported, self._store, said.subject)
             if len(others) != 1:
-                return self._counted("unclear", reply, source, f"{subject} could be {len(others)} events")
-            subject = others[0].id
-        try:
-            verdict = _verdict(event, service, said, subject, reply)
-        except InvalidMessage as error:
-            return self._counted("unclear", reply, source, str(error))
-        answer = await send_messages(
-            self._send, [feedback_message(verdict)], f"a reply on {reply.thread} of {source.name}", "verdict"
-        )
+                raise InvalidMessage(f"{said.subject} could be {len(others)} events")
+            said = replace(said, subject=others[0].id)
+        return await self._publish(_verdict(event, service, said, reply.author, reply.time), reply, source)
+
+    async def _take_closing(self, closing: Closing, source: Source) -> Answer:
+        events = await asyncio.to_thread(self._events, closing.thread, source)
+        if not events:
+            return self._counted("other", closing, source, "no alert opened it")
+        if not self._may_answer(closing, source):
+            return self._counted("refused", closing, source, "its author may not answer")
+        event, service = _the_event(events)
+        said = said_by_closing(closing)
+        if not await asyncio.to_thread(self._is_news, closing, said, event, service):
+            return self._counted("other", closing, source, "says nothing new")
+        time = closing.time - YIELDS_S
+        return await self._publish(_verdict(event, service, said, closing.author, time), closing, source)
+
+    async def _publish(self, verdict: Verdict, heard: Heard, source: Source) -> Answer:
+        what = f"{_what(heard)} {heard.thread} of {source.name}"
+        answer = await send_messages(self._send, [feedback_message(verdict)], what, "verdict")
         if answer.status == 200:
             self._count("answered")
         return answer
+
+    def _may_answer(self, heard: Heard, source: Source) -> bool:
+        assert source.answers
+        return may_answer(heard.author, heard.association, source.answers)
 
     def _events(self, thread: str, source: Source) -> dict[str, str]:
         """Return the reported regressions that alerts wrote of on a merge request or issue, with services."""
@@ -108,10 +139,16 @@ class ReplyReceiver:
             if row["service"] in services
         }
 
-    def _counted(self, outcome: Outcome, reply: Reply, source: Source, why: str) -> Answer:
+    def _is_news(self, closing: Closing, said: Said, event: str, service: str) -> bool:
+        states = latest_verdicts(gather_verdicts(self._store, service, event=event))
+        state = states[event].verdict if event in states else None
+        resolved = self._store.rows("updates", service, *EVER, regression=event, type="resolved")
+        return is_news(closing, said, state, bool(resolved))
+
+    def _counted(self, outcome: Outcome, heard: Heard, source: Source, why: str) -> Answer:
         self._count(outcome)
         if outcome != "other":
-            log.info("a reply of %r on %s of %s: %s", reply.author, reply.thread, source.name, why)
+            log.info("%s %s of %s by %r: %s", _what(heard), heard.thread, source.name, heard.author, why)
         return Answer(200, f"{outcome}: {why}")
 
     def _count(self, outcome: Outcome) -> None:
@@ -119,13 +156,19 @@ class ReplyReceiver:
             self._counts[outcome] += 1
 
 
-def _verdict(event: str, service: str, said: Said, subject: str, reply: Reply) -> Verdict:
-    words = {"author": reply.author, "comment": said.comment, "subject": subject}
-    given = {
-        "kind": "verdict",
-        "event": event,
-        "service": service,
-        "verdict": said.verdict,
-        "time": reply.time,
-    }
+def _what(heard: Heard) -> str:
+    return "the closing of" if isinstance(heard, Closing) else "a reply on"
+
+
+def _the_event(events: Mapping[str, str], begins: str = "") -> tuple[str, str]:
+    """Return the one event, with its service, whose id begins so."""
+    named = [pair for pair in events.items() if pair[0].startswith(begins)]
+    if len(named) != 1:
+        raise InvalidMessage(f"could be about {len(named)} events: name one")
+    return named[0]
+
+
+def _verdict(event: str, service: str, said: Said, author: str, time: float) -> Verdict:
+    words = {"author": author, "comment": said.comment, "subject": said.subject}
+    given = {"kind": "verdict", "event": event, "service": service, "verdict": said.verdict, "time": time}
     return verdict_from_json(given | {name: word for name, word in words.items() if word})

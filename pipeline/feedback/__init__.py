@@ -3,7 +3,16 @@
 from pipeline.feedback.causes import Confirmation, LearningConfig, learn_ranking
 from pipeline.feedback.duplicates import follow_originals, merge_duplicates
 from pipeline.feedback.expectation import EXPECTED_S, expectation_of
-from pipeline.feedback.precision import Judged, Precision, Share, is_right, precision_table, wilson
+from pipeline.feedback.precision import (
+    RIGHT,
+    WRONG,
+    Judged,
+    Precision,
+    Share,
+    is_right,
+    precision_table,
+    wilson,
+)
 from pipeline.feedback.state import (
     FixState,
     Reported,
@@ -15,6 +24,8 @@ from pipeline.feedback.state import (
 from pipeline.feedback.thresholds import Proposal, Roc, ThresholdConfig, propose_thresholds, roc
 
 __all__ = [
+    "RIGHT",
+    "WRONG",
     "EXPECTED_S",
     "Confirmation",
     "FixState",

@@ -117,7 +117,7 @@ def test_a_signed_push_arrives_as_a_change(
     assert (change.title, change.time, change.subroutines) == ("New", float(PUSHED_AT), ("shop.price",))
 
 
-def test_a_reply_to_an_alert_becomes_a_verdict(
+def test_a_reply_to_an_alert_and_a_closed_issue_become_verdicts(
     broker: str, store_dsn: str, service_name: str, webhooks: Start, work: Work
 ) -> None:
     event = f"c0ffee{service_name}"
@@ -137,15 +137,34 @@ def test_a_reply_to_an_alert_becomes_a_verdict(
     assert post(url, reply, event="issue_comment") == published
     assert post(url, reply, event="issue_comment") == (200, "already published\n")
     assert post(url, unclear, event="issue_comment") == (200, "unclear: no verdict\n")
+    issue = {
+        "number": 7,
+        "closed_at": created,
+        "state_reason": "not_planned",
+        "labels": [{"name": "expected"}],
+    }
+    closed = {**payload, "action": "closed", "issue": issue, "sender": {"login": "ada", "type": "User"}}
+    assert post(url, closed, secret="guess", event="issues")[0] == 401
+    published = (200, "published 1 verdict for the closing of 7 of acme/shop\n")
+    assert post(url, closed, event="issues") == published
+    assert post(url, closed, event="issues") == (200, "already published\n")
     with urllib.request.urlopen(f"{url}/metrics", timeout=TIMEOUT_S) as answer:
         counted = answer.read().decode()
-    assert 'smidgen_replies_total{outcome="answered"} 1\n' in counted
+    assert 'smidgen_replies_total{outcome="answered"} 2\n' in counted
     assert 'smidgen_replies_total{outcome="unclear"} 1\n' in counted
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=TIMEOUT_S)
     found = [one for one in consume(broker, "feedback", decode_feedback) if one.service == service_name]
     assert found == [
-        Verdict(event, service_name, "false", float(PUSHED_AT), "ada", comment="it was the load test")
+        Verdict(event, service_name, "false", float(PUSHED_AT), "ada", comment="it was the load test"),
+        Verdict(
+            event,
+            service_name,
+            "expected",
+            PUSHED_AT - 60.0,
+            "ada",
+            comment="closed as not planned, expected",
+        ),
     ]
 
 

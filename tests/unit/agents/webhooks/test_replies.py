@@ -13,7 +13,7 @@ import pytest
 from agents.webhooks.answers import Answer
 from agents.webhooks.mapping import AnswerRights, Forge, ServiceMap
 from agents.webhooks.receiver import Receiver
-from agents.webhooks.replies import Reply, Said, may_answer, read_answer, read_reply
+from agents.webhooks.replies import REPLY_EVENTS, Reply, Said, may_answer, read_answer, read_reply
 from agents.webhooks.reply_receiver import ReplyReceiver
 from pipeline.codec.inputs import decode_feedback
 from pipeline.codec.records import columns_of
@@ -112,7 +112,7 @@ def test_forges_say_who_wrote_what_where() -> None:
 def test_collaborators_and_who_is_listed_may_answer(
     author: str, association: str, rights: AnswerRights, may: bool
 ) -> None:
-    assert may_answer(Reply("7", "", author, association, 0.0), rights) is may
+    assert may_answer(author, association, rights) is may
 
 
 class Away(ArrayStore):
@@ -144,13 +144,18 @@ class World:
             ServiceMap(sources), self.broker.send, clock=lambda: NOW, replies=self.replies
         )
 
-    def __call__(self, *payloads: Mapping[str, Any], forge: Forge = "github") -> list[Answer]:
+    def __call__(
+        self,
+        *payloads: Mapping[str, Any],
+        forge: Forge = "github",
+        events: Mapping[Forge, str] = REPLY_EVENTS,
+    ) -> list[Answer]:
         async def main() -> list[Answer]:
             found = []
             for payload in payloads:
                 body = json.dumps(payload).encode()
-                headers: Any = {"X-Gitlab-Event": "Note Hook", "X-Gitlab-Token": TOKEN}
-                headers = hub_headers(body, "issue_comment") if forge == "github" else headers
+                headers: Any = {"X-Gitlab-Event": events[forge], "X-Gitlab-Token": TOKEN}
+                headers = hub_headers(body, events[forge]) if forge == "github" else headers
                 found.append(await self.receiver.receive(forge, headers, body))
             return found
 
