@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import orjson
-
 from pipeline.clock import from_iso
 from pipeline.codec.events import RESOLVED, UPDATED
-from pipeline.codec.records import encode, field_names, read
+from pipeline.codec.fields import parse_object
+from pipeline.codec.records import check, encode, read, to_json
+from pipeline.codec.schema import alerts as shapes
 from pipeline.model.metric_kind import is_gcpu
 
 AlertKind = Literal["detected", "updated", "resolved"]
@@ -72,6 +72,8 @@ class Alert:
 def alert_of(event: Mapping[str, Any]) -> Alert:
     """Read a decoded event, of which a former version may lack what came later.
 
+    What it returns can be kept and sent: its fields are checked as those of an alert that was kept.
+
     Raises:
         KeyError, TypeError, ValueError, InvalidMessage: it lacks what every event has.
     """
@@ -81,7 +83,7 @@ def alert_of(event: Mapping[str, Any]) -> Alert:
     level = float(data.get("level", after)) if kind != "detected" else after
     if grown := data.get("grown") or {}:
         level = max(level, float(grown["after"])) if grown["metric"] == data["metric"] else level
-    return Alert(
+    found = Alert(
         event=str(event["id"]),
         kind=kind,
         regression=str(data.get("regression", event["id"])),
@@ -101,6 +103,8 @@ def alert_of(event: Mapping[str, Any]) -> Alert:
         group_size=int(data.get("group_size") or data.get("joined_size") or 0),
         suspect=_suspect(data, kind),
     )
+    check(shapes.Alert, to_json(found))
+    return found
 
 
 def _suspect(data: Mapping[str, Any], kind: AlertKind) -> SuspectedChange | None:
@@ -127,12 +131,9 @@ def encode_alert(alert: Alert) -> str:
 
 
 def decode_alert(text: str) -> Alert:
-    """Read what ``encode_alert`` wrote; of what a later version added nothing is known."""
-    raw = _known(Alert, orjson.loads(text))
-    if raw.get("suspect"):
-        raw["suspect"] = _known(SuspectedChange, raw["suspect"])
-    return read(Alert, raw)
+    """Read what ``encode_alert`` wrote; of what a later version added nothing is known.
 
-
-def _known(record: type, raw: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: raw[name] for name in field_names(record) if name in raw}
+    Raises:
+        InvalidMessage: the field that is missing or wrong.
+    """
+    return read(Alert, check(shapes.Alert, parse_object(text.encode())))

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from pipeline.alerts.alert import decode_alert, encode_alert
 from pipeline.alerts.delivery import Delivery
 from pipeline.codec.records import columns_of
-from pipeline.errors import StoreUnavailable
+from pipeline.errors import InvalidMessage, StoreUnavailable
 from pipeline.storage.interface import Store
 from pipeline.storage.schema import EVER
 
@@ -29,9 +29,12 @@ class Record:
         self._store = store
 
     async def load(self, since: float) -> list[Delivery]:
-        """Return the deliveries of events from ``since`` (event time, epoch seconds) on, each state once."""
+        """Return the deliveries of events from ``since`` (event time, epoch seconds) on, each state once.
+
+        One whose alert cannot be read is left out, and the log says so: the others are sent.
+        """
         found = await _patiently(lambda: self._store.rows("alerts", None, since, EVER[1]))
-        return [_delivery(row) for row in found]
+        return [read for row in found if (read := _readable(row))]
 
     async def write(self, deliveries: Sequence[Delivery]) -> None:
         """Keep deliveries in the state that they are in."""
@@ -78,6 +81,14 @@ def _row(each: Delivery) -> dict[str, Any]:
         "detail": each.detail,
         "content": encode_alert(each.alert),
     }
+
+
+def _readable(row: dict[str, Any]) -> Delivery | None:
+    try:
+        return _delivery(row)
+    except InvalidMessage as error:
+        log.error("delivery %s of event %s is unreadable: %s", row["id"], row["event"], error)
+        return None
 
 
 def _delivery(row: dict[str, Any]) -> Delivery:

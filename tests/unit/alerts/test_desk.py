@@ -14,6 +14,7 @@ from pipeline.alerts.message import Note
 from pipeline.alerts.record import Record
 from pipeline.alerts.rules_file import AlertRules, load_rules
 from pipeline.alerts.targets import KINDS, Http, Target, TargetRefused, TargetUnavailable
+from pipeline.codec.records import columns_of
 from pipeline.errors import StoreUnavailable
 from pipeline.kafka import Entry
 from pipeline.storage.arrays import ArrayStore
@@ -390,6 +391,21 @@ def test_a_store_that_is_away_is_waited_for(tmp_path: Path, monkeypatch: pytest.
         assert len(HEARD["a"]) == 1
 
     run(work())
+
+
+def test_a_delivery_that_cannot_be_read_stops_no_other(tmp_path: Path) -> None:
+    world = World(tmp_path, "targets: {a: {kind: recorder, name: a}}\nrules: [{to: [a]}]\n")
+
+    async def main() -> None:
+        before = await world.desk()
+        await take(before, detected("r1"), detected("r2"))
+        rows = world.store.rows("alerts", None, 0.0, NOW + DAY_S)
+        broken = {**rows[0], "id": "broken", "event": "r0", "content": '{"event": 7}'}
+        world.store.insert("alerts", columns_of([broken]))
+        await settle(await world.desk())
+        assert len(HEARD["a"]) == 2
+
+    asyncio.run(main())
 
 
 def test_numbers_say_what_was_sent_failed_and_waits(tmp_path: Path) -> None:

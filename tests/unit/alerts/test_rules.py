@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from pipeline.alerts.alert import alert_of, decode_alert, encode_alert
 from pipeline.alerts.owners import OwnerLine, Owners, owners_of_path, parse_codeowners
 from pipeline.alerts.rules import Rule, matches, matching, parse_share
-from pipeline.errors import ConfigError
+from pipeline.errors import ConfigError, InvalidMessage
 from pipeline.validation import validate
 from tests.support.alert_events import SUSPECT, alert, detected, resolved, updated
 
@@ -145,6 +146,39 @@ def test_events_are_read_and_kept_whole() -> None:
     assert found.suspect.author == "Ada"
     for event in (detected(root_causes=[]), detected(), updated("r1"), resolved("r1")):
         assert decode_alert(encode_alert(alert_of(event))) == alert_of(event)
+
+
+def test_a_kept_alert_of_another_version_is_read_as_far_as_it_is_known() -> None:
+    found = alert_of(detected())
+    kept = json.loads(encode_alert(found))
+    assert decode_alert(json.dumps({**kept, "later": 1, "suspect": {**kept["suspect"], "later": 1}})) == found
+    del kept["owners"], kept["group_size"], kept["waste_servers"]
+    assert decode_alert(json.dumps(kept)) == replace(found, waste_servers=None, group_size=0)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"before": "much"}, "before: should be a number, not a string"),
+        ({"metric": ""}, "metric: empty"),
+        ({"kind": "begun"}, "kind: should be detected, updated or resolved, not 'begun'"),
+        ({"group_size": -1}, "group_size: should be a whole number of at least 0"),
+        ({"suspect": {"id": "8f2c11d0", "score": 1.0}}, "suspect.title: missing"),
+        ({"owners": ["@ada", 7]}, r"owners\[1\]: should be a string"),
+    ],
+)
+def test_a_kept_alert_that_is_wrong_is_named(wrong: dict[str, Any], said: str) -> None:
+    kept = json.loads(encode_alert(alert_of(detected())))
+    with pytest.raises(InvalidMessage, match=said):
+        decode_alert(json.dumps({**kept, **wrong}))
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"servers": "many"}, {"p_value": [1]}, {"metric_kind": "heat"}, {"metric": "m" * 9999}]
+)
+def test_an_event_of_which_nothing_can_be_said_is_none(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidMessage):
+        alert_of(detected(**wrong))
 
 
 def test_a_resolution_names_what_ended_it_and_an_update_its_level() -> None:

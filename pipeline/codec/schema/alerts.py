@@ -1,0 +1,46 @@
+"""The alert of a delivery, as the table ``alerts`` keeps it."""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired
+
+from typing_extensions import TypedDict
+
+from pipeline.codec.schema.types import Count, LongText, Name, Several, Text, message
+from pipeline.model import MetricKind
+
+
+@message
+class SuspectedChange(TypedDict):
+    """The likeliest suspect of a regression, or the change that may have ended it."""
+
+    id: Name
+    title: LongText
+    author: LongText
+    score: float
+    files: Several[str]
+
+
+@message
+class Alert(TypedDict):
+    """What was known of an event. Times are epoch seconds. What a former version did not know is absent."""
+
+    event: Name
+    kind: Literal["detected", "updated", "resolved"]
+    regression: Name
+    service: Name
+    workload: Text
+    metric: Name
+    metric_kind: MetricKind
+    time: float
+    since: float
+    before: float
+    after: float
+    level: float
+    relative: NotRequired[float | None]
+    p_value: NotRequired[float | None]
+    servers: NotRequired[float | None]
+    waste_servers: NotRequired[float | None]
+    group_size: NotRequired[Count]
+    suspect: NotRequired[SuspectedChange | None]
+    owners: NotRequired[Several[str]]
