@@ -51,7 +51,10 @@ Examples:
 def _cost(text: str) -> float:
     share = cost_share(text.strip())
     if share is None:
-        raise ValueError(f"should be a share of the service's CPU such as 0.1%, not {text[:40]!r}")
+        raise ValueError(
+            f"should be a share of the service's CPU such as 0.1%, not {text[:40]!r}; "
+            "of a service-level metric answer the event instead: smidgen feedback ID expected"
+        )
     return share
 
 
@@ -134,7 +137,7 @@ def _common(about: str, until: str) -> _Decorator:
 
 @click.group(invoke_without_command=True, epilog=_EXPECT_EXAMPLES)
 @_service
-@click.option("--cost", callback=checked_by(_cost), metavar="SHARE", help="Of the service's CPU: 0.1%.")
+@click.option("--cost", callback=checked_by(_cost), metavar="SHARE", help="Share of the service's CPU: 0.1%.")
 @click.option(
     "--change", callback=checked_by(_change), metavar="ID", help="Change whose cost it is; 7 digits will do."
 )
