@@ -35,6 +35,16 @@ _STATUSES: Mapping[str, Status] = {
 }
 
 
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows none: comments and token go to the address that the user named, and to no other."""
+
+    def redirect_request(self, *_: object, **__: object) -> None:
+        """Return nothing, so that the redirection is an error."""
+
+
+_OPENER = urllib.request.build_opener(_NoRedirects)
+
+
 class ModelUnavailable(SmidgenError):
     """The address does not answer as such an address does."""
 
@@ -82,7 +92,7 @@ class LabelModel:
             f"{self.endpoint}/chat/completions", json.dumps(body).encode(), headers
         )
         try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
+            with _OPENER.open(request, timeout=TIMEOUT_S) as answer:
                 found = json.loads(answer.read(MOST_ANSWER))
             return str(found["choices"][0]["message"]["content"])
         except (OSError, ValueError, urllib.error.URLError) as error:

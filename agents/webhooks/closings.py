@@ -103,10 +103,15 @@ def _github(payload: Mapping[str, Any]) -> Closing | None:
         reason=text(issue, "state_reason").replace("_", " "),
         labels=_names(issue, "name"),
         author=fields.text(sender, "login"),
-        # Nobody else can close what somebody else has opened: it takes the role triage.
-        association=COLLABORATORS[-1],
+        association=_association(sender, issue),
         time=_time(issue, "closed_at"),
     )
+
+
+def _association(sender: Mapping[str, Any], issue: Mapping[str, Any]) -> str:
+    """Return the association of who closes: what somebody else has opened takes the role triage to close."""
+    own = text(sender, "login") == text(optional_section(issue, "user"), "login")
+    return text(issue, "author_association") if own else COLLABORATORS[-1]
 
 
 def _gitlab(payload: Mapping[str, Any]) -> Closing | None:

@@ -29,7 +29,11 @@ _BREAK = "\u200b"
 """A space of no width: after it neither a mention nor a reference is one."""
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>~&$^=:])")
-_MENTION = re.compile(r"([@#!])(?=\w)")
+_REFERENCE = re.compile(r"([@#!$%~&^])(?=\w)|((?<=[A-Za-z])-)(?=\d)")
+"""Where a mention or reference of a forge ends its sign: ``@ada``, ``#7``, ``~bug``, ``GH-7``."""
+
+_ADDRESS = re.compile(r":(?=//)|(?<=\bwww)\.|(?<=\bmailto):", re.IGNORECASE)
+_MENTION = re.compile(r"([@<])(?=[\w!@#])")
 
 
 def shown(text: str) -> str:
@@ -37,6 +41,16 @@ def shown(text: str) -> str:
     line = "".join(c if c.isprintable() else " " for c in text)
     line = " ".join(line.split())
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+
+
+def unlinked(text: str) -> str:
+    """Return a text of others as ``shown``, in which no target finds an address or a mention of its own."""
+    return unmentioned(_ADDRESS.sub(rf"{_BREAK}\g<0>", shown(text)))
+
+
+def unmentioned(text: str) -> str:
+    """Return a text in which no chat finds a mention, such as ``@everyone`` or ``<!channel>``."""
+    return _MENTION.sub(rf"\1{_BREAK}", text)
 
 
 def as_plain(lines: Sequence[Line]) -> str:
@@ -56,7 +70,7 @@ def _markdown(span: Span) -> str:
         fence = "`" * (max(map(len, re.findall("`+", span.text)), default=0) + 1)
         pad = " " if "`" in span.text else ""
         return f"{fence}{pad}{span.text}{pad}{fence}"
-    text = _MARKDOWN.sub(r"\\\1", _MENTION.sub(rf"\1{_BREAK}", span.text))
+    text = _MARKDOWN.sub(r"\\\1", _REFERENCE.sub(rf"\g<0>{_BREAK}", span.text))
     if span.style == "link":
         return f"[{text}](<{_address(span.url)}>)"
     return f"**{text}**" if span.style == "bold" else text

@@ -9,7 +9,7 @@ from typing import Literal
 from urllib.parse import quote
 
 from pipeline.alerts.alert import Alert, SuspectedChange
-from pipeline.alerts.markup import Line, Span, shown
+from pipeline.alerts.markup import Line, Span, shown, unlinked
 
 Occasion = Literal["detected", "updated", "resolved", "unanswered", "digest", "test"]
 
@@ -137,11 +137,11 @@ def _whom(alert: Alert) -> Line:
 
 def _change(change: SuspectedChange, fixed: bool) -> Line:
     score = f" (score {change.score:.2f})" if not fixed else ""
-    author = f" by {shown(change.author)}" if change.author else ""
+    author = f" by {unlinked(change.author)}" if change.author else ""
     return (
         Span("Ended by " if fixed else "Suspect: "),
         Span(shown(change.id)[:12], "code"),
-        Span(f" {shown(change.title)}{author}{score}"),
+        Span(f" {unlinked(change.title)}{author}{score}"),
     )
 
 

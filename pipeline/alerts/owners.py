@@ -54,8 +54,9 @@ def _paths(alert: Alert) -> Iterator[str]:
 
 def owners_of_path(path: str, lines: Sequence[OwnerLine]) -> tuple[str, ...] | None:
     """Return who owns a file by a CODEOWNERS, whose last matching line wins; None where none matches."""
+    parts = path.lstrip("/").split("/")
     for line in reversed(lines):
-        if _path_pattern(line.pattern).match(path.lstrip("/")):
+        if _matches_path(line.pattern, parts):
             return line.owners
     return None
 
@@ -76,15 +77,24 @@ def parse_owner_patterns(raw: Mapping[str, Sequence[str]]) -> tuple[OwnerLine, .
     return tuple(OwnerLine(pattern, tuple(owners)) for pattern, owners in raw.items())
 
 
-def _path_pattern(pattern: str) -> re.Pattern[str]:
-    """Translate a pattern of CODEOWNERS, whose rules are those of gitignore without ! and [ ]."""
-    anchored = "/" in pattern.rstrip("/")
-    folder = pattern.endswith("/")
-    parts = []
-    for token in re.findall(r"\*\*/|/\*\*|\*+|\?|[^*?/]+|/", pattern.strip("/")):
-        wild = {"**/": "(?:.*/)?", "/**": "/.*", "*": "[^/]*", "?": "[^/]"}
-        parts.append(wild.get(token) or (".*" if token.startswith("**") else re.escape(token)))
-    within = "/.*" if folder else r"(?:/.*)?"
-    if not folder and pattern.endswith("/*"):  # its own files, none of its folders
-        within = ""
-    return re.compile(("" if anchored else "(?:.*/)?") + "".join(parts) + within + r"\Z", re.DOTALL)
+def _matches_path(pattern: str, path: Sequence[str]) -> bool:
+    """Return whether a pattern of CODEOWNERS is about a path, given as its folders and its file.
+
+    Its rules are those of gitignore without ! and [ ]. It takes time in proportion to both lengths: whoever
+    may write a CODEOWNERS could else have one pattern take for ever.
+    """
+    parts = pattern.strip("/").split("/")
+    ends: set[int] = {0}  # how many parts of the path the pattern so far may be about
+    if "/" not in pattern.rstrip("/"):
+        parts.insert(0, "**")
+    for part in parts:
+        if part == "**":
+            ends = set(range(min(ends), len(path) + 1)) if ends else ends
+        else:
+            glob = part.replace("[", "[[]")
+            ends = {at + 1 for at in ends if at < len(path) and fnmatch.fnmatchcase(path[at], glob)}
+    if pattern.endswith("/*"):  # its own files, none of its folders
+        return len(path) in ends
+    if pattern.endswith("/"):
+        return any(at < len(path) for at in ends)
+    return bool(ends)

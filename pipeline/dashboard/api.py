@@ -91,7 +91,10 @@ async def post_verdict(request: web.Request) -> web.Response:
         raise ConfigError(
             "body: should be an object of texts: verdict, and comment, subject, author if wanted"
         )
-    author = said.pop("author", "") or request["person"].name
+    person = request["person"]
+    author = said.pop("author", "") or person.name
+    if author != person.name and not person.by_token:
+        raise web.HTTPForbidden(reason="author: only a program with the token speaks for others")
     (item,) = await say(site, [request.match_info["id"]], author, said)
     return json_response(item_json(site.board.snapshot.by_id[item.id]))
 
@@ -162,6 +165,6 @@ def _text(given: Mapping[str, str], name: str) -> str:
 
 def _whole(given: Mapping[str, str], name: str, fallback: int, most: int) -> int:
     text = given.get(name, "") or str(fallback)
-    if not text.isdigit() or not 1 <= int(text) <= most:
+    if not (text.isascii() and text.isdecimal() and len(text) < 10) or not 1 <= int(text) <= most:
         raise ConfigError(f"{name}: should be a number from 1 to {most}, not {text[:40]!r}")
     return int(text)

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pipeline.alerts.markup import as_plain
+from pipeline.alerts.markup import as_plain, unmentioned
 from pipeline.alerts.message import Note
 from pipeline.alerts.secret import Secret
 from pipeline.alerts.targets.base import Target
@@ -36,6 +36,8 @@ class AppriseUrls(Target):
                 raise TargetRefused(f"urls.{number}: apprise does not know such an address")
         # As text: what targets want as HTML or Markdown, apprise escapes.
         if not found.notify(
-            title=note.title, body=as_plain(note.lines), body_format=apprise.NotifyFormat.TEXT
+            title=unmentioned(note.title),  # some of them mention whom a text names
+            body=unmentioned(as_plain(note.lines)),
+            body_format=apprise.NotifyFormat.TEXT,
         ):
             raise TargetUnavailable("apprise: not every address took it")

@@ -9,6 +9,7 @@ import aiohttp
 import orjson
 
 from pipeline.errors import SmidgenError
+from pipeline.units import DAY_S
 
 TIMEOUT_S = 10.0
 _MOST_BYTES = 4 * 1024**2
@@ -71,7 +72,7 @@ class Http:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise TargetUnavailable(_said(error)) from None
         if status in _LATER or status >= 500 or (status == 403 and wait):
-            raise TargetUnavailable(f"HTTP {status}", float(wait) if wait.isdigit() else 0.0)
+            raise TargetUnavailable(f"HTTP {status}", _seconds(wait))
         if not 200 <= status < 300:
             raise TargetRefused(f"HTTP {status}: {' '.join(text.split())[:200]}".rstrip(": "), status)
         try:
@@ -83,6 +84,11 @@ class Http:
         """Let go of connections."""
         if self._session is not None:
             await self._session.close()
+
+
+def _seconds(header: str) -> float:
+    """Return for how long an answer asks to wait, at most a day; 0 where it says it in another way."""
+    return min(float(header), DAY_S) if header.isascii() and header.isdecimal() else 0.0
 
 
 async def _text(response: aiohttp.ClientResponse) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired
+from typing import Annotated, Literal, NotRequired
 
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from pipeline.codec.schema.types import Count, LongText, Name, Several, Text, message
 from pipeline.model import MetricKind
+
+EventId = Annotated[str, Field(max_length=400, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:~-]*$")]
+"""What targets put into headers, addresses, queries and markers as it is."""
 
 
 @message
@@ -25,9 +29,9 @@ class SuspectedChange(TypedDict):
 class Alert(TypedDict):
     """What was known of an event. Times are epoch seconds. What a former version did not know is absent."""
 
-    event: Name
+    event: EventId
     kind: Literal["detected", "updated", "resolved"]
-    regression: Name
+    regression: EventId
     service: Name
     workload: Text
     metric: Name

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ class Endpoint:
 
     def __init__(self) -> None:
         self.answer: Any = {"choices": [{"message": {"content": "Fixed."}}]}
+        self.status = 200
         self.asked: list[dict[str, Any]] = []
         self.tokens: list[str | None] = []
         endpoint = self
@@ -29,7 +31,8 @@ class Endpoint:
                 endpoint.asked.append({"path": self.path, **json.loads(self.rfile.read(size))})
                 endpoint.tokens.append(self.headers["Authorization"])
                 body = json.dumps(endpoint.answer).encode()
-                self.send_response(200)
+                self.send_response(endpoint.status)
+                self.send_header("Location", f"{endpoint.url}/elsewhere")
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)
@@ -88,3 +91,12 @@ def test_what_answers_otherwise_fails_in_one_line(endpoint: Endpoint) -> None:
         LabelModel.of("http://127.0.0.1:1/v1", "tiny").label(["x"])
     with pytest.raises(ConfigError, match="http or https"):
         LabelModel.of("file:///etc/passwd", "tiny")
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_comments_and_token_go_nowhere_else(endpoint: Endpoint, tmp_path: Path, status: int) -> None:
+    endpoint.status = status
+    (tmp_path / "token").write_text("secret")
+    with pytest.raises(ModelUnavailable):
+        LabelModel.of(endpoint.url, "m", tmp_path / "token").label(["fixed"])
+    assert len(endpoint.asked) == 1

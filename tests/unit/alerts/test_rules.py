@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -128,6 +129,17 @@ def test_the_last_line_of_codeowners_wins(path: str, wanted: tuple[str, ...]) ->
     assert owners_of_path(path, parse_codeowners(CODEOWNERS)) == wanted
 
 
+@pytest.mark.parametrize(
+    "pattern",
+    ["**/" * 600 + "x", "*a" * 40 + "b", "/".join(["**/a"] * 300), "**" * 900 + "b", "a[" * 9 + "]*"],
+)
+def test_no_pattern_takes_for_ever(pattern: str) -> None:
+    lines = parse_codeowners(f"* @all\n{pattern} @eve\n")
+    started = time.process_time()
+    assert owners_of_path("/".join(["a" * 60] * 60), lines) == ("@all",)
+    assert time.process_time() - started < 1.0
+
+
 def test_owners_are_those_of_the_subroutine_then_of_files() -> None:
     lines = parse_codeowners(CODEOWNERS)
     patterns = (OwnerLine("shop.*", ("@shop",)), OwnerLine("shop.cart.*", ("@cart",)))
@@ -179,6 +191,16 @@ def test_a_kept_alert_that_is_wrong_is_named(wrong: dict[str, Any], said: str) -
 def test_an_event_of_which_nothing_can_be_said_is_none(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidMessage):
         alert_of(detected(**wrong))
+
+
+@pytest.mark.parametrize(
+    "number", ["r1\r\nBcc: x@y", 'x" OR project = "SECRET', "a --><b>", "../r1", "", "ü"]
+)
+def test_an_id_that_steers_headers_queries_or_markers_is_none(number: str) -> None:
+    with pytest.raises(InvalidMessage, match="event"):
+        alert_of(detected(number))
+    with pytest.raises(InvalidMessage, match="regression"):
+        alert_of({**resolved(number), "id": "r2"})
 
 
 def test_a_resolution_names_what_ended_it_and_an_update_its_level() -> None:

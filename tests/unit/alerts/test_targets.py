@@ -25,6 +25,7 @@ from pipeline.alerts.targets import (
     TargetUnavailable,
     Unsuitable,
 )
+from pipeline.alerts.targets.http import _seconds
 from pipeline.errors import ConfigError
 from pipeline.validation import validate
 from tests.support.alert_events import alert, detected, resolved, updated
@@ -67,7 +68,10 @@ EVIL = note_of(
     replace(
         alert(service="a<b>&c", metric="<script>`x` *y* @all #1 ![z](u)"),
         suspect=SuspectedChange(
-            "8f2c11d0", "<!channel> @here fixes #7 **b** </p>\r\nBcc: x@y", "Eve <e>", 0.9
+            "8f2c11d0",
+            "<!channel> @here fixes #7 GH-12 $3 ~bug https://evil www.evil **b** </p>\r\nBcc: x@y",
+            "Eve <e>",
+            0.9,
         ),
     ),
     DASHBOARD,
@@ -108,7 +112,8 @@ def test_slack_by_webhook_has_no_thread(receiver: HttpReceiver) -> None:
     assert send(slack, EVIL) == ""
     (message,) = receiver.sent("POST", "/services/T0/B0/x")
     assert "<" not in message["text"].replace("&lt;", "")
-    assert "<!channel>" in str(message["blocks"])  # rich text takes it as it is
+    assert "<script>" in str(message["blocks"])  # rich text takes it as it is
+    assert "<!channel>" not in str(message["blocks"])
 
 
 def test_teams_gets_a_card_of_text_runs(receiver: HttpReceiver) -> None:
@@ -195,6 +200,16 @@ def test_apprise_speaks_to_its_addresses(receiver: HttpReceiver) -> None:
         send(target("apprise", urls=[secret(address)]), REPORT)
     with pytest.raises(TargetRefused, match=r"urls\.0: apprise does not know"):
         send(target("apprise", urls=[secret("nothing-at-all")]), REPORT)
+
+
+def test_no_name_mentions_anybody_in_what_apprise_speaks_to(receiver: HttpReceiver) -> None:
+    evil = alert(service="@everyone", metric="<@U1>", root_causes=[])
+    by = SuspectedChange("8f2c11d0", "<!channel> see http://evil.example", "@here mailto:x@y", 0.9)
+    address = receiver.url.replace("http://", "json://")
+    send(target("apprise", urls=[secret(address)]), note_of(replace(evil, suspect=by), DASHBOARD))
+    sent = f"{receiver.requests[0].json['title']} {receiver.requests[0].json['message']}"
+    assert not re.search(r"@\w|<[!@]|mailto:|http://evil", sent)
+    assert f"Open its page: {DASHBOARD}" in sent
 
 
 def test_alertmanager_fires_and_ends_one_alert(receiver: HttpReceiver) -> None:
@@ -325,12 +340,15 @@ def test_without_a_suspected_commit_there_is_nothing_to_say(
 def test_no_name_steers_the_markdown_of_an_issue(receiver: HttpReceiver) -> None:
     receiver.reply = kept = FakeForge("number", "body")
     send(target("github-issue", repository="acme/shop", token=secret(), api=receiver.url), EVIL)
-    body = kept.issues[0]["body"]
+    body, code = kept.issues[0]["body"], "``<script>`x` *y* @all #1 ![z](u)``"
+    body = body.replace("`` ", "``").replace(" ``", "``")
     assert "@here" not in body
     assert "fixes #7" not in body
     assert "**b**" not in body
     assert "<!channel>" not in body
-    assert "``<script>`x` *y* @all #1 ![z](u)``" in body.replace("`` ", "``").replace(" ``", "``")
+    for sign in ("@all", "#1", "GH-12", "$3", "~bug", "https://evil", "www.evil"):
+        assert sign not in re.sub(r"\\(.)", r"\1", body.replace(code, ""))
+    assert code in body
 
 
 @pytest.mark.parametrize("replies", [True, False])
@@ -408,6 +426,14 @@ def test_answers_are_for_later_or_for_good(
     receiver.reply = lambda _: (status, {"message": "no"})
     with pytest.raises(kind, match=f"HTTP {status}"):
         send(target("webhook", url=receiver.url), REPORT)
+
+
+@pytest.mark.parametrize(
+    ("asked", "wait_s"),
+    [("120", 120.0), ("²", 0.0), ("9" * 400, 86_400.0), ("-1", 0.0), ("Wed, 21 Oct 2026 07:28:00 GMT", 0.0)],
+)
+def test_what_a_target_asks_to_wait_is_bounded(asked: str, wait_s: float) -> None:
+    assert _seconds(asked) == wait_s
 
 
 def test_an_address_where_nobody_is_may_be_there_later() -> None:

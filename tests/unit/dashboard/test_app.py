@@ -168,9 +168,26 @@ def test_programs_are_answered_as_the_document_says(
             assert (await answer.json())["error"]
         assert (await client.get("/api/v1/regressions/none", headers=TOKEN)).status == 404
         assert (await client.get("/api/v1/series", headers=TOKEN)).status == 400
+        for limit in ("²", "٣x", "9" * 5000, "0"):
+            answer = await client.get("/api/v1/events", params={"limit": limit}, headers=TOKEN)
+            assert answer.status == 400
 
     serve(use, PROXIED)
     assert [(one.verdict, one.author) for one in said] == [("fixed", "ci"), ("cause", "api")]
+
+
+def test_a_person_speaks_for_nobody_else(serve: Callable[[Use, Login], None], said: list[Any]) -> None:
+    async def use(client: Client) -> None:
+        (one, *_) = await listed(client)
+        path, ada = f"/api/v1/regressions/{one['id']}/verdict", {"X-User": "ada"}
+        headers = {**ada, "X-Form-Token": await form_token(client, ada)}
+        answer = await client.post(path, json={"verdict": "false", "author": "grace"}, headers=headers)
+        assert (answer.status, "author" in (await answer.json())["error"]) == (403, True)
+        for body in ({"verdict": "false", "author": "ada"}, {"verdict": "true"}):
+            assert (await client.post(path, json=body, headers=headers)).status == 200
+
+    serve(use, PROXIED)
+    assert [(one.verdict, one.author) for one in said] == [("false", "ada"), ("true", "ada")]
 
 
 def test_a_wrong_filter_is_a_page_that_says_so(serve: Callable[[Use, Login], None]) -> None:

@@ -180,6 +180,17 @@ def test_what_is_no_answer_publishes_nothing(forge: Forge, payload: dict[str, An
     assert (answer.status, world.said, world.counts) == (200, [], {outcome: 1})
 
 
+@pytest.mark.parametrize(("association", "may"), [("NONE", False), ("MEMBER", True)])
+def test_who_opened_an_issue_may_close_it_and_answers_only_as_a_collaborator(
+    association: str, may: bool
+) -> None:
+    payload = hub_closing("completed", "false")
+    own = {"user": {"login": "ada"}, "author_association": association}
+    world = World(with_state(None))
+    close(world, {**payload, "issue": {**payload["issue"], **own}})
+    assert world.counts == {"answered" if may else "refused": 1}
+
+
 def test_a_recorded_closing_is_refused() -> None:
     world = World(with_state(None))
     issue = {"number": 7, "closed_at": "2023-11-01T00:00:00Z"}
