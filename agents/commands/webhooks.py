@@ -55,7 +55,7 @@ def webhooks(settings: Settings, service_map: Path, listen: tuple[str, int]) -> 
     So do flag services: POST /launchdarkly, /unleash, /flagsmith and /openfeature make changes of flips.
     Each delivery's signature is verified. The first line printed is the address; GET /healthz says ok.
     Replies to what alerts wrote on a merge request or an issue are answers, if the service map says so, and
-    so is closing an issue.
+    so is closing an issue; with POST /jira in Jira as well.
     A webhook names files but has no diff, so modified subroutines need a local clone, see the service map.
     """
     quiet_client(settings)
@@ -63,8 +63,9 @@ def webhooks(settings: Settings, service_map: Path, listen: tuple[str, int]) -> 
     topics = settings.read_topics()
     services = load_service_map(service_map, os.environ)  # secrets, which are no settings
     with ExitStack() as opened:
-        answered = any(source.answers for source in services.sources)
-        store = opened.enter_context(closing(open_store(settings.store, existing=True))) if answered else None
+        store = None
+        if services.is_answered:
+            store = opened.enter_context(closing(open_store(settings.store, existing=True)))
         asyncio.run(
             serve(
                 services,

@@ -31,8 +31,11 @@ _LABELS: Mapping[str, VerdictKind] = {
 }
 """Labels that are verdicts, whatever the reason of the closing: what they say is about the event itself."""
 
-_REASONS: Mapping[str, VerdictKind] = {"completed": "fixed"}
-"""Reasons that are verdicts. Not planned may be a false one, an expected one, or one that nobody can mend."""
+_REASONS: Mapping[str, VerdictKind] = dict.fromkeys(("completed", "done", "fixed"), "fixed")
+"""Reasons of GitHub and resolutions of Jira that are verdicts.
+
+What is not planned may be false, expected, or beyond mending.
+"""
 
 _MOST_LABELS = 20
 

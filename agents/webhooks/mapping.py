@@ -6,7 +6,7 @@ import fnmatch
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -24,10 +24,13 @@ MIN_SECRET = 8
 """Shortest secret, in characters: below it guessing is a matter of time."""
 
 
+ServiceName = Annotated[str, Field(pattern=r"^\w[\w.:@-]{0,199}$")]
+
+
 class _Rule(StrictModel):
     """What deploys one service; exactly one of branch, tag, environment and gate, each a glob."""
 
-    service: str = Field(pattern=r"^\w[\w.:@-]{0,199}$")
+    service: ServiceName
     branch: str | None = None
     tag: str | None = None
     environment: str | None = None
@@ -73,10 +76,18 @@ class _Repository(_Signing):
     answers: _Answers | None = None
 
 
+class _Tracker(_Signing):
+    """A project of a tracker as the file describes it."""
+
+    kind: Literal["jira"]
+    services: tuple[ServiceName, ...] = Field(min_length=1)
+    answers: _Answers
+
+
 class _Flips(StrictModel):
     """Which gates of a flag service switch one service; each a glob."""
 
-    service: str = Field(pattern=r"^\w[\w.:@-]{0,199}$")
+    service: ServiceName
     project: str = "*"
     environment: str = "*"
     gates: str = "*"
@@ -92,11 +103,12 @@ class _FlagService(_Signing):
 class _File(StrictModel):
     repositories: dict[str, _Repository] = {}
     flag_services: dict[str, _FlagService] = {}
+    trackers: dict[str, _Tracker] = {}
 
     @model_validator(mode="after")
     def _some(self) -> Self:
-        if not (self.repositories or self.flag_services):
-            raise ValueError("give repositories or flag_services")
+        if not (self.repositories or self.flag_services or self.trackers):
+            raise ValueError("give repositories, flag_services or trackers")
         return self
 
 
@@ -122,6 +134,11 @@ class Source:
     gate_readers: tuple[str, ...] = ()
     answers: AnswerRights | None = None  # None: replies are not looked at
 
+    @property
+    def every_service(self) -> frozenset[str]:
+        """The services that it deploys."""
+        return frozenset(service for _, _, service in self.rules)
+
     def services(self, occasion: Occasion, name: str) -> tuple[str, ...]:
         """Return the services that a branch, tag or environment of this name deploys."""
         found = (
@@ -133,11 +150,27 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class Tracker:
+    """A project of a tracker whose comments and closed issues are answers. ``name`` is its key."""
+
+    name: str
+    every_service: frozenset[str]  # of which answers may speak
+    secret: str = field(repr=False)
+    answers: AnswerRights | None
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceMap:
-    """All repositories and flag services that may send webhooks."""
+    """All repositories, flag services and trackers that may send webhooks."""
 
     sources: tuple[Source, ...]
     flag_sources: tuple[FlagSource, ...] = ()
+    trackers: tuple[Tracker, ...] = ()
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether anybody may answer events here."""
+        return bool(self.trackers) or any(source.answers for source in self.sources)
 
     def find(self, forge: Forge, name: str) -> Source | None:
         """Return a forge's repository; forges ignore the case of names."""
@@ -180,7 +213,16 @@ def load_service_map(path: Path, environ: Mapping[str, str]) -> ServiceMap:
         )
         for name, service in file.flag_services.items()
     )
-    return ServiceMap(tuple(sources), flag_sources)
+    trackers = tuple(
+        Tracker(
+            name=name,
+            every_service=frozenset(tracker.services),
+            secret=_secret(tracker, environ, f"{path}: trackers.{name}"),
+            answers=AnswerRights(**tracker.answers.model_dump()),
+        )
+        for name, tracker in file.trackers.items()
+    )
+    return ServiceMap(tuple(sources), flag_sources, trackers)
 
 
 def _rule(rule: _Rule) -> tuple[Occasion, str, str]:

@@ -8,7 +8,7 @@ import threading
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 from agents.webhooks.answers import Answer, Send, send_messages
 from agents.webhooks.closings import (
@@ -19,7 +19,7 @@ from agents.webhooks.closings import (
     read_closing,
     said_by_closing,
 )
-from agents.webhooks.mapping import Forge, Source
+from agents.webhooks.mapping import AnswerRights, Forge, Source
 from agents.webhooks.replies import REPLY_EVENTS, Reply, Said, may_answer, read_answer, read_reply
 from agents.webhooks.signatures import REDELIVERY_S
 from pipeline.clock import Clock
@@ -37,6 +37,23 @@ from pipeline.telemetry import REPLIES, Sample
 log = logging.getLogger(__name__)
 
 Heard = Reply | Closing
+
+
+class Answerable(Protocol):
+    """Where alerts write, and people answer: a repository, or a project of a tracker."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+    @property
+    def answers(self) -> AnswerRights | None:
+        """Who may answer, and to what."""
+
+    @property
+    def every_service(self) -> frozenset[str]:
+        """The services of which it may speak."""
+
 
 ANSWER_EVENTS: Mapping[Forge, tuple[str, str]] = {
     forge: (REPLY_EVENTS[forge], CLOSING_EVENTS[forge]) for forge in get_args(Forge)
@@ -73,8 +90,10 @@ class ReplyReceiver:
             return Answer(200, "replies are not asked for")
         closes = event == CLOSING_EVENTS[forge]
         heard = read_closing(forge, payload) if closes else read_reply(forge, payload)
-        if heard is None:
-            return Answer(200, "no new reply")
+        return await self.hear(heard, source) if heard else Answer(200, "no new reply")
+
+    async def hear(self, heard: Heard, source: Answerable) -> Answer:
+        """Publish the verdict of what was read, as ``take`` does."""
         if self._clock() - heard.time > REDELIVERY_S:
             return Answer(403, "older than three days")
         try:
@@ -87,7 +106,7 @@ class ReplyReceiver:
             log.warning("a reply of %s waits: %s", source.name, error)
             return Answer(503, "not published, try again")
 
-    async def _take_reply(self, reply: Reply, source: Source) -> Answer:
+    async def _take_reply(self, reply: Reply, source: Answerable) -> Answer:
         said = read_answer(reply.text)
         if said is None:
             return self._counted("other", reply, source, "speaks of something else")
@@ -104,7 +123,7 @@ class ReplyReceiver:
             said = replace(said, subject=others[0].id)
         return await self._publish(_verdict(event, service, said, reply.author, reply.time), reply, source)
 
-    async def _take_closing(self, closing: Closing, source: Source) -> Answer:
+    async def _take_closing(self, closing: Closing, source: Answerable) -> Answer:
         events = await asyncio.to_thread(self._events, closing.thread, source)
         if not events:
             return self._counted("other", closing, source, "no alert opened it")
@@ -117,26 +136,25 @@ class ReplyReceiver:
         time = closing.time - YIELDS_S
         return await self._publish(_verdict(event, service, said, closing.author, time), closing, source)
 
-    async def _publish(self, verdict: Verdict, heard: Heard, source: Source) -> Answer:
+    async def _publish(self, verdict: Verdict, heard: Heard, source: Answerable) -> Answer:
         what = f"{_what(heard)} {heard.thread} of {source.name}"
         answer = await send_messages(self._send, [feedback_message(verdict)], what, "verdict")
         if answer.status == 200:
             self._count("answered")
         return answer
 
-    def _may_answer(self, heard: Heard, source: Source) -> bool:
+    def _may_answer(self, heard: Heard, source: Answerable) -> bool:
         assert source.answers
         return may_answer(heard.author, heard.association, source.answers)
 
-    def _events(self, thread: str, source: Source) -> dict[str, str]:
+    def _events(self, thread: str, source: Answerable) -> dict[str, str]:
         """Return the reported regressions that alerts wrote of on a merge request or issue, with services."""
         assert source.answers
-        services = {service for _, _, service in source.rules}
         return {
             row["regression"]: row["service"]
             for target in source.answers.targets
             for row in self._store.rows("alerts", None, *EVER, target=target, thread=thread)
-            if row["service"] in services
+            if row["service"] in source.every_service
         }
 
     def _is_news(self, closing: Closing, said: Said, event: str, service: str) -> bool:
@@ -145,7 +163,7 @@ class ReplyReceiver:
         resolved = self._store.rows("updates", service, *EVER, regression=event, type="resolved")
         return is_news(closing, said, state, bool(resolved))
 
-    def _counted(self, outcome: Outcome, heard: Heard, source: Source, why: str) -> Answer:
+    def _counted(self, outcome: Outcome, heard: Heard, source: Answerable, why: str) -> Answer:
         self._count(outcome)
         if outcome != "other":
             log.info("%s %s of %s by %r: %s", _what(heard), heard.thread, source.name, heard.author, why)

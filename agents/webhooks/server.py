@@ -12,12 +12,14 @@ from functools import partial
 from aiohttp import web
 
 from agents.publisher import Connect
+from agents.webhooks import tracker_receiver
 from agents.webhooks.answers import Answer
 from agents.webhooks.flag_receiver import SIGNED_BY, FlagReceiver
 from agents.webhooks.mapping import Forge, ServiceMap
 from agents.webhooks.receiver import Receiver
 from agents.webhooks.reply_receiver import ReplyReceiver
 from agents.webhooks.sending import ConfirmedSender
+from agents.webhooks.tracker_receiver import TrackerReceiver
 from pipeline.access import is_loopback
 from pipeline.clock import Clock
 from pipeline.errors import ConfigError
@@ -73,9 +75,13 @@ async def serve(
     replies = ReplyReceiver(store, sender.send, clock=clock) if store else None
     receiver = Receiver(services, sender.send, clock=clock, replies=replies)
     flags = FlagReceiver(services.flag_sources, sender.send, clock=clock)
+    trackers = TrackerReceiver(services.trackers, replies) if replies else None
     # A signature is over the body as it was sent, so nothing is decompressed.
     runner = web.AppRunner(
-        make_app(receiver, flags, replies), access_log=None, auto_decompress=False, shutdown_timeout=FINISH_S
+        make_app(receiver, flags, replies, trackers),
+        access_log=None,
+        auto_decompress=False,
+        shutdown_timeout=FINISH_S,
     )
     await runner.setup()
     try:
@@ -96,9 +102,12 @@ async def serve(
 
 
 def make_app(
-    receiver: Receiver, flags: FlagReceiver | None = None, replies: ReplyReceiver | None = None
+    receiver: Receiver,
+    flags: FlagReceiver | None = None,
+    replies: ReplyReceiver | None = None,
+    trackers: TrackerReceiver | None = None,
 ) -> web.Application:
-    """Return the application: POST /github, /gitlab, kinds of flag services, GET /healthz, /metrics."""
+    """Return the application: POST /github, /gitlab, /jira, flag services, GET /healthz, /metrics."""
     app = web.Application(client_max_size=MAX_BODY_BYTES)
     large = asyncio.Semaphore(LARGE_BODIES)
 
@@ -123,6 +132,10 @@ def make_app(
         if flags:
             taking = handler(kind, (header,), partial(flags.receive, kind))
             app.router.add_post(f"/{kind}", taking)  # type: ignore[arg-type]
+
+    if trackers:
+        taking = handler("jira", (tracker_receiver.SIGNED_BY,), trackers.receive)
+        app.router.add_post("/jira", taking)  # type: ignore[arg-type]
 
     async def metrics(_: web.Request) -> web.Response:
         return web.Response(text=exposition(replies.samples() if replies else ()))

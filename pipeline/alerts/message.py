@@ -52,6 +52,21 @@ def note_of(alert: Alert, dashboard: str, *, occasion: Occasion | None = None) -
     return Note(said, alert.event, _title(alert, said), (*lines, *rest), link, (alert,))
 
 
+def how_to_answer(event: str = "") -> Line:
+    """Return the line that says how a reply answers; with an event's id where a reply has to name it."""
+    command = f"/smidgen false {event}".rstrip()
+    return (
+        Span("Answer by a reply: "),
+        Span(command, "code"),
+        Span(" and why; or "),
+        Span("true", "code"),
+        Span(", "),
+        Span("expected", "code"),
+        Span(", "),
+        Span("fixed", "code"),
+    )
+
+
 def digest_of(alerts: Sequence[Alert], dashboard: str, note_id: str) -> Note:
     """Return what is said of several alerts at once: a line each, the most expensive first."""
     order = sorted(

@@ -80,7 +80,7 @@ _PHRASES: Mapping[Status, Sequence[str]] = {
         r"seasonal|traffic mix",
     ),
     "will not fix": (
-        r"(won'?t|will not) (be )?fix|wontfix",
+        r"(won'?t|will not) (be )?fix|wontfix|closed as (won'?t do|declined)",
         r"expected|planned|by design|intend(ed|tional)",
         r"accept(ed|able|ing)?\b",
         r"worth (it|the)|not worth",

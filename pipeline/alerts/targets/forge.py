@@ -8,8 +8,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from pipeline.alerts.markup import Line, Span, as_markdown
-from pipeline.alerts.message import Note
+from pipeline.alerts.markup import as_markdown
+from pipeline.alerts.message import Note, how_to_answer
 from pipeline.alerts.rules import Share
 from pipeline.alerts.secret import Secret
 from pipeline.alerts.targets.base import OneAlert, Unsuitable
@@ -52,7 +52,7 @@ class ForgeConversation(ForgeTarget):
     def text(self, note: Note, marker: str, event: str = "") -> str:
         """Return a message: what is said, how to answer while there is something to answer, and a marker."""
         asks = self.replies and note.occasion != "resolved"
-        lines = (*note.lines, _how_to_answer(event)) if asks else note.lines
+        lines = (*note.lines, how_to_answer(event)) if asks else note.lines
         return f"{as_markdown(lines)}\n\n{marker}\n"
 
     async def comment_once(
@@ -122,20 +122,6 @@ class ForgeStatus(ForgeTarget):
 def _marker(name: str) -> str:
     """Return what nobody sees in a text, and a search finds."""
     return f"<!-- smidgen:{name} -->"
-
-
-def _how_to_answer(event: str) -> Line:
-    command = f"/smidgen false {event}".rstrip()
-    return (
-        Span("Answer by a reply: "),
-        Span(command, "code"),
-        Span(" and why; or "),
-        Span("true", "code"),
-        Span(", "),
-        Span("expected", "code"),
-        Span(", "),
-        Span("fixed", "code"),
-    )
 
 
 def _suspected_commit(note: Note, min_score: float) -> str:

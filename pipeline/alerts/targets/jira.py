@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from pipeline.alerts.markup import as_jira
-from pipeline.alerts.message import Note
+from pipeline.alerts.message import Note, how_to_answer
 from pipeline.alerts.secret import Secret
 from pipeline.alerts.targets.base import OneAlert
 from pipeline.alerts.targets.http import Http, TargetRefused
@@ -25,6 +25,7 @@ class Jira(OneAlert):
     issue_type: str = "Task"
     labels: tuple[str, ...] = ()
     resolved: str = ""
+    replies: bool = False
 
     async def send(self, note: Note, thread: str, http: Http) -> str:
         """Open an issue, unless it is there; or comment on it, and move one whose regression is resolved."""
@@ -35,7 +36,7 @@ class Jira(OneAlert):
                 "project": {"key": self.project},
                 "issuetype": {"name": self.issue_type},
                 "summary": note.title[:255],
-                "description": as_jira(note.lines),
+                "description": self._document(note),
                 "labels": ["smidgen", label, *self.labels],
             }
             return str((await self._call(http, "POST", "/issue", json={"fields": fields}))["key"])
@@ -44,6 +45,10 @@ class Jira(OneAlert):
             if note.occasion == "resolved" and self.resolved:
                 await self._move(key, http)
         return key
+
+    def _document(self, note: Note) -> dict[str, Any]:
+        asks = self.replies and note.occasion != "resolved"
+        return as_jira((*note.lines, how_to_answer()) if asks else note.lines)
 
     async def _find(self, label: str, http: Http) -> str:
         body = {"jql": f'labels = "{label}"', "maxResults": 1, "fields": ["key"]}
@@ -58,7 +63,7 @@ class Jira(OneAlert):
         if any(p.get("value") == own for one in there for p in one.get("properties") or []):
             return
         properties = [{"key": "smidgen", "value": own}]
-        await self._call(http, "POST", path, json={"body": as_jira(note.lines), "properties": properties})
+        await self._call(http, "POST", path, json={"body": self._document(note), "properties": properties})
 
     async def _move(self, key: str, http: Http) -> None:
         path = f"/issue/{key}/transitions"

@@ -63,6 +63,7 @@ def receiver() -> Iterator[HttpReceiver]:
 REPORT = note_of(alert(), DASHBOARD)
 UPDATE = note_of(alert(updated("r1")), DASHBOARD)
 END = note_of(alert(resolved("r1")), DASHBOARD)
+OTHER = note_of(alert(detected("r9")), DASHBOARD)
 DIGEST = digest_of([alert(), alert(updated("r2"))], DASHBOARD, "d1")
 EVIL = note_of(
     replace(
@@ -409,6 +410,9 @@ def test_jira_has_one_issue_that_is_moved_at_the_end(receiver: HttpReceiver) -> 
     assert len(kept.comments) == 2
     assert kept.moved == ["5"]
     assert kept.issues[0]["description"]["type"] == "doc"
+    assert "/smidgen false" not in str(kept.issues[0])
+    send(target("jira", url=receiver.url, user="bot", token=secret(), project="SHOP", replies=True), OTHER)
+    assert "/smidgen false" in str(kept.issues[1]["description"])
     login = base64.b64encode(b"bot:secret-token").decode()
     assert receiver.requests[0].headers["Authorization"] == f"Basic {login}"
 

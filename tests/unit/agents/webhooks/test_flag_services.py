@@ -412,5 +412,5 @@ def test_a_wrong_service_map_names_the_key(tmp_path: Path, before: str, after: s
 
 def test_an_empty_service_map_says_what_may_be_in_it(tmp_path: Path) -> None:
     (tmp_path / "services.yaml").write_text("{}")
-    with pytest.raises(ConfigError, match="give repositories or flag_services"):
+    with pytest.raises(ConfigError, match="give repositories, flag_services or trackers"):
         load_service_map(tmp_path / "services.yaml", {})
