@@ -1,14 +1,15 @@
-"""Feeder of a load: publishes window after window as an agent does, at a given pace."""
+"""Feeder of a load: publishes window after window as agents do, at a given pace."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterable, Sequence
 from typing import Self
 
 from agents.broker import connect, quiet_client
-from agents.buffer import Buffer
+from agents.buffer import Buffer, Tally
 from agents.publisher import Delivery, Publisher
 from pipeline.config import Settings
 from pipeline.errors import SmidgenError
@@ -16,14 +17,19 @@ from pipeline.model import Outgoing
 from pipeline.topics import Topics
 
 _TICK_S = 0.05
-_CLOSE_S = 900.0
+_STUCK_S = 120.0
+"""Without a message that is confirmed, the broker is taken for gone."""
+
 _BUFFER = 1 << 30
+_AGENTS = 8
+"""Agents that publish at the same time: each waits for the broker after every message."""
 
 
 class Feeder:
-    """A thread that hands batch after batch to an agent's publisher, evenly over ``seconds``.
+    """A thread that hands batch after batch to the publishers of agents, evenly over ``seconds``.
 
-    ``allow`` bounds how much may be sent, as a share: so a load lasts as long as what is done to it.
+    Messages of one service are published by one of them, in their order. ``allow`` bounds how much may be
+    sent, as a share: so a load lasts as long as what is done to it.
     """
 
     def __init__(
@@ -31,9 +37,9 @@ class Feeder:
     ) -> None:
         self._batches = batches
         self._gap_s = seconds / max(1, len(batches))
-        self._buffer = Buffer(max_messages=_BUFFER, max_bytes=_BUFFER)
+        self._buffers = [Buffer(max_messages=_BUFFER, max_bytes=_BUFFER) for _ in range(_AGENTS)]
         quiet_client(settings)
-        self._publisher = Publisher(lambda: connect(settings, topics), self._buffer)
+        self._publishers = [Publisher(lambda: connect(settings, topics), buffer) for buffer in self._buffers]
         self._allowed = 1.0
         self._stop = threading.Event()
         self._paused = threading.Event()
@@ -49,7 +55,11 @@ class Feeder:
     @property
     def done(self) -> bool:
         """Whether everything was handed over and has been taken."""
-        return self.offered == len(self._batches) and not self._buffer.waiting.messages
+        return self.offered == len(self._batches) and not self._waiting
+
+    @property
+    def _waiting(self) -> int:
+        return sum(buffer.waiting.messages for buffer in self._buffers)
 
     def allow(self, share: float) -> None:
         """Let so much of the load be sent from now on."""
@@ -59,7 +69,7 @@ class Feeder:
         """Send nothing more, and wait until all that was handed over is confirmed."""
         self._paused.set()
         deadline = time.monotonic() + timeout_s
-        while self._buffer.waiting.messages and time.monotonic() < deadline:
+        while self._waiting and time.monotonic() < deadline:
             time.sleep(_TICK_S)
         time.sleep(0.5)  # the last one is no longer in the buffer while it is under way
 
@@ -74,14 +84,20 @@ class Feeder:
             SmidgenError: the broker did not take it all.
         """
         self._thread.join()
-        self.delivery = self._publisher.close(_CLOSE_S)
+        moved, left = time.monotonic(), self._waiting
+        while left and time.monotonic() - moved < _STUCK_S:
+            time.sleep(_TICK_S)
+            if (now := self._waiting) < left:
+                moved, left = time.monotonic(), now
+        self.delivery = _together(publisher.close(_STUCK_S) for publisher in self._publishers)
         lost = self.delivery.dropped.messages + self.delivery.unsent.messages
         if lost and not self._stop.is_set():
             raise SmidgenError(f"faults: {lost} messages of the load were not published")
         return self.delivery
 
     def __enter__(self) -> Self:
-        self._publisher.start()
+        for publisher in self._publishers:
+            publisher.start()
         self._thread.start()
         return self
 
@@ -89,7 +105,8 @@ class Feeder:
         self._stop.set()
         self._thread.join()
         if self.delivery is None:
-            self._publisher.close(0.0)
+            for publisher in self._publishers:
+                publisher.close(0.0)
 
     def _feed(self) -> None:
         due = time.monotonic()
@@ -98,9 +115,20 @@ class Feeder:
                 if self._stop.wait(_TICK_S):
                     return
             for message in batch:
-                self._publisher.offer(message)
+                service = message.key.partition("/")[0]
+                self._publishers[zlib.crc32(service.encode()) % _AGENTS].offer(message)
             self.offered = number + 1
             due = max(due + self._gap_s, time.monotonic() - 10 * self._gap_s)
 
     def _held(self, number: int) -> bool:
         return self._paused.is_set() or number >= self._allowed * len(self._batches)
+
+
+def _together(deliveries: Iterable[Delivery]) -> Delivery:
+    published, dropped, unsent = zip(*((d.published, d.dropped, d.unsent) for d in deliveries), strict=True)
+    return Delivery(*(_sum(tallies) for tallies in (published, dropped, unsent)))
+
+
+def _sum(tallies: Iterable[Tally]) -> Tally:
+    tallies = list(tallies)
+    return Tally(sum(tally.messages for tally in tallies), sum(tally.samples for tally in tallies))
