@@ -66,7 +66,7 @@ _value_option = click.option(
 )
 _period_option = click.option(
     "--period",
-    type=click.FloatRange(min=0, min_open=True),
+    type=click.FloatRange(1e-9, 1e18),
     metavar="NUMBER",
     default=None,
     callback=lambda _context, _parameter, value: value or 0.0,

@@ -16,6 +16,7 @@ from agents.formats.source import Damaged, ProfileSource, head_text
 _MARKS = re.compile(r'speedscope\.app/file-format-schema|"shared"\s*:\s*\{\s*"frames"')
 _UNITS = {"none": "count"}
 _EVENLY = 1e-6
+_SMALLEST_PERIOD = 1e-9
 
 
 class SpeedscopeFormat:
@@ -115,6 +116,8 @@ def _period(profiles: Sequence[Any]) -> float:
     if not weights or any(isinstance(each, dict) and each.get("type") == "evented" for each in profiles):
         return 0.0
     smallest = min(weights)
+    if smallest < _SMALLEST_PERIOD:
+        return 0.0
     even = all(abs(weight / smallest - round(weight / smallest)) <= _EVENLY for weight in weights)
     return smallest if even else 0.0
 

@@ -19,6 +19,9 @@ from pipeline.errors import ConfigError
 Writer = Callable[[Iterable[Sample], Measure, IO[bytes]], None]
 """Writes samples as they come; what is kept of them is one number each, and every frame once."""
 
+MAX_WRITTEN = 2**63 - 1025
+"""Largest number that is written: the largest of 64 bits that is a float, too."""
+
 _BATCH = 1000
 _CONTROLS = re.compile(r"[\r\n]+")
 _NANOSECONDS = {"nanoseconds": 1, "microseconds": 1_000, "milliseconds": 1_000_000, "seconds": 1_000_000_000}
@@ -49,7 +52,7 @@ def write_pprof(samples: Iterable[Sample], measure: Measure, out: IO[bytes]) -> 
     head.sample_type.add(type=tables.string(measure.type), unit=tables.string(unit))
     if measure.period:
         head.period_type.type, head.period_type.unit = tables.string(measure.type), tables.string(unit)
-        head.period = round(measure.period * factor)
+        head.period = _fitting(measure.period * factor)
     with gzip.GzipFile(fileobj=out, mode="wb", compresslevel=6, mtime=0) as packed:
         packed.write(_merged(head, tables.take()))
         counts = _counts(measure.per_sample)
@@ -150,10 +153,10 @@ def _whole(samples: Iterable[Sample], factor: float) -> Iterator[tuple[tuple[str
     carried = 0.0
     for stack, weight in samples:
         if factor == 1 and not carried and isinstance(weight, int):
-            yield stack, weight
+            yield stack, _fitting(weight)
             continue
         exact = weight * factor + carried
-        count = round(exact)
+        count = _fitting(exact)
         carried = exact - count
         if count > 0:
             yield stack, count
@@ -165,10 +168,21 @@ def _counts(period: float) -> Callable[[float], int]:
     def count(weight: float) -> int:
         nonlocal carried
         exact = weight / (period or 1) + carried
-        carried = exact - round(exact)
-        return round(exact)
+        carried = exact - _fitting(exact)
+        return _fitting(exact)
 
     return count
+
+
+def _fitting(weight: float) -> int:
+    """Return the nearest whole number.
+
+    Raises:
+        ConfigError: it has more than 64 bits, which no real profile reaches.
+    """
+    if weight > MAX_WRITTEN:
+        raise ConfigError(f"a weight of {weight:.3g} does not fit 64 bits")
+    return round(weight)
 
 
 def _number(weight: float) -> float:
