@@ -11,10 +11,11 @@ import orjson
 import xxhash
 
 from agents.aggregate import Source, build_profile, encode_within
-from agents.formats import AUTO, StackSamples, find_format
+from agents.formats import AUTO, StackSamples, count_samples
+from agents.profile_source import STDIN, begin_profile, named, opened_profile
 from pipeline.clock import to_iso
 from pipeline.codec.schema.inputs import MAX_COUNT
-from pipeline.errors import ConfigError
+from pipeline.errors import ConfigError, file_errors
 from pipeline.model import Outgoing, Profile
 
 
@@ -55,6 +56,9 @@ class Import:
     max_bytes: int
     format: str = AUTO
     latest: float = math.inf
+    now: float = 0.0  # when standard input ended
+    value: str = ""  # which of several values of a file
+    period: float = 0.0  # weight of one sample, 0: as the file says
 
 
 def read_files(paths: Sequence[Path], request: Import) -> list[Imported]:
@@ -66,16 +70,14 @@ def read_files(paths: Sequence[Path], request: Import) -> list[Imported]:
     """
     found = []
     for index, path in enumerate(paths):
-        try:
-            data, written = path.read_bytes(), path.stat().st_mtime
-        except OSError as error:
-            raise ConfigError(f"{path}: {error.strerror or error}") from None
+        with file_errors(path):
+            written = request.now if str(path) == STDIN else path.stat().st_mtime
         first, length_s = request.start, request.duration_s
         start = written - length_s if first is None else first + index * length_s
         if start + length_s > request.latest:
             where = path if first is None else "--start"
             raise ConfigError(f"{where}: would end at {to_iso(start + length_s)}, which is still to come")
-        found.append(_read(path, data, request, start))
+        found.append(_read(path, request, start))
     return found
 
 
@@ -84,27 +86,38 @@ def profile_key(source: Source) -> str:
     return f"{source.service}/{source.host}"
 
 
-def _read(path: Path, data: bytes, request: Import, start: float) -> Imported:
-    try:
-        format_ = find_format(request.format, data)
-    except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from None
-    parsed = format_.parse(data)
-    if not parsed.stacks:
-        first = f"; {parsed.first_invalid}" if parsed.invalid else ""
-        raise ConfigError(f"{path}: has no {format_.content}{first}")
-    if parsed.samples > MAX_COUNT:
-        raise ConfigError(f"{path}: {parsed.samples} samples, more than the {MAX_COUNT} of one interval")
-    source = request.source
-    profile = build_profile(parsed.stacks, source=source, start=start, end=start + request.duration_s)
-    profile = replace(profile, id=_identity(path, data, profile))
+def _read(path: Path, request: Import, start: float) -> Imported:
+    content = xxhash.xxh3_128()
+    with opened_profile(path, content.update) as source, named(path):
+        held, reading = begin_profile(source, request.format, request.value, request.period)
+        parsed = count_samples(reading)
+        source.drain()
+        _check(parsed, held)
+    source_ = request.source
+    profile = build_profile(parsed.stacks, source=source_, start=start, end=start + request.duration_s)
+    profile = replace(profile, id=_identity(path, content.digest(), profile))
     parts, lost = encode_within(profile, request.max_bytes)
-    messages = tuple(Outgoing("profiles", profile_key(source), part.value) for part in parts)
+    messages = tuple(Outgoing("profiles", profile_key(source_), part.value) for part in parts)
     return Imported(path, messages, parsed, lost)
 
 
-def _identity(path: Path, data: bytes, profile: Profile) -> str:
+def _check(parsed: StackSamples, held: str) -> None:
+    """Refuse a file that holds no samples, or none that can be counted."""
+    measure = parsed.measure
+    if not parsed.stacks:
+        first = f"; {parsed.first_invalid}" if parsed.invalid else ""
+        raise ConfigError(f"has no {held}{first}")
+    if not measure.per_sample:
+        raise ConfigError(
+            f"weights are {measure.unit} of {measure.type}, and how many a sample stands for is not said: "
+            f"give it by --period"
+        )
+    if parsed.samples > MAX_COUNT:
+        raise ConfigError(f"{parsed.samples} samples, more than the {MAX_COUNT} of one interval")
+
+
+def _identity(path: Path, content: bytes, profile: Profile) -> str:
     """Return what is the same when a file is imported again for the same host and interval."""
     labels = sorted(profile.labels.items())
     origin = [path.name, profile.host, profile.start, profile.end, profile.release, labels]
-    return xxhash.xxh3_128_hexdigest(orjson.dumps(origin) + data)
+    return xxhash.xxh3_128_hexdigest(orjson.dumps(origin) + content)

@@ -12,6 +12,7 @@ from agents.aggregate import Source
 from agents.broker import publish_once, quiet_client
 from agents.changes import Repository, read_change
 from agents.formats import format_names
+from agents.formats.writers import WRITERS, writer_for
 from agents.kernels import AUTO, kernel_names
 from agents.options import (
     agent_settings,
@@ -25,11 +26,14 @@ from agents.options import (
     sampling_interval_s,
     service_option,
 )
+from agents.profile_conversion import Conversion, convert_profile
 from agents.profile_files import Import, read_files
+from agents.profile_source import STDIN, named, opened_profile
 from pipeline.clock import system_clock
 from pipeline.codec.inputs import FUTURE_S
 from pipeline.config import Settings
 from pipeline.kafka import bootstrap_servers
+from pipeline.outputs import check_outputs, replacing
 from pipeline.units import parse_size_bytes
 
 _RUN_EXAMPLES = """\b
@@ -43,10 +47,31 @@ Examples:
   smidgen agent import profile.txt --service shop
   smidgen agent import a.txt b.txt --service shop --start 2026-03-01T12:00:00Z --duration 10s
 """
+_CONVERT_EXAMPLES = """\b
+Examples:
+  smidgen agent convert cpu.pb.gz
+  smidgen agent convert recording.jfr stacks.txt
+  perf script | smidgen agent convert - profile.speedscope.json
+"""
 
 INTERVAL_S = 2.0
 LOCAL_INTERVAL_S = 1.0
 """As fine as the windows that ``smidgen up`` counts: its scans then see twice as much in the same time."""
+
+_value_option = click.option(
+    "--value",
+    default="",
+    metavar="NAME",
+    help="What to count where a file has several: cpu, wall, alloc_space, … (default: samples or CPU time).",
+)
+_period_option = click.option(
+    "--period",
+    type=click.FloatRange(1e-9, 1e18),
+    metavar="NUMBER",
+    default=None,
+    callback=lambda _context, _parameter, value: value or 0.0,
+    help="Weight of one sample in the file's unit, where the file does not say it.",
+)
 
 
 @click.group()
@@ -176,6 +201,8 @@ def run(
     help="How long each file was sampled.",
 )
 @click.option("--format", "format_", type=click.Choice(format_names()), default=AUTO)
+@_value_option
+@_period_option
 @agent_settings
 def import_files(
     settings: Settings,
@@ -187,14 +214,45 @@ def import_files(
     start: float | None,
     duration_s: float,
     format_: str,
+    value: str,
+    period: float,
 ) -> None:
-    """Publish profile files: collapsed stacks (py-spy, FlameGraph), perf script or pprof."""
+    """Publish profile files of any format that is known, recognised by content."""
     quiet_client(settings)
     topics = settings.read_topics()
     source = Source(service, host or socket.gethostname(), release, labels)
-    latest = system_clock() + FUTURE_S
-    request = Import(source, start, duration_s, topics["profiles"].max_message_bytes, format_, latest)
+    now = system_clock()
+    request = Import(
+        source, start, duration_s, topics["profiles"].max_message_bytes, format_,
+        latest=now + FUTURE_S, now=now, value=value, period=period,
+    )  # fmt: skip
     imported = read_files(files, request)
     publish_once([message for found in imported for message in found.messages], settings, topics)
     for found in imported:
         click.echo(found.summary())
+
+
+@agent.command(epilog=_CONVERT_EXAMPLES)
+@click.argument("file", metavar="IN", type=click.Path(path_type=Path))
+@click.argument("out", metavar="[OUT]", default=STDIN, type=click.Path(path_type=Path))
+@click.option("--from", "format_", type=click.Choice(format_names()), default=AUTO, show_default=True)
+@click.option(
+    "--to",
+    "target",
+    type=click.Choice(tuple(WRITERS)),
+    help="Format to write (default: by how OUT ends, else collapsed).",
+)
+@_value_option
+@_period_option
+def convert(file: Path, out: Path, format_: str, target: str | None, value: str, period: float) -> None:
+    """Write a profile file in another format; - is standard input or output.
+
+    Stacks, weights with their unit and period, files and lines are kept as far as both formats have them.
+    What was left out is said on stderr.
+    """
+    written = Path("/dev/stdout") if str(out) == STDIN else out
+    check_outputs({"OUT": written}, [file])
+    request = Conversion(writer_for(target or "", str(out)), format_, value, period)
+    with opened_profile(file) as source, named(file), replacing(written) as output:
+        converted = convert_profile(source, output, request)
+    click.echo(converted.summary(file), err=True)

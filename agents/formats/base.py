@@ -2,17 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Protocol
 
+from agents.formats.source import Damaged, ProfileSource
 from pipeline.errors import ConfigError
 
 AUTO = "auto"
 """Stands for the first format that recognises a file."""
 
+MAX_WEIGHT = 2**62
+"""Largest weight of one sample: sums of two still fit 64 bits."""
+
 Stack = tuple[str, ...]
-"""Frames as the file spells them, root first."""
+"""Frames, root first, each as ``agents.formats.frames`` spells it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What the weights of a profile count.
+
+    ``unit`` is ``count``, ``nanoseconds``, ``microseconds``, ``milliseconds``, ``seconds`` or ``bytes``, or
+    what the file says; ``period`` is the weight of one sample in that unit, 0 where it is not known.
+    """
+
+    type: str = "samples"
+    unit: str = "count"
+    period: float = 0.0
+
+    @property
+    def per_sample(self) -> float:
+        """The weight of one sample; 0 where weights cannot be converted to samples."""
+        return 1.0 if self.unit == "count" else self.period
+
+
+class Sample(NamedTuple):
+    """One sample, or several of one stack; without frames if the stack is empty."""
+
+    stack: Stack
+    weight: float
+
+
+class Invalid(NamedTuple):
+    """A line or record that holds no stack with its weight: where and what it is."""
+
+    where: str
+
+
+Record = Sample | Invalid
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A profile that is being read: its records come as the file is read, once."""
+
+    measure: Measure
+    records: Iterator[Record]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +69,7 @@ class StackSamples:
     frameless: int = 0  # samples of threads that had no frame
     invalid: int = 0  # lines or records that hold no stack with its count
     first_invalid: str = ""  # where and what the first of them is
+    measure: Measure = field(default_factory=Measure)
 
     @property
     def samples(self) -> int:
@@ -37,11 +84,16 @@ class Format(Protocol):
     content: str
     """What a file of it holds, for a message about one that holds nothing of it."""
 
-    def recognises(self, data: bytes) -> bool:
-        """Return whether a file is of this format, by its beginning."""
+    def recognises(self, head: bytes) -> bool:
+        """Return whether a file is of this format, by its first bytes (``ProfileSource.head``)."""
 
-    def parse(self, data: bytes) -> StackSamples:
-        """Read a file; equal stacks are added up and stacks counted 0 times left out."""
+    def read(self, source: ProfileSource, value: str) -> Reading:
+        """Begin to read a file; ``value`` names what to count where a file has several, empty: the usual.
+
+        Raises:
+            ConfigError: the file has no such value; the message names those that it has.
+            Damaged: the file cannot be read at all. From the records it is raised where they end.
+        """
 
 
 _registry: dict[str, Format] = {}
@@ -57,17 +109,49 @@ def format_names() -> tuple[str, ...]:
     return (AUTO, *_registry)
 
 
-def find_format(name: str, data: bytes) -> Format:
-    """Return a format by its name, for ``auto`` the one that recognises a file.
+def find_format(name: str, head: bytes) -> Format:
+    """Return a format by its name, for ``auto`` the one that recognises a file by its first bytes.
 
     Raises:
         ConfigError: there is no such format, or none that recognises the file.
     """
     if name == AUTO:
         for format_ in reversed(_registry.values()):
-            if format_.recognises(data):
+            if format_.recognises(head):
                 return format_
         raise ConfigError(f"is of no format that is known here: {', '.join(_registry)}")
     if name not in _registry:
         raise ConfigError(f"--format: should be one of {', '.join(format_names())}, not {name!r}")
     return _registry[name]
+
+
+def read_profile(format_: Format, source: ProfileSource, value: str = "") -> Reading:
+    """Read a file; where it is cut or damaged, the last record is an invalid one.
+
+    Raises:
+        ConfigError: the file has no such value.
+    """
+    try:
+        reading = format_.read(source, value)
+    except Damaged as damage:
+        return Reading(Measure(), iter((Invalid(str(damage)),)))
+    return replace(reading, records=_until_damage(reading.records))
+
+
+def choose_value(names: Iterable[str], wanted: str, usual: str) -> str:
+    """Return which of a file's values to count.
+
+    Raises:
+        ConfigError: the wanted one is none of them.
+    """
+    known = tuple(dict.fromkeys(names))
+    if wanted and wanted not in known:
+        raise ConfigError(f"has no value {wanted!r}: there are {', '.join(known) or 'none'}")
+    return wanted or usual
+
+
+def _until_damage(records: Iterator[Record]) -> Iterator[Record]:
+    try:
+        yield from records
+    except Damaged as damage:
+        yield Invalid(str(damage))

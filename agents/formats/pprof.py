@@ -6,30 +6,22 @@ declared here, and are skipped.
 
 from __future__ import annotations
 
-import zlib
-from collections import Counter
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
-from agents.formats.base import Stack, StackSamples
+from agents.formats.base import MAX_WEIGHT, Invalid, Measure, Reading, Record, Sample, choose_value
+from agents.formats.frames import file_name, join_frame
+from agents.formats.protobuf import Fields, compile_messages, walk_fields
+from agents.formats.source import Damaged, ProfileSource
 
-MAX_BYTES = 2**30
-"""Most bytes of a profile without compression: far beyond any real one, and what memory bears."""
-
-_GZIP = b"\x1f\x8b"
-_TYPES = {
-    "int64": descriptor_pb2.FieldDescriptorProto.TYPE_INT64,
-    "uint64": descriptor_pb2.FieldDescriptorProto.TYPE_UINT64,
-    "bytes": descriptor_pb2.FieldDescriptorProto.TYPE_BYTES,
-}
-_MESSAGES: dict[str, dict[str, tuple[int, str, bool]]] = {  # field: number, type, whether it repeats
+_MESSAGES: Mapping[str, Fields] = {
     "ValueType": {"type": (1, "int64", False), "unit": (2, "int64", False)},
     "Sample": {"location_id": (1, "uint64", True), "value": (2, "int64", True)},
     "Mapping": {"id": (1, "uint64", False), "filename": (5, "int64", False)},
-    "Line": {"function_id": (1, "uint64", False)},
+    "Line": {"function_id": (1, "uint64", False), "line": (2, "int64", False)},
     "Location": {
         "id": (1, "uint64", False),
         "mapping_id": (2, "uint64", False),
@@ -52,6 +44,9 @@ _MESSAGES: dict[str, dict[str, tuple[int, str, bool]]] = {  # field: number, typ
         "period": (12, "int64", False),
     },
 }
+_WIRES = {**dict.fromkeys((1, 2, 3, 4, 5, 6, 11), 2), **dict.fromkeys((7, 8, 9, 10, 12, 14, 15), 0), 13: 2}
+_COUNTS = ("samples", "sample", "events")
+_TIMES = ("cpu", "wall")
 
 
 class PprofFormat:
@@ -60,125 +55,89 @@ class PprofFormat:
     name = "pprof"
     content = "samples of pprof (a protocol buffer, perhaps compressed)"
 
-    def recognises(self, data: bytes) -> bool:
-        """Take what is compressed, or begins as the first field of a profile does and can be read."""
-        if data.startswith(_GZIP):
-            return True
-        return data.startswith(b"\x0a") and b"\0" in data[:4096] and _profile(data) is not None
+    def recognises(self, head: bytes) -> bool:
+        """Take a message of a profile's fields: types of values, or else two kinds of tables."""
+        tables: set[int] = set()
+        for number, wire, content in walk_fields(head):
+            if number not in _WIRES or _WIRES[number] != wire:
+                return False
+            if number == 1 and content:
+                return _is_value_type(content)
+            tables.add(number)
+        return len(tables & {3, 4, 5, 6}) > 1
 
-    def parse(self, data: bytes) -> StackSamples:
-        """Read the samples; a file that is cut or damaged counts as one invalid record."""
+    def read(self, source: ProfileSource, value: str) -> Reading:
+        """Read one of the values: ``value`` by its type, else samples, else time, else the first."""
         try:
-            profile = _profile(_unpacked(data))
-        except ValueError as error:
-            return StackSamples({}, invalid=1, first_invalid=str(error))
-        if profile is None:
-            return StackSamples({}, invalid=1, first_invalid="no protocol buffer of pprof")
-        return _Reader(profile).read()
+            profile = profile_messages()["Profile"].FromString(source.read_all())
+        except DecodeError:
+            raise Damaged("no protocol buffer of pprof") from None
+        if not len(profile.string_table) or not len(profile.sample_type):
+            raise Damaged("no protocol buffer of pprof")
+        tables = _Tables(profile)
+        column, measure = tables.column(value)
+        return Reading(measure, _records(profile.sample, column, tables))
 
 
-class _Reader:
+@cache
+def profile_messages() -> Mapping[str, Any]:
+    """Return the classes of the messages."""
+    return compile_messages("pprof", _MESSAGES)
+
+
+class _Tables:
     """The tables of a profile: what a location's frames are called."""
 
     def __init__(self, profile: Any) -> None:
         self._profile = profile
         self._text = [text.decode("utf-8", errors="replace") for text in profile.string_table]
         self._functions = {function.id: function for function in profile.function}
-        self._mappings = {mapping.id: self._string(mapping.filename) for mapping in profile.mapping}
-        self._frames = {location.id: self._named(location) for location in profile.location}
+        self._mappings = {mapping.id: self.string(mapping.filename) for mapping in profile.mapping}
+        self.frames = {location.id: self._named(location) for location in profile.location}
 
-    def read(self) -> StackSamples:
-        """Return the stacks, root first, with how often each was sampled."""
-        column, unit = self._column()
-        stacks: Counter[Stack] = Counter()
-        frameless = invalid = 0
-        first_invalid = ""
-        for number, sample in enumerate(self._profile.sample, start=1):
-            frames = [self._frames.get(location) for location in sample.location_id]
-            count = round(sample.value[column] / unit) if column < len(sample.value) else -1
-            known = [frame for frame in frames if frame is not None]
-            if count < 0 or len(known) < len(frames):
-                invalid += 1
-                first_invalid = first_invalid or f"sample {number}: its values or locations are unknown"
-            elif not any(known):
-                frameless += count
-            elif count:
-                # The leaf comes first, and of a location the frame that was inlined.
-                stacks[tuple(name for frame in known for name in frame)[::-1]] += count
-        return StackSamples(dict(stacks), frameless, invalid, first_invalid)
-
-    def _column(self) -> tuple[int, int]:
-        """Return which value counts samples, and by what to divide it: time without counts by the period."""
-        types = [(self._string(type_.type), self._string(type_.unit)) for type_ in self._profile.sample_type]
-        for column, (type_, unit) in enumerate(types):
-            if unit == "count" and type_ in ("samples", "sample", "events"):
-                return column, 1
-        for column, (type_, _) in enumerate(types):
-            if type_ in ("cpu", "wall") and self._profile.period > 0:
-                return column, self._profile.period
-        return 0, 1
+    def column(self, wanted: str) -> tuple[int, Measure]:
+        """Return which value to read, and what it counts: time without counts has the profile's period."""
+        types = [(self.string(each.type), self.string(each.unit)) for each in self._profile.sample_type]
+        period = self._profile.period
+        usual = next((type_ for type_, unit in types if unit == "count" and type_ in _COUNTS), "")
+        usual = usual or next((type_ for type_, _ in types if type_ in _TIMES and period > 0), types[0][0])
+        chosen = choose_value((type_ for type_, _ in types), wanted, usual)
+        column = [type_ for type_, _ in types].index(chosen)
+        type_, unit = types[column]
+        its_own = self.string(self._profile.period_type.unit) in (unit, "")
+        timed = type_ in _TIMES or type_ == self.string(self._profile.period_type.type)
+        return column, Measure(type_, unit, float(period) if timed and its_own and period > 0 else 0.0)
 
     def _named(self, location: Any) -> tuple[str, ...]:
         """Return the frames of a location, the inlined one first."""
-        functions = [self._functions.get(line.function_id) for line in location.line]
-        names = [
-            self._string(function.name) or self._string(function.system_name)
-            for function in functions
-            if function
-        ]
-        files = [self._string(function.filename) for function in functions if function]
-        if not any(names):
-            binary = self._mappings.get(location.mapping_id, "").rpartition("/")[2]
+        found = []
+        for line in location.line:
+            function = self._functions.get(line.function_id)
+            if function is None:
+                continue
+            name = self.string(function.name) or self.string(function.system_name)
+            if name:
+                found.append(join_frame(name, self.string(function.filename), line.line))
+        if not found:
+            binary = file_name(self._mappings.get(location.mapping_id, ""))
             return (f"[{binary}]" if binary else "[unknown]",)
-        # Of Python a function's module is needed; other languages' names are whole.
-        return tuple(
-            f"{name} ({file})" if file.endswith(".py") else name
-            for name, file in zip(names, files, strict=True)
-            if name
-        )
+        return tuple(found)
 
-    def _string(self, number: int) -> str:
+    def string(self, number: int) -> str:
         return self._text[number] if 0 <= number < len(self._text) else ""
 
 
-@cache
-def _message() -> Any:
-    """Return the class of profiles."""
-    file = descriptor_pb2.FileDescriptorProto(
-        name="smidgen/pprof.proto", package="smidgen.pprof", syntax="proto3"
-    )
-    for message, fields in _MESSAGES.items():
-        declared = file.message_type.add(name=message)
-        for field, (number, type_, repeats) in fields.items():
-            added = declared.field.add(name=field, number=number)
-            added.label = added.LABEL_REPEATED if repeats else added.LABEL_OPTIONAL
-            if type_ in _TYPES:
-                added.type = _TYPES[type_]
-            else:
-                added.type, added.type_name = added.TYPE_MESSAGE, f".{file.package}.{type_}"
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{file.package}.Profile"))
+def _records(samples: Any, column: int, tables: _Tables) -> Iterator[Record]:
+    """Yield the samples; in them the leaf comes first, and of a location the frame that was inlined."""
+    frames = tables.frames
+    for number, sample in enumerate(samples, start=1):
+        known = [frames.get(location) for location in sample.location_id]
+        weight = sample.value[column] if column < len(sample.value) else -1
+        if not 0 <= weight <= MAX_WEIGHT or None in known:
+            yield Invalid(f"sample {number}: its values or locations are unknown")
+        else:
+            yield Sample(tuple(name for frame in known for name in frame or ())[::-1], weight)
 
 
-def _unpacked(data: bytes) -> bytes:
-    if not data.startswith(_GZIP):
-        return data
-    unpacking = zlib.decompressobj(wbits=31)
-    try:
-        unpacked = unpacking.decompress(data, MAX_BYTES)
-    except zlib.error as error:
-        raise ValueError(f"not readable as gzip: {error}") from None
-    if unpacking.unconsumed_tail:
-        raise ValueError(f"has more than {MAX_BYTES} bytes once it is unpacked")
-    if not unpacking.eof:
-        raise ValueError("cut: the end of the compressed file is missing")
-    return unpacked
-
-
-def _profile(data: bytes) -> Any | None:
-    try:
-        profile = _message().FromString(data)
-    except DecodeError:
-        return None
-    return profile if len(profile.string_table) and len(profile.sample_type) else None
+def _is_value_type(data: bytes) -> bool:
+    return all(wire == 0 and number in (1, 2) for number, wire, _ in walk_fields(data))

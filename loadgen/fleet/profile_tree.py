@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from agents.formats import AUTO, find_format
+from agents.formats import AUTO, find_format, parse
 from agents.naming import name_stack
 from loadgen.fleet.callgraph import CallGraph, Stack, shares
 from loadgen.fleet.scenario import GraphSpec
@@ -70,7 +70,7 @@ def read_stacks(path: Path) -> Counter[Stack]:
     except OSError as error:
         raise ConfigError(f"graph: profile: {path}: {error.strerror}") from None
     found: Counter[Stack] = Counter()
-    for frames, count in find_format(AUTO, data).parse(data).stacks.items():
+    for frames, count in parse(find_format(AUTO, data), data).stacks.items():
         stack = tuple(frame.name for frame in name_stack(frames))
         found[stack if len(stack) <= DEEPEST else (stack[0], *stack[1 - DEEPEST :])] += count
     if not found:

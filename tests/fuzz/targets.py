@@ -19,7 +19,7 @@ from pipeline.errors import ConfigError, InvalidMessage
 from pipeline.kafka import bootstrap_servers
 from pipeline.topics import load_topics
 from pipeline.workloads import read_workload_file
-from tests.fuzz import batches, seeds
+from tests.fuzz import batches, profile_formats, seeds
 from tests.fuzz.checks import (
     check_answers,
     check_collapsed,
@@ -163,6 +163,12 @@ TARGETS: Mapping[str, Target] = {
     "collapsed": Target(
         check_collapsed, _INVALID, seeds.collapsed, (b";", b" 1\n", b" 1099511627776\n", b"#", b"(")
     ),
+    **{
+        f"format-{name}": Target(
+            profile_formats.check(name), (), profile_formats.seeds(name), profile_formats.TOKENS.get(name, ())
+        )
+        for name in profile_formats.NAMES
+    },
     "patch": Target(check_patch, (), seeds.patches, _PATCH),
     "source": Target(check_source, (), seeds.sources, _C),
     "python": Target(

@@ -42,7 +42,6 @@ def test_stacks_are_read(data: bytes, stacks: dict[tuple[str, ...], int]) -> Non
         pytest.param("invalid line", id="no count"),
         pytest.param("a;b3", id="no space before the count"),
         pytest.param("a -3", id="negative"),
-        pytest.param("a 1.5", id="half a sample"),
         pytest.param("a 1e3", id="exponent"),
         pytest.param("a ٣", id="digits of another script"),
         pytest.param("a " + "9" * 5000, id="absurdly many digits"),
@@ -54,6 +53,12 @@ def test_invalid_lines_are_counted_and_shown(line: str) -> None:
     assert collapsed.stacks == {("a",): 1, ("b",): 2}
     assert collapsed.invalid == 2
     assert collapsed.first_invalid.startswith(f"line 2: '{line[:10]}")
+
+
+def test_parts_of_samples_are_neither_made_nor_lost() -> None:
+    collapsed = parse_collapsed(b"a 1.5\nb 0.5\nc 2\na 0.5\nd 0.5\n")
+    assert collapsed.samples == 5
+    assert (collapsed.stacks["a",], collapsed.stacks["c",], collapsed.invalid) == (2, 2, 0)
 
 
 def test_samples_without_frames_are_distinguished() -> None:

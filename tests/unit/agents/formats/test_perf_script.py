@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.formats import AUTO, find_format
+from agents.formats import AUTO, find_format, parse
 from agents.formats.perf_script import PerfScriptFormat
 from tests.support.paths import REAL_DATA
 
@@ -12,8 +12,8 @@ SAMPLES = REAL_DATA / "profiles"
 HEADER = "my app  12/13    [001]  100.250000:     250000 cpu-clock:u: \n"
 
 
-def parse(text: str, *, header: str = HEADER) -> dict[tuple[str, ...], int]:
-    parsed = PerfScriptFormat().parse((header + text).encode())
+def stacks_of(text: str, *, header: str = HEADER) -> dict[tuple[str, ...], int]:
+    parsed = parse(PerfScriptFormat(), (header + text).encode())
     assert parsed.invalid == 0, parsed.first_invalid
     return dict(parsed.stacks)
 
@@ -36,7 +36,7 @@ def parse(text: str, *, header: str = HEADER) -> dict[tuple[str, ...], int]:
     ],
 )
 def test_frames(frames: str, stack: tuple[str, ...]) -> None:
-    assert parse(frames) == {("my app", *stack): 1}
+    assert stacks_of(frames) == {("my app", *stack): 1}
 
 
 @pytest.mark.parametrize(
@@ -50,18 +50,18 @@ def test_frames(frames: str, stack: tuple[str, ...]) -> None:
     ],
 )
 def test_headers(header: str) -> None:
-    assert parse("\t 1f f (/bin/app)\n", header=header) == {("app", "f"): 1}
+    assert stacks_of("\t 1f f (/bin/app)\n", header=header) == {("app", "f"): 1}
 
 
 def test_events_add_up_and_those_without_frames_are_counted_apart() -> None:
     event = HEADER + "\t 1f f (/bin/app)\n"
-    parsed = PerfScriptFormat().parse(f"{event}\n{event}{HEADER}\n{event}".encode())
+    parsed = parse(PerfScriptFormat(), f"{event}\n{event}{HEADER}\n{event}".encode())
     assert parsed.stacks == {("my app", "f"): 3}
     assert (parsed.frameless, parsed.invalid) == (1, 0)
 
 
 def test_an_event_on_one_line() -> None:
-    assert parse("", header="app 12 100.5: 1 cycles:  55d3 f+0x3 (/bin/app)\n") == {("app", "f"): 1}
+    assert stacks_of("", header="app 12 100.5: 1 cycles:  55d3 f+0x3 (/bin/app)\n") == {("app", "f"): 1}
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_an_event_on_one_line() -> None:
     ],
 )
 def test_what_makes_no_sense_is_invalid(text: str, where: str) -> None:
-    parsed = PerfScriptFormat().parse(text.encode())
+    parsed = parse(PerfScriptFormat(), text.encode())
     assert parsed.invalid == 1
     assert parsed.first_invalid.startswith(where)
 
@@ -85,7 +85,7 @@ def test_what_makes_no_sense_is_invalid(text: str, where: str) -> None:
 )
 def test_real_files_are_recognised_and_whole(name: str, stacks: int, samples: int) -> None:
     data = (SAMPLES / f"{name}.linux-perf.txt").read_bytes()
-    parsed = find_format(AUTO, data).parse(data)
+    parsed = parse(find_format(AUTO, data), data)
     assert (len(parsed.stacks), parsed.samples, parsed.invalid) == (stacks, samples, 0)
     assert parsed.samples + parsed.frameless == sum(1 for line in data.splitlines() if line[:1].strip())
 
@@ -95,3 +95,40 @@ def test_real_files_are_recognised_and_whole(name: str, stacks: int, samples: in
 )
 def test_other_files_are_not_recognised(data: bytes) -> None:
     assert not PerfScriptFormat().recognises(data)
+
+
+def test_only_the_first_event_counts_unless_another_one_is_asked_for() -> None:
+    event = "app 12 100.5: 1 {}: \n\t 1f {} (/bin/app)\n\n"
+    text = event.format("cycles:u", "f") + event.format("instructions:u", "g") + event.format("cycles", "f")
+    assert stacks_of("", header=text) == {("app", "f"): 2}
+    assert parse(PerfScriptFormat(), text.encode(), "instructions").stacks == {("app", "g"): 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "stacks"),
+    [
+        pytest.param(
+            "   dd 12 100.5: 1 cycles:  ffff f+0x3 (/bin/app)\n"
+            "   cat 12 100.6: 1 cycles:  ffff g (/bin/app)\n",
+            {("dd", "f"): 1, ("cat", "g"): 1},
+            id="padded commands, one even of the letters of a number",
+        ),
+        pytest.param(
+            "java 19983 cycles:\nffffffff8103d0ca f ([kernel.kallsyms])\n    7f12 g (/lib/libjvm.so)\n\n",
+            {("java", "g", "f_[k]"): 1},
+            id="frames that are not indented",
+        ),
+        pytest.param(
+            "java 1 1.0: cycles:\n\t 7f1 LA;::f->LB;::g (/tmp/perf-1.map)\n",
+            {("java", "LA;::f_[j]", "LB;::g_[i]"): 1},
+            id="Java's inlined functions",
+        ),
+        pytest.param(
+            "app 1 1.0: cycles:\n\t 7f1 T::operator->() (/bin/app)\n",
+            {("app", "T::operator->()"): 1},
+            id="an arrow that is a name",
+        ),
+    ],
+)
+def test_what_versions_of_perf_write(text: str, stacks: dict[tuple[str, ...], int]) -> None:
+    assert stacks_of("", header=text) == stacks

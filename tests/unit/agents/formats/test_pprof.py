@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from agents.formats import AUTO, find_format, pprof
-from agents.formats.pprof import PprofFormat
+from agents.formats import AUTO, find_format, parse, source
+from agents.formats.pprof import PprofFormat, profile_messages
 from tests.support.paths import REAL_DATA
 
 SAMPLES = REAL_DATA / "profiles"
@@ -20,7 +20,7 @@ class Builder:
     """A profile with one function a name, and one location a tuple of names, the inlined one first."""
 
     def __init__(self, types: Sequence[tuple[str, str]] = (COUNTS, TIMES), period: int = 0) -> None:
-        self.profile: Any = pprof._message()()
+        self.profile: Any = profile_messages()["Profile"]()
         self.strings = [""]
         for type_, unit in types:
             self.profile.sample_type.add(type=self.string(type_), unit=self.string(unit))
@@ -70,13 +70,13 @@ def build(types: Sequence[tuple[str, str]], values: Sequence[int], period: int =
 def test_what_counts(
     types: Sequence[tuple[str, str]], values: Sequence[int], period: int, count: int
 ) -> None:
-    assert PprofFormat().parse(build(types, values, period)).stacks == {("main", "f"): count}
+    assert parse(PprofFormat(), build(types, values, period)).stacks == {("main", "f"): count}
 
 
 def test_inlined_frames_stand_under_what_they_were_inlined_into() -> None:
     builder = Builder()
     data = builder.sample([builder.location("inlined", "outer"), builder.location("main")], 2, 0).bytes()
-    assert PprofFormat().parse(data).stacks == {("main", "outer", "inlined"): 2}
+    assert parse(PprofFormat(), data).stacks == {("main", "outer", "inlined"): 2}
 
 
 def test_names_of_frames() -> None:
@@ -86,7 +86,7 @@ def test_names_of_frames() -> None:
         builder.location(mapping="/lib/libc.so.6"),
         builder.location(),
     ]
-    assert PprofFormat().parse(builder.sample(locations, 1, 0).bytes()).stacks == {
+    assert parse(PprofFormat(), builder.sample(locations, 1, 0).bytes()).stacks == {
         ("[unknown]", "[libc.so.6]", "work (/srv/shop/cart.py)"): 1
     }
 
@@ -96,7 +96,7 @@ def test_equal_stacks_add_up_and_the_rest_is_counted_apart() -> None:
     f = builder.location("f")
     builder.sample([f], 2, 0).sample([f], 3, 0).sample([], 4, 0).sample([f], 0, 0)
     builder.sample([99], 1, 0).sample([f], -1, 0).sample([f])
-    parsed = PprofFormat().parse(builder.bytes())
+    parsed = parse(PprofFormat(), builder.bytes())
     assert parsed.stacks == {("f",): 5}
     assert (parsed.frameless, parsed.invalid) == (4, 3)
     assert parsed.first_invalid.startswith("sample 5")
@@ -115,20 +115,20 @@ GOOD = build((COUNTS,), (1,))
     ],
 )
 def test_damage_is_an_invalid_record(data: bytes, why: str) -> None:
-    parsed = PprofFormat().parse(data)
+    parsed = parse(PprofFormat(), data)
     assert (dict(parsed.stacks), parsed.invalid) == ({}, 1)
     assert why in parsed.first_invalid
 
 
 def test_a_bomb_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pprof, "MAX_BYTES", 1000)
-    parsed = PprofFormat().parse(gzip.compress(bytes(1_000_000)))
+    monkeypatch.setattr(source, "MAX_BYTES", 1000)
+    parsed = parse(PprofFormat(), gzip.compress(bytes(1_000_000)))
     assert "more than 1000 bytes" in parsed.first_invalid
 
 
 @pytest.mark.parametrize("data", [GOOD, gzip.compress(GOOD)], ids=["plain", "compressed"])
 def test_it_is_recognised(data: bytes) -> None:
-    assert find_format(AUTO, data).name == "pprof"
+    assert find_format(AUTO, source.ProfileSource.of(data).head).name == "pprof"
 
 
 @pytest.mark.parametrize("data", [b"", b"a;b 3\n", b"\nmain 3\n", "\nmain 3".encode("utf-16-le")])
@@ -139,7 +139,7 @@ def test_other_files_are_not(data: bytes) -> None:
 @pytest.mark.skipif(not SAMPLES.is_dir(), reason="the shared profiles are not beside this checkout")
 def test_a_real_profile_of_go() -> None:
     data = (SAMPLES / "simple.prof").read_bytes()
-    parsed = find_format(AUTO, data).parse(data)
+    parsed = parse(PprofFormat(), data)
     assert parsed.samples == 150
     assert ("runtime.main", "main.main", "main.delta", "main.beta") in parsed.stacks
     assert parsed.invalid == 0

@@ -7,21 +7,46 @@ from pathlib import Path
 import pytest
 
 from agents.aggregate import Source
-from agents.formats import AUTO, StackSamples, base, find_format, format_names, register
+from agents.formats import (
+    AUTO,
+    Measure,
+    ProfileSource,
+    Reading,
+    Sample,
+    base,
+    find_format,
+    format_names,
+    register,
+)
 from agents.profile_files import Import, read_files
 from pipeline.codec.inputs import decode_profile
 from pipeline.errors import ConfigError
+
+NAMES = (
+    "collapsed",
+    "perf",
+    "pprof",
+    "speedscope",
+    "chrome",
+    "austin",
+    "mojo",
+    "dtrace",
+    "pprof-legacy",
+    "otlp",
+    "jfr",
+)
 
 
 class Dummy:
     name = "dummy"
     content = "dummies"
 
-    def recognises(self, data: bytes) -> bool:
-        return data.startswith(b"dummy")
+    def recognises(self, head: bytes) -> bool:
+        return head.startswith(b"dummy")
 
-    def parse(self, data: bytes) -> StackSamples:
-        return StackSamples({("main", "dummy"): 3} if b"!" in data else {})
+    def read(self, source: ProfileSource, value: str) -> Reading:
+        samples = [Sample(("main", "dummy"), 3)] if b"!" in source.read_all() else []
+        return Reading(Measure(), iter(samples))
 
 
 @pytest.fixture
@@ -38,12 +63,12 @@ def read(path: Path, content: bytes, format_: str = AUTO) -> tuple[str, ...]:
 
 
 def test_the_formats_there_are() -> None:
-    assert format_names() == ("auto", "collapsed", "perf", "pprof")
+    assert format_names() == ("auto", *NAMES)
 
 
 @pytest.mark.usefixtures("_dummy")
 def test_a_dummy_format_is_imported(tmp_path: Path) -> None:
-    assert format_names() == ("auto", "collapsed", "perf", "pprof", "dummy")
+    assert format_names() == ("auto", *NAMES, "dummy")
     assert read(tmp_path / "a", b"dummy!") == ("main", "dummy")
     assert read(tmp_path / "a", b"main;other 1\n") == ("main", "other")
     assert read(tmp_path / "a", b"dummy 1\n", "collapsed") == ("dummy",)
@@ -52,7 +77,7 @@ def test_a_dummy_format_is_imported(tmp_path: Path) -> None:
 
 
 def test_a_format_that_is_not_known(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="should be one of auto, collapsed, perf, pprof, not 'other'"):
+    with pytest.raises(ConfigError, match="should be one of auto, collapsed, perf, pprof, .* not 'other'"):
         read(tmp_path / "a", b"main 1\n", "other")
 
 

@@ -1,0 +1,61 @@
+"""Frames of profile files, all spelt alike: ``name``, ``name (file)`` or ``name (file:line)``."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+_FRAME = re.compile(r"(?P<name>.+) \((?P<file>[^()]+?)(?::(?P<line>[1-9][0-9]{0,8}))?\)", re.DOTALL)
+_FILE = re.compile(r".*[/\\].*|.*\.\w+|<.*>", re.DOTALL)
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
+
+
+class FrameParts(NamedTuple):
+    """What a frame says; an empty file or a line of 0 is not known."""
+
+    name: str
+    file: str = ""
+    line: int = 0
+
+
+def join_frame(name: str, file: str = "", line: int = 0) -> str:
+    """Return a frame as it is spelt; the inverse of ``split_frame``."""
+    if not file:
+        return name
+    return f"{name} ({file}:{line})" if 0 < line < 10**9 else f"{name} ({file})"
+
+
+def split_frame(frame: str) -> FrameParts:
+    """Return the parts of a frame; what stands in the last brackets is a file only if it looks like one."""
+    match = _FRAME.fullmatch(frame)
+    if not match or not (match["line"] or _FILE.fullmatch(match["file"])):
+        return FrameParts(frame)
+    return FrameParts(match["name"], match["file"], int(match["line"] or 0))
+
+
+def without_line(frame: str) -> str:
+    """Return a frame without its line, and without its file unless a subroutine's name needs it.
+
+    Of Python a function's module is needed; other languages' names are whole. Code without symbols is named
+    after its binary, as an address is another one after each start.
+    """
+    return _cached(frame) if len(frame) <= _LONGEST_CACHED else _without_line(frame)
+
+
+def file_name(path: str) -> str:
+    """Return the last part of a path of any system."""
+    return path.replace("\\", "/").rpartition("/")[2]
+
+
+def _without_line(frame: str) -> str:
+    name, file, _ = split_frame(frame)
+    if not file:
+        return "[unknown]" if _ADDRESS.fullmatch(name) else frame
+    if _ADDRESS.fullmatch(name):
+        return f"[{file_name(file)}]"
+    return f"{name} ({file})" if file.endswith(".py") or file.startswith("<") else name
+
+
+_LONGEST_CACHED = 1000
+_cached = lru_cache(maxsize=16_384)(_without_line)
