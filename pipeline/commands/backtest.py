@@ -32,7 +32,7 @@ from pipeline.config import Settings
 from pipeline.errors import ConfigError
 from pipeline.model import Change, Silence
 from pipeline.outputs import check_outputs, replacing
-from pipeline.terminal import table_console
+from pipeline.terminal import print_note, table_console
 from pipeline.units import counted, format_duration
 from pipeline.workloads import Workload, load_workloads
 
@@ -75,7 +75,7 @@ Examples:
 @click.option(
     "--ledger", type=_OUT, metavar="OUT.jsonl", help="Where to write every dropped candidate, and why."
 )
-@click.option("--service", help="Only this service of FILE.")
+@click.option("--service", help="Only this service of FILE, or whose metrics it holds if it does not say so.")
 @click.option(
     "--names",
     type=click.Path(path_type=Path),
@@ -95,9 +95,10 @@ def backtest(
 ) -> int:
     """Try settings on history: run the pipeline over files, as fast as this machine allows.
 
-    DIR is what `smidgen loadgen fleet --out DIR` writes: counts, stacks, metrics, changes. FILE is CSV or
-    Parquet with the columns service, metric, timestamp (ISO 8601 or epoch seconds) and either value, for
-    workloads of service-level metrics, or samples and total, for workloads of gCPU.
+    DIR is what `smidgen loadgen fleet --out DIR` writes: counts, stacks, metrics, changes. FILE, or -
+    for standard input, is what `smidgen detect` reads, CSV, JSON or Parquet, with times: with the columns
+    service, metric, timestamp (ISO 8601 or epoch seconds) and either value, for workloads of service-level
+    metrics, or samples and total, for workloads of gCPU; or with timestamp and a column for each metric.
 
     The stages are those of `smidgen worker`, in event time and without Kafka or a store, so the events are
     those that a live run would have published, ids included. Found events are no failure: the exit code
@@ -131,7 +132,8 @@ def _load(source: Path, workloads: Sequence[Workload], service: str | None) -> t
     if source.is_dir():
         datasets: tuple[Dataset, ...] = (read_dataset(source),)
     else:
-        datasets = build_datasets(read_series(source), source, window_s=common_window_s(workloads))
+        series = read_series(source, service=service, note=print_note)
+        datasets = build_datasets(series, source, window_s=common_window_s(workloads))
     if service is None:
         return datasets
     known = ", ".join(dataset.service for dataset in datasets)

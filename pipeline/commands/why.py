@@ -327,7 +327,7 @@ def _backtested(data: Path, workload: Workload, service: str, settings: Settings
     naming = read_namings(settings.names).of(service)
     if data.is_dir():
         return ArrayStore(with_symbols(read_dataset(data), naming))
-    series = [one for one in read_series(data) if one.service == service]
+    series = [one for one in read_series(data, service=service) if one.service == service]
     if not series:
         raise ConfigError(f"{data}: no service {service!r}")
     datasets = build_datasets(series, data, window_s=workload.resolution_s)

@@ -232,7 +232,7 @@ def test_a_mistake_in_a_series_file_is_named(
 BAD_USES: dict[str, tuple[list[str], str]] = {
     "missing file": (["gone.csv"], "gone.csv: No such file"),
     "missing folder": (["gone"], "gone: No such file"),
-    "unknown extension": (["s.txt"], "s.txt: unknown kind of file '.txt'"),
+    "no series": (["s.txt"], "s.txt: no column 'timestamp'; it has value"),
     "not UTF-8": (["latin.csv"], "latin.csv:3: not UTF-8 text"),
     "UTF-16 cut off": (["utf16.csv"], "utf16.csv: not UTF-16 text, as its first bytes say: truncated data"),
     "not Parquet": (["bad.parquet"], "bad.parquet: not a Parquet file"),
@@ -265,7 +265,7 @@ def test_a_wrong_use_is_named(
     folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     (folder / "s.csv").write_text(f"{HEAD}s,m,1700000000,1\n")
-    (folder / "s.txt").write_text(HEAD)
+    (folder / "s.txt").write_text("Once upon a time\n1\n")
     (folder / "latin.csv").write_bytes(f"{HEAD}s,m,1700000000,1\ngröße,m,1700000000,1\n".encode("latin-1"))
     (folder / "utf16.csv").write_bytes(HEAD.encode("utf-16")[:-1])
     (folder / "bad.parquet").write_bytes(b"PAR1 it is not")
