@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from pipeline.errors import ConfigError, file_errors
+from pipeline.listing import listed
 from pipeline.model import FloatArray, IntArray
 
 
@@ -113,7 +114,7 @@ class Columns:
 
     def _column(self, name: str, *, nulls: bool = False) -> Any:
         if name not in self.table.column_names:
-            raise ConfigError(f"{self.path}: no column {name!r}; it has {', '.join(self.names)}")
+            raise ConfigError(f"{self.path}: no column {name!r}; it has {listed(self.names, name)}")
         column = self.table.column(name)
         if column.null_count and not nulls:
             self.refuse(column.is_null().to_pylist().index(True), name, "missing")

@@ -30,6 +30,7 @@ from pipeline.backtest.seriesfile import read_series
 from pipeline.codec.events import RESOLVED, UPDATED
 from pipeline.config import Settings
 from pipeline.errors import ConfigError
+from pipeline.listing import listed
 from pipeline.model import Change, Silence
 from pipeline.outputs import check_outputs, replacing
 from pipeline.terminal import print_note, table_console
@@ -136,7 +137,7 @@ def _load(source: Path, workloads: Sequence[Workload], service: str | None) -> t
         datasets = build_datasets(series, source, window_s=common_window_s(workloads))
     if service is None:
         return datasets
-    known = ", ".join(dataset.service for dataset in datasets)
+    known = listed([dataset.service for dataset in datasets], service)
     datasets = tuple(dataset for dataset in datasets if dataset.service == service)
     if not datasets:
         raise ConfigError(f"{source}: no service {service!r}; it has {known}")
@@ -146,7 +147,7 @@ def _load(source: Path, workloads: Sequence[Workload], service: str | None) -> t
 def _with_changes(datasets: Sequence[Dataset], changes: Sequence[Change]) -> tuple[Dataset, ...]:
     known = {dataset.service for dataset in datasets}
     if strange := {change.service for change in changes} - known:
-        click.echo(f"no series, so changes unused, of: {', '.join(sorted(strange)[:5])}", err=True)
+        click.echo(f"no series, so changes unused, of: {listed(sorted(strange))}", err=True)
     return tuple(
         replace(d, changes=(*d.changes, *(change for change in changes if change.service == d.service)))
         for d in datasets
@@ -156,7 +157,7 @@ def _with_changes(datasets: Sequence[Dataset], changes: Sequence[Change]) -> tup
 def _with_silences(datasets: Sequence[Dataset], silences: Sequence[Silence]) -> tuple[Dataset, ...]:
     known = {dataset.service for dataset in datasets}
     if strange := {silence.service for silence in silences} - known:
-        click.echo(f"no series, so feedback unused, of: {', '.join(sorted(strange)[:5])}", err=True)
+        click.echo(f"no series, so feedback unused, of: {listed(sorted(strange))}", err=True)
     return tuple(
         replace(d, silences=(*d.silences, *(one for one in silences if one.service == d.service)))
         for d in datasets

@@ -28,6 +28,7 @@ from pipeline.codec import fields
 from pipeline.errors import ConfigError, InvalidMessage
 from pipeline.outputs import check_outputs, write_output
 from pipeline.steps import ABLATABLE as STEPS
+from pipeline.terminal import table_console
 from pipeline.workloads import load_workloads
 
 VERSION = 1
@@ -244,7 +245,7 @@ def _run(jobs: Sequence[Job], processes: int, kept: KeptRuns | None, known: dict
 def _print(
     result: Mapping[str, Any], comparison: Comparison | None, ablated: Mapping[str, Any] | None
 ) -> None:
-    console = Console(highlight=False)
+    console = table_console()
     print_suite(console, result["runs"])
     if comparison:
         print_against(console, comparison)

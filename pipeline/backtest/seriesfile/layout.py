@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from pipeline.backtest.seriesfile.table import COUNTS, KNOWN, TIMES, Cells, Table, some
+from pipeline.backtest.seriesfile.table import COUNTS, KNOWN, TIMES, Cells, Table
 from pipeline.errors import ConfigError
+from pipeline.listing import listed
 from pipeline.units import counted
 
 _USED = KNOWN - set(TIMES)
@@ -33,9 +34,9 @@ def lay_out(table: Table, *, untimed: bool) -> Table:
     wanted = [*([] if untimed else ["timestamp"]), *(["samples", "total"] if counts else ["value"])]
     wanted = ["metric", *wanted] if counts and not untimed else wanted
     if missing := [name for name in wanted if name not in table.cells]:
-        raise ConfigError(f"{table.name}: no column {missing[0]!r}; it has {some(list(table.cells))}")
+        raise ConfigError(f"{table.name}: no column {missing[0]!r}; it has {_names(table, missing[0])}")
     if unused := [name for name in table.cells if name not in _USED]:
-        table = table.assume(f"without {some(unused)}")
+        table = table.assume(f"without {listed(unused)}")
     return table
 
 
@@ -54,6 +55,10 @@ def _with_times(table: Table, *, untimed: bool) -> Table:
             "name it so, or leave such columns out if the points are in order of time"
         )
     return table
+
+
+def _names(table: Table, wanted: str) -> str:
+    return listed(list(table.cells), wanted, none="none that is known")
 
 
 def _either(names: Sequence[str]) -> str:

@@ -23,7 +23,6 @@ KNOWN = frozenset({"service", "metric", "metric_kind", "timestamp", "value", *CO
 """Columns whose meaning is known; the case of their names is not minded."""
 
 MISSING = frozenset({"", "nan", "null", "none", "na", "n/a"})
-_MOST_NAMED = 8  # columns in one line
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +67,3 @@ def named(name: str, columns: Iterable[tuple[str, Cells]]) -> dict[str, Cells]:
             raise ConfigError(f"{name}: {column[:100]}: column stands twice")
         found[column] = cells
     return found
-
-
-def some(names: Sequence[str]) -> str:
-    """Write the first of some names, which may be thousands."""
-    more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(name[:100] for name in names[:_MOST_NAMED]) + more or "none that is known"
