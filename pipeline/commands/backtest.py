@@ -34,7 +34,7 @@ from pipeline.listing import listed
 from pipeline.model import Change, Silence
 from pipeline.outputs import check_outputs, replacing
 from pipeline.terminal import print_note, table_console
-from pipeline.units import counted, format_duration
+from pipeline.units import HOUR_S, counted, format_duration
 from pipeline.workloads import Workload, load_workloads
 
 _OUT = click.Path(path_type=Path, dir_okay=False)
@@ -113,6 +113,7 @@ def backtest(
     datasets = _with_changes(_load(source, chosen, service), read_changes(changes) if changes else ())
     if not workloads:
         chosen = tuple(one for one in chosen if not _mistake(source, datasets, one)) or chosen
+        _check_length(source, datasets, chosen)
     datasets = _with_silences(datasets, read_feedback(feedback) if feedback else ())
     _check_workloads(source, datasets, chosen)
     found = _run(datasets, chosen, settings)
@@ -170,13 +171,23 @@ def _check_workloads(source: Path, datasets: Sequence[Dataset], workloads: Seque
         if mistake := _mistake(source, datasets, workload):
             raise ConfigError(mistake)
         for dataset in datasets:
-            least = workload.historical_s / 2 + workload.analysis_s + workload.extended_s
-            if dataset.end - dataset.start < least:
+            if dataset.end - dataset.start < workload.least_s:
                 click.echo(
                     f"{dataset.service}: too short for workload {workload.name}, which needs "
-                    f"{format_duration(least)} to find anything",
+                    f"{format_duration(workload.least_s)} to find anything",
                     err=True,
                 )
+
+
+def _check_length(source: Path, datasets: Sequence[Dataset], workloads: Sequence[Workload]) -> None:
+    """Refuse data that are too short for all workloads, which would find nothing whatever there is."""
+    longest_s = max(one.end - one.start for one in datasets)
+    least = min(workloads, key=lambda one: one.least_s)
+    if longest_s < least.least_s:
+        raise ConfigError(
+            f"{source}: {longest_s / HOUR_S:,.0f}h of data are too short for all workloads; {least.name} "
+            f"needs least, {format_duration(least.least_s)}: give more data, or a shorter one by --workload"
+        )
 
 
 def _mistake(source: Path, datasets: Sequence[Dataset], workload: Workload) -> str:

@@ -328,6 +328,36 @@ def test_without_workloads_those_of_workers_run_as_far_as_they_can(folder: Path)
     assert set(detected) == {"p50"}
 
 
+def test_without_workloads_data_too_short_for_all_are_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_csv(folder / "s.csv", "time,p50", [(T0 + 3600 * hour, 1) for hour in range(48)])
+    assert run(["backtest", "s.csv", "--events", "e.jsonl"]) == 2
+    err = capsys.readouterr().err.splitlines()
+    assert err[0] == "smidgen: s.csv: taken as: service s (--service names another); 1 column as series"
+    assert err[1].startswith("smidgen: s.csv: 47h of data are too short for all workloads; ct-demand")
+    assert len(err) == 2
+
+
+@pytest.mark.parametrize("name", ["-", "s.csv", "s.parquet"])
+def test_a_wide_file_is_scanned_as_metrics_of_its_service(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    rows = [(T0 + 60 * i, a, 7) for i, a in enumerate(stepped(50, 20))]
+    if name == "s.parquet":
+        times, a, b = zip(*rows, strict=True)
+        pq.write_table(pa.table({"time": times, "a": a, "b": b}), folder / name)
+    else:
+        write_csv(folder / "s.csv", "time,a,b", rows)
+    monkeypatch.setattr("sys.stdin", (folder / "s.csv").open() if name == "-" else None)
+    arguments = ["backtest", name, "--workload", "up.yaml", "--service", "shop", "--events", "e.jsonl"]
+    assert run(arguments) == 0
+    (event,) = lines(folder / "e.jsonl")
+    assert (event["data"]["service"], event["data"]["metric"]) == ("shop", "a")
+    shown = "stdin" if name == "-" else name
+    assert capsys.readouterr().err.startswith(f"smidgen: {shown}: taken as: 2 columns as series\n")
+
+
 def test_a_direction_that_is_none_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_csv(folder / "s.csv", "service,metric,timestamp,value,direction", [("s", "m", 1.7e9, 1, "left")])
     assert run(["backtest", "s.csv", "--workload", "up.yaml", "--events", "e.jsonl"]) == 2
