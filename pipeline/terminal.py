@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from itertools import accumulate
 
+import click
 from rich.console import Console
 from rich.text import Span, Text
 
@@ -17,7 +18,7 @@ def table_console() -> Console:
 
     On a terminal that is too narrow for a table its lines are wrapped: a cut name would say nothing.
     """
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False)
     console.width = max(console.width, _UNKNOWN_WIDTH)
     if not console.is_terminal and console.width == _UNKNOWN_WIDTH:
         console.width = _WIDE
@@ -32,6 +33,11 @@ def escape_controls(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if _is_harmless(c) else c.encode("unicode_escape").decode() for c in text)
+
+
+def print_note(text: str) -> None:
+    """Print one line on stderr that says what a command assumed."""
+    click.echo(f"smidgen: {escape_controls(text)}", err=True)
 
 
 def escape_line(line: Text) -> Text:

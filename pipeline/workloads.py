@@ -251,6 +251,11 @@ class Workload(StrictModel):
         return self.resolution_s if self.lateness_s is None else self.lateness_s
 
     @property
+    def least_s(self) -> float:
+        """How much data a scan needs to find anything: half of the history, and what comes after it."""
+        return self.historical_s / 2 + self.analysis_s + self.extended_s
+
+    @property
     def pairwise(self) -> PairwiseConfig:
         """By what regressions are merged: the default rules unless the workload has its own."""
         if self.merge_rules is None:

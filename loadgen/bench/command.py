@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from loadgen.bench.result import Result
 from loadgen.terminal import print_json, progress
 from pipeline.allocation import keep_freed_memory
+from pipeline.terminal import table_console
 
 Measure = Callable[[Callable[[], None]], list[Result]]
 
@@ -138,4 +138,4 @@ def bench(names: tuple[str, ...], series: int, stacks: int, profile: Path | None
     for result in results:
         for unit, figure in result.figures.items():
             table.add_row(result.name, f"{figure:,.{1 if figure < 100 else 0}f}", unit)
-    Console().print(table)
+    table_console().print(table)

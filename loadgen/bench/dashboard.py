@@ -14,7 +14,6 @@ import click
 import numpy as np
 import orjson
 from aiohttp import ClientSession
-from rich.console import Console
 from rich.table import Table
 
 from loadgen.bench.result import Result
@@ -24,6 +23,7 @@ from pipeline.dashboard import Sources, create_app, serve
 from pipeline.embedded.stack import EmbeddedStore
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
+from pipeline.terminal import table_console
 from pipeline.units import DAY_S, HOUR_S, MINUTE_S
 from pipeline.workloads import known_workloads
 
@@ -57,7 +57,7 @@ def dashboard(regressions: int, subroutines: int, as_json: bool) -> None:
     for result in results:
         first, slowest, size = result.figures.values()
         table.add_row(result.name, f"{first:.0f} ms", f"{slowest:.0f} ms", f"{size:.0f}")
-    Console(highlight=False).print(table)
+    table_console().print(table)
 
 
 def fill(store: Store, regressions: int, subroutines: int, *, now: float) -> None:

@@ -10,7 +10,6 @@ from statistics import median
 
 import click
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 from scipy.sparse import csr_array
 
@@ -21,6 +20,7 @@ from pipeline.errors import ConfigError
 from pipeline.frames import series_of
 from pipeline.model import FloatArray, StrataMatrix, Stratum
 from pipeline.strata.comparison import CompareConfig, Decided, Samples, collect, decide, match, measure
+from pipeline.terminal import table_console
 from pipeline.units import HOUR_S
 
 _LEAVES = 150  # of the call tree that is drawn where no profile is given
@@ -262,7 +262,7 @@ def release(
         table.add_row(
             *(f"{value:,.3g}" if isinstance(value, float) else f"{value}" for value in one.values())
         )
-    Console().print(table)
+    table_console().print(table)
 
 
 def _figures(outcomes: Sequence[Outcome], rise: float) -> dict[str, float]:

@@ -17,7 +17,6 @@ from dataclasses import asdict, dataclass
 
 import click
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
 from loadgen.bench.result import Result
@@ -32,6 +31,7 @@ from pipeline.model import Progress, Record, Scan
 from pipeline.stages.detect import DetectStage
 from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.connect import open_store
+from pipeline.terminal import table_console
 from pipeline.workloads import known_workloads
 
 END = 1_700_006_400.0  # a midnight: every re-run boundary
@@ -258,4 +258,4 @@ def scale(
     for result in results:
         for unit, figure in result.figures.items():
             table.add_row(result.name, f"{figure:,.{2 if figure < 100 else 0}f}", unit)
-    Console().print(table)
+    table_console().print(table)

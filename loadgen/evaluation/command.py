@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from loadgen.evaluation.difference import compare_events
 from loadgen.evaluation.encode import score_to_json
@@ -19,6 +18,7 @@ from loadgen.evaluation.sweep import Curve, ledger_curves
 from loadgen.terminal import Duration, print_json, progress
 from pipeline.backtest.files import dataset_files
 from pipeline.outputs import check_outputs, write_output
+from pipeline.terminal import table_console
 from pipeline.workloads import PRESETS_PATH, Workload, load_workloads, read_workload_file
 
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -134,7 +134,7 @@ def compare(
     if as_json:
         print_json(difference_to_json(difference))
     else:
-        print_difference(Console(highlight=False), difference, names)
+        print_difference(table_console(), difference, names)
     return 0 if difference.same else 1
 
 
@@ -170,7 +170,7 @@ def _show(
     else:
         from loadgen.evaluation.table import print_score
 
-        print_score(Console(highlight=False), found)
+        print_score(table_console(), found)
 
 
 def _swept(data: Path, workload: Workload, truth: Sequence[TruthRow]) -> Curve:

@@ -10,6 +10,7 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from loadgen.evaluation.difference import Difference, Lone
 from loadgen.evaluation.figures import line_figure
@@ -20,6 +21,7 @@ from pipeline.backtest.dataset import Dataset
 from pipeline.clock import to_iso
 from pipeline.model import FloatArray
 from pipeline.model.metric_kind import is_gcpu
+from pipeline.terminal import escape_controls
 
 PLOTS = 60
 """Series drawn on a page for either run."""
@@ -49,7 +51,13 @@ def print_difference(console: Console, difference: Difference, names: tuple[str,
         for one in lone:
             event = one.event
             delay = hours(event.detected_time - event.change_time)
-            table.add_row(event.metric, to_iso(event.change_time)[:16], change(event), delay, _fate(one))
+            table.add_row(
+                Text(escape_controls(event.metric)),
+                to_iso(event.change_time)[:16],
+                change(event),
+                delay,
+                _fate(one),
+            )
         console.print(table)
         console.print()
     console.print(f"In both: {len(difference.both)}")

@@ -10,7 +10,6 @@ from pathlib import Path
 import click
 import numpy as np
 import orjson
-from rich.console import Console
 from rich.table import Table
 
 from loadgen.evaluation.encode import rate_to_json
@@ -20,6 +19,7 @@ from pipeline.backtest.seriesfile import read_series
 from pipeline.detect.offline.segment import segment
 from pipeline.errors import ConfigError
 from pipeline.model import FloatArray
+from pipeline.terminal import table_console
 
 POSITIONS = (0.25, 0.4, 0.55, 0.7)
 """Where in a series a step is put, as shares of its length."""
@@ -149,4 +149,4 @@ def injected(file: Path, metric: str, percent: str, as_json: bool) -> None:
     for one in found:
         share = f"{one.found.hits / one.found.of:.0%}" if one.found.of else "–"
         table.add_row(f"{one.percent:g} %", str(one.found.hits), str(one.found.of), share, str(one.others))
-    Console().print(table)
+    table_console().print(table)

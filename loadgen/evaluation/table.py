@@ -13,6 +13,7 @@ from loadgen.evaluation.model import Funnel, TruthRow
 from loadgen.evaluation.rates import Rate
 from loadgen.evaluation.scoring import Score
 from loadgen.evaluation.words import cause_rates, counts, group_rates, hours, interval, share
+from pipeline.terminal import escape_controls
 
 _SHOWN = 10
 """Missed rows that are named."""
@@ -50,14 +51,14 @@ def _parts(score: Score) -> Iterator[RenderableType]:
     table = _table("By kind of truth", "kind", "wanted", "reported", "share", "95 % interval")
     for one in score.kinds:
         wanted = "yes" if one.expected else Text("no", style="dim")
-        table.add_row(one.name, wanted, *rate_cells(one.rows))
+        table.add_row(escape_controls(one.name), wanted, *rate_cells(one.rows))
     yield table
     if score.cost_shifts:
         yield _rates("Cost shifts that were reported", score.cost_shifts)
     if score.false_kinds:
         table = _table("False positives: what happened instead", "kind", "events")
         for name, count in score.false_kinds.items():
-            table.add_row(name, f"{count:,}")
+            table.add_row(escape_controls(name), f"{count:,}")
         yield table
     yield _rates("Recall by size of the regression", score.sizes)
     yield _rates("Precision by size of the event", score.event_sizes)
@@ -78,7 +79,10 @@ def _missed(rows: Sequence[TruthRow]) -> RenderableType:
     largest = sorted(rows, key=lambda row: (-abs(row.delta), row.id))[:_SHOWN]
     lines = [f"  {row.id}  {row.kind}  {row.delta * 100:.4g} %  {row.series[0]}" for row in largest]
     more = [f"  and {len(rows) - _SHOWN} more"] if len(rows) > _SHOWN else []
-    return Group(Text("Missed, largest first", style="bold"), *map(Text, [*lines, *more]))
+    return Group(
+        Text("Missed, largest first", style="bold"),
+        *(Text(escape_controls(line)) for line in (*lines, *more)),
+    )
 
 
 def _times(score: Score) -> Table:

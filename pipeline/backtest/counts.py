@@ -23,6 +23,7 @@ from pipeline.backtest.labels import (
 )
 from pipeline.backtest.tables import Columns, Texts, read_parquet, write_parquet
 from pipeline.errors import ConfigError
+from pipeline.listing import listed
 from pipeline.model import METRIC_KINDS, FloatArray, IntArray, MetricKind, SeriesKey, is_gcpu
 from pipeline.model.strata import Stratum, StratumCounts
 
@@ -208,7 +209,7 @@ def read_strata(path: Path, found: SeriesCounts, totals: Totals, stack_grid: Gri
     counts = read_counts(columns, "samples")
     stratum = _strata_of(columns, totals)
     if stratum is None:
-        raise ConfigError(f"{path}: no label column; totals.parquet has {_listed(totals.labels.names)}")
+        raise ConfigError(f"{path}: no label column; totals.parquet has {listed(totals.labels.names)}")
     if found.by_stratum is not None:
         raise ConfigError(f"{path}: series.parquet has labels already")
     row_of = {series: row for row, series in enumerate(found.series)}
@@ -275,10 +276,6 @@ def _strata_of(columns: Columns, totals: Totals) -> IntArray | None:
     if len(wrong := np.flatnonzero(rows < 0)):
         _refuse_stratum(columns, names[0], int(wrong[0]), labels)
     return rows
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names) or "none"
 
 
 def _refuse_stratum(columns: Columns, name: str, row: int, labels: LabelColumns) -> None:

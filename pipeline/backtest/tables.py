@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from pipeline.errors import ConfigError
+from pipeline.errors import ConfigError, file_errors
+from pipeline.listing import listed
 from pipeline.model import FloatArray, IntArray
 
 
@@ -95,6 +96,11 @@ class Columns:
         seconds: FloatArray = whole / 1e6
         return seconds
 
+    def is_moment(self, name: str) -> bool:
+        """Return whether a column is of the type of timestamps or dates."""
+        kind = self._column(name, nulls=True).type
+        return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
+
     def is_text(self, name: str) -> bool:
         """Return whether a column holds texts."""
         kind = self._column(name, nulls=True).type
@@ -108,7 +114,7 @@ class Columns:
 
     def _column(self, name: str, *, nulls: bool = False) -> Any:
         if name not in self.table.column_names:
-            raise ConfigError(f"{self.path}: no column {name!r}; it has {', '.join(self.names)}")
+            raise ConfigError(f"{self.path}: no column {name!r}; it has {listed(self.names, name)}")
         column = self.table.column(name)
         if column.null_count and not nulls:
             self.refuse(column.is_null().to_pylist().index(True), name, "missing")
@@ -136,14 +142,19 @@ def read_parquet(path: Path) -> Columns:
     Raises:
         ConfigError: it is not there, not Parquet, or has more than MAX_ROWS rows.
     """
+    with file_errors(path), path.open("rb") as file:
+        return parse_parquet(file, path)
+
+
+def parse_parquet(file: BinaryIO, path: Path) -> Columns:
+    """Read the content of a Parquet file, which errors name by ``path``; see ``read_parquet``."""
     try:
-        with path.open("rb") as file:
-            rows = pq.ParquetFile(file).metadata.num_rows
-            if rows > MAX_ROWS:
-                raise ConfigError(f"{path}: {rows} rows, more than {MAX_ROWS}")
-            table = pq.read_table(file)
-            len(table.column_names)  # which takes their names for UTF-8
-            return Columns(path, table)
+        rows = pq.ParquetFile(file).metadata.num_rows
+        if rows > MAX_ROWS:
+            raise ConfigError(f"{path}: {rows} rows, more than {MAX_ROWS}")
+        table = pq.read_table(file)
+        len(table.column_names)  # which takes their names for UTF-8
+        return Columns(path, table)
     except UnicodeDecodeError:
         raise ConfigError(f"{path}: not a Parquet file: a column's name is not UTF-8") from None
     except pa.ArrowException as error:

@@ -30,10 +30,11 @@ from pipeline.backtest.seriesfile import read_series
 from pipeline.codec.events import RESOLVED, UPDATED
 from pipeline.config import Settings
 from pipeline.errors import ConfigError
+from pipeline.listing import listed
 from pipeline.model import Change, Silence
 from pipeline.outputs import check_outputs, replacing
-from pipeline.terminal import table_console
-from pipeline.units import counted, format_duration
+from pipeline.terminal import print_note, table_console
+from pipeline.units import HOUR_S, counted, format_duration
 from pipeline.workloads import Workload, load_workloads
 
 _OUT = click.Path(path_type=Path, dir_okay=False)
@@ -75,7 +76,7 @@ Examples:
 @click.option(
     "--ledger", type=_OUT, metavar="OUT.jsonl", help="Where to write every dropped candidate, and why."
 )
-@click.option("--service", help="Only this service of FILE.")
+@click.option("--service", help="Only this service of FILE, or whose metrics it holds if it does not say so.")
 @click.option(
     "--names",
     type=click.Path(path_type=Path),
@@ -95,9 +96,10 @@ def backtest(
 ) -> int:
     """Try settings on history: run the pipeline over files, as fast as this machine allows.
 
-    DIR is what `smidgen loadgen fleet --out DIR` writes: counts, stacks, metrics, changes. FILE is CSV or
-    Parquet with the columns service, metric, timestamp (ISO 8601 or epoch seconds) and either value, for
-    workloads of service-level metrics, or samples and total, for workloads of gCPU.
+    DIR is what `smidgen loadgen fleet --out DIR` writes: counts, stacks, metrics, changes. FILE, or -
+    for standard input, is what `smidgen detect` reads, CSV, JSON or Parquet, with times: with the columns
+    service, metric, timestamp (ISO 8601 or epoch seconds) and either value, for workloads of service-level
+    metrics, or samples and total, for workloads of gCPU; or with timestamp and a column for each metric.
 
     The stages are those of `smidgen worker`, in event time and without Kafka or a store, so the events are
     those that a live run would have published, ids included. Found events are no failure: the exit code
@@ -111,6 +113,7 @@ def backtest(
     datasets = _with_changes(_load(source, chosen, service), read_changes(changes) if changes else ())
     if not workloads:
         chosen = tuple(one for one in chosen if not _mistake(source, datasets, one)) or chosen
+        _check_length(source, datasets, chosen)
     datasets = _with_silences(datasets, read_feedback(feedback) if feedback else ())
     _check_workloads(source, datasets, chosen)
     found = _run(datasets, chosen, settings)
@@ -131,10 +134,11 @@ def _load(source: Path, workloads: Sequence[Workload], service: str | None) -> t
     if source.is_dir():
         datasets: tuple[Dataset, ...] = (read_dataset(source),)
     else:
-        datasets = build_datasets(read_series(source), source, window_s=common_window_s(workloads))
+        series = read_series(source, service=service, note=print_note)
+        datasets = build_datasets(series, source, window_s=common_window_s(workloads))
     if service is None:
         return datasets
-    known = ", ".join(dataset.service for dataset in datasets)
+    known = listed([dataset.service for dataset in datasets], service)
     datasets = tuple(dataset for dataset in datasets if dataset.service == service)
     if not datasets:
         raise ConfigError(f"{source}: no service {service!r}; it has {known}")
@@ -144,7 +148,7 @@ def _load(source: Path, workloads: Sequence[Workload], service: str | None) -> t
 def _with_changes(datasets: Sequence[Dataset], changes: Sequence[Change]) -> tuple[Dataset, ...]:
     known = {dataset.service for dataset in datasets}
     if strange := {change.service for change in changes} - known:
-        click.echo(f"no series, so changes unused, of: {', '.join(sorted(strange)[:5])}", err=True)
+        click.echo(f"no series, so changes unused, of: {listed(sorted(strange))}", err=True)
     return tuple(
         replace(d, changes=(*d.changes, *(change for change in changes if change.service == d.service)))
         for d in datasets
@@ -154,7 +158,7 @@ def _with_changes(datasets: Sequence[Dataset], changes: Sequence[Change]) -> tup
 def _with_silences(datasets: Sequence[Dataset], silences: Sequence[Silence]) -> tuple[Dataset, ...]:
     known = {dataset.service for dataset in datasets}
     if strange := {silence.service for silence in silences} - known:
-        click.echo(f"no series, so feedback unused, of: {', '.join(sorted(strange)[:5])}", err=True)
+        click.echo(f"no series, so feedback unused, of: {listed(sorted(strange))}", err=True)
     return tuple(
         replace(d, silences=(*d.silences, *(one for one in silences if one.service == d.service)))
         for d in datasets
@@ -167,13 +171,23 @@ def _check_workloads(source: Path, datasets: Sequence[Dataset], workloads: Seque
         if mistake := _mistake(source, datasets, workload):
             raise ConfigError(mistake)
         for dataset in datasets:
-            least = workload.historical_s / 2 + workload.analysis_s + workload.extended_s
-            if dataset.end - dataset.start < least:
+            if dataset.end - dataset.start < workload.least_s:
                 click.echo(
                     f"{dataset.service}: too short for workload {workload.name}, which needs "
-                    f"{format_duration(least)} to find anything",
+                    f"{format_duration(workload.least_s)} to find anything",
                     err=True,
                 )
+
+
+def _check_length(source: Path, datasets: Sequence[Dataset], workloads: Sequence[Workload]) -> None:
+    """Refuse data that are too short for all workloads, which would find nothing whatever there is."""
+    longest_s = max(one.end - one.start for one in datasets)
+    least = min(workloads, key=lambda one: one.least_s)
+    if longest_s < least.least_s:
+        raise ConfigError(
+            f"{source}: {longest_s / HOUR_S:,.0f}h of data are too short for all workloads; {least.name} "
+            f"needs least, {format_duration(least.least_s)}: give more data, or a shorter one by --workload"
+        )
 
 
 def _mistake(source: Path, datasets: Sequence[Dataset], workload: Workload) -> str:

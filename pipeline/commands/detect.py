@@ -17,7 +17,7 @@ from rich.text import Text
 from pipeline.backtest.seriesfile import Duplicates, Series, read_series
 from pipeline.clock import to_iso
 from pipeline.detect.offline.segment import segment
-from pipeline.terminal import escape_controls, table_console
+from pipeline.terminal import escape_controls, print_note, table_console
 from pipeline.units import counted
 
 _QUIET_S = 3.0  # between two lines of progress
@@ -38,10 +38,13 @@ _NAME_WIDTH = 16  # of the first column, however narrow the terminal is
 def detect(file: Path, duplicates: Duplicates, as_json: bool) -> None:
     """Find every change point of each series in FILE, up and down, looking back over all of it.
 
-    FILE is CSV (.csv, .tsv, .gz) or Parquet, no JSON, with the columns service, metric, timestamp (ISO
-    8601, epoch seconds or years) and either value or samples and total; or with just timestamp, value; or
-    with a single column, with or without a name; or, as CSV, with timestamp and a column for each series.
-    timestamp may be called time, date, datetime or ts, and be in milliseconds, micro- or nanoseconds.
+    FILE is CSV, JSON, JSON lines or Parquet, or - for standard input: with the columns service, metric,
+    timestamp (ISO 8601, epoch seconds or years) and either value or samples and total; or with just
+    timestamp, value; or with timestamp and a column for each series, as Grafana exports it; or with a single
+    column, with or without a name; or an answer of Prometheus to query_range. timestamp may be called time,
+    date, datetime or ts, and be in milliseconds, micro- or nanoseconds. Numbers may have thousands
+    separators, decimal commas and units such as 12 ms. What is assumed of FILE is said on stderr.
+
     There is nothing to set: single outliers are passed over, and noise that follows itself is taken into
     account. A value may be missing: empty, NaN, null or NA; in a single column of CSV also a blank line,
     even before the first value, but not before the column's name.
@@ -49,7 +52,7 @@ def detect(file: Path, duplicates: Duplicates, as_json: bool) -> None:
     index counts from 0 in the order of time, missing points included, and is the first point of the new
     regime; before and after are the levels on both sides up to the next change points.
     """
-    every = read_series(file, plain=True, duplicates=duplicates)
+    every = read_series(file, plain=True, duplicates=duplicates, note=print_note)
     several = len({one.service for one in every}) > 1
     with _progress(len(every)) as advance:
         found = [advance(_look(one, several)) for one in every]

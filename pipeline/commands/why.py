@@ -24,6 +24,7 @@ from pipeline.codec.ledger import LedgerEntry, entry_to_json
 from pipeline.commands.options import Ago, Moment, settings_options
 from pipeline.config import Settings
 from pipeline.errors import ConfigError, InvalidMessage
+from pipeline.listing import listed
 from pipeline.model import FloatArray, Unjudged
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.outputs import check_outputs, write_output
@@ -47,7 +48,6 @@ from pipeline.units import counted
 from pipeline.workloads import Workload, known_workloads
 
 _ID = re.compile(r"[0-9a-f]{6,32}")
-_MOST_NAMED = 5  # services in one line
 _OUT = click.Path(path_type=Path, dir_okay=False)
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -171,17 +171,14 @@ def _why_nothing(every: Sequence[LedgerEntry], wanted: Filter) -> str:
         return "nothing in the ledger"
     services = sorted({entry.scan.service for entry in every})
     if wanted.service is not None and wanted.service not in services:
-        return f"nothing in the ledger of service {wanted.service!r}; it has {_some(services)}"
+        return (
+            f"nothing in the ledger of service {wanted.service!r}; it has {listed(services, wanted.service)}"
+        )
     of_service = [entry for entry in every if wanted.service in (None, entry.scan.service)]
     metrics = sorted({entry.candidate.metric for entry in of_service})
     if wanted.metric is not None and wanted.metric not in metrics:
         return f"nothing in the ledger of metric {wanted.metric!r}: no such series, or it never changed"
     return f"nothing in the ledger since {moment(wanted.since)}; the newest is {moment(every[0].scan.end)}"
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(names[:_MOST_NAMED]) + more
 
 
 def _unjudged_lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -327,7 +324,7 @@ def _backtested(data: Path, workload: Workload, service: str, settings: Settings
     naming = read_namings(settings.names).of(service)
     if data.is_dir():
         return ArrayStore(with_symbols(read_dataset(data), naming))
-    series = [one for one in read_series(data) if one.service == service]
+    series = [one for one in read_series(data, service=service) if one.service == service]
     if not series:
         raise ConfigError(f"{data}: no service {service!r}")
     datasets = build_datasets(series, data, window_s=workload.resolution_s)

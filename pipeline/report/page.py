@@ -21,9 +21,10 @@ from pipeline.frames import element
 from pipeline.model import SeriesKey, SeriesMatrix, StackMatrix
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.report.explain import FINDINGS, describe_silence, in_order
-from pipeline.report.figures import icicle_figure, series_figure
+from pipeline.report.figures import icicle_figure
 from pipeline.report.flame import Icicle, icicle, largest_shifts
 from pipeline.report.parts import FACTORS, parts_of, shared_beginning
+from pipeline.report.series_chart import SeriesChart, Shift, series_chart
 from pipeline.report.windows import Line, ScanWindows, line_of
 from pipeline.stacks import ELLIPSIS
 
@@ -58,7 +59,7 @@ def render_report(report: ReportData) -> str:
     shown = described(report.event)
     data = shown["data"]
     tree = icicle(report.stacks)
-    figures = _figures(report, data, tree)
+    figures = _figures(data, tree)
     return (
         environment(ratio=shown["ratio"])
         .get_template("page.html")
@@ -68,6 +69,7 @@ def render_report(report: ReportData) -> str:
                 "plotly": Markup(get_plotlyjs() if figures else ""),
                 "frame": report.frame,
                 "figures": figures,
+                "chart": _chart(report, data),
                 "trunk": tree.trunk,
                 "shifts": largest_shifts(report.stacks, _SHIFTS),
                 "windows": report.windows,
@@ -111,24 +113,21 @@ def described(event: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _figures(report: ReportData, data: Mapping[str, Any], tree: Icicle) -> dict[str, Markup]:
+def _figures(data: Mapping[str, Any], tree: Icicle) -> dict[str, Markup]:
     figures: dict[str, Markup] = {}
-    line = _line(report.series, data)
-    if line is not None:
-        plot = series_figure(
-            line,
-            report.windows,
-            data["change_time"],
-            data["before"],
-            data["after"],
-            interval=data["change_time_interval"],
-        )
-        figures["series"] = embedded(plot, "series")
     if len(tree.paths) > 1:
         service, metric = data["service"], data["metric"]
         figures["before"] = embedded(icicle_figure(tree, service, metric, "before"), "before")
         figures["after"] = embedded(icicle_figure(tree, service, metric, "after"), "after")
     return figures
+
+
+def _chart(report: ReportData, data: Mapping[str, Any]) -> SeriesChart | None:
+    line = _line(report.series, data)
+    if line is None:
+        return None
+    shift = Shift(data["change_time"], data["before"], data["after"], interval=data["change_time_interval"])
+    return series_chart(line, report.windows, shift, from_zero=True)
 
 
 def _line(series: SeriesMatrix, data: Mapping[str, Any]) -> Line | None:

@@ -280,6 +280,18 @@ def series_csv() -> Iterator[bytes]:
     yield b"service, metric, timestamp, samples, total\ns, m, 1760000000, 1, 2\ns, m, 1760000001, 0, 0\n"
     yield b"timestamp,value\n2026-01-01,1\n2026-01-02,1e3\n"
     yield b"1\n2\n3\n"
+    yield b"time;a;b\n1760000000;1.234,5 ms;45 %\n1760000001;12 ms;\n"
+
+
+def series_json() -> Iterator[bytes]:
+    yield b'[{"service": "s", "metric": "m", "timestamp": 1760000000, "value": 1.5}]'
+    yield b'{"time": [1760000000, 1760000001], "a": [1, null], "b": ["1 KiB", "2 MiB"]}'
+    yield b'[{"target": "a", "datapoints": [[1, 1760000000], [null, 1760000001]]}]'
+    yield (
+        b'{"status": "success", "data": {"resultType": "matrix", "result": '
+        b'[{"metric": {"__name__": "up", "job": "s"}, '
+        b'"values": [[1760000000, "1"], [1760000060.5, "NaN"]]}]}}'
+    )
 
 
 def series_parquet() -> Iterator[bytes]:

@@ -186,6 +186,7 @@ TARGETS: Mapping[str, Target] = {
     "series-csv": Target(
         of_file(lambda p: read_series(p, plain=True), ".csv"), _CONFIG, seeds.series_csv, _CSV
     ),
+    "series-json": Target(of_file(lambda p: read_series(p, plain=True), ".json"), _CONFIG, seeds.series_json),
     "series-parquet": Target(of_file(read_series, ".parquet"), _CONFIG, seeds.series_parquet, ()),
     "dsn": Target(check_dsn, _CONFIG, seeds.dsns, _URL),
     "broker": Target(

@@ -14,6 +14,7 @@ from pipeline.commands.options import Moment, settings_options
 from pipeline.config import Settings
 from pipeline.errors import ConfigError
 from pipeline.feedback.comparison import Line, Outcome, Setting, fewer, more, tally
+from pipeline.listing import listed
 from pipeline.stages.gather.tried_settings import gather_comparison, setting_of
 from pipeline.storage.connect import open_store
 from pipeline.terminal import escape_controls
@@ -78,7 +79,7 @@ def compare(
 def _known(settings: Settings, name: str) -> Workload:
     workloads = known_workloads(settings.workloads)
     if name not in workloads:
-        raise ConfigError(f"no workload {name[:80]!r}; there are {', '.join(workloads)}")
+        raise ConfigError(f"no workload {name[:80]!r}; there are {listed(list(workloads), name)}")
     return workloads[name]
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
 from loadgen.evaluation.encode import rate_to_json
@@ -26,6 +25,7 @@ from pipeline.dedup.evidence import Cluster, DedupConfig, DedupEvidence, Deploye
 from pipeline.dedup.within_scan import find_groups
 from pipeline.model import BoolArray, FloatArray
 from pipeline.stacks import Group, index_stacks
+from pipeline.terminal import table_console
 from pipeline.workloads import load_workloads
 
 PRESETS = ("small", "cascade", "cost-shift", "medium", "steps")
@@ -144,7 +144,7 @@ def grouping(seeds: int, first_seed: int, presets: str, as_json: bool) -> None:
         for one in found:
             print_json(one.to_json())
         return
-    Console().print(_table(found))
+    table_console().print(_table(found))
 
 
 def _table(found: Sequence[Measured]) -> Table:

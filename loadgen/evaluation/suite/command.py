@@ -28,7 +28,9 @@ from pipeline.codec import fields
 from pipeline.errors import ConfigError, InvalidMessage
 from pipeline.outputs import check_outputs, write_output
 from pipeline.steps import ABLATABLE as STEPS
-from pipeline.workloads import load_workloads
+from pipeline.terminal import table_console
+from pipeline.units import format_duration
+from pipeline.workloads import Workload, load_workloads
 
 VERSION = 1
 
@@ -101,10 +103,11 @@ def accuracy(
         result, ablated = _read_shown(shown)
     else:
         chosen = workloads or (WORKLOAD,)
-        load_workloads(chosen)  # a mistake is found before the work
+        least = min(load_workloads(chosen), key=lambda one: one.least_s)  # a mistake is found before the work
         count = seeds or (LONG_SEEDS if long_run else SEEDS)
         steps = parse_steps(without) if without is not None else ()
         names = _scenarios(scenarios, long_run=long_run, world=world, hosts=hosts)
+        _check_lengths(names, least)
         left_out = () if ablate else steps
         jobs = [Job(name, seed, chosen, left_out) for seed in range(1, count + 1) for name in names]
         if resume and not out:
@@ -220,6 +223,16 @@ def _scenarios(given: str | None, *, long_run: bool, world: bool, hosts: bool = 
     return names
 
 
+def _check_lengths(scenarios: Sequence[str], least: Workload) -> None:
+    """Refuse scenarios in which no workload can find anything, when all figures would be 0."""
+    for name in scenarios:
+        if (lasts_s := load_scenario(name).duration_s) < least.least_s:
+            raise ConfigError(
+                f"{name}: lasts {format_duration(lasts_s)}, which is too short to find anything; workload "
+                f"{least.name} needs {format_duration(least.least_s)}"
+            )
+
+
 def _run(jobs: Sequence[Job], processes: int, kept: KeptRuns | None, known: dict[Job, Run]) -> list[Run]:
     if kept:
         kept.start(known)
@@ -244,7 +257,7 @@ def _run(jobs: Sequence[Job], processes: int, kept: KeptRuns | None, known: dict
 def _print(
     result: Mapping[str, Any], comparison: Comparison | None, ablated: Mapping[str, Any] | None
 ) -> None:
-    console = Console(highlight=False)
+    console = table_console()
     print_suite(console, result["runs"])
     if comparison:
         print_against(console, comparison)

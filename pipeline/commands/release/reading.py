@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import numpy as np
 from pipeline.backtest.dataset import read_dataset
 from pipeline.errors import ConfigError
 from pipeline.gcpu.count import STRATUM_STACK_WINDOWS
+from pipeline.listing import listed
 from pipeline.model import FloatArray, SeriesKey, StrataMatrix
 from pipeline.stacks import index_stacks, mean_depths, membership
 from pipeline.storage.arrays import ArrayStore
@@ -34,9 +34,6 @@ from pipeline.strata.terms import RELEASE_LABELS, release_of, runs
 
 _MOST_BLOCKS = 168
 """Blocks of time that are kept apart, a week of hours: of a longer time several are one."""
-
-_KNOWN = 8
-"""Releases, labels or hosts that are listed where one is not known."""
 
 
 class NotYet(ConfigError):
@@ -176,16 +173,11 @@ def _check_terms(asked: Asked, totals: StrataMatrix) -> None:
     labels = sorted(name for name in names if name.lower() not in RELEASE_LABELS)
     for name in asked.by or ():
         if name not in labels:
-            raise ConfigError(f"--by {name}: no such label; there are {_listed(labels)}")
+            raise ConfigError(f"--by {name}: no such label; there are {listed(labels, name)}")
     hosts = sorted({stratum.host for stratum in totals.strata if stratum.host})
     for name in asked.without:
         if name not in hosts:
-            raise NotYet(f"--without {name}: no such host; there are {_listed(hosts)}")
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _KNOWN} more" if len(names) > _KNOWN else ""
-    return f"{', '.join(names[:_KNOWN]) or 'none'}{more}"
+            raise NotYet(f"--without {name}: no such host; there are {listed(hosts, name)}")
 
 
 def _samples_of(totals: StrataMatrix, release: str) -> FloatArray:
@@ -203,7 +195,7 @@ def _unknown(service: str, name: str, totals: StrataMatrix) -> str:
     if not known:
         return f"--service {service}: no samples whose sender is known in this span"
     names = [known_name or "(none)" for known_name in sorted(known, key=lambda one: -known[one])]
-    return f"release {name}: no samples of {service} in this span; there are {_listed(names)}"
+    return f"release {name}: no samples of {service} in this span; there are {listed(names, name)}"
 
 
 def _causes(

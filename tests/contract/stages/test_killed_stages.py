@@ -27,7 +27,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     # Twelve days, for the history that a scan wants.
     text = (files("loadgen.fleet.presets") / "tiny.yaml").read_text()
     path = tmp_path_factory.mktemp("fleet") / "fortnight.yaml"
-    path.write_text(text.replace("name: tiny", "name: fortnight").replace("duration: 3d", "duration: 12d"))
+    path.write_text(text.replace("name: tiny", "name: fortnight").replace("duration: 8d", "duration: 12d"))
     return simulate(load_scenario(str(path)), 3).dataset
 
 

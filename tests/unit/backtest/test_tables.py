@@ -117,6 +117,15 @@ def test_mistakes_are_named(read: Callable[[Columns], object], message: str) -> 
     assert str(error.value).startswith(message)
 
 
+def test_of_thousands_of_columns_those_are_named_that_may_be_meant() -> None:
+    found = columns(**{f"c{number}": [1.0] for number in range(3000)}, timestmp=[1.0])
+    with pytest.raises(ConfigError) as error:
+        found.numbers("timestamp")
+    assert str(error.value) == (
+        "x.parquet: no column 'timestamp'; it has timestmp, c0, c1, c2, c3, c4, c5, c6 and 2,993 more"
+    )
+
+
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     texts = Texts(np.array([1, 0, 1]), ("a", "b"))

@@ -232,7 +232,7 @@ def test_a_mistake_in_a_series_file_is_named(
 BAD_USES: dict[str, tuple[list[str], str]] = {
     "missing file": (["gone.csv"], "gone.csv: No such file"),
     "missing folder": (["gone"], "gone: No such file"),
-    "unknown extension": (["s.txt"], "s.txt: unknown kind of file '.txt'"),
+    "no series": (["s.txt"], "s.txt: no column 'timestamp'; it has value"),
     "not UTF-8": (["latin.csv"], "latin.csv:3: not UTF-8 text"),
     "UTF-16 cut off": (["utf16.csv"], "utf16.csv: not UTF-16 text, as its first bytes say: truncated data"),
     "not Parquet": (["bad.parquet"], "bad.parquet: not a Parquet file"),
@@ -265,7 +265,7 @@ def test_a_wrong_use_is_named(
     folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     (folder / "s.csv").write_text(f"{HEAD}s,m,1700000000,1\n")
-    (folder / "s.txt").write_text(HEAD)
+    (folder / "s.txt").write_text("Once upon a time\n1\n")
     (folder / "latin.csv").write_bytes(f"{HEAD}s,m,1700000000,1\ngröße,m,1700000000,1\n".encode("latin-1"))
     (folder / "utf16.csv").write_bytes(HEAD.encode("utf-16")[:-1])
     (folder / "bad.parquet").write_bytes(b"PAR1 it is not")
@@ -326,6 +326,36 @@ def test_without_workloads_those_of_workers_run_as_far_as_they_can(folder: Path)
     assert workloads == {"ct-supply-short", "ct-supply-long", "ct-demand"}
     detected = [event["data"]["metric"] for event in lines(folder / "e.jsonl")]
     assert set(detected) == {"p50"}
+
+
+def test_without_workloads_data_too_short_for_all_are_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_csv(folder / "s.csv", "time,p50", [(T0 + 3600 * hour, 1) for hour in range(48)])
+    assert run(["backtest", "s.csv", "--events", "e.jsonl"]) == 2
+    err = capsys.readouterr().err.splitlines()
+    assert err[0] == "smidgen: s.csv: taken as: service s (--service names another); 1 column as series"
+    assert err[1].startswith("smidgen: s.csv: 47h of data are too short for all workloads; ct-demand")
+    assert len(err) == 2
+
+
+@pytest.mark.parametrize("name", ["-", "s.csv", "s.parquet"])
+def test_a_wide_file_is_scanned_as_metrics_of_its_service(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    rows = [(T0 + 60 * i, a, 7) for i, a in enumerate(stepped(50, 20))]
+    if name == "s.parquet":
+        times, a, b = zip(*rows, strict=True)
+        pq.write_table(pa.table({"time": times, "a": a, "b": b}), folder / name)
+    else:
+        write_csv(folder / "s.csv", "time,a,b", rows)
+    monkeypatch.setattr("sys.stdin", (folder / "s.csv").open() if name == "-" else None)
+    arguments = ["backtest", name, "--workload", "up.yaml", "--service", "shop", "--events", "e.jsonl"]
+    assert run(arguments) == 0
+    (event,) = lines(folder / "e.jsonl")
+    assert (event["data"]["service"], event["data"]["metric"]) == ("shop", "a")
+    shown = "stdin" if name == "-" else name
+    assert capsys.readouterr().err.startswith(f"smidgen: {shown}: taken as: 2 columns as series\n")
 
 
 def test_a_direction_that_is_none_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

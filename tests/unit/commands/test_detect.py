@@ -199,17 +199,16 @@ def test_parquet_with_dates_and_missing_values(
     [
         ("gone", "gone: No such file or directory"),
         ("gone.csv", "gone.csv: No such file or directory"),
-        (".", ".: is a directory; should be .csv, .tsv, .csv.gz, .tsv.gz or .parquet"),
-        (
-            "s.json",
-            "s.json: unknown kind of file '.json'; should be .csv, .tsv, .csv.gz, .tsv.gz or .parquet",
-        ),
+        (".", ".: is a directory, no series file"),
+        ("s.xlsx", "s.xlsx: an Excel workbook or another zip archive; save it as CSV"),
+        ("login", "login: HTML or XML, perhaps the page of a login"),
     ],
 )
 def test_detect_names_what_is_no_series_file(
     folder: Path, capsys: pytest.CaptureFixture[str], name: str, message: str
 ) -> None:
-    (folder / "s.json").write_text("[1, 2]")
+    (folder / "s.xlsx").write_bytes(b"PK\x03\x04...")
+    (folder / "login").write_text("\n<!doctype html>")
     assert run(["detect", name]) == 2
     assert capsys.readouterr().err == f"smidgen: {message}\n"
 

@@ -282,6 +282,20 @@ def test_compare_folders_with_plots(folder: Path, capfd: pytest.CaptureFixture[s
     assert "shop.b" in capfd.readouterr().out
 
 
+def test_names_of_others_neither_steer_the_terminal_nor_style_it(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    name = "shop.[/red]\x1b]0;x\x07" + "y" * 200
+    write(folder / "other.jsonl", [event("e9", metric=name, group=[])])
+    write(folder / "truth.jsonl", [truth_row(subroutines=[name], kind="[/a]\x1b[2J", expected=True)])
+    assert run(["compare", "events.jsonl", "other.jsonl"]) == 1
+    assert "shop.[/red]\\x1b]0;x\\x07" + "y" * 200 in capfd.readouterr().out
+    assert run(SCORE) == 0
+    out = capfd.readouterr().out
+    assert "[/a]\\x1b[2J" in out
+    assert "\x1b" not in out
+
+
 @pytest.mark.usefixtures("folder")
 def test_compare_with_a_folder_that_holds_no_events(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (folder / "empty").mkdir()

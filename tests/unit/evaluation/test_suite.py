@@ -253,15 +253,18 @@ def test_the_command_stores_and_compares(folder: Path, capfd: pytest.CaptureFixt
     assert not (folder / "new.json.runs").exists()
 
 
+BRIEFLY = ("--workload", "workload.yaml")
+
+
 def test_a_run_that_is_interrupted_keeps_what_is_done(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def run_suite(jobs: Sequence[Job], *, advance: Callable[[Job, Run], None], **_: object) -> list[Run]:
         advance(jobs[0], suite_run("brief.yaml", 1, reported=3))
         raise KeyboardInterrupt
 
     monkeypatch.setattr("loadgen.evaluation.suite.command.run_suite", run_suite)
-    assert run(["bench", "accuracy", "--scenarios", "brief.yaml", "--out", "new.json"]) == 130
+    assert run(["bench", "accuracy", "--scenarios", "brief.yaml", *BRIEFLY, "--out", "new.json"]) == 130
     found = KeptRuns(folder / "new.json").read()
-    assert found == {Job("brief.yaml", 1, ("frontfaas-small",)): suite_run("brief.yaml", 1, reported=3)}
+    assert found == {Job("brief.yaml", 1, ("workload.yaml",)): suite_run("brief.yaml", 1, reported=3)}
 
 
 @pytest.mark.parametrize(("reported_before", "code"), [(2, 0), (3, 0), (4, 1)])
@@ -276,12 +279,16 @@ def test_a_fall_of_recall_is_a_finding(
     monkeypatch.setattr("loadgen.evaluation.suite.command.run_suite", lambda *_, **__: runs)
     old = {"version": 1, "runs": [suite_run("brief.yaml", 1, reported=reported_before)]}
     (folder / "old.json").write_bytes(orjson.dumps(old))
-    assert run(["bench", "accuracy", "--scenarios", "brief.yaml", "--against", "old.json"]) == code
+    assert run(["bench", "accuracy", "--scenarios", "brief.yaml", *BRIEFLY, "--against", "old.json"]) == code
     assert "1 common runs" in capfd.readouterr().out
 
 
 BAD = {
     "unknown scenario": (["--scenarios", "nowhere"], "no scenario 'nowhere'"),
+    "a scenario too short for any workload": (
+        ["--scenarios", "tiny", "--workload", "ct-supply-long"],
+        "tiny: lasts 8d, which is too short to find anything; workload ct-supply-long needs 13d",
+    ),
     "no scenario": (["--scenarios", ","], "--scenarios names nothing"),
     "unknown workload": (["--workload", "fast"], "no workload file or preset 'fast'"),
     "no such result": (["--against", "gone.json"], "gone.json: No such file"),

@@ -1,0 +1,223 @@
+"""JSON and JSON lines as tables, in the shapes that programs write series in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import orjson
+
+from pipeline.backtest.seriesfile.content import Content
+from pipeline.backtest.seriesfile.table import Cells, Table, known_name, named
+from pipeline.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Shaped:
+    """What JSON of a known shape holds, as columns of one value a row."""
+
+    columns: Mapping[str, Sequence[Any]]
+    sparse: bool = False  # whether a missing value is no point
+    assumed: tuple[str, ...] = ()
+
+
+class WrongShape(Exception):
+    """JSON of a known shape without series in it; the text says why."""
+
+
+def read_json(content: Content) -> Table:
+    """Read JSON, or one JSON value a line, in one of the ``SHAPES``.
+
+    Raises:
+        ConfigError: it is no JSON, or of another shape.
+    """
+    values, lines = _values(content)
+    value = values if lines else values[0]
+    try:
+        found = next((shaped for shape in SHAPES if (shaped := shape(value)) is not None), None)
+    except WrongShape as error:
+        raise ConfigError(f"{content.name}: {error}") from None
+    if found is None:
+        raise ConfigError(
+            f"{content.name}: JSON in no shape that is read: should be records, an object of columns, pairs "
+            "of time and value, numbers, or an answer of Prometheus or Graphite"
+        )
+    columns = [(known_name(name), _cells(content.name, name, cells)) for name, cells in found.columns.items()]
+    rows = len(columns[0][1]) if columns else 0
+    in_lines = lines is not None and len(lines) == rows
+    return Table(
+        content.name,
+        named(content.name, columns),
+        lines if lines is not None and in_lines else range(1, rows + 1),
+        "line" if in_lines else "row",
+        wide=found.sparse,
+        assumed=found.assumed,
+    )
+
+
+def _values(content: Content) -> tuple[list[Any], list[int] | None]:
+    """Return one value, or that of each line with the numbers of the lines."""
+    text = content.text()
+    try:
+        return [orjson.loads(text)], None
+    except orjson.JSONDecodeError as error:
+        whole = error
+    if not text.strip():
+        raise ConfigError(f"{content.name}: empty")
+    filled = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
+    values: list[Any] = []
+    for number, line in filled:
+        try:
+            values.append(orjson.loads(line))
+        except orjson.JSONDecodeError as error:
+            if not values:
+                raise ConfigError(f"{content.name}:{whole.lineno}: {_reason(whole)}") from None
+            raise ConfigError(f"{content.name}:{number}: {_reason(error)}") from None
+    return values, [number for number, _ in filled]
+
+
+def _reason(error: orjson.JSONDecodeError) -> str:
+    if error.doc[error.pos : error.pos + 3] in ("NaN", "nan"):
+        return "not JSON: NaN, for which JSON has null"
+    return f"not JSON: {error.msg.partition(': line')[0]}"
+
+
+def _cells(file: str, name: str, cells: Sequence[Any]) -> Cells:
+    if all(type(cell) in (int, float) for cell in cells):
+        return np.array(cells, dtype=np.float64)
+    for row, cell in enumerate(cells, start=1):
+        if isinstance(cell, dict | list):
+            raise ConfigError(f"{file}: row {row}: {name[:100]}: should be a number or a text")
+    return [_text(cell) for cell in cells]
+
+
+def _text(cell: str | float | None) -> str:
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    return "" if cell is None else cell if isinstance(cell, str) else repr(cell)
+
+
+# Shapes
+
+
+def _prometheus(value: Any) -> Shaped | None:
+    """Read an answer of Prometheus to ``query_range`` or ``query``."""
+    if not isinstance(value, dict) or "status" not in value or not {"data", "error"} & set(value):
+        return None
+    data = value.get("data")
+    if value["status"] != "success" or not isinstance(data, dict):
+        raise WrongShape(
+            f"an answer of Prometheus without data: {str(value.get('error', value['status']))[:200]}"
+        )
+    result = data.get("result")
+    if data.get("resultType") not in ("matrix", "vector") or not isinstance(result, list):
+        raise WrongShape("an answer of Prometheus that holds no series; ask for query_range")
+    series = [(_labels(one), _samples(one)) for one in result]
+    label = next(
+        (one for one in ("service", "job") if series and all(one in labels for labels, _ in series)), ""
+    )
+    columns: dict[str, list[Any]] = {"service": [], "metric": [], "timestamp": [], "value": []}
+    for labels, samples in series:
+        columns["metric"] += [_selector(labels, label)] * len(samples)
+        columns["service"] += [labels.get(label)] * len(samples)
+        columns["timestamp"] += [time for time, _ in samples]
+        columns["value"] += [number for _, number in samples]
+    if not label:
+        del columns["service"]
+    return Shaped(columns, sparse=True, assumed=(f"service by the label {label}",) if label else ())
+
+
+def _labels(one: Any) -> dict[str, str]:
+    labels = one.get("metric") if isinstance(one, dict) else None
+    if not isinstance(labels, dict) or not all(isinstance(text, str) for text in labels.values()):
+        raise WrongShape("an answer of Prometheus with a series without labels")
+    return labels
+
+
+def _samples(one: Mapping[str, Any]) -> list[tuple[Any, Any]]:
+    samples = one.get("values", [one["value"]] if "value" in one else None)
+    if samples is None:
+        raise WrongShape("an answer of Prometheus with histograms; ask for a quantile or a rate of them")
+    pairs = _pairs_of(samples)
+    if pairs is None:
+        raise WrongShape("an answer of Prometheus with samples that are no pairs of time and value")
+    return pairs
+
+
+def _selector(labels: Mapping[str, str], service: str) -> str:
+    """Write the labels of a series as PromQL does, without that of its service."""
+    others = ", ".join(
+        f'{name}="{text}"' for name, text in sorted(labels.items()) if name not in ("__name__", service)
+    )
+    name = labels.get("__name__", "")
+    return f"{name}{{{others}}}" if others else name or "value"
+
+
+def _graphite(value: Any) -> Shaped | None:
+    """Read an answer of Graphite: targets with pairs of value and time."""
+    if not isinstance(value, list) or not value:
+        return None
+    if not all(isinstance(one, dict) and {"target", "datapoints"} <= set(one) for one in value):
+        return None
+    columns: dict[str, list[Any]] = {"metric": [], "timestamp": [], "value": []}
+    for one in value:
+        pairs = _pairs_of(one["datapoints"])
+        if pairs is None:
+            raise WrongShape("an answer of Graphite with datapoints that are no pairs of value and time")
+        columns["metric"] += [one["target"]] * len(pairs)
+        columns["value"] += [number for number, _ in pairs]
+        columns["timestamp"] += [time for _, time in pairs]
+    return Shaped(columns, sparse=True)
+
+
+def _object_of_columns(value: Any) -> Shaped | None:
+    if not isinstance(value, dict) or not value or not all(isinstance(one, list) for one in value.values()):
+        return None
+    if len({len(one) for one in value.values()}) > 1:
+        sizes = ", ".join(f"{name[:40]} {len(one):,}" for name, one in list(value.items())[:4])
+        raise WrongShape(f"columns of different lengths: {sizes}")
+    return Shaped(value)
+
+
+def _records(value: Any) -> Shaped | None:
+    records = [value] if isinstance(value, dict) else value
+    if not isinstance(records, list) or not records or not all(isinstance(one, dict) for one in records):
+        return None
+    if isinstance(value, dict) and any(isinstance(one, dict | list) for one in value.values()):
+        return None
+    names = dict.fromkeys(name for one in records for name in one)
+    return Shaped({name: [one.get(name) for one in records] for name in names})
+
+
+def _pairs(value: Any) -> Shaped | None:
+    pairs = _pairs_of(value) if value else None
+    if pairs is None:
+        return None
+    columns = {"timestamp": [time for time, _ in pairs], "value": [number for _, number in pairs]}
+    return Shaped(columns, assumed=("pairs of time and value",))
+
+
+def _numbers(value: Any) -> Shaped | None:
+    if not isinstance(value, list) or any(isinstance(one, dict | list) for one in value):
+        return None
+    return Shaped({"value": value})
+
+
+def _pairs_of(value: Any) -> list[tuple[Any, Any]] | None:
+    """Return a list of lists of two values; None if it is none."""
+    if not isinstance(value, list) or not all(isinstance(one, list) and len(one) == 2 for one in value):
+        return None
+    return [(first, second) for first, second in value]
+
+
+SHAPES: Sequence[Callable[[Any], Shaped | None]] = (
+    _prometheus,
+    _graphite,
+    _object_of_columns,
+    _records,
+    _pairs,
+    _numbers,
+)
+"""Each returns the columns of a value, or None where it is of another shape; the first that does is taken."""

@@ -1,0 +1,92 @@
+"""Which column of a table is what: times under other names, and tables with a column for each series."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from pipeline.backtest.seriesfile.table import COUNTS, KNOWN, TIMES, Cells, Table
+from pipeline.errors import ConfigError
+from pipeline.listing import listed
+from pipeline.units import counted
+
+_USED = KNOWN - set(TIMES)
+
+
+def lay_out(table: Table, *, untimed: bool) -> Table:
+    """Return a table with one point a row, and the columns that its series need.
+
+    Args:
+        table: A file as it is.
+        untimed: Whether points may have no time, as those of a single column.
+
+    Raises:
+        ConfigError: a column that is missing, or that may be that of times.
+    """
+    table = _with_times(table, untimed=untimed)
+    if "timestamp" in table.cells and not {"metric", "value", *COUNTS} & set(table.cells):
+        table = _long(table)
+    counts = not COUNTS.isdisjoint(table.cells)
+    if counts and "value" in table.cells:
+        raise ConfigError(f"{table.name}: has both value and samples, total; give one of the two")
+    wanted = [*([] if untimed else ["timestamp"]), *(["samples", "total"] if counts else ["value"])]
+    wanted = ["metric", *wanted] if counts and not untimed else wanted
+    if missing := [name for name in wanted if name not in table.cells]:
+        raise ConfigError(f"{table.name}: no column {missing[0]!r}; it has {_names(table, missing[0])}")
+    if unused := [name for name in table.cells if name not in _USED]:
+        table = table.assume(f"without {listed(unused)}")
+    return table
+
+
+def _with_times(table: Table, *, untimed: bool) -> Table:
+    """Give the column of times its name; a file that may have one under another name is refused."""
+    if "timestamp" in table.cells:
+        return table
+    found = [name for name in table.cells if name in TIMES]
+    if len(found) == 1:
+        names = {found[0]: "timestamp"}
+        return replace(table, cells={names.get(name, name): cells for name, cells in table.cells.items()})
+    others = found or [name for name in table.cells if name not in KNOWN]
+    if untimed and others:
+        raise ConfigError(
+            f"{table.name}: no column 'timestamp', which {_either(others)} may be; "
+            "name it so, or leave such columns out if the points are in order of time"
+        )
+    return table
+
+
+def _names(table: Table, wanted: str) -> str:
+    return listed(list(table.cells), wanted, none="none that is known")
+
+
+def _either(names: Sequence[str]) -> str:
+    return " or ".join(repr(name[:100]) for name in names[:3])
+
+
+def _long(table: Table) -> Table:
+    """Return a table with a column for each series, as dashboards export it, with a row for each point."""
+    names = [name for name in table.cells if name not in KNOWN]
+    if not names:
+        return table
+    rows, times = len(table.lines), table.cells["timestamp"]
+    cells: dict[str, Cells] = {
+        "timestamp": np.tile(times, len(names)) if isinstance(times, np.ndarray) else [*times] * len(names),
+        "metric": [name for name in names for _ in range(rows)],
+        "value": _joined([table.cells[name] for name in names]),
+    }
+    if "service" in table.cells:
+        cells["service"] = [str(cell) for cell in table.cells["service"]] * len(names)
+    long = replace(table, cells=cells, lines=[*table.lines] * len(names), wide=True)
+    return long.assume(f"{counted(len(names), 'column')} as series")
+
+
+def _joined(columns: Sequence[Cells]) -> Cells:
+    if all(isinstance(cells, np.ndarray) for cells in columns):
+        return np.concatenate(columns)
+    return [_text(cell) for cells in columns for cell in cells]
+
+
+def _text(cell: str | float) -> str:
+    return cell if isinstance(cell, str) else repr(float(cell))

@@ -1,0 +1,225 @@
+"""The series of a table, each in order of time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from pipeline.backtest.seriesfile.measures import as_ucum, in_one_unit
+from pipeline.backtest.seriesfile.quantities import Quantities, WrongCell, read_quantities
+from pipeline.backtest.seriesfile.table import METADATA, MISSING, Table
+from pipeline.backtest.seriesfile.times import read_times
+from pipeline.detect.metric_direction import DIRECTIONS
+from pipeline.model import METRIC_KINDS, BoolArray, FloatArray, IntArray, MetricKind, MetricMetadata, is_gcpu
+
+Duplicates = Literal["mean", "last", "refuse"]
+"""What becomes of several points of a series at one time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One series of a file, in order of time. ``totals`` is None for plain values."""
+
+    service: str
+    kind: MetricKind
+    metric: str
+    timestamps: FloatArray | None  # (points,) epoch seconds; None where the file has none
+    values: FloatArray  # (points,) values, NaN where one is missing; or samples where there are totals
+    totals: FloatArray | None  # (points,)
+    metadata: MetricMetadata = MetricMetadata()  # of a service-level metric
+
+    @property
+    def levels(self) -> FloatArray:
+        """(points,) values, or shares where there are totals; NaN where nothing is known."""
+        if self.totals is None:
+            return self.values
+        known = self.totals > 0
+        found: FloatArray = np.divide(self.values, self.totals, out=np.full(len(known), np.nan), where=known)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Points:
+    """The columns of a table as arrays of all its rows."""
+
+    series: tuple[tuple[str, MetricKind, str], ...]  # service, kind, metric; sorted
+    series_of: IntArray  # (rows,)
+    times: FloatArray | None  # (rows,)
+    values: FloatArray  # (rows,)
+    totals: FloatArray | None  # (rows,)
+    units: tuple[str, ...]  # (series,) of values; "" where their cells name none
+
+
+def split_series(
+    table: Table, *, service: str, plain: bool, duplicates: Duplicates
+) -> tuple[tuple[Series, ...], tuple[str, ...]]:
+    """Check every cell, and put the rows of each series together, in order of time.
+
+    Args:
+        table: As ``layout.lay_out`` leaves it.
+        service: Whose series they are where the table does not say so.
+        plain: Whether a value may be missing, and times may lie before 2000.
+        duplicates: What becomes of several points of a series at one time.
+
+    Returns:
+        The series, sorted by service, kind and name, and what was assumed of cells.
+
+    Raises:
+        ConfigError: the line and column of a wrong cell.
+    """
+    points, assumed = _points(table, service, plain)
+    rows = np.arange(len(table.lines))
+    if table.wide and not plain:
+        rows = rows[~np.isnan(points.values)]
+    order = rows[np.lexsort((rows if points.times is None else points.times[rows], points.series_of[rows]))]
+    values, totals = points.values, points.totals
+    if points.times is not None:
+        same = (np.diff(points.series_of[order]) == 0) & (np.diff(points.times[order]) == 0)
+        if same.any():
+            if duplicates == "refuse":
+                hint = "; --duplicates mean or last takes such files" if plain else ""
+                again = int(order[1:][same].min())
+                table.refuse(again, "timestamp", f"the series has a point at this time already{hint}")
+            values, totals, order = _one_a_time(values, totals, order, same, duplicates)
+    bounds = np.searchsorted(points.series_of[order], np.arange(len(points.series) + 1)).tolist()
+    return tuple(
+        Series(
+            *key,
+            None if points.times is None else points.times[order[first:last]],
+            values[order[first:last]],
+            None if totals is None else totals[order[first:last]],
+            MetricMetadata() if totals is not None else _metadata(table, int(order[last - 1]), unit),
+        )
+        for key, unit, first, last in zip(points.series, points.units, bounds[:-1], bounds[1:], strict=True)
+        if last > first
+    ), assumed
+
+
+def _points(table: Table, service: str, plain: bool) -> tuple[_Points, tuple[str, ...]]:
+    counts = "samples" in table.cells
+    kinds = _kinds(table, "subroutine" if counts else "service")
+    keys = list(zip(_texts(table, "service", service), kinds, _texts(table, "metric", "value"), strict=True))
+    series = tuple(sorted(set(keys)))
+    position = {key: number for number, key in enumerate(series)}
+    series_of: IntArray = np.array([position[key] for key in keys], dtype=np.int64)
+    times, assumed = read_times(table, any_year=plain) if "timestamp" in table.cells else (None, ())
+    missing = (plain or table.wide) and not counts
+    values, units, said = _numbers(table, "samples" if counts else "value", series_of, missing=missing)
+    totals = None
+    if counts:
+        totals, _, more = _numbers(table, "total", series_of, missing=False)
+        _check_counts(table, values, totals)
+        said = (*said, *more)
+    return _Points(series, series_of, times, values, totals, units), (*assumed, *said)
+
+
+def _numbers(
+    table: Table, column: str, series_of: IntArray, *, missing: bool
+) -> tuple[FloatArray, tuple[str, ...], tuple[str, ...]]:
+    """Return a column of numbers, the unit of each series, and what was assumed of both."""
+    try:
+        found = _quantities(table, column, missing)
+        values, units, said = _in_one_unit(found, series_of)
+    except WrongCell as error:
+        table.refuse(error.row, column, str(error))
+    wrong = ~np.isfinite(values) & ~(missing & np.isnan(values))
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        known = not (np.isnan(values[row]) and isinstance(table.cells[column], np.ndarray))
+        table.refuse(row, column, f"should be finite, not {values[row]}" if known else "missing")
+    return values, units, tuple(f"{column}: {one}" for one in dict.fromkeys((*found.assumed, *said)))
+
+
+def _quantities(table: Table, column: str, missing: bool) -> Quantities:
+    cells = table.cells[column]
+    if isinstance(cells, np.ndarray):
+        return Quantities(cells, np.zeros(len(cells), dtype=np.int64), ("",))
+    if missing:
+        cells = ["nan" if cell.strip().lower() in MISSING else cell for cell in cells]
+    return read_quantities(cells, decimal_comma=table.decimal_comma)
+
+
+def _in_one_unit(found: Quantities, series_of: IntArray) -> tuple[FloatArray, tuple[str, ...], Sequence[str]]:
+    """Return (rows,) values, the unit of each series, and what was assumed."""
+    series = int(series_of.max()) + 1
+    if found.units == ("",):
+        return found.numbers, ("",) * series, ()
+    order = np.argsort(series_of, kind="stable")
+    bounds = np.searchsorted(series_of[order], np.arange(1, series))
+    values = found.numbers.copy()
+    units, said = [], []
+    for rows in np.split(order, bounds):
+        values[rows], unit, words = in_one_unit(found, rows)
+        units.append(unit)
+        said.append(words)
+    return values, tuple(units), [words for words in dict.fromkeys(said) if words]
+
+
+def _one_a_time(
+    values: FloatArray, totals: FloatArray | None, order: IntArray, same: BoolArray, duplicates: Duplicates
+) -> tuple[FloatArray, FloatArray | None, IntArray]:
+    """Return values and totals with one point a time, and the order of the rows that are left.
+
+    Args:
+        values: (rows,).
+        totals: (rows,) or None.
+        order: (rows,) by series, time and row.
+        same: (rows - 1,) whether a point of that order is of the time of the one before it.
+        duplicates: Which one is left.
+    """
+    first = np.concatenate([[True], ~same])
+    kept = order[np.concatenate([~same, [True]])]
+    if duplicates == "last":
+        return values, totals, kept
+    of = np.cumsum(first) - 1
+    sums = np.bincount(of, np.nan_to_num(values[order]))
+    if totals is not None:
+        values, totals = values.copy(), totals.copy()
+        values[kept], totals[kept] = sums, np.bincount(of, totals[order])
+        return values, totals, kept
+    known = np.bincount(of, ~np.isnan(values[order]))
+    means = np.divide(sums, known, out=np.full(len(sums), np.nan), where=known > 0)
+    values = values.copy()
+    values[kept] = means
+    return values, totals, kept
+
+
+def _texts(table: Table, column: str, default: str) -> list[str]:
+    if column not in table.cells:
+        return [default] * len(table.lines)
+    texts = [str(cell).strip() for cell in table.cells[column]]
+    if "" in texts:
+        table.refuse(texts.index(""), column, "missing")
+    return texts
+
+
+def _kinds(table: Table, default: MetricKind) -> list[MetricKind]:
+    allowed = [kind for kind in METRIC_KINDS if is_gcpu(kind) == is_gcpu(default)]
+    kinds = _texts(table, "metric_kind", default)
+    for row, kind in enumerate(kinds):
+        if kind not in allowed:
+            table.refuse(row, "metric_kind", f"should be {' or '.join(allowed)}, not {kind[:40]!r}")
+    return kinds  # type: ignore[return-value]  # the literal's values, just checked
+
+
+def _metadata(table: Table, row: int, unit: str) -> MetricMetadata:
+    """Return what a row says of its metric: what the file says last counts, and before the unit of cells."""
+    said = {name: str(table.cells[name][row]).strip() for name in METADATA if name in table.cells}
+    said = {name: "" if text.lower() in MISSING else text for name, text in said.items()}
+    if (direction := said.get("direction", "")) not in ("", *DIRECTIONS):
+        table.refuse(row, "direction", f"should be {', '.join(DIRECTIONS)}, not {direction[:40]!r}")
+    metadata = MetricMetadata(**said)
+    return metadata if metadata.unit or not unit else replace(metadata, unit=as_ucum(unit))
+
+
+def _check_counts(table: Table, samples: FloatArray, totals: FloatArray) -> None:
+    for column, values in (("samples", samples), ("total", totals)):
+        if (values < 0).any():
+            row = int(np.flatnonzero(values < 0)[0])
+            table.refuse(row, column, f"negative: {values[row]:g}")
+    if (samples > totals).any():
+        row = int(np.flatnonzero(samples > totals)[0])
+        table.refuse(row, "samples", f"{samples[row]:g} of a total of {totals[row]:g}")
