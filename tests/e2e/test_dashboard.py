@@ -9,16 +9,20 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.codec.inputs import decode_feedback
+from pipeline.codec.verdicts import verdict_to_row
 from pipeline.embedded.stack import EmbeddedStack
 from pipeline.kafka import apply_topics, read_topic
-from pipeline.model import Verdict
+from pipeline.model import Verdict, VerdictKind
 from pipeline.processes import Child
 from pipeline.storage.connect import open_store
+from pipeline.storage.interface import Store
 from tests.e2e.worker_process import TOPICS
 from tests.support.axe import audit
 from tests.support.browser import CHROMIUM, DESKTOP, PHONE, Browser, chromium
@@ -54,6 +58,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         with closing(open_store(stack.store)) as store:
             for scenario in (SHOP, SEARCH):
                 look_into(store, scenario, end=time.time())
+            _judge(store)
         command = [sys.executable, "-m", "pipeline", "dashboard", "--port", "0", "--no-idempotent-producer"]
         addresses = ["--broker", stack.broker, "--store", stack.store, "--workloads", str(workload)]
         child = Child([*command, *addresses, "--diff-url", "https://git.invalid/{service}/{change}"])
@@ -63,6 +68,16 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             yield Served(url, stack.broker)
         finally:
             assert child.stop() in (0, None)
+
+
+def _judge(store: Store) -> None:
+    """Call the largest regression right and the two smallest wrong, so that there is an ROC to draw."""
+    rows = sorted(store.rows("regressions", None, EARLIEST_S, LATEST_S), key=lambda row: -abs(row["delta"]))
+    said: list[tuple[Any, VerdictKind]] = [(rows[0], "true"), *((row, "false") for row in rows[-2:])]
+    verdicts = [
+        verdict_to_row(Verdict(row["id"], row["service"], kind, time.time(), "ada")) for row, kind in said
+    ]
+    store.insert("verdicts", {name: [row[name] for row in verdicts] for name in verdicts[0]})
 
 
 def test_a_person_finds_answers_and_looks_into_a_regression(served: Served) -> None:
@@ -198,6 +213,7 @@ async def _pages(browser: Browser, url: str) -> dict[str, str]:
         **{"regressions": "/regressions?state=all", "regression": one, "services": "/services"},
         **{"service": "/services/shop", "candidate": dropped, "operations": "/operations"},
         **{"explorer": "/explorer?service=shop&against=week", "missing": "/regressions/none"},
+        "settings": "/settings?workload=weekly&other_threshold=0.01",
     }
 
 
