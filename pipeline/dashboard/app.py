@@ -56,7 +56,7 @@ def create_app(
         refresh_s: How often what is new is looked for.
     """
     app = web.Application(middlewares=[_guard], client_max_size=LARGEST_FORM)
-    app[SITE] = Site(sources, login or Login())
+    app[SITE] = Site(sources, login or Login(), oidc.provider.secret if oidc else "")
     app[operations.DIAGNOSIS] = operations.Diagnosis()
     if oidc is not None:
         app[logins.OIDC] = oidc

@@ -70,12 +70,12 @@ class Sources:
 
 
 class Site:
-    """A dashboard's own state."""
+    """A dashboard's own state; ``secret`` is one that several dashboards share."""
 
-    def __init__(self, sources: Sources, login: Login) -> None:
+    def __init__(self, sources: Sources, login: Login, secret: str = "") -> None:
         self.sources = sources
         self.login = login
-        self.forms = Forms()
+        self.forms = Forms(secret or login.token or "")
         self.board = Board(sources.store, sources.clock, workloads=sources.workloads)
         self.stream = Stream(self.board)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="dashboard")

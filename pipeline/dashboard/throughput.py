@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from pipeline.model import FloatArray
-from pipeline.report.figures import moment
+from pipeline.report.figures import FONT, moment
 from pipeline.storage.interface import Store
 from pipeline.units import DAY_S, HOUR_S, MINUTE_S, WEEK_S
 
@@ -91,6 +91,7 @@ def draw_throughput(found: Throughput) -> go.Figure | None:
         height=300,
         margin={"l": 56, "r": 12, "t": 8, "b": 36},
         hovermode="x unified",
+        font={"family": FONT, "size": 13},
         legend={"orientation": "h", "y": -0.16},
     )
     figure.update_yaxes(rangemode="tozero", title={"text": "samples a second"})
