@@ -77,7 +77,7 @@ class Login:
             return None
         if not self.header:
             return Person("local", may_answer=True)
-        name = headers.get(self.header, "").strip()
+        name = _only(headers, self.header).strip()
         if not name or not self._believes(peer):
             return None
         return Person(name, may_answer=bool(self.triage & {name, EVERYBODY}))
@@ -101,18 +101,29 @@ class Login:
 
 
 class Forms:
-    """Tokens that stand in the forms of a person's pages, so that no other site can send one."""
+    """Tokens that stand in the forms of a person's pages, so that no other site can send one.
 
-    def __init__(self) -> None:
-        self._key = secrets.token_bytes(32)
+    Several dashboards with one ``secret`` take one another's forms; without one only this process does.
+    """
+
+    def __init__(self, secret: str = "") -> None:
+        key = secret.encode() if secret else secrets.token_bytes(32)
+        # Slow, for pages hold what is made with it: a short secret should not be found by trying.
+        self._key = hashlib.scrypt(key, salt=b"smidgen dashboard: forms", n=2**14, r=8, p=1)
 
     def token(self, person: Person) -> str:
-        """Return the token of a person, for as long as this process runs."""
+        """Return the token of a person."""
         return hmac.new(self._key, person.name.encode(), hashlib.sha256).hexdigest()
 
     def accepts(self, person: Person, token: str) -> bool:
         """Return whether a form came from one of the person's own pages."""
-        return hmac.compare_digest(self.token(person), token)
+        return hmac.compare_digest(self.token(person).encode(), token.encode("utf-8", "replace"))
+
+
+def _only(headers: Mapping[str, str], name: str) -> str:
+    """Return a header that is there once; of several nobody knows which one the proxy has set."""
+    given = [value for key, value in headers.items() if key.lower() == name.lower()]
+    return given[0] if len(given) == 1 else ""
 
 
 def read_networks(texts: Iterable[str]) -> tuple[Network, ...]:

@@ -12,11 +12,12 @@ from aiohttp import web
 from pipeline.clock import to_iso
 from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.codec.verdicts import encode_verdict
+from pipeline.dashboard.access import Person
 from pipeline.dashboard.figures import draw_plain
 from pipeline.dashboard.item import Item
 from pipeline.dashboard.json_body import json_response, read_json
 from pipeline.dashboard.openapi import DOCUMENT
-from pipeline.dashboard.pages.regressions import item_named, read_event, say
+from pipeline.dashboard.pages.regressions import item_named, read_course, read_event, say
 from pipeline.dashboard.query import matching, page_of, read_query, read_time
 from pipeline.dashboard.site import site_of
 from pipeline.errors import ConfigError
@@ -52,9 +53,9 @@ async def list_events(request: web.Request) -> web.Response:
             for item in site.board.snapshot.items
             if service in (None, item.service) and since <= item.detected_time < until
         ]
-        return [read_event(site, item)[0] for item in wanted[:most]]
+        return [read_event(site, item) for item in wanted[:most]]
 
-    return json_response({"events": await site.read(read)})
+    return json_response({"events": await site.draw(read)})
 
 
 @routes.get("/api/v1/regressions")
@@ -78,7 +79,7 @@ async def show_regression(request: web.Request) -> web.Response:
     """Return a regression with its event and those that followed."""
     site = site_of(request)
     item = item_named(site, request.match_info["id"])
-    event, updates = await site.read(read_event, site, item)
+    event, updates = await site.read(read_course, site, item)
     return json_response({**item_json(item), "event": event, "updates": updates})
 
 
@@ -91,7 +92,7 @@ async def post_verdict(request: web.Request) -> web.Response:
         raise ConfigError(
             "body: should be an object of texts: verdict, and comment, subject, author if wanted"
         )
-    person = request["person"]
+    person: Person = request["person"]
     author = said.pop("author", "") or person.name
     if author != person.name and not person.by_token:
         raise web.HTTPForbidden(reason="author: only a program with the token speaks for others")
@@ -140,6 +141,8 @@ async def show_series(request: web.Request) -> web.Response:
         resolution = parse_duration_s(given.get("resolution", "10m"))
     except ValueError as error:
         raise ConfigError(f"resolution: {error}") from None
+    if resolution < 1:
+        raise ConfigError("resolution: should be at least 1s")
     if not 0 < (end - start) / resolution <= MOST_WINDOWS:
         raise ConfigError(f"start, end, resolution: should give 1 to {MOST_WINDOWS} windows")
     key = SeriesKey(kind, name)
@@ -165,6 +168,8 @@ def _text(given: Mapping[str, str], name: str) -> str:
 
 def _whole(given: Mapping[str, str], name: str, fallback: int, most: int) -> int:
     text = given.get(name, "") or str(fallback)
-    if not (text.isascii() and text.isdecimal() and len(text) < 10) or not 1 <= int(text) <= most:
+    # What has more digits than the largest is larger, and int() refuses some of them.
+    plain = text.isascii() and text.isdecimal() and len(text) <= len(str(most))
+    if not plain or not 1 <= int(text) <= most:
         raise ConfigError(f"{name}: should be a number from 1 to {most}, not {text[:40]!r}")
     return int(text)

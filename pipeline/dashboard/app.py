@@ -23,6 +23,7 @@ from pipeline.dashboard.oidc import Oidc
 from pipeline.dashboard.pages import badge, explorer, operations, regressions, services, settings
 from pipeline.dashboard.pages import login as logins
 from pipeline.dashboard.site import SITE, Site, Sources, site_of
+from pipeline.dashboard.warmup import warm_up
 from pipeline.errors import ConfigError, SmidgenError
 from pipeline.report import page as report_page
 
@@ -55,7 +56,7 @@ def create_app(
         refresh_s: How often what is new is looked for.
     """
     app = web.Application(middlewares=[_guard], client_max_size=LARGEST_FORM)
-    app[SITE] = Site(sources, login or Login())
+    app[SITE] = Site(sources, login or Login(), oidc.provider.secret if oidc else "")
     app[operations.DIAGNOSIS] = operations.Diagnosis()
     if oidc is not None:
         app[logins.OIDC] = oidc
@@ -91,6 +92,8 @@ async def serve(app: web.Application, host: str, port: int, ready: Callable[[str
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=2.0)
     await runner.setup()
     try:
+        await asyncio.to_thread(warm_up, app[SITE])
+        await asyncio.to_thread(_static, "plotly.js")
         try:
             await web.TCPSite(runner, host, port).start()
         except OSError as error:

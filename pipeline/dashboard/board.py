@@ -7,7 +7,7 @@ each, in slices; what is small and changes, such as verdicts, is read anew each 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -106,14 +106,16 @@ class Board:
             )
             return self.snapshot
 
-    def say(self, verdict: Verdict) -> None:
-        """Show a verdict at once, which the pipeline will bring into the store."""
-        changed: dict[str, Any] = {"verdict": verdict}
-        if verdict.verdict == "cause":
-            changed = {"cause": verdict.subject}
-        self._said[verdict.event, verdict.verdict == "cause"] = verdict
+    def say(self, verdicts: Iterable[Verdict]) -> None:
+        """Show verdicts at once, which the pipeline will bring into the store."""
+        changed: dict[str, dict[str, Any]] = {}
+        for verdict in verdicts:
+            is_cause = verdict.verdict == "cause"
+            self._said[verdict.event, is_cause] = verdict
+            own = {"cause": verdict.subject} if is_cause else {"verdict": verdict}
+            changed.setdefault(verdict.event, {}).update(own)
         items = self.snapshot.items
-        self._keep(tuple(replace(i, **changed) if i.id == verdict.event else i for i in items))
+        self._keep(tuple(replace(item, **changed[item.id]) if item.id in changed else item for item in items))
 
     def _keep(self, items: tuple[Item, ...]) -> None:
         last = self.snapshot

@@ -71,28 +71,20 @@ def read_comparison(
     Raises:
         StoreUnavailable: the store did not answer.
     """
-    (before, others), (after, senders) = ((side.span, side.senders) for side in sides)
+    before, after = (side.span for side in sides)
     compared = before[1] > before[0]
     names = [series_of(within_name)] if within_name else []
     strata = store.strata(service, *after, _part(after), names)
-    if senders is not None and senders.every and (others is None or others.every):
-        spans, ids = (before, after), None
-        stacks = store.stacks(service, before, after)
-    else:
-        width_s = strata.width_s if widened else 0.0
-        spans = _whole(before, width_s) if compared else before, _whole(after, width_s)
-        found = [store.strata(service, *span, _part(span), []).strata for span in dict.fromkeys(spans)]
-        known = {stratum.id: stratum for part in found for stratum in part}
-        chosen = {key for key, one in known.items() if senders is None or senders.include(one)}
-        rest = known.keys() - chosen
-        if others is not None:
-            rest = {key for key, one in known.items() if others.include(one)}
-        ids = (rest if compared else set(), chosen)
-        stacks = store.stacks(service, *spans, strata=ids)
-    totals = (stacks.total_before, stacks.total_after)
-    differ = ids is not None and ids[0] != ids[1]
+    spans, ids, width_s = (before, after), None, 0.0
+    if not _everybody(sides):
+        width_s = store.strata_width(service, after[1])
+        if widened:
+            spans = _whole(before, width_s) if compared else before, _whole(after, width_s)
+        ids = _ids(store, service, spans, sides)
+    stacks = store.stacks(service, *spans, strata=ids)
     dispersion = 1.0
-    if compared and min(totals) > 0:
+    if compared and min(stacks.total_before, stacks.total_after) > 0:
+        differ = ids is not None and ids[0] != ids[1]
         dispersion = _dispersion(store, service, spans, ids if differ else None, stacks)
     return Comparison(
         stacks=stacks,
@@ -100,8 +92,29 @@ def read_comparison(
         strata=strata,
         compared=compared,
         dispersion=dispersion,
-        lacking=_lacking(stacks, compared, dispersion, strata.width_s if ids else 0.0),
+        lacking=_lacking(stacks, compared, dispersion, width_s),
     )
+
+
+def _everybody(sides: tuple[Side, Side]) -> bool:
+    """Return whether neither side leaves anybody out, so that counts of all senders do."""
+    others, senders = (side.senders for side in sides)
+    return senders is not None and senders.every and (others is None or others.every)
+
+
+def _ids(
+    store: Store, service: str, spans: tuple[Span, Span], sides: tuple[Side, Side]
+) -> tuple[set[int], set[int]]:
+    """Return the ids of the strata of each side, those of an empty span being none."""
+    others, senders = (side.senders for side in sides)
+    found = [store.strata(service, *span, _part(span), []).strata for span in dict.fromkeys(spans)]
+    known = {stratum.id: stratum for part in found for stratum in part}
+    chosen = {key for key, one in known.items() if senders is None or senders.include(one)}
+    if spans[0][1] <= spans[0][0]:
+        return set(), chosen
+    if others is None:
+        return known.keys() - chosen, chosen
+    return {key for key, one in known.items() if others.include(one)}, chosen
 
 
 def _dispersion(

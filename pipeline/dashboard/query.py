@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from pipeline.clock import from_iso
+from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.dashboard.item import OPEN, STATES, Item
 from pipeline.errors import ConfigError, InvalidMessage
 from pipeline.model.metric_kind import is_gcpu
@@ -111,14 +112,17 @@ def read_time(given: Mapping[str, str], name: str, fallback: float) -> float:
     """Read a time of a URL, epoch seconds.
 
     Raises:
-        ConfigError: it is no time.
+        ConfigError: it is no time, or one that no message can have.
     """
     if not given.get(name):
         return fallback
     try:
-        return from_iso(given[name])
-    except InvalidMessage as error:
+        time = from_iso(given[name])
+    except (InvalidMessage, OverflowError) as error:
         raise ConfigError(f"{name}: {error}") from None
+    if not EARLIEST_S <= time < LATEST_S:
+        raise ConfigError(f"{name}: should be between 2000 and 2100, not {given[name][:40]!r}")
+    return time
 
 
 def matching(items: Iterable[Item], query: Query, *, now: float) -> list[Item]:

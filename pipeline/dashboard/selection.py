@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline.clock import from_iso
-from pipeline.errors import ConfigError, InvalidMessage
+from pipeline.dashboard.query import read_time
+from pipeline.errors import ConfigError
 from pipeline.model import Stratum
 from pipeline.units import DAY_S, HOUR_S, MINUTE_S, WEEK_S
 
@@ -33,6 +34,9 @@ AGAINST: Mapping[str, str] = {
 NOT = "!"
 """Before a value: all but this one."""
 
+_LABELS = re.compile(r"(?:\\.|[^,\\]|\\$)+", re.DOTALL)
+_ESCAPED = re.compile(r"\\([,\\])")
+
 ANY = "*"
 """Any value, on the other side too."""
 
@@ -43,7 +47,7 @@ class Senders:
 
     release: str = ""
     host: str = ""
-    label: str = ""  # name=value, several with commas between them
+    label: str = ""  # name=value, several with commas between them; see split_labels
 
     @property
     def every(self) -> bool:
@@ -56,7 +60,7 @@ class Senders:
         return (
             _fits(self.release, [stratum.release])
             and _fits(self.host, [stratum.host])
-            and all(_fits(label.strip(), texts) for label in self.label.split(","))
+            and all(_fits(label, texts) for label in split_labels(self.label))
         )
 
     def over(self, others: Senders) -> Senders:
@@ -114,8 +118,8 @@ def read_view(given: Mapping[str, str], service: str, last: float) -> View:
         raise ConfigError(
             f"against: should be one of {', '.join(filter(None, AGAINST))}, not {against[:40]!r}"
         )
-    end = _moment(given, "end", last)
-    start = _moment(given, "start", end - SPANS[span])
+    end = read_time(given, "end", last)
+    start = read_time(given, "start", end - SPANS[span])
     if start >= end:
         raise ConfigError("start: should be before the end")
     senders, other = read_senders(given), read_senders(given, "other_")
@@ -147,9 +151,24 @@ def read_senders(given: Mapping[str, str], prefix: str = "") -> Senders:
         ConfigError: a label has no name.
     """
     release, host, label = (given.get(prefix + name, "").strip() for name in ("release", "host", "label"))
-    if wrong := next((one for one in label.split(",") if one.strip() and "=" not in one), ""):
+    if wrong := next((one for one in split_labels(label) if one and "=" not in one), ""):
         raise ConfigError(f"{prefix}label: should be as region=east, not {wrong[:40]!r}")
     return Senders(release, host, label)
+
+
+def split_labels(text: str) -> list[str]:
+    r"""Return the labels of a text with commas between them; ``\,`` is a comma of one, ``\\`` a backslash.
+
+    >>> split_labels(r"region=east, zone=a\,b")
+    ['region=east', 'zone=a,b']
+    """
+    found = [_ESCAPED.sub(r"\1", one) for one in _LABELS.findall(text)]
+    return [one.strip() for one in found]
+
+
+def label_text(label: str) -> str:
+    """Return a label as it stands in a text of several."""
+    return label.replace("\\", "\\\\").replace(",", "\\,")
 
 
 def parts_of(stratum: Stratum) -> dict[str, str]:
@@ -162,7 +181,7 @@ def choices_of(strata: Sequence[Stratum]) -> dict[str, list[str]]:
     return {
         "releases": sorted({one.release for one in strata if one.release}),
         "hosts": sorted({one.host for one in strata if one.host}),
-        "labels": sorted({text for one in strata for text in one.texts}),
+        "labels": sorted({label_text(text) for one in strata for text in one.texts}),
         "names": sorted({name for one in strata for name in parts_of(one)}),
     }
 
@@ -171,10 +190,3 @@ def _fits(wanted: str, values: Sequence[str]) -> bool:
     if wanted.startswith(NOT):
         return wanted[1:] not in values
     return wanted in ("", ANY) or wanted in values
-
-
-def _moment(given: Mapping[str, str], name: str, fallback: float) -> float:
-    try:
-        return from_iso(given[name]) if given.get(name) else fallback
-    except InvalidMessage as error:
-        raise ConfigError(f"{name}: {error}") from None

@@ -14,11 +14,17 @@ import jwt
 
 from pipeline.dashboard.access import EVERYBODY, Person
 
-SESSION_S = 8 * 3600.0
-"""How long a login lasts: a working day. Groups are those of the login."""
+SESSION_S = 3600.0
+"""How long a login lasts; whom the provider still knows it lets in again without asking.
+
+Short, because no dashboard knows what was ended at another one, nor that somebody has left a group.
+"""
 
 LOGIN_S = 600.0
 """How long somebody may take to log in."""
+
+LONGEST_PATH = 2000
+"""Of a page to come back to: it is in a cookie, and of one of more than 4 kB browsers keep nothing."""
 
 MOST_ENDED = 10_000
 """Cookies that were ended before their time, and are remembered."""
@@ -93,7 +99,13 @@ class Sessions:
 
 def own_path(text: str, fallback: str = "/regressions") -> str:
     """Return a path of this dashboard, with its query; the fallback for whatever leads elsewhere."""
-    plain = text.isprintable() and "\\" not in text and text.startswith("/") and not text.startswith("//")
+    plain = (
+        len(text) <= LONGEST_PATH
+        and text.isprintable()
+        and "\\" not in text
+        and text.startswith("/")
+        and not text.startswith("//")
+    )
     try:
         parts = urlsplit(text)
     except ValueError:

@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from aiohttp import web
 from jinja2 import Environment
+from jinja2.meta import find_referenced_templates
 
 from pipeline import __version__
 from pipeline.clock import Clock, system_clock
@@ -68,12 +70,12 @@ class Sources:
 
 
 class Site:
-    """A dashboard's own state."""
+    """A dashboard's own state; ``secret`` is one that several dashboards share."""
 
-    def __init__(self, sources: Sources, login: Login) -> None:
+    def __init__(self, sources: Sources, login: Login, secret: str = "") -> None:
         self.sources = sources
         self.login = login
-        self.forms = Forms()
+        self.forms = Forms(secret or login.token or "")
         self.board = Board(sources.store, sources.clock, workloads=sources.workloads)
         self.stream = Stream(self.board)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="dashboard")
@@ -118,6 +120,14 @@ class Site:
             )
         )
         return web.Response(text=text, content_type="text/html")
+
+    def compile_templates(self) -> None:
+        """Compile what pages are made of, and what they include of reports."""
+        texts = {path.name: path.read_text("utf-8") for path in TEMPLATES.glob("*.html")}
+        for each in self._templates.values():
+            parts = (find_referenced_templates(each.parse(text)) for text in texts.values())
+            for name in {*texts, *filter(None, chain(*parts))}:
+                each.get_template(name)
 
     def workload(self, name: str) -> Workload:
         """Return a workload by its name.

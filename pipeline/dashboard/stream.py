@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from contextlib import suppress
 
 import orjson
@@ -13,6 +14,12 @@ from pipeline.dashboard.board import Board
 
 MOST_CLIENTS = 200
 """Pages that listen at a time; others are sent away, and show what is new when they are loaded."""
+
+MOST_OF_ONE = 50
+"""Of them of one person, so that nobody takes them all."""
+
+LONGEST_S = 900.0
+"""After how long a stream ends: the browser connects again, and is asked again who it is."""
 
 BEAT_S = 15.0
 """How often something is sent in any case: proxies close what is silent, and a page sees that all is well."""
@@ -34,7 +41,7 @@ class Stream:
     def __init__(self, board: Board) -> None:
         self._board = board
         self._news = asyncio.Event()
-        self._clients = 0
+        self._clients: Counter[str] = Counter()  # by person
         self._closing = False
 
     def publish(self) -> None:
@@ -49,18 +56,21 @@ class Stream:
 
     async def follow(self, request: web.Request) -> web.StreamResponse:
         """Send the version of the snapshot now and whenever it changes, until either side ends it."""
-        if self._clients >= MOST_CLIENTS:
+        name = request["person"].name
+        if self._clients.total() >= MOST_CLIENTS or self._clients[name] >= MOST_OF_ONE:
             raise web.HTTPServiceUnavailable(reason="too many pages listen")
-        self._clients += 1
+        self._clients[name] += 1
         try:
             response = web.StreamResponse(headers=_HEADERS)
             await response.prepare(request)
             await response.write(f"retry: {RETRY_MS}\n\n".encode())
-            with suppress(ConnectionError):
-                await self._send(response)
+            with suppress(ConnectionError, TimeoutError):
+                async with asyncio.timeout(LONGEST_S):
+                    await self._send(response)
             return response
         finally:
-            self._clients -= 1
+            self._clients[name] -= 1
+            self._clients += Counter()  # drops who has none
 
     async def _send(self, response: web.StreamResponse) -> None:
         sent = -1

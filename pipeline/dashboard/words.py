@@ -10,6 +10,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from pipeline.dashboard.item import STATES, Item
+from pipeline.model import Candidate
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.report.explain import level
 
@@ -31,7 +32,7 @@ def relative(ratio: float | None) -> str:
     return f"{ratio * 100:+.0f} %" if abs(ratio) >= 0.1 else f"{ratio * 100:+.1f} %"
 
 
-def levels(item: Item) -> str:
+def levels(item: Item | Candidate) -> str:
     """Write the levels before and after."""
     ratio = is_gcpu(item.metric_kind)
     return f"{level(item.before, ratio=ratio)} → {level(item.after, ratio=ratio)}"

@@ -95,7 +95,6 @@ class StrataMatrix:
     series: tuple[SeriesKey, ...]
     samples: FloatArray  # (series, strata)
     counted: tuple[float, float] = (0.0, 0.0)
-    width_s: float = 0.0  # of the windows of counts; 0 where there are none up to the end
 
     @property
     def counted_totals(self) -> FloatArray:

@@ -52,46 +52,41 @@ def series_figure(
     """
     scale = 100.0 if line.ratio else 1.0
     unit = " %" if line.ratio else ""
-    figure = go.Figure()
-    figure.add_scatter(
-        x=middles(line.times, windows),
-        y=(line.values * scale).tolist(),
-        mode="lines+markers",
-        line={"color": LINE, "width": 1.6},
-        marker={"size": 4.5},
-        connectgaps=False,
-        hovertemplate="%{x|%H:%M:%S}<br>%{y:.3~g}" + unit + "<extra></extra>",
-    )
-    _shade(figure, windows)
-    for level, start, end in ((before, windows.start, change_time), (after, change_time, windows.end)):
-        figure.add_shape(
-            type="line",
-            x0=moment(start),
-            x1=moment(end),
-            y0=level * scale,
-            y1=level * scale,
-            line={"color": INK, "width": 1.5, "dash": "dash"},
-        )
+    levels = ((before, windows.start, change_time), (after, change_time, windows.end))
+    shapes = [_level(level * scale, start, end) for level, start, end in levels]
+    shades = _shades(windows)
     if interval:
-        edges = [moment(edge) for edge in interval]
-        figure.add_vrect(x0=edges[0], x1=edges[1], fillcolor=INTERVAL, line_width=0, layer="below")
-    figure.add_vline(x=moment(change_time), line={"color": CHANGE, "width": 2})
-    figure.add_annotation(
-        x=moment(change_time),
-        y=1.0,
-        yref="paper",
-        yanchor="bottom",
-        text="change point",
-        showarrow=False,
-        font={"color": CHANGE, "size": 12},
+        shades.append(_band(*interval, INTERVAL))
+    # All at once: each call that adds to a figure checks it anew, which takes longer than what is drawn.
+    return go.Figure(
+        go.Scatter(
+            x=middles(line.times, windows),
+            y=(line.values * scale).tolist(),
+            mode="lines+markers",
+            line={"color": LINE, "width": 1.6},
+            marker={"size": 4.5},
+            connectgaps=False,
+            hovertemplate="%{x|%H:%M:%S}<br>%{y:.3~g}" + unit + "<extra></extra>",
+        ),
+        {
+            **_layout(height=340),
+            "shapes": [*shades, *shapes, _change(change_time)],
+            "annotations": [*_names(windows), _change_name(change_time)],
+            "xaxis": {
+                "gridcolor": GRID,
+                "title": {"text": "time (UTC)"},
+                "linecolor": MUTED,
+                "ticks": "outside",
+            },
+            "yaxis": {
+                "gridcolor": GRID,
+                "title": {"text": "share of the service's CPU" if line.ratio else "value"},
+                "ticksuffix": unit,
+                "rangemode": "tozero",
+                "zerolinecolor": MUTED,
+            },
+        },
     )
-    figure.update_layout(**_layout(height=340))
-    figure.update_xaxes(gridcolor=GRID, title={"text": "time (UTC)"}, linecolor=MUTED, ticks="outside")
-    title = "share of the service's CPU" if line.ratio else "value"
-    figure.update_yaxes(
-        gridcolor=GRID, title={"text": title}, ticksuffix=unit, rangemode="tozero", zerolinecolor=MUTED
-    )
-    return figure
 
 
 def icicle_figure(tree: Icicle, service: str, subroutine: str, when: When) -> go.Figure:
@@ -179,25 +174,49 @@ def _nested(tree: Icicle, values: FloatArray) -> FloatArray:
     return nested
 
 
-def _shade(figure: go.Figure, windows: ScanWindows) -> None:
+Part = dict[str, object]
+"""A shape or a text of a layout."""
+
+
+def _spans(windows: ScanWindows) -> list[tuple[str, float, float, str]]:
     spans = [
         ("historical", windows.start, windows.analysis_start, "rgba(0, 0, 0, 0)"),
         ("analysis", windows.analysis_start, windows.analysis_end, ANALYSIS),
         ("extended", windows.analysis_end, windows.end, EXTENDED),
     ]
-    for name, start, end, colour in spans:
-        if end <= start:
-            continue
-        figure.add_vrect(
-            x0=moment(start),
-            x1=moment(end),
-            fillcolor=colour,
-            line_width=0,
-            layer="below",
-            annotation_text=name,
-            annotation_position="top left",
-            annotation_font={"color": MUTED, "size": 11},
-        )
+    return [span for span in spans if span[2] > span[1]]
+
+
+def _shades(windows: ScanWindows) -> list[Part]:
+    return [_band(start, end, colour) for _, start, end, colour in _spans(windows)]
+
+
+def _names(windows: ScanWindows) -> list[Part]:
+    font = {"color": MUTED, "size": 11}
+    inside = {"yref": "y domain", "xanchor": "left", "yanchor": "top", "showarrow": False, "font": font}
+    return [{"text": name, "x": moment(start), "y": 1, **inside} for name, start, _, _ in _spans(windows)]
+
+
+def _band(start: float, end: float, colour: str) -> Part:
+    """Return a band over the whole height, behind the points."""
+    edges = {"x0": moment(start), "x1": moment(end), "y0": 0, "y1": 1, "yref": "y domain"}
+    return {"type": "rect", **edges, "fillcolor": colour, "line": {"width": 0}, "layer": "below"}
+
+
+def _level(value: float, start: float, end: float) -> Part:
+    edges = {"x0": moment(start), "x1": moment(end), "y0": value, "y1": value}
+    return {"type": "line", **edges, "line": {"color": INK, "width": 1.5, "dash": "dash"}}
+
+
+def _change(time: float) -> Part:
+    edges = {"x0": moment(time), "x1": moment(time), "y0": 0, "y1": 1, "yref": "y domain"}
+    return {"type": "line", **edges, "line": {"color": CHANGE, "width": 2}}
+
+
+def _change_name(time: float) -> Part:
+    font = {"color": CHANGE, "size": 12}
+    over = {"yref": "paper", "yanchor": "bottom", "showarrow": False, "font": font}
+    return {"text": "change point", "x": moment(time), "y": 1.0, **over}
 
 
 def _layout(*, height: int) -> dict[str, object]:

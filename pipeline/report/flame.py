@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from scipy.stats import norm
@@ -19,6 +21,8 @@ SURE = 0.95
 """How sure it is that none of the shifts that go beyond noise is chance."""
 
 Path = tuple[str, ...]
+
+Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,21 +93,22 @@ def icicle(stacks: StackMatrix, dispersion: float | None = None) -> Icicle:
 
     With a dispersion it says which differences are within noise; without one none is.
     """
-    weights = _path_weights(stacks)
-    trunk = _trunk(weights)
+    paths, weights = _path_weights(stacks)
+    trunk = _trunk(paths, weights)
+    row_of = {path: row for row, path in enumerate(paths)}
+    wide = [paths[row] for row in np.flatnonzero(weights.max(axis=1) >= SMALLEST_SHARE).tolist()]
     kept: list[Path] = [()]
     index: dict[Path, int] = {(): 0}
     parents = [-1]
-    descendants = sorted(path for path in weights if len(path) > len(trunk) and path[: len(trunk)] == trunk)
-    for path in descendants:
+    for path in sorted(path for path in wide if len(path) > len(trunk) and path[: len(trunk)] == trunk):
         above = path[len(trunk) : -1]
-        if weights[path].max() < SMALLEST_SHARE or above not in index:
+        if above not in index:
             continue
         shown = path[len(trunk) :]
         index[shown] = len(kept)
         parents.append(index[above])
         kept.append(shown)
-    shares = np.array([weights[trunk + path] for path in kept]).reshape(-1, 2)
+    shares = weights[[row_of[trunk + path] for path in kept]]
     return Icicle(
         paths=tuple(kept),
         parents=tuple(parents),
@@ -134,11 +139,8 @@ def largest_shares(stacks: StackMatrix, limit: int, beneath: float = 1.0) -> lis
 
 def inclusive_shares(stacks: StackMatrix) -> dict[str, FloatArray]:
     """Return the share of each element before and after, recursion counted once."""
-    shares: dict[str, FloatArray] = {}
-    for frames, share in zip(stacks.stacks, _shares(stacks), strict=True):
-        for frame in set(frames):
-            shares[frame] = shares.get(frame, 0.0) + share
-    return shares
+    names, sums = _sums((dict.fromkeys(frames) for frames in stacks.stacks), _shares(stacks))
+    return dict(zip(names, sums, strict=True))
 
 
 def _bounds(stacks: StackMatrix, shares: FloatArray, dispersion: float | None) -> FloatArray:
@@ -158,18 +160,29 @@ def _shares(stacks: StackMatrix) -> FloatArray:
     return shares
 
 
-def _path_weights(stacks: StackMatrix) -> dict[Path, FloatArray]:
-    weights: dict[Path, FloatArray] = {(): np.zeros(2)}
-    for frames, share in zip(stacks.stacks, _shares(stacks), strict=True):
-        for depth in range(len(frames) + 1):
-            path = frames[:depth]
-            weights[path] = weights.get(path, 0.0) + share
-    return weights
+def _path_weights(stacks: StackMatrix) -> tuple[list[Path], FloatArray]:
+    """Return all paths from the root, the empty one first, and their shares before and after."""
+    if not stacks.stacks:
+        return [()], np.zeros((1, 2))
+    paths = ((frames[:depth] for depth in range(len(frames) + 1)) for frames in stacks.stacks)
+    return _sums(paths, _shares(stacks))
 
 
-def _trunk(weights: dict[Path, FloatArray]) -> Path:
+def _sums(keys: Iterable[Iterable[Key]], shares: FloatArray) -> tuple[list[Key], FloatArray]:
+    """Return all keys of stacks, and by key (keys, 2) the sum of the shares (stacks, 2) that have it."""
+    index: dict[Key, int] = {}
+    rows: list[int] = []
+    columns: list[int] = []
+    for row, names in enumerate(keys):
+        before = len(columns)
+        columns += [index.setdefault(name, len(index)) for name in names]
+        rows += [row] * (len(columns) - before)
+    sides = [np.bincount(columns, shares[rows, side], minlength=len(index)) for side in (0, 1)]
+    return list(index), np.column_stack(sides)
+
+
+def _trunk(paths: Sequence[Path], weights: FloatArray) -> Path:
     """Return the longest path from the root that nearly every sample shares, before and after."""
-    whole = weights[()]
-    heavy = [path for path, share in weights.items() if (share >= TRUNK_SHARE * whole).all() and path]
+    heavy = np.flatnonzero((weights >= TRUNK_SHARE * weights[0]).all(axis=1)).tolist()
     # Two paths cannot both hold nearly everything unless one begins with the other.
-    return max(heavy, key=len, default=()) if whole.any() else ()
+    return max((paths[row] for row in heavy), key=len) if weights[0].any() else ()

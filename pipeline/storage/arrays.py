@@ -238,6 +238,11 @@ class ArrayStore:
                 held.described = described_strata(to_rows("strata", rows.values()))
             return held.strata.matrix((to_ms(start), to_ms(end)), to_ms(resolution_s), held.described, names)
 
+    def strata_width(self, service: str, end: float) -> float:
+        """Return how wide windows of counts by stratum are; see Store.strata_width."""
+        with self._lock:
+            return (self._services.get(service) or _Service()).strata.width_s(to_ms(end))
+
     def rows(
         self,
         table: RowTable,

@@ -237,8 +237,12 @@ class ClickHouseStore:
             series=tuple(map(SeriesKey, kinds, known)),
             samples=samples,
             counted=(edges[0][0] / 1000, edges[1][0] / 1000),
-            width_s=float(next(iter(self._columns(queries.STRATA_WIDTH, 1, values)[0]), 0.0)),
         )
+
+    def strata_width(self, service: str, end: float) -> float:
+        """Return how wide windows of counts by stratum are; see Store.strata_width."""
+        (found,) = self._columns(queries.STRATA_WIDTH, 1, {"service": service, "end": to_ms(end)})
+        return float(next(iter(found), 0.0))
 
     def rows(
         self,

@@ -160,6 +160,12 @@ class Store(Protocol):
         no stratum.
         """
 
+    def strata_width(self, service: str, end: float) -> float:
+        """Return the width in seconds of the last window of counts by stratum that begins before ``end``.
+
+        0 where there is none.
+        """
+
     def rows(
         self,
         table: RowTable,

@@ -107,13 +107,12 @@ class StrataPoints:
             series=keys,
             samples=counts,
             counted=counted,
-            width_s=self._width_ms(end) / 1000,
         )
 
-    def _width_ms(self, end: int) -> float:
+    def width_s(self, end_ms: int) -> float:
         """Return the width of the last window of counts that begins before a time; 0 where none does."""
-        first_ms, last_ms, *_ = self._counts.within(0, end)
-        return float(last_ms[-1] - first_ms[-1]) if len(first_ms) else 0.0
+        first_ms, last_ms, *_ = self._counts.within(0, end_ms)
+        return float(last_ms[-1] - first_ms[-1]) / 1000 if len(first_ms) else 0.0
 
     def _sums(
         self, start: int, end: int, strata: Sequence[int], asked: Collection[SeriesKey] | None

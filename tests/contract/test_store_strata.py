@@ -147,7 +147,7 @@ def test_a_window_by_stratum_counts_if_it_lies_wholly_inside(store: Store, servi
 
 
 def test_the_width_of_windows_by_stratum_is_known(store: Store, service_name: str) -> None:
-    assert store.strata(service_name, T0, T0 + 60, MINUTE).width_s == 0
+    assert store.strata_width(service_name, T0 + 60) == 0
     store.insert("strata_gcpu", strata_gcpu(service_name, [("a.f", WEST, 0, 1)]))
-    assert store.strata(service_name, T0 + 60, T0 + 90, MINUTE, []).width_s == 120
-    assert store.strata(service_name, T0 - 90, T0 - 60, MINUTE, []).width_s == 0
+    assert store.strata_width(service_name, T0 + 90) == 120
+    assert store.strata_width(service_name, T0 - 60) == 0

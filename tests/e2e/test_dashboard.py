@@ -9,16 +9,20 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.codec.inputs import decode_feedback
+from pipeline.codec.verdicts import verdict_to_row
 from pipeline.embedded.stack import EmbeddedStack
 from pipeline.kafka import apply_topics, read_topic
-from pipeline.model import Verdict
+from pipeline.model import Verdict, VerdictKind
 from pipeline.processes import Child
 from pipeline.storage.connect import open_store
+from pipeline.storage.interface import Store
 from tests.e2e.worker_process import TOPICS
 from tests.support.axe import audit
 from tests.support.browser import CHROMIUM, DESKTOP, PHONE, Browser, chromium
@@ -34,6 +38,10 @@ PICTURED = 1500
 
 DRAWN = """!document.querySelector('[aria-busy]')
     && [...document.querySelectorAll('.figure')].every((one) => one.dataset.drawn === 'yes')"""
+CHOOSE = "((name) => document.querySelector(`.part select[name=${name}]`))"
+CHOSEN_BY = f"((name) => {CHOOSE}(name).dispatchEvent(new Event('change', {{bubbles: true}})))"
+SAMPLES = """[...document.querySelectorAll('.part h3.meta')]
+    .map((one) => Number(one.innerText.match(/([\\d,]+) samples/)[1].replaceAll(',', '')))"""
 CHOSEN = "document.getElementById('chosen').textContent"
 
 
@@ -54,6 +62,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         with closing(open_store(stack.store)) as store:
             for scenario in (SHOP, SEARCH):
                 look_into(store, scenario, end=time.time())
+            _judge(store)
         command = [sys.executable, "-m", "pipeline", "dashboard", "--port", "0", "--no-idempotent-producer"]
         addresses = ["--broker", stack.broker, "--store", stack.store, "--workloads", str(workload)]
         child = Child([*command, *addresses, "--diff-url", "https://git.invalid/{service}/{change}"])
@@ -63,6 +72,16 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             yield Served(url, stack.broker)
         finally:
             assert child.stop() in (0, None)
+
+
+def _judge(store: Store) -> None:
+    """Call the largest regression right and the two smallest wrong, so that there is an ROC to draw."""
+    rows = sorted(store.rows("regressions", None, EARLIEST_S, LATEST_S), key=lambda row: -abs(row["delta"]))
+    said: list[tuple[Any, VerdictKind]] = [(rows[0], "true"), *((row, "false") for row in rows[-2:])]
+    verdicts = [
+        verdict_to_row(Verdict(row["id"], row["service"], kind, time.time(), "ada")) for row, kind in said
+    ]
+    store.insert("verdicts", {name: [row[name] for row in verdicts] for name in verdicts[0]})
 
 
 def test_a_person_finds_answers_and_looks_into_a_regression(served: Served) -> None:
@@ -76,6 +95,8 @@ def test_a_person_finds_answers_and_looks_into_a_regression(served: Served) -> N
             await _hear_of_others(browser)
             await _filter(browser)
             await _open_by_keys(browser)
+            await _narrow_down_by_sender(browser, served.url)
+            await _hold_senders_against_others(browser, served.url)
             await _drop_down_to_a_candidate(browser, served.url)
             assert browser.complaints == []
             _check_addresses(browser, served.url)
@@ -146,6 +167,40 @@ async def _open_by_keys(browser: Browser) -> None:
     )
 
 
+async def _narrow_down_by_sender(browser: Browser, url: str) -> None:
+    """A host has samples before and after the change; a release that began with it has none before."""
+    await browser.open(f"{url}/regressions?state=all&service=shop&sort=size")
+    await browser.run("document.querySelector('table.list tbody a').click()")
+    await browser.until(f"location.pathname.startsWith('/regressions/') && {DRAWN} && {CHOOSE}('host')")
+    before = await browser.run(SAMPLES)
+    await browser.run(f"{CHOOSE}('host').value = 'host-001', {CHOSEN_BY}('host')")
+    await browser.until("new URLSearchParams(location.search).get('host') === 'host-001'")
+    await browser.until(f"{DRAWN} && document.querySelectorAll('.part .figure').length === 2")
+    assert all(0 < one < whole for one, whole in zip(await browser.run(SAMPLES), before, strict=True))
+    assert await browser.run(f"{CHOOSE}('host').value") == "host-001"
+    release = await browser.run(f"{CHOOSE}('release').options[{CHOOSE}('release').options.length - 1].value")
+    await browser.run(f"{CHOOSE}('release').value = '{release}', {CHOSEN_BY}('release')")
+    await browser.until(f"new URLSearchParams(location.search).get('release') === '{release}'")
+    await browser.until(f"{DRAWN} && document.querySelector('.part .said')")
+    assert "no samples" in await browser.run("document.querySelector('.part .said').innerText")
+    # From where there is nothing the same form leads back.
+    await browser.run(f"{CHOOSE}('release').value = '', {CHOSEN_BY}('release')")
+    await browser.until("!new URLSearchParams(location.search).get('release')")
+    await browser.until(f"{DRAWN} && document.querySelectorAll('.part .figure').length === 2")
+
+
+async def _hold_senders_against_others(browser: Browser, url: str) -> None:
+    """By another side, which nobody is on at first: the form is submitted again from there."""
+    await browser.open(f"{url}/explorer?service=shop&span=1d&host=host-001&against=same&other_host=nobody")
+    await browser.until(f"{DRAWN} && document.querySelector('.part .said')")
+    assert "what it is held against" in await browser.run("document.querySelector('.part .said').innerText")
+    await browser.run("document.querySelector('[name=other_host]').value = 'host-002'")
+    await browser.run("document.querySelector('.filters button').click()")
+    await browser.until("new URLSearchParams(location.search).get('other_host') === 'host-002'")
+    await browser.until(f"{DRAWN} && document.querySelectorAll('.part .figure').length === 2")
+    assert "host host-002" in await browser.run("document.querySelector('.part .note').innerText")
+
+
 async def _drop_down_to_a_candidate(browser: Browser, url: str) -> None:
     await browser.open(f"{url}/services")
     await browser.run("document.querySelector('table.list tbody a').click()")
@@ -198,6 +253,7 @@ async def _pages(browser: Browser, url: str) -> dict[str, str]:
         **{"regressions": "/regressions?state=all", "regression": one, "services": "/services"},
         **{"service": "/services/shop", "candidate": dropped, "operations": "/operations"},
         **{"explorer": "/explorer?service=shop&against=week", "missing": "/regressions/none"},
+        "settings": "/settings?workload=weekly&other_threshold=0.01",
     }
 
 

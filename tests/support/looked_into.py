@@ -22,6 +22,7 @@ from pipeline.stages.factory import STAGES
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import RowTable, Store
 from pipeline.storage.strata_points import strata_columns
+from pipeline.units import HOUR_S
 from pipeline.workloads import Workload
 
 WEEKLY_FIELDS: Mapping[str, Any] = {
@@ -51,6 +52,9 @@ SEARCH: Mapping[str, Any] = {
         {"kind": "cascade", "count": 1, "delta": [0.005, 0.02], "between": [0.68, 0.95]},
     ],
 }
+
+SENDERS_S = 6 * HOUR_S
+"""Windows of counts by stratum: a scan's analysis and extended windows hold at least two."""
 
 _LOG = {"stream": "test", "topic": "profiles"}
 
@@ -136,6 +140,41 @@ def _count(store: Store, dataset: Dataset) -> None:
     store.insert("strata", strata_columns(dataset))
     ids = [stratum.id for stratum in dataset.strata]
     _insert(store, "strata_totals", dataset, windows, dataset.stratum_totals, {}, stratum=ids)
+    _count_senders(store, dataset, ids)
+
+
+def _count_senders(store: Store, dataset: Dataset, ids: Sequence[int]) -> None:
+    """Insert stacks and endpoints by stratum: each stratum has its share of the samples of every stack.
+
+    Windows are of SENDERS_S, so that some lie wholly after a change.
+    """
+    stacks, endpoints = stack_ids(dataset.stacks).tolist(), np.array(dataset.kinds) == "endpoint"
+    names = np.array(dataset.names)[endpoints].tolist()
+    rng = np.random.default_rng(11)
+    for first in np.arange(0.0, dataset.end - dataset.start, SENDERS_S).tolist():
+        fine, coarse = (
+            slice(round(first / width_s), round((first + SENDERS_S) / width_s))
+            for width_s in (dataset.window_s, dataset.stack_window_s)
+        )
+        totals = dataset.stratum_totals[:, fine].sum(axis=1)
+        present = np.flatnonzero(totals).tolist()
+        if not present:
+            continue
+        shares = totals[present] / totals.sum()
+        for table, own, sums in (
+            ("strata_stacks", {"stack_id": stacks}, dataset.stack_samples[:, coarse]),
+            ("strata_gcpu", {"subroutine": names}, np.nan_to_num(dataset.samples[endpoints][:, fine])),
+        ):
+            counts = rng.multinomial(sums.sum(axis=1).astype(np.int64), shares)
+            rows, columns = np.nonzero(counts)
+            ((name, values),) = own.items()
+            same = {"service": dataset.service, "window": dataset.start + first, "width_s": SENDERS_S}
+            same |= {"kind": "endpoint"} if table == "strata_gcpu" else {}
+            same |= {**_LOG, "partition": 0, "last_offset": 0}
+            filled: dict[str, Any] = {key: [value] * len(rows) for key, value in same.items()}
+            filled[name] = [values[row] for row in rows]
+            filled["stratum"] = [ids[present[column]] for column in columns]
+            store.insert(table, {**filled, "samples": counts[rows, columns].tolist()})
 
 
 def _insert(

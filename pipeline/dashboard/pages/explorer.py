@@ -11,7 +11,7 @@ from aiohttp import web
 
 from pipeline.dashboard.comparison import read_view_stacks
 from pipeline.dashboard.flames import NOTHING, annotated, flames_of
-from pipeline.dashboard.selection import AGAINST, SPANS, View, choices_of, parts_of, read_view
+from pipeline.dashboard.selection import AGAINST, SPANS, View, choices_of, label_text, parts_of, read_view
 from pipeline.dashboard.site import Site, site_of
 from pipeline.model import StrataMatrix
 
@@ -65,7 +65,7 @@ async def show_explorer(request: web.Request) -> web.Response:
         services=[one.name for one in site.board.snapshot.services],
         spans=list(SPANS),
         against=AGAINST,
-        query=request.query_string,
+        query=request.rel_url.raw_query_string,
     )
 
 
@@ -86,14 +86,14 @@ async def show_flames(request: web.Request) -> web.Response:
             choices=choices_of(found.strata.strata),
             endpoints=annotated(found.stacks),
             view=view,
-            query=request.query_string,
-            narrowed=_narrowed(request.query, view.by),
+            query=request.rel_url.raw_query_string,
+            narrowed=narrowed(request.query, view.by),
         )
 
     return await site.draw(draw)
 
 
-def _narrowed(given: Mapping[str, str], by: str) -> Mapping[str, object]:
+def narrowed(given: Mapping[str, str], by: str) -> Mapping[str, object]:
     """Return what makes the addresses of one sender, of one held against all others, and of an endpoint."""
     nobody = {"other_release": "", "other_host": "", "other_label": ""}
 
@@ -107,7 +107,7 @@ def _narrowed(given: Mapping[str, str], by: str) -> Mapping[str, object]:
 
 
 def _of(by: str, name: str) -> dict[str, str]:
-    return {by: name} if by in ("release", "host") else {"label": f"{by}={name}"}
+    return {by: name} if by in ("release", "host") else {"label": label_text(f"{by}={name}")}
 
 
 def view_of(site: Site, given: Mapping[str, str]) -> View:

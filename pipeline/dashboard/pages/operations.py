@@ -1,4 +1,4 @@
-"""Operations: what ``smidgen doctor`` finds, and what came in of late."""
+"""Operations: what ``smidgen doctor`` finds, and how many samples came in of late."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from pipeline.dashboard.figures import figure_json
 from pipeline.dashboard.site import Finding, site_of
+from pipeline.dashboard.throughput import MOST_READ, SPANS, draw_throughput, read_throughput
 
 routes = web.RouteTableDef()
 
@@ -63,7 +65,29 @@ async def show_operations(request: web.Request) -> web.Response:
         lacking=[one for one in snapshot.services if one.gaps],
         scans=sum(workload.scans for one in snapshot.services for workload in one.workloads),
         looks=site.sources.diagnose is not None,
+        spans=[*SPANS],
+        read=MOST_READ,
     )
+
+
+@routes.get("/operations/throughput.json")
+async def show_throughput(request: web.Request) -> web.Response:
+    """Return samples a second of the busiest services as a figure, over a named span."""
+    site = site_of(request)
+    span = request.query.get("span") or next(iter(SPANS))
+    if span not in SPANS:
+        raise web.HTTPNotFound(reason="no such span")
+    ranked = sorted(site.board.snapshot.services, key=lambda one: -one.samples_per_s)
+    busiest = [one.name for one in ranked[:MOST_READ]]
+
+    def draw() -> str | None:
+        figure = draw_throughput(read_throughput(site.store, busiest, span, site.sources.clock()))
+        return None if figure is None else figure_json(figure)
+
+    text = await site.draw(draw)
+    if text is None:
+        raise web.HTTPNotFound(reason="nothing was counted in this span")
+    return web.Response(text=text, content_type="application/json")
 
 
 @routes.get("/operations/findings")

@@ -15,11 +15,12 @@ from pipeline.dashboard.comparison import Side, read_comparison
 from pipeline.dashboard.figures import SPANS, draw_series, figure_json, fitted, span_of
 from pipeline.dashboard.flames import annotated, flames_of
 from pipeline.dashboard.item import OPEN, STATES, Item, similar
-from pipeline.dashboard.query import Query, matching, page_of, read_query, read_time
+from pipeline.dashboard.query import MOST_A_PAGE, Query, matching, page_of, read_query, read_time
 from pipeline.dashboard.selection import choices_of, read_senders
 from pipeline.dashboard.session import own_path
 from pipeline.dashboard.site import Site, site_of
 from pipeline.dashboard.verdicts import verdicts_of
+from pipeline.errors import ConfigError
 from pipeline.frames import element
 from pipeline.report.explain import explain
 from pipeline.report.page import described
@@ -79,7 +80,9 @@ async def say(site: Site, chosen: Sequence[str], author: str, said: Mapping[str,
     Raises:
         ConfigError: none was chosen, one is not known, or what is said is wrong.
     """
-    found = [item_named(site, key) for key in chosen]
+    if len(chosen) > MOST_A_PAGE:
+        raise ConfigError(f"choose at most {MOST_A_PAGE} regressions")
+    found = [item_named(site, key) for key in dict.fromkeys(chosen)]
     verdicts = verdicts_of(
         [(item.id, item.service) for item in found], said, author=author, now=site.sources.clock()
     )
@@ -87,7 +90,7 @@ async def say(site: Site, chosen: Sequence[str], author: str, said: Mapping[str,
         raise web.HTTPForbidden(reason="this dashboard has no broker to say it to")
     for verdict in verdicts:
         await site.sources.say(verdict)
-        site.board.say(verdict)
+    site.board.say(verdicts)
     site.stream.publish()
     return found
 
@@ -109,7 +112,7 @@ async def show_one(request: web.Request) -> web.Response:
     """Show one regression; its series and flame graphs come when the page is there."""
     site = site_of(request)
     item = item_named(site, request.match_info["id"])
-    event, updates = await site.read(read_event, site, item)
+    event, updates = await site.read(read_course, site, item)
     shown = described(event)
     snapshot = site.board.snapshot
     workload = site.sources.workloads.get(item.workload)
@@ -125,21 +128,32 @@ async def show_one(request: web.Request) -> web.Response:
         spans=[*SPANS],
         windows=scan_windows(event, workload) if workload else None,
         states=STATES,
-        query_of_flames=request.query_string,
+        query_of_flames=request.rel_url.raw_query_string,
     )
 
 
-def read_event(site: Site, item: Item) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Read the event of a regression, and those that followed it.
+def read_event(site: Site, item: Item) -> dict[str, Any]:
+    """Read the event of a regression.
 
     Raises:
+        HTTPNotFound: the store has forgotten it since.
         InvalidMessage: what is stored cannot be read.
         StoreUnavailable: the store did not answer.
     """
-    rows = site.store.rows("regressions", item.service, EARLIEST_S, LATEST_S, id=item.id)
-    updates = site.store.rows("updates", item.service, EARLIEST_S, LATEST_S, regression=item.id)
-    event = decode_event(rows[0]["event"].encode())
-    return event, [decode_event(row["event"].encode()) for row in updates]
+    # With its time only a small part of the table is read.
+    span = (item.change_time - 1.0, item.change_time + 1.0)
+    rows = site.store.rows("regressions", item.service, *span, columns=("event",), id=item.id)
+    if not rows:
+        raise web.HTTPNotFound(reason="no such regression any more")
+    return decode_event(rows[0]["event"].encode())
+
+
+def read_course(site: Site, item: Item) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Read the event of a regression, and those that followed it; see read_event."""
+    updates = site.store.rows(
+        "updates", item.service, EARLIEST_S, LATEST_S, columns=("event",), regression=item.id
+    )
+    return read_event(site, item), [decode_event(row["event"].encode()) for row in updates]
 
 
 @routes.get("/regressions/{id}/series.json")
@@ -154,7 +168,7 @@ async def show_series(request: web.Request) -> web.Response:
     zoom = (read_time(given, "start", 0.0), read_time(given, "end", 0.0))
 
     def draw() -> str | None:
-        event, _ = read_event(site, item)
+        event = read_event(site, item)
         windows = scan_windows(event, site.workload(item.workload))
         if zoom[0] < zoom[1]:
             drawn = fitted(windows, *zoom)
@@ -177,7 +191,7 @@ async def show_flames(request: web.Request) -> web.Response:
     senders, only = read_senders(request.query), request.query.get("within", "").strip()
 
     def draw() -> web.Response:
-        event, _ = read_event(site, item)
+        event = read_event(site, item)
         workload = site.workload(item.workload)
         windows = scan_windows(event, workload)
         before = (windows.start, item.change_time - workload.resolution_s)

@@ -63,13 +63,16 @@ def read_day(text: str, last_scan: float | None, now: float) -> tuple[date, floa
     """Return a day and its start, epoch seconds: the one that is given, or that of the last scan.
 
     Raises:
-        ConfigError: the text is no day.
+        ConfigError: the text is no day, or one that no message can have.
     """
     try:
         day = date.fromisoformat(text) if text else _date(last_scan if last_scan is not None else now)
     except ValueError:
         raise ConfigError(f"day: should be as 2026-01-31, not {text[:40]!r}") from None
-    return day, datetime.combine(day, time(), UTC).timestamp()
+    start = datetime.combine(day, time(), UTC).timestamp()
+    if text and not EARLIEST_S <= start < LATEST_S:
+        raise ConfigError(f"day: should be between 2000 and 2100, not {text[:40]!r}")
+    return day, start
 
 
 @routes.get("/services")

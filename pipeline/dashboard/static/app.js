@@ -21,7 +21,8 @@ function coloured(figure) {
     else if (shape.type === "line") shape.line.color = css("--bad");
   }
   for (const trace of data) {
-    if (trace.type === "scatter" && trace.name !== "releases") {
+    if (trace.meta === "total") trace.line.color = css("--ink");
+    else if (trace.type === "scatter" && trace.name !== "releases" && !trace.stackgroup) {
       trace.line = { ...trace.line, color: css("--accent") };
       trace.marker = { ...trace.marker, color: css("--accent") };
     }
@@ -100,7 +101,7 @@ document.addEventListener("click", (event) => {
   if (!tab) return;
   for (const other of tab.parentElement.children) other.setAttribute("aria-pressed", String(other === tab));
   const element = document.getElementById(tab.dataset.target);
-  fetchFigure(element, `${element.dataset.figure}?span=${tab.dataset.span}`);
+  fetchFigure(element, `${element.dataset.figure}?span=${encodeURIComponent(tab.dataset.span)}`);
 });
 
 // Frames whose name holds what is looked for stay as they are; all others fade.

@@ -42,6 +42,10 @@ class StoreView:
         """Return who sent a service's samples; see Store.strata."""
         return self._store.strata(service, start, end, resolution_s, names)
 
+    def strata_width(self, service: str, end: float) -> float:
+        """Return how wide windows of counts by stratum are; see Store.strata_width."""
+        return self._store.strata_width(service, end)
+
     def roll_up(self, service: str, start: float, end: float, resolution_s: float) -> None:
         """Keep counts as they were counted; see Store.roll_up."""
         self._store.roll_up(service, start, end, resolution_s)

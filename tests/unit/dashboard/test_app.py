@@ -2,69 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
 
 import jsonschema
-import pytest
-from aiohttp.test_utils import TestClient, TestServer
 from click.testing import CliRunner
 
 from pipeline.cli import smidgen
 from pipeline.clock import to_iso
 from pipeline.codec.inputs import silence_to_row
-from pipeline.dashboard import Login, Sources, create_app, read_networks
+from pipeline.dashboard import Login
 from pipeline.dashboard.openapi import DOCUMENT
 from pipeline.errors import ConfigError
-from pipeline.model import Silence, Verdict
 from pipeline.storage.arrays import ArrayStore
-from tests.support.looked_into import SEARCH, WEEKLY, look_into
-
-Client = TestClient[Any, Any]
-Use = Callable[[Client], Awaitable[None]]
-
-PROXIED = Login("X-User", read_networks(["127.0.0.1"]), frozenset({"ada"}), "secret-token")
-TOKEN = {"Authorization": "Bearer secret-token"}
-
-
-@pytest.fixture(scope="module")
-def looked_into() -> tuple[ArrayStore, float]:
-    store = ArrayStore()
-    return store, look_into(store, SEARCH).end
-
-
-@pytest.fixture
-def said() -> list[Any]:
-    return []
-
-
-@pytest.fixture
-def serve(looked_into: tuple[ArrayStore, float], said: list[Any]) -> Callable[[Use, Login], None]:
-    store, end = looked_into
-
-    async def say(one: Verdict | Silence) -> None:
-        said.append(one)
-
-    def run(use: Use, login: Login) -> None:
-        async def start() -> None:
-            sources = Sources(store, {WEEKLY.name: WEEKLY}, say=say, clock=lambda: end + 60)
-            async with TestClient(TestServer(create_app(sources, login))) as client:
-                await use(client)
-
-        asyncio.run(start())
-
-    return run
-
-
-async def listed(client: Client, headers: Mapping[str, str] = TOKEN, **query: str) -> list[dict[str, Any]]:
-    answer = await client.get("/api/v1/regressions", params={"state": "all", **query}, headers=headers)
-    assert answer.status == 200
-    found: list[dict[str, Any]] = (await answer.json())["regressions"]
-    return found
+from tests.unit.dashboard.conftest import PROXIED, TOKEN, Client, Use, listed
 
 
 async def form_token(client: Client, headers: Mapping[str, str]) -> str:
@@ -273,8 +227,8 @@ def test_two_settings_stand_side_by_side(serve: Callable[[Use, Login], None]) ->
         page = await (await client.get(address, headers=TOKEN)).text()
         reported = await listed(client)
         assert all(f'href="/regressions/{one["id"]}"' in page for one in reported)
-        assert page.count('<tr class="differs">') == len(reported) > 0
-        assert f"<strong>{len(reported)} fewer</strong> (0 right, 0 wrong)" in page
+        assert page.count('" class="differs">') == len(reported) > 0
+        assert f"right reports fewer</dt><dd>{len(reported)} <small>0 right, 0 wrong</small>" in page
         wrong = await client.get("/settings?workload=weekly&chance=none", headers=TOKEN)
         assert (wrong.status, "Chance: should be a number above 0" in await wrong.text()) == (400, True)
 

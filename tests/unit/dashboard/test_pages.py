@@ -41,13 +41,13 @@ def test_a_day_is_the_given_one_or_that_of_the_last_scan() -> None:
 
 
 def test_a_view_reads_its_address() -> None:
-    view = read_view({"span": "1h", "against": "week", "end": "1970-01-12T00:00"}, "shop", NOW)
+    view = read_view({"span": "1h", "against": "week", "end": "2026-01-12T00:00"}, "shop", NOW)
     assert (view.service, view.end - view.start) == ("shop", 3600.0)
     assert view.before == (view.start - 7 * DAY_S, view.end - 7 * DAY_S)
     alone = read_view({}, "shop", NOW)
     assert alone.end == NOW
     assert alone.before[0] == alone.before[1]
-    for given in ({"span": "2y"}, {"against": "none"}, {"end": "noon"}):
+    for given in ({"span": "2y"}, {"against": "none"}, {"end": "noon"}, {"end": "1970-01-12"}):
         with pytest.raises(ConfigError, match=f"{next(iter(given))}: "):
             read_view(given, "shop", NOW)
 
