@@ -212,7 +212,7 @@ def _print(workload: Workload, case: _Case, outlooks: list[_Outlook], enough_hz:
     for one in outlooks:
         table.add_row(
             _rate(one.rate_hz),
-            f"{one.rate_hz * case.processors:,.3g}",
+            _number(one.rate_hz * case.processors),
             _sizes(one.after_analysis),
             *([_sizes(one.after_extended)] if workload.extended_s else []),
             " to ".join(dict.fromkeys("never" if s is None else format_duration(s) for s in one.after_s)),
@@ -235,6 +235,10 @@ def _advice(case: _Case, enough_hz: tuple[float, float]) -> str:
 
 def _rate(rate_hz: float) -> str:
     return f"{rate_hz:g} Hz" if rate_hz >= 0.1 else f"{rate_hz * 60:.3g} a minute"
+
+
+def _number(number: float) -> str:
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
 
 
 def _sizes(sizes: tuple[float, float]) -> str:

@@ -85,10 +85,8 @@ class FrequencyState:
 
     rate_hz: float  # of the next window
     quiet: int = 0  # windows since the last change
-    reference: FloatArray = field(
-        default_factory=lambda: np.zeros(0)
-    )  # samples by function since the last change
-    recent: tuple[FloatArray, ...] = ()  # the last windows, the latest at the end, not yet in the reference
+    reference: FloatArray = field(default_factory=lambda: np.zeros(0))  # samples since the last change
+    recent: tuple[FloatArray, ...] = ()  # the last windows, the latest at the end, not in the reference yet
     credit: float = 0.0  # samples of the budget that were not taken
 
     @property
@@ -138,7 +136,8 @@ def adjust_as_published(
 ) -> FrequencyState:
     """Return the state after a window by Atys' Algorithm 1: by the divergence from the window before.
 
-    The profile of the highest rate since the last change stands for the others (Atys §5.2).
+    The profile of the highest rate since the last change stands for those after it (Atys §5.2); the last
+    window is added to it.
 
     Args:
         state: Before the window.
@@ -153,10 +152,9 @@ def adjust_as_published(
         wanted_hz = state.rate_hz / config.decay
     elif quiet > config.patience:
         wanted_hz = state.rate_hz * config.decay
-    last = state.recent[-1] if state.recent else np.zeros(0)
-    best = max((state.reference, last), key=np.sum)
-    kept = not changed and best.sum() > counts.sum()
-    following = replace(state, quiet=quiet, reference=best if kept else np.zeros(0), recent=(counts,))
+    best = max((state.reference, *state.recent), key=np.sum)
+    reference = best if not changed and best.sum() > counts.sum() else np.zeros(0)
+    following = replace(state, quiet=quiet, reference=reference, recent=(counts,))
     return _within_budget(following, wanted_hz, window_s, config)
 
 

@@ -92,10 +92,18 @@ def _bursty(rng: np.random.Generator, windows: int) -> FloatArray:
     return rows
 
 
+def _restless(rng: np.random.Generator, windows: int) -> FloatArray:
+    """Every minute on average the service turns to another of four kinds of work."""
+    works = np.array([_costs(rng)[rng.permutation(FUNCTIONS)] for _ in range(4)])
+    turns = np.cumsum(rng.random(windows) < WINDOW_S / 60) % 4
+    return np.asarray(0.5 * works[0] + 0.5 * works[turns])
+
+
 KINDS: dict[str, Callable[[np.random.Generator, int], FloatArray]] = {
     "stationary": _stationary,
     "deploys": _deploys,
     "daily": _daily,
     "bursty": _bursty,
+    "restless": _restless,
 }
 """What the profile of a service does → how its shares are drawn: (windows, functions)."""
