@@ -1,4 +1,4 @@
-"""``smidgen bench sampling``: policies on services with truth, pruning of threads, and what is shown of it."""
+"""``smidgen bench sampling``: policies on services with truth, pruned threads, and what is shown."""
 
 from __future__ import annotations
 
