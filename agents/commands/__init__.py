@@ -2,8 +2,10 @@
 
 from agents.commands.agent import agent
 from agents.commands.changes import changes
+from agents.commands.plan import plan
 from agents.commands.webhooks import webhooks
 
+agent.add_command(plan)
 agent.add_command(webhooks)
 
 __all__ = ["agent", "changes"]

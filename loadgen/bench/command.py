@@ -60,6 +60,7 @@ OF_THEIR_OWN = {
     "scale": "loadgen.bench.scale",
     "feedback": "loadgen.bench.feedback",
     "labeller": "loadgen.bench.labeller",
+    "sampling": "loadgen.bench.sampling.command",
 }
 """Benchmarks with options of their own → the module that defines each under its name."""
 
@@ -120,7 +121,8 @@ def bench(names: tuple[str, ...], series: int, stacks: int, profile: Path | None
     What it loses or doubles under faults measures `smidgen bench faults`, whether its memory stays flat
     `smidgen bench soak`, how workers that were away for a day catch up `smidgen bench catch-up`, and what
     scans of many large services take `smidgen bench scale`. What people's verdicts teach measures
-    `smidgen bench feedback`, and how well comments are classed `smidgen bench labeller`. These have options
+    `smidgen bench feedback`, and how well comments are classed `smidgen bench labeller`. What sampling at
+    rates that follow profiles and pruned stacks save measures `smidgen bench sampling`. These have options
     of their own.
     """
     keep_freed_memory()

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import special
@@ -119,6 +119,39 @@ def time_to_detect(
     first, last = (math.ceil(span / look.resolution_s) for span in (shortest, look.longest_s))
     seen = (window * look.resolution_s for window in range(first, last + 1))
     return next((after_s for after_s in seen if not lacks(after_s)), None)
+
+
+def samples_to_detect(
+    gcpu: float,
+    size: float,
+    after_s: float,
+    traffic: Traffic,
+    look: Look,
+    config: DetectableConfig | None = None,
+) -> float | None:
+    """Return how many samples a second make a rise of a size detectable, None if no number does.
+
+    Args:
+        gcpu: Of the subroutine before the step.
+        size: A gCPU ratio.
+        after_s: How much is seen since the step.
+        traffic: Of the service; how much it sends now does not matter.
+        look: What a scan compares.
+        config: Settings.
+    """
+
+    def missing(log_rate: float) -> float:
+        sent = replace(traffic, samples_per_s=math.exp(log_rate))
+        return min(detectable_size(gcpu, after_s, sent, look, config), 1.0) - size
+
+    least, most = -20.0, 30.0  # from a sample in years to more than there are processors
+    if missing(most) > 0 or after_s <= 0:
+        return None
+    if missing(least) <= 0:
+        return math.exp(least)
+    from scipy.optimize import brentq
+
+    return math.exp(float(brentq(missing, least, most, xtol=1e-6)))
 
 
 def significant_root(traffic: Traffic, look: Look, config: DetectableConfig) -> float:

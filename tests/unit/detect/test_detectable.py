@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from pipeline.detect.detectable import (
     Look,
     Traffic,
     detectable_size,
+    samples_to_detect,
     significant_root,
     time_to_detect,
 )
@@ -90,3 +92,20 @@ def test_steps_of_that_size_are_reported_about_as_often_as_it_says(gcpu: float) 
     found = find_candidates(scanned(size), WINDOWS)
     reported = sum(candidate.p_value * series <= DetectableConfig().significance for candidate in found)
     assert reported / series == pytest.approx(DetectableConfig().power, abs=0.04)
+
+
+@pytest.mark.parametrize("dispersion", [1.0, 3.0])
+def test_as_many_samples_make_a_size_detectable(dispersion: float) -> None:
+    traffic = replace(TRAFFIC, dispersion=dispersion)
+    rate = samples_to_detect(0.0001, 0.00005, LOOK.longest_s, traffic, LOOK)
+    assert rate is not None
+    found = detectable_size(0.0001, LOOK.longest_s, replace(traffic, samples_per_s=rate), LOOK)
+    assert found == pytest.approx(0.00005, rel=1e-3)
+
+
+def test_samples_grow_with_the_square_of_what_is_to_be_seen() -> None:
+    rates = [
+        samples_to_detect(0.1, size, LOOK.longest_s, TRAFFIC, LOOK) or math.nan for size in (0.001, 0.0005)
+    ]
+    assert rates[1] / rates[0] == pytest.approx(4, rel=0.03)  # Appendix A.2, expression 7
+    assert samples_to_detect(0.1, 0.001, 0.0, TRAFFIC, LOOK) is None

@@ -1,0 +1,57 @@
+"""How often to sample, and which samples are worth their aggregation (Atys §5)."""
+
+from agents.sampling.base_rate import RatedSamples, at_base_rate, effective_rate_hz
+from agents.sampling.divergence import (
+    Divergence,
+    compare_samples,
+    expected_divergence,
+    js_divergence,
+    top_divergence,
+)
+from agents.sampling.frequency import (
+    FrequencyConfig,
+    FrequencyState,
+    adjust,
+    adjust_as_published,
+    config_for,
+    first_state,
+    fit_theta,
+)
+from agents.sampling.pruning import (
+    Curve,
+    PruningPlan,
+    Trial,
+    busy_threads,
+    choose_share,
+    fit_curve,
+    percentage_error,
+    step_for,
+    thin_stacks,
+)
+
+__all__ = [
+    "Curve",
+    "Divergence",
+    "FrequencyConfig",
+    "FrequencyState",
+    "PruningPlan",
+    "RatedSamples",
+    "Trial",
+    "adjust",
+    "adjust_as_published",
+    "at_base_rate",
+    "busy_threads",
+    "choose_share",
+    "compare_samples",
+    "config_for",
+    "effective_rate_hz",
+    "expected_divergence",
+    "first_state",
+    "fit_curve",
+    "fit_theta",
+    "js_divergence",
+    "percentage_error",
+    "step_for",
+    "thin_stacks",
+    "top_divergence",
+]

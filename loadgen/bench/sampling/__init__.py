@@ -1,0 +1,1 @@
+"""Sampling policies measured on simulated services: cost against error (Atys §6)."""

@@ -1,0 +1,92 @@
+"""Pruning: what Atys drops, what is drawn instead, and how much of it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.sampling import Trial, busy_threads, choose_share, percentage_error, step_for, thin_stacks
+
+Stack = tuple[str, ...]
+
+
+def _tree(seed: int, stacks: int = 400) -> dict[Stack, int]:
+    rng = np.random.default_rng(seed)
+    counts = rng.zipf(1.6, stacks)
+    return {
+        ("main", f"a{rng.integers(8)}", f"b{rng.integers(40)}", f"c{number}"): int(min(count, 500))
+        for number, count in enumerate(counts)
+    }
+
+
+def _samples_of(stacks: dict[Stack, int], frame: str) -> int:
+    return sum(count for stack, count in stacks.items() if frame in stack)
+
+
+@pytest.mark.parametrize(
+    ("kept", "left"),
+    [
+        pytest.param(0.5, [0], id="the busiest"),
+        pytest.param(0.9, [0, 1], id="a share between threads"),
+        pytest.param(1.0, [0, 1, 2], id="all with samples"),
+    ],
+)
+def test_busy_threads(kept: float, left: list[int]) -> None:
+    threads, counts = np.array([0, 0, 1, 2, 3]), np.array([50, 30, 15, 5, 0])
+    assert sorted(set(threads[busy_threads(threads, counts, kept)].tolist())) == left
+
+
+@pytest.mark.parametrize(
+    ("share", "step"),
+    [pytest.param(0.0, 1, id="nothing"), (0.02, 2), (0.05, 2), (0.06, 3), pytest.param(1.0, 95, id="all")],
+)
+def test_step_is_above_what_is_drawn_from(share: float, step: int) -> None:
+    assert step_for(np.array([1, 1, 2, 2, 94]), share) == step
+
+
+@given(seed=st.integers(0, 100), step=st.integers(2, 40), offset=st.floats(0, 1, exclude_max=True))
+def test_every_part_of_the_tree_keeps_its_samples_within_a_step(seed: int, step: int, offset: float) -> None:
+    stacks = _tree(seed, 100)
+    thinned = thin_stacks(stacks, step, offset)
+    for frame in ("main", *(f"a{number}" for number in range(8))):
+        assert abs(_samples_of(thinned, frame) - _samples_of(stacks, frame)) <= step
+    assert all(thinned[stack] == count for stack, count in stacks.items() if count >= step)
+
+
+def test_every_stack_keeps_its_samples_on_average() -> None:
+    stacks, step, draws = _tree(1), 16, 400
+    sums = dict.fromkeys(stacks, 0)
+    for offset in (np.arange(draws) + 0.5) / draws:
+        for stack, count in thin_stacks(stacks, step, float(offset)).items():
+            sums[stack] += count
+    for stack, count in stacks.items():
+        assert sums[stack] / draws == pytest.approx(count, abs=step / draws + 1e-9)
+
+
+def test_thinning_leaves_few_stacks() -> None:
+    stacks = _tree(2, 2000)
+    thinned = thin_stacks(stacks, 10, 0.3)
+    assert len(thinned) < len(stacks) / 2
+    assert thin_stacks(stacks, 1, 0.3) == stacks
+
+
+def test_percentage_error_is_of_the_top() -> None:
+    assert percentage_error(np.array([100.0, 50.0, 1.0]), np.array([90.0, 50.0, 0.0]), 2) == pytest.approx(
+        0.05
+    )
+    assert percentage_error(np.zeros(2), np.zeros(2)) == 0.0
+
+
+def test_the_largest_share_within_the_error_is_chosen() -> None:
+    shares = np.linspace(0, 0.2, 9)
+    trials = [Trial(share, 10 - 8 * share, 0.02 * math.log1p(30 * share)) for share in shares.tolist()]
+    plan = choose_share(trials, 0.02)
+    assert plan.share == pytest.approx((math.e - 1) / 30, rel=0.02)
+    assert plan.saved == pytest.approx(0.8 * plan.share, rel=0.05)
+    assert choose_share(trials, 1.0).share == pytest.approx(0.2)
+    with pytest.raises(ValueError, match="three shares"):
+        choose_share(trials[1:], 0.02)
