@@ -60,6 +60,7 @@ OF_THEIR_OWN = {
     "scale": "loadgen.bench.scale",
     "feedback": "loadgen.bench.feedback",
     "labeller": "loadgen.bench.labeller",
+    "trials": "loadgen.trials.command",
 }
 """Benchmarks with options of their own → the module that defines each under its name."""
 
