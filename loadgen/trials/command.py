@@ -34,13 +34,11 @@ def trials(
 ) -> None:
     """Measure how often each model of `smidgen trial verdict` errs on experiments whose truth is known.
 
-    Side B of half of the experiments costs more by three standard errors of the mean difference of trials: a test
-    that knew these would miss 15 %. False positives are equal sides that differ significantly, false negatives
-    regressions that are not found, and detectability is the median half-width of the interval.
+    Side B of half of the experiments costs more by three standard errors of the mean difference of trials: a
+    test that knew these would miss 15 %. False positives are equal sides that differ significantly, false
+    negatives regressions that are not found, and detectability is the median half-width of the interval.
     """
-    cases = [
-        (DISTRIBUTIONS[name], number) for name in names or DISTRIBUTIONS for number in trials
-    ]
+    cases = [(DISTRIBUTIONS[name], number) for name in names or DISTRIBUTIONS for number in trials]
     rows: list[Row] = []
     with progress("trials", len(cases)) as advance:
         for distribution, number in cases:

@@ -45,7 +45,8 @@ def _pareto(rng: np.random.Generator, shape: Shape) -> FloatArray:
 
 def _bimodal(rng: np.random.Generator, shape: Shape) -> FloatArray:
     slow = rng.random(shape) < 0.2
-    return LEVEL / 1.4 * np.where(slow, 3.0, 1.0) * rng.normal(1.0, 0.05, shape)
+    noise: FloatArray = rng.normal(LEVEL / 1.4, 0.05 * LEVEL / 1.4, shape)
+    return np.where(slow, 3.0 * noise, noise)
 
 
 def _counter(rng: np.random.Generator, shape: Shape) -> FloatArray:

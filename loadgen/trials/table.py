@@ -9,7 +9,15 @@ import numpy as np
 
 from loadgen.trials.simulate import DISTRIBUTIONS, Distribution, draw_sides
 from pipeline.model import FloatArray
-from pipeline.trials import MODELS, ChoiceConfig, Estimates, Experiments, anytime_valid, choose, discard_warm_up
+from pipeline.trials import (
+    MODELS,
+    ChoiceConfig,
+    Estimates,
+    Experiments,
+    anytime_valid,
+    choose,
+    discard_warm_up,
+)
 from pipeline.trials.estimate import trial_differences
 
 POINTS = 60
@@ -74,7 +82,9 @@ def measure(
             pairs[ADAPTIVE] = pairs[chosen]
         for name, pair in pairs.items():
             results.setdefault(name, []).append(pair)
-        results.setdefault(ANYTIME, []).append((_all_looks(service.equal, alpha), _all_looks(service.slower, alpha)))
+        results.setdefault(ANYTIME, []).append(
+            (_all_looks(service.equal, alpha), _all_looks(service.slower, alpha))
+        )
     for name, found in results.items():
         yield _row(distribution.name, trials, name, regression, alpha, found)
 
@@ -93,13 +103,10 @@ def _draw(
 
 def _steady(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return both sides without warm-up; a trial that never got steady is kept as it is."""
-    flat = [side.reshape(-1, side.shape[-1]) for side in (a, b)]
-    rest_a, rest_b, _ = discard_warm_up(*flat)
-    never = np.isnan(rest_a).all(axis=1)
-    return tuple(  # type: ignore[return-value]
-        np.where(never[:, None], before, after).reshape(a.shape)
-        for before, after in zip(flat, (rest_a, rest_b), strict=True)
-    )
+    flat_a, flat_b = (side.reshape(-1, side.shape[-1]) for side in (a, b))
+    rest_a, rest_b, _ = discard_warm_up(flat_a, flat_b)
+    never = np.isnan(rest_a).all(axis=1, keepdims=True)
+    return np.where(never, flat_a, rest_a).reshape(a.shape), np.where(never, flat_b, rest_b).reshape(b.shape)
 
 
 def _spread(distribution: Distribution, rng: np.random.Generator) -> float:
@@ -117,14 +124,10 @@ def _all_looks(experiments: Experiments, alpha: float) -> Estimates:
         last = Estimates(
             *(
                 np.where(done, before, after)
-                for before, after in zip(_figures(last), _figures(now), strict=True)
+                for before, after in zip(last.figures(), now.figures(), strict=True)
             )
         )
     return last
-
-
-def _figures(estimates: Estimates) -> tuple[FloatArray, ...]:
-    return estimates.difference, estimates.low, estimates.high, estimates.p_value
 
 
 def _row(
@@ -136,7 +139,7 @@ def _row(
     found: list[tuple[Estimates, Estimates]],
 ) -> Row:
     equal, slower = (
-        [np.concatenate(values) for values in zip(*(_figures(pair[side]) for pair in found), strict=True)]
+        [np.concatenate(values) for values in zip(*(pair[side].figures() for pair in found), strict=True)]
         for side in (0, 1)
     )
     hits = (slower[3] <= alpha) & (slower[0] > 0)

@@ -76,8 +76,9 @@ def choose(
 ) -> Choice:
     """Choose a model by periodic A/A experiments of a service's metric.
 
-    Among models that hold the bound on false positives, the one with the fewest errors of either kind wins; of
-    equal ones the one with the narrowest interval. Models that need a history are left out where there is none.
+    Among models that hold the bound on false positives, the one with the fewest errors of either kind wins;
+    of equal ones the one with the narrowest interval. Models that need a history are left out where there is
+    none.
 
     Args:
         experiments: A/A experiments, each with as many trials as a real one will have.

@@ -8,6 +8,7 @@ import numpy as np
 
 from pipeline.model import FloatArray
 
+
 @dataclass(frozen=True, slots=True)
 class Experiments:
     """Points of one metric in experiments of as many trials each.
@@ -46,6 +47,10 @@ class Estimates:
     p_value: FloatArray
     """Two-sided: how probable such a difference, or a larger one, is between two runs of the same code."""
 
+    def figures(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Return difference, low, high and p-value."""
+        return self.difference, self.low, self.high, self.p_value
+
 
 def trial_differences(experiments: Experiments) -> FloatArray:
     """Return each trial's difference of means, relative to the mean of side A: (experiments, trials).
@@ -59,5 +64,7 @@ def trial_differences(experiments: Experiments) -> FloatArray:
 
 def relative_of_roots(differences: FloatArray) -> FloatArray:
     """Return a relative difference of values, given that of their square roots; the order stays."""
-    result: FloatArray = np.where(np.isfinite(differences), (1.0 + np.maximum(differences, -1.0)) ** 2 - 1.0, differences)
+    result: FloatArray = np.where(
+        np.isfinite(differences), (1.0 + np.maximum(differences, -1.0)) ** 2 - 1.0, differences
+    )
     return result

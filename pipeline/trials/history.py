@@ -14,13 +14,14 @@ _SEED = 20240711
 def interval_test(differences: FloatArray, history: FloatArray, alpha: float) -> Estimates:
     """Hold the mean of trials' differences against those of A/A tests.
 
-    Which of two equal runs is called A is chance, so sizes alone count. One trial is ranked among the sizes of
-    the history: exact, however these are distributed. Several are ranked among means of as many, drawn from it
-    with signs at random.
+    Which of two equal runs is called A is chance, so sizes alone count. One trial is ranked among the sizes
+    of the history: exact, however these are distributed. Several are ranked among means of as many, drawn
+    from it with signs at random.
 
     Args:
         differences: (experiments, trials), relative.
         history: (tests,) relative differences of single A/A trials.
+        alpha: Chance that equal sides differ significantly.
     """
     observed = differences.mean(axis=1)
     usual = np.sort(_usual_sizes(np.abs(history), differences.shape[1]))
@@ -38,4 +39,5 @@ def _usual_sizes(sizes: FloatArray, trials: int) -> FloatArray:
     draw = np.random.default_rng(_SEED)
     chosen = sizes[draw.integers(0, len(sizes), size=(DRAWS, trials))]
     signs = draw.choice([-1.0, 1.0], size=chosen.shape)
-    return np.abs((signs * chosen).mean(axis=1))
+    result: FloatArray = np.abs((signs * chosen).mean(axis=1))
+    return result

@@ -28,7 +28,7 @@ def half_widths(history: FloatArray, trials: IntArray, confidence: float = 0.95)
 
 
 def trials_needed(history: FloatArray, threshold: float, confidence: float = 0.95) -> int | None:
-    """Return the fewest trials whose interval is no wider than the threshold each way; None if over 10,000."""
+    """Return the fewest trials whose interval is no wider than the threshold each way; None if too many."""
     if len(history) < 2:
         return None
     one = float(half_widths(history, np.array([1]), confidence)[0])

@@ -26,6 +26,7 @@ def permutation_test(differences: FloatArray, alpha: float) -> Estimates:
 
     Args:
         differences: (experiments, trials).
+        alpha: Chance that equal sides differ significantly.
     """
     member = _subsets(differences.shape[1])
     means = np.sort(differences @ (member / member.sum(axis=0)), axis=1)

@@ -1,4 +1,4 @@
-"""Looking after every trial, and still holding the error (Lindon, Ham et al., "Anytime-valid linear models")."""
+"""Looking after every trial, with the error held (Lindon, Ham et al., "Anytime-valid linear models")."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ EXPECTED_TRIALS = 10.0
 def anytime_valid(differences: FloatArray, alpha: float, expected: float = EXPECTED_TRIALS) -> Estimates:
     """Return what may be said after the last of these trials, if one looked after each of them.
 
-    The chance that any look at equal sides is significant is ``alpha`` in all: 1 / p is a mixture of likelihood
-    ratios of the t statistic, a martingale whatever the variance. The price is an interval that is 1.4
-    times as wide or so as that of one look.
+    The chance that any look at equal sides is significant is ``alpha`` in all: 1 / p is a mixture of
+    likelihood ratios of the t statistic, a martingale whatever the variance. The price is an interval that is
+    1.4 times as wide or so as that of one look.
 
     Args:
         differences: (experiments, trials) relative differences, in the order of trials.
@@ -37,7 +37,9 @@ def anytime_valid(differences: FloatArray, alpha: float, expected: float = EXPEC
         squared = np.where(error > 0, (mean / error) ** 2, np.where(mean == 0, 0.0, np.inf))
     # log of the ratio at t: 1/2 log share - (v + 1)/2 log((1 + share t2/v) / (1 + t2/v))
     with np.errstate(invalid="ignore"):
-        ratio = np.where(np.isinf(squared), share, (1.0 + share * squared / freedom) / (1.0 + squared / freedom))
+        ratio = np.where(
+            np.isinf(squared), share, (1.0 + share * squared / freedom) / (1.0 + squared / freedom)
+        )
     log_evidence = 0.5 * np.log(share) - 0.5 * (freedom + 1.0) * np.log(ratio)
     p_value = np.minimum(1.0, np.exp(-log_evidence))
     half = np.sqrt(_widest_square(alpha, share, freedom)) * error
@@ -49,9 +51,9 @@ def _widest_square(alpha: float, share: float, freedom: float) -> float:
     bound = (alpha**2 * share) ** (1.0 / (freedom + 1.0))  # what the ratio has to fall to
     if bound <= share:
         return float("inf")
-    return freedom * (1.0 - bound) / (bound - share)
+    return float(freedom * (1.0 - bound) / (bound - share))
 
 
 def _spread(alpha: float) -> float:
-    """Return the number of trials over the prior's at which the interval is narrowest, as far as t is normal."""
+    """Return trials, in those of the prior, at which the interval is narrowest if t is about normal."""
     return float(-special.lambertw(-(alpha**2) / np.e, -1).real) - 1.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -33,20 +33,26 @@ class Sides:
 
 
 @dataclass(frozen=True, slots=True)
+class Measured:
+    """The sides of one metric, and how they differ; differences are relative to side A."""
+
+    mean_a: float
+    mean_b: float
+    difference: float = np.nan
+    low: float = -np.inf
+    high: float = np.inf
+    p_value: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """What is said of one metric, and by what."""
 
     metric: str
     decision: Decision
     bounds: Bounds
-    mean_a: float
-    mean_b: float
-    difference: float
-    """Relative."""
-    low: float
-    high: float
-    p_value: float
-    """Adjusted for the number of metrics (Benjamini and Hochberg)."""
+    measured: Measured
+    """Its p-value is adjusted for the number of metrics (Benjamini and Hochberg)."""
     model: str
     choice: Choice | None
     """How the model was chosen; None if it was given, or there are too few A/A tests."""
@@ -68,7 +74,7 @@ class Prepared:
     unsteady: tuple[int, ...]
 
 
-def judge(
+def judge_trials(
     metrics: Mapping[str, Sides],
     bounds: Mapping[str, Bounds],
     history: Mapping[str, Sides],
@@ -88,12 +94,14 @@ def judge(
     found = []
     for name, sides in metrics.items():
         prepared = _prepare(sides)
-        if not prepared.experiments.trials:
+        if prepared.experiments.trials:
+            past = _prepare(history[name]).experiments if name in history else None
+            found.append(_judge_one(name, bounds[name], prepared, past, model, sequential))
+        else:
             found.append(_undecided(name, bounds[name], sides, prepared))
-            continue
-        past = _prepare(history[name]).experiments if name in history else None
-        found.append(_judge_one(name, bounds[name], prepared, past, model, sequential))
-    adjusted = stats.false_discovery_control([each.p_value for each in found]) if found else ()
+    if not found:
+        return []
+    adjusted = stats.false_discovery_control([each.measured.p_value for each in found])
     return [_decided(each, float(p_value)) for each, p_value in zip(found, adjusted, strict=True)]
 
 
@@ -127,13 +135,12 @@ def _judge_one(
             model = (choice.model if choice else None) or _usual_model(experiments)
         estimates = MODELS[model].estimate(experiments, bounds.alpha)
     known = usual if len(usual) else _centred(trial_differences(experiments)[0])
+    means = (float(np.nanmean(side)) for side in (experiments.a, experiments.b))
     return Verdict(
         name,
         Decision.NOT_ENOUGH,
         bounds,
-        float(np.nanmean(experiments.a)),
-        float(np.nanmean(experiments.b)),
-        *(float(value[0]) for value in _values(estimates)),
+        Measured(*means, *(float(value[0]) for value in estimates.figures())),
         model,
         choice,
         experiments.trials,
@@ -143,17 +150,15 @@ def _judge_one(
     )
 
 
-def _values(estimates: Estimates) -> Sequence[FloatArray]:
-    return estimates.difference, estimates.low, estimates.high, estimates.p_value
-
-
 def _centred(differences: FloatArray) -> FloatArray:
-    result: FloatArray = (differences - differences.mean()) * np.sqrt(len(differences) / max(1, len(differences) - 1))
+    result: FloatArray = (differences - differences.mean()) * np.sqrt(
+        len(differences) / max(1, len(differences) - 1)
+    )
     return result
 
 
 def _choose(past: Experiments | None, trials: int, bounds: Bounds) -> Choice | None:
-    """Choose by A/A trials, in groups as large as the experiment; every other one is what history is for them."""
+    """Choose by A/A trials, in groups as large as the experiment; every other one is their history."""
     if past is None:
         return None
     tested, kept = (slice(first, None, 2) for first in (0, 1))
@@ -171,24 +176,13 @@ def _usual_model(experiments: Experiments) -> str:
 
 
 def _undecided(name: str, bounds: Bounds, sides: Sides, prepared: Prepared) -> Verdict:
-    means = (float(np.nanmean(side)) for side in (sides.a, sides.b))
-    unknown = (float("nan"), -np.inf, np.inf, 1.0)
-    return Verdict(
-        name,
-        Decision.NOT_ENOUGH,
-        bounds,
-        *means,
-        *unknown,
-        "none",
-        None,
-        0,
-        None,
-        prepared.warm_up,
-        prepared.unsteady,
-    )
+    measured = Measured(*(float(np.nanmean(side)) for side in (sides.a, sides.b)))
+    steady = (prepared.warm_up, prepared.unsteady)
+    return Verdict(name, Decision.NOT_ENOUGH, bounds, measured, "none", None, 0, None, *steady)
 
 
 def _decided(verdict: Verdict, p_value: float) -> Verdict:
-    difference, low, high, p = (np.array([each]) for each in (verdict.difference, verdict.low, verdict.high, p_value))
-    (decision,) = decide(Estimates(difference, low, high, p), verdict.bounds)
-    return replace(verdict, p_value=p_value, decision=decision)
+    measured = replace(verdict.measured, p_value=p_value)
+    figures = (measured.difference, measured.low, measured.high, p_value)
+    (decision,) = decide(Estimates(*(np.array([figure]) for figure in figures)), verdict.bounds)
+    return replace(verdict, measured=measured, decision=decision)

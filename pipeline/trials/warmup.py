@@ -22,9 +22,10 @@ FEWEST_POINTS = 20
 def warm_up_points(values: FloatArray) -> IntArray:
     """Return how many of a trial's first points are warm-up: (trials,), all of them if it never ends.
 
-    An exponential moving average follows the points. Its level and its noise are those of the second half. What
-    comes before the average stays within its noise is warm-up. If that takes half of the trial, the trial is not
-    stationary. The noise is that around a straight line, so that a level that still moves does not hide itself.
+    An exponential moving average follows the points. Its level and its noise are those of the second half.
+    What comes before the average stays within its noise is warm-up. If that takes half of the trial, the
+    trial is not stationary. The noise is that around a straight line, so that a level that still moves does
+    not hide itself.
 
     Args:
         values: (trials, points) in the order of time; NaN only after a trial's last point.
@@ -45,7 +46,9 @@ def _of_equal_length(values: FloatArray) -> IntArray:
     late = values[:, half:]
     level = late.mean(axis=1, keepdims=True)
     residual = _average(signal.detrend(late, axis=1), weight)[:, int(span) :]
-    noise = residual.std(axis=1, keepdims=True, ddof=1) * np.sqrt(1.0 + span / len(late[0]))  # that of the level, too
+    noise = residual.std(axis=1, keepdims=True, ddof=1) * np.sqrt(
+        1.0 + span / len(late[0])
+    )  # that of the level, too
     # Averages a span apart are about independent: so many are compared, and so many give the noise.
     bound = special.stdtrit(len(late[0]) / span - 2.0, 1.0 - FALSE_ALARM * span / (2.0 * half)) * noise
     outside = np.abs(_average(values[:, :half] - level, weight)) > bound

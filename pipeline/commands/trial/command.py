@@ -9,14 +9,13 @@ from pathlib import Path
 import click
 import orjson
 
-
 from pipeline.commands.options import FiniteRange
 from pipeline.commands.trial.reading import read_trials
 from pipeline.commands.trial.showing import show, to_json
 from pipeline.errors import ConfigError
 from pipeline.terminal import table_console
 from pipeline.trials import MODELS, Bounds, Decision
-from pipeline.trials.verdict import Sides, Verdict, judge
+from pipeline.trials.verdict import Sides, Verdict, judge_trials
 
 EXIT_CODES = {Decision.PASS: 0, Decision.FAIL: 1, Decision.NOT_ENOUGH: 3}
 
@@ -74,7 +73,9 @@ def trial() -> None:
     help="Share of false ones among metrics that differ.",
 )
 @click.option("--worse-down", multiple=True, metavar="METRIC", help="Less of it is worse, as of throughput.")
-@click.option("--model", type=click.Choice(tuple(MODELS)), help="For all metrics, instead of the best of each.")
+@click.option(
+    "--model", type=click.Choice(tuple(MODELS)), help="For all metrics, instead of the best of each."
+)
 @click.option("--sequential", is_flag=True, help="Hold the errors though you look after every trial.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a metric.")
 def verdict(
@@ -87,16 +88,16 @@ def verdict(
 ) -> int:
     """Say of each metric whether the new code, side B, is worse than the old, side A.
 
-    FILE is CSV or Parquet with the columns trial, side (A or B), metric and value: a row a point, in the order of
-    time. A trial is one test of both sides; an experiment has several. What comes before a trial is steady is
-    discarded as warm-up.
+    FILE is CSV or Parquet with the columns trial, side (A or B), metric and value: a row a point, in the
+    order of time. A trial is one test of both sides; an experiment has several. What comes before a trial is
+    steady is discarded as warm-up.
 
     fail: the difference is significant and as large as the threshold. pass: a regression of the threshold is
     excluded. not enough: neither; the number of trials that would do is shown.
 
-    With --history, each metric gets the model that finds most regressions of the threshold in A/A trials, among
-    those that call no more of them different than --alpha. That takes 40 A/A trials for each trial of the
-    experiment; with fewer, or none, trials are compared with each other.
+    With --history, each metric gets the model that finds most regressions of the threshold in A/A trials,
+    among those that call no more of them different than --alpha. That takes 40 A/A trials for each trial of
+    the experiment; with fewer, or none, trials are compared with each other.
 
     Exit code: 0 if all metrics pass, 1 if one fails, 3 if one is not decided, 2 on bad usage or a bad file.
     """
@@ -115,7 +116,7 @@ def verdict(
         )
         for name in metrics
     }
-    found = judge(metrics, bounds, past, model, sequential=bool(options["sequential"]))
+    found = judge_trials(metrics, bounds, past, model, sequential=bool(options["sequential"]))
     if options["as_json"]:
         for each in found:
             click.echo(orjson.dumps(to_json(each)).decode())

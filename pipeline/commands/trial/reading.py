@@ -28,8 +28,9 @@ def read_trials(path: Path) -> dict[str, Points]:
     """Return the points of each metric of a CSV or Parquet file.
 
     Raises:
-        ConfigError: what is wrong, with file, and row or trial: a column is missing, a side is neither A nor B, a
-            value is no finite number, or a trial has one side only.
+        ConfigError: what is wrong, with file, and row or trial: a column is missing, a side is neither A nor
+            B, a
+            value is no finite number or less than 0, or a trial has one side only.
     """
     columns = read_table(path)
     trial, side, metric = (columns.texts(name) for name in ("trial", "side", "metric"))
@@ -51,8 +52,17 @@ def read_trials(path: Path) -> dict[str, Points]:
             empty = np.flatnonzero(np.isnan(points).all(axis=1)) if points.shape[1] else np.arange(1)
             if len(empty):
                 raise ConfigError(f"{path}: trial {names[empty[0]]}: {name}: side {label} has no points")
+        _check_values(path, name, *sides)
         result[name] = Points(name, names, *sides)
     return result
+
+
+def _check_values(path: Path, metric: str, a: FloatArray, b: FloatArray) -> None:
+    """Refuse what has no relative difference: costs, times and rates are positive."""
+    if min(float(np.nanmin(a)), float(np.nanmin(b))) < 0:
+        raise ConfigError(f"{path}: {metric}: holds values less than 0, whose share of side A means nothing")
+    if not float(np.nanmax(a)):
+        raise ConfigError(f"{path}: {metric}: the mean of side A is 0, and nothing is a share of that")
 
 
 def _rows_of(trial: IntArray, values: FloatArray, trials: int) -> FloatArray:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rich.console import Console
 from rich.box import SIMPLE
+from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
@@ -23,16 +23,18 @@ def show(console: Console, verdicts: list[Verdict]) -> None:
         table.add_row(
             Text(escape_controls(each.metric)),
             each.decision.value,
-            f"{each.mean_a:.5g}",
-            f"{each.mean_b:.5g}",
-            _percent(each.difference),
-            f"{_percent(each.low)} to {_percent(each.high)}",
-            f"{each.p_value:.2g}",
+            f"{each.measured.mean_a:.5g}",
+            f"{each.measured.mean_b:.5g}",
+            _percent(each.measured.difference),
+            f"{_percent(each.measured.low)} to {_percent(each.measured.high)}",
+            f"{each.measured.p_value:.2g}",
             f"{each.trials} of {each.trials_needed or 'more'}",
         )
     console.print(table)
     for each in verdicts:
-        console.print(f"{escape_controls(each.metric)}: {'; '.join(_remarks(each))}", soft_wrap=True, markup=False)
+        console.print(
+            f"{escape_controls(each.metric)}: {'; '.join(_remarks(each))}", soft_wrap=True, markup=False
+        )
 
 
 def to_json(verdict: Verdict) -> dict[str, Any]:
@@ -44,7 +46,7 @@ def to_json(verdict: Verdict) -> dict[str, Any]:
         "metric": verdict.metric,
         "decision": verdict.decision.value,
         **bounds,
-        **{name: _known(getattr(verdict, name)) for name in figures},
+        **{name: _known(getattr(verdict.measured, name)) for name in figures},
         **{name: getattr(verdict, name) for name in plain},
         "scores": [
             {
