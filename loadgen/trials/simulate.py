@@ -46,7 +46,8 @@ def _pareto(rng: np.random.Generator, shape: Shape) -> FloatArray:
 def _bimodal(rng: np.random.Generator, shape: Shape) -> FloatArray:
     slow = rng.random(shape) < 0.2
     noise: FloatArray = rng.normal(LEVEL / 1.4, 0.05 * LEVEL / 1.4, shape)
-    return np.where(slow, 3.0 * noise, noise)
+    result: FloatArray = np.where(slow, 3.0 * noise, noise)
+    return result
 
 
 def _counter(rng: np.random.Generator, shape: Shape) -> FloatArray:
