@@ -46,12 +46,11 @@ def _pareto(rng: np.random.Generator, shape: Shape) -> FloatArray:
 def _bimodal(rng: np.random.Generator, shape: Shape) -> FloatArray:
     slow = rng.random(shape) < 0.2
     noise: FloatArray = rng.normal(LEVEL / 1.4, 0.05 * LEVEL / 1.4, shape)
-    result: FloatArray = np.where(slow, 3.0 * noise, noise)
-    return result
+    return np.where(slow, 3.0 * noise, noise)
 
 
 def _counter(rng: np.random.Generator, shape: Shape) -> FloatArray:
-    return LEVEL * rng.poisson(2.0, shape) / 2.0
+    return LEVEL / 2.0 * rng.poisson(2.0, shape).astype(np.float64)
 
 
 def _correlated(rng: np.random.Generator, shape: Shape) -> FloatArray:

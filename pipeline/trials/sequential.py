@@ -42,7 +42,8 @@ def anytime_valid(differences: FloatArray, alpha: float, expected: float = EXPEC
         )
     log_evidence = 0.5 * np.log(share) - 0.5 * (freedom + 1.0) * np.log(ratio)
     p_value = np.minimum(1.0, np.exp(-log_evidence))
-    half = np.sqrt(_widest_square(alpha, share, freedom)) * error
+    widest = np.sqrt(_widest_square(alpha, share, freedom))
+    half = widest * error if np.isfinite(widest) else np.full(experiments, np.inf)
     return Estimates(mean, mean - half, mean + half, p_value)
 
 
