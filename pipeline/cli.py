@@ -40,6 +40,7 @@ COMMANDS = {
         "pipeline.commands.detectable",
         "Say which regressions a service's traffic lets workloads see.",
     ),
+    "trial": ("pipeline.commands.trial", "Judge a change before its release, by trials of both sides."),
     "release": ("pipeline.commands.release", "Hold two releases against each other; gate a deployment."),
     "report": ("pipeline.commands.report", "Draw one regression as a page."),
     "gates": (

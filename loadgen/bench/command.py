@@ -61,6 +61,7 @@ OF_THEIR_OWN = {
     "feedback": "loadgen.bench.feedback",
     "labeller": "loadgen.bench.labeller",
     "sampling": "loadgen.bench.sampling.command",
+    "trials": "loadgen.trials.command",
 }
 """Benchmarks with options of their own → the module that defines each under its name."""
 

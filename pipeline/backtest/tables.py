@@ -1,4 +1,4 @@
-"""Columns of Parquet files as numpy arrays; the one module that knows pyarrow."""
+"""Columns of Parquet and CSV files as numpy arrays; the one module that knows pyarrow."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -27,7 +28,7 @@ class Texts:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The columns of one Parquet file; every mistake is a ConfigError with file, row and column."""
+    """The columns of one file; every mistake is a ConfigError with file, row and column."""
 
     path: Path
     table: Any  # pyarrow.Table
@@ -183,3 +184,22 @@ def write_parquet(path: Path, columns: Mapping[str, NDArray[Any] | Texts | Seque
         pq.write_table(pa.table(arrays), path, compression="zstd")
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror or error}") from None
+
+
+def read_table(path: Path) -> Columns:
+    """Read a Parquet file, or else a CSV file with a header.
+
+    Raises:
+        ConfigError: it is not there, or neither.
+    """
+    try:
+        with path.open("rb") as file:
+            if file.read(4) == b"PAR1":
+                return read_parquet(path)
+        return Columns(path, pa_csv.read_csv(path))
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: not UTF-8 text") from None
+    except pa.ArrowException as error:
+        raise ConfigError(f"{path}: not a CSV file: {_first_line(error)}") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror or _first_line(error)}") from None

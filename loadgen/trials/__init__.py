@@ -1,0 +1,1 @@
+"""Simulated trials whose truth is known, and what each model makes of them."""

@@ -1,0 +1,101 @@
+"""Trials with truth: points of both sides, of the kinds that services have, on machines that differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from pipeline.model import FloatArray
+
+LEVEL = 100.0
+"""Mean of every metric, in its unit."""
+
+Shape = tuple[int, int, int]
+"""Experiments, trials, points."""
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """How the points of one side come about."""
+
+    name: str
+    about: str
+    draw: Callable[[np.random.Generator, Shape], FloatArray]
+    """Points with a mean of LEVEL: of the shape."""
+    machines: float = 0.0
+    """Relative deviation between the machines of a trial's sides."""
+    shared: float = 0.0
+    """Relative deviation between trials that both sides of one share."""
+
+
+def _normal(rng: np.random.Generator, shape: Shape) -> FloatArray:
+    return rng.normal(LEVEL, 0.1 * LEVEL, shape)
+
+
+def _lognormal(rng: np.random.Generator, shape: Shape) -> FloatArray:
+    return LEVEL * rng.lognormal(-0.5, 1.0, shape)
+
+
+def _pareto(rng: np.random.Generator, shape: Shape) -> FloatArray:
+    return LEVEL * 1.5 / 2.5 * (1.0 + rng.pareto(2.5, shape))
+
+
+def _bimodal(rng: np.random.Generator, shape: Shape) -> FloatArray:
+    slow = rng.random(shape) < 0.2
+    noise: FloatArray = rng.normal(LEVEL / 1.4, 0.05 * LEVEL / 1.4, shape)
+    return np.where(slow, 3.0 * noise, noise)
+
+
+def _counter(rng: np.random.Generator, shape: Shape) -> FloatArray:
+    return LEVEL / 2.0 * rng.poisson(2.0, shape).astype(np.float64)
+
+
+def _correlated(rng: np.random.Generator, shape: Shape) -> FloatArray:
+    noise = rng.normal(0.0, 0.05 * LEVEL, shape)
+    for point in range(1, shape[2]):
+        noise[:, :, point] += 0.8 * noise[:, :, point - 1]
+    return LEVEL + noise
+
+
+def _warm_up(rng: np.random.Generator, shape: Shape) -> FloatArray:
+    length = rng.uniform(2.0, 8.0, (*shape[:2], 1))
+    return _normal(rng, shape) * (1.0 + 0.5 * np.exp(-np.arange(shape[2]) / length))
+
+
+_ALL = (
+    Distribution("normal", "Normal noise of 10 %.", _normal),
+    Distribution("lognormal", "Costs of requests over two decades.", _lognormal),
+    Distribution("pareto", "A tail whose third moment is infinite (exponent 2.5).", _pareto),
+    Distribution("bimodal", "A fifth of the requests cost three times as much.", _bimodal),
+    Distribution("counter", "Small counts, such as calls per request.", _counter),
+    Distribution("correlated", "Each point follows the last (0.8).", _correlated),
+    Distribution("machines", "Machines of the two sides differ by 1 %.", _normal, machines=0.01),
+    Distribution("shared", "Trials differ by 5 %, both sides alike.", _normal, shared=0.05),
+    Distribution("warm-up", "The first points cost up to half more.", _warm_up),
+)
+
+DISTRIBUTIONS = MappingProxyType({each.name: each for each in _ALL})
+"""Name → distribution."""
+
+
+def draw_sides(
+    distribution: Distribution, rng: np.random.Generator, shape: Shape, regression: float = 0.0
+) -> tuple[FloatArray, FloatArray]:
+    """Return points of side A and side B of experiments: each of the shape.
+
+    Args:
+        distribution: Of the points.
+        rng: Where chance comes from.
+        shape: Experiments, trials, points.
+        regression: Relative; what side B costs more.
+    """
+    trials = (*shape[:2], 1)
+    shared = 1.0 + distribution.shared * rng.standard_normal(trials)
+    sides = []
+    for factor in (1.0, 1.0 + regression):
+        machine = 1.0 + distribution.machines * rng.standard_normal(trials)
+        sides.append(distribution.draw(rng, shape) * shared * machine * factor)
+    return sides[0], sides[1]

@@ -1,0 +1,27 @@
+"""Trials before a release: side A against side B, by the model that holds its errors (ServiceLab §4.2)."""
+
+from pipeline.trials.choice import Choice, ChoiceConfig, choose
+from pipeline.trials.decision import Bounds, Decision, decide
+from pipeline.trials.estimate import Estimates, Experiments
+from pipeline.trials.models import MODELS, Model
+from pipeline.trials.needed import half_widths, trials_needed
+from pipeline.trials.sequential import anytime_valid
+from pipeline.trials.warmup import discard_warm_up, warm_up_points
+
+__all__ = [
+    "MODELS",
+    "Bounds",
+    "Choice",
+    "ChoiceConfig",
+    "Decision",
+    "Estimates",
+    "Experiments",
+    "Model",
+    "anytime_valid",
+    "choose",
+    "decide",
+    "discard_warm_up",
+    "half_widths",
+    "trials_needed",
+    "warm_up_points",
+]

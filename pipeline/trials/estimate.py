@@ -1,0 +1,70 @@
+"""What trials measured, and what a model says of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from pipeline.model import FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Experiments:
+    """Points of one metric in experiments of as many trials each.
+
+    Args:
+        a: (experiments, trials, points) of the old code, in the metric's unit; NaN where there is no point.
+        b: The same of the new code; it may have another number of points.
+        history: (tests,) relative differences (A' − A) / A of single trials in which both sides ran the same
+            code (A/A tests), of the last two weeks.
+    """
+
+    a: FloatArray
+    b: FloatArray
+    history: FloatArray = field(default_factory=lambda: np.empty(0))
+
+    @property
+    def trials(self) -> int:
+        """How many trials each experiment has."""
+        return int(self.a.shape[1])
+
+    def slower(self, relative: float) -> Experiments:
+        """Return artificial A/B experiments of these: side B costs more by a share (§4.2)."""
+        return replace(self, b=self.b * (1.0 + relative))
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """Relative difference of side B from side A in each experiment: (experiments,) each, 0.01 is 1 % more.
+
+    ``low`` and ``high`` are infinite where the trials are too few to bound it.
+    """
+
+    difference: FloatArray
+    low: FloatArray
+    high: FloatArray
+    p_value: FloatArray
+    """Two-sided: how probable such a difference, or a larger one, is between two runs of the same code."""
+
+    def figures(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Return difference, low, high and p-value."""
+        return self.difference, self.low, self.high, self.p_value
+
+
+def trial_differences(experiments: Experiments) -> FloatArray:
+    """Return each trial's difference of means, relative to the mean of side A: (experiments, trials).
+
+    This is the vector M of §4.2, over one number per experiment so that levels of services compare.
+    """
+    a, b = np.nanmean(experiments.a, axis=2), np.nanmean(experiments.b, axis=2)
+    result: FloatArray = (b - a) / np.nanmean(a, axis=1, keepdims=True)
+    return result
+
+
+def relative_of_roots(differences: FloatArray) -> FloatArray:
+    """Return a relative difference of values, given that of their square roots; the order stays."""
+    result: FloatArray = np.where(
+        np.isfinite(differences), (1.0 + np.maximum(differences, -1.0)) ** 2 - 1.0, differences
+    )
+    return result

@@ -1,0 +1,86 @@
+"""Student's t-test between the points of both sides, plain and with what outliers need (§4.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy import special
+
+from pipeline.model import FloatArray
+from pipeline.trials.estimate import Estimates, Experiments
+
+Outliers = Literal["none", "elim", "cap"]
+
+UPPER_SHARE = 0.05
+"""Share of a side's points, the largest, that count as outliers: ServiceLab leaves the percentile open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """A mean of each row, its variance, and the degrees of freedom of that: (rows,) each."""
+
+    mean: FloatArray
+    variance: FloatArray
+    freedom: FloatArray
+
+
+def trimmed_means(values: FloatArray, share: float) -> Means:
+    """Return each row's mean without its largest values.
+
+    The variance is that of Yuen (1974), from winsorised values: the plain formula over what is left says too
+    little, and calls equal sides different.
+
+    Args:
+        values: (rows, points), NaN where there is no point.
+        share: Of a row's points that are left out; 0 gives the plain mean and its variance.
+    """
+    ordered = np.sort(values, axis=1)  # NaN last
+    count = np.sum(~np.isnan(values), axis=1)
+    kept = count - np.floor(share * count).astype(np.int64)
+    index = np.arange(values.shape[1])
+    largest = np.take_along_axis(ordered, np.maximum(kept - 1, 0)[:, None], axis=1)
+    capped = np.where(index < count[:, None], np.minimum(ordered, largest), 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.where(index < kept[:, None], capped, 0.0).sum(axis=1) / kept
+        winsorised = capped.sum(axis=1) / count
+        squares = np.where(index < count[:, None], (capped - winsorised[:, None]) ** 2, 0.0).sum(axis=1)
+        return Means(mean, squares / (kept * (kept - 1.0)), kept - 1.0)
+
+
+def t_test(experiments: Experiments, alpha: float, outliers: Outliers = "none") -> Estimates:
+    """Compare the points of all trials of side A with those of side B, by Welch's form of the t-test.
+
+    Points of several trials are one sample each side: what differs between trials counts as if it differed
+    between points. So the test is for single trials, as in the paper, or for trials that do not differ.
+
+    Args:
+        experiments: What was measured.
+        alpha: Chance that equal sides differ significantly.
+        outliers: ``elim`` leaves out the largest points of each side, ``cap`` caps those of both together, at
+            one value: which side they are of must not move it.
+    """
+    sides = [side.reshape(len(side), -1) for side in (experiments.a, experiments.b)]
+    if outliers == "cap":
+        cap = np.nanquantile(np.concatenate(sides, axis=1), 1.0 - UPPER_SHARE, axis=1, keepdims=True)
+        sides = [np.minimum(side, cap) for side in sides]
+    a, b = (trimmed_means(side, UPPER_SHARE if outliers == "elim" else 0.0) for side in sides)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        variance = a.variance + b.variance
+        freedom = variance**2 / (a.variance**2 / a.freedom + b.variance**2 / b.freedom)
+        error = np.sqrt(variance) / np.abs(a.mean)
+        difference = (b.mean - a.mean) / np.abs(a.mean)
+        p_value = 2.0 * special.stdtr(freedom, -np.abs(difference) / error)
+    half = special.stdtrit(freedom, 1.0 - alpha / 2.0) * error
+    same = (error == 0) & (difference == 0)  # sides of one constant do not differ
+    return Estimates(
+        difference,
+        np.where(same, 0.0, _bounded(difference - half, -np.inf)),
+        np.where(same, 0.0, _bounded(difference + half, np.inf)),
+        np.where(same | np.isnan(p_value), 1.0, p_value),
+    )
+
+
+def _bounded(bound: FloatArray, unknown: float) -> FloatArray:
+    return np.where(np.isnan(bound), unknown, bound)

@@ -1,0 +1,188 @@
+"""What an experiment says of all its metrics: warm-up discarded, a model chosen, false discoveries held."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import stats
+
+from pipeline.model import FloatArray
+from pipeline.trials.choice import Choice, ChoiceConfig, choose
+from pipeline.trials.decision import Bounds, Decision, decide
+from pipeline.trials.estimate import Estimates, Experiments, trial_differences
+from pipeline.trials.models import MODELS
+from pipeline.trials.needed import trials_needed
+from pipeline.trials.sequential import anytime_valid
+from pipeline.trials.warmup import discard_warm_up
+
+FEWEST_EXPERIMENTS = 20
+"""A/A experiments by which a model is chosen: fewer cannot show that it holds 5 %."""
+
+FEWEST_TRIALS = 3
+"""Trials whose own spread is compared with, where no history is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Points of one metric: (trials, points) each, in the order of time, NaN after a trial's last one."""
+
+    a: FloatArray
+    b: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The sides of one metric, and how they differ; differences are relative to side A."""
+
+    mean_a: float
+    mean_b: float
+    difference: float = np.nan
+    low: float = -np.inf
+    high: float = np.inf
+    p_value: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is said of one metric, and by what."""
+
+    metric: str
+    decision: Decision
+    bounds: Bounds
+    measured: Measured
+    """Its p-value is adjusted for the number of metrics (Benjamini and Hochberg)."""
+    model: str
+    choice: Choice | None
+    """How the model was chosen; None if it was given, or there are too few A/A tests."""
+    trials: int
+    trials_needed: int | None
+    """To exclude a regression of the threshold, as far as these trials or the history say."""
+    warm_up: tuple[int, ...]
+    """Points of each trial that were discarded."""
+    unsteady: tuple[int, ...]
+    """Indexes of trials that never became stationary, and were left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A metric whose warm-up is gone."""
+
+    experiments: Experiments
+    warm_up: tuple[int, ...]
+    unsteady: tuple[int, ...]
+
+
+def judge_trials(
+    metrics: Mapping[str, Sides],
+    bounds: Mapping[str, Bounds],
+    history: Mapping[str, Sides],
+    model: str | None = None,
+    *,
+    sequential: bool = False,
+) -> list[Verdict]:
+    """Return a verdict for each metric of one experiment.
+
+    Args:
+        metrics: Name → points of both sides.
+        bounds: Name → what counts as a regression.
+        history: Name → points of A/A trials of the last two weeks; may lack any.
+        model: Name of the model for all; without it each metric gets the one that its history supports.
+        sequential: Whether one looks after every trial: the errors hold for all looks together.
+    """
+    found = []
+    for name, sides in metrics.items():
+        prepared = _prepare(sides)
+        if prepared.experiments.trials:
+            past = _prepare(history[name]).experiments if name in history else None
+            found.append(_judge_one(name, bounds[name], prepared, past, model, sequential))
+        else:
+            found.append(_undecided(name, bounds[name], sides, prepared))
+    if not found:
+        return []
+    adjusted = stats.false_discovery_control([each.measured.p_value for each in found])
+    return [_decided(each, float(p_value)) for each, p_value in zip(found, adjusted, strict=True)]
+
+
+def _prepare(sides: Sides) -> Prepared:
+    a, b, lost = discard_warm_up(sides.a, sides.b)
+    steady = ~(np.isnan(a).all(axis=1) | np.isnan(b).all(axis=1))
+    return Prepared(
+        Experiments(a[steady][None], b[steady][None]),
+        tuple(lost.tolist()),
+        tuple(np.flatnonzero(~steady).tolist()),
+    )
+
+
+def _judge_one(
+    name: str,
+    bounds: Bounds,
+    prepared: Prepared,
+    past: Experiments | None,
+    model: str | None,
+    sequential: bool,
+) -> Verdict:
+    experiments = prepared.experiments
+    usual = trial_differences(past)[0] if past is not None else np.empty(0)
+    experiments = replace(experiments, history=usual)
+    choice = None
+    if sequential:
+        model, estimates = "anytime-valid t-test", anytime_valid(trial_differences(experiments), bounds.alpha)
+    else:
+        if model is None:
+            choice = _choose(past, experiments.trials, bounds)
+            model = (choice.model if choice else None) or _usual_model(experiments)
+        estimates = MODELS[model].estimate(experiments, bounds.alpha)
+    known = usual if len(usual) else _centred(trial_differences(experiments)[0])
+    means = (float(np.nanmean(side)) for side in (experiments.a, experiments.b))
+    return Verdict(
+        name,
+        Decision.NOT_ENOUGH,
+        bounds,
+        Measured(*means, *(float(value[0]) for value in estimates.figures())),
+        model,
+        choice,
+        experiments.trials,
+        trials_needed(known, bounds.threshold, 1.0 - bounds.alpha),
+        prepared.warm_up,
+        prepared.unsteady,
+    )
+
+
+def _centred(differences: FloatArray) -> FloatArray:
+    result: FloatArray = (differences - differences.mean()) * np.sqrt(
+        len(differences) / max(1, len(differences) - 1)
+    )
+    return result
+
+
+def _choose(past: Experiments | None, trials: int, bounds: Bounds) -> Choice | None:
+    """Choose by A/A trials, in groups as large as the experiment; every other one is their history."""
+    if past is None:
+        return None
+    tested, kept = (slice(first, None, 2) for first in (0, 1))
+    groups = past.a[0, tested].shape[0] // trials
+    if groups < FEWEST_EXPERIMENTS:
+        return None
+    a, b = (side[0, tested][: groups * trials].reshape(groups, trials, -1) for side in (past.a, past.b))
+    history = trial_differences(Experiments(past.a[:, kept], past.b[:, kept]))[0]
+    return choose(Experiments(a, b, history), ChoiceConfig(bounds.alpha, bounds.threshold))
+
+
+def _usual_model(experiments: Experiments) -> str:
+    """Return the model where no history chooses one: trials against each other, if there are some."""
+    return "paired-t-test" if experiments.trials >= FEWEST_TRIALS else "t-test-none"
+
+
+def _undecided(name: str, bounds: Bounds, sides: Sides, prepared: Prepared) -> Verdict:
+    measured = Measured(*(float(np.nanmean(side)) for side in (sides.a, sides.b)))
+    steady = (prepared.warm_up, prepared.unsteady)
+    return Verdict(name, Decision.NOT_ENOUGH, bounds, measured, "none", None, 0, None, *steady)
+
+
+def _decided(verdict: Verdict, p_value: float) -> Verdict:
+    measured = replace(verdict.measured, p_value=p_value)
+    figures = (measured.difference, measured.low, measured.high, p_value)
+    (decision,) = decide(Estimates(*(np.array([figure]) for figure in figures)), verdict.bounds)
+    return replace(verdict, measured=measured, decision=decision)

@@ -1,0 +1,176 @@
+"""Models of trials: each holds its errors, and its interval says what its p-value says."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from loadgen.trials.simulate import DISTRIBUTIONS, draw_sides
+from pipeline.trials import MODELS, Bounds, ChoiceConfig, Decision, Estimates, Experiments, choose, decide
+from pipeline.trials.estimate import trial_differences
+from pipeline.trials.history import interval_test
+from pipeline.trials.permutation import permutation_test
+from pipeline.trials.student import t_test, trimmed_means
+
+ALPHA = 0.05
+COUNT = 1000
+MOST = COUNT * ALPHA + 4 * (COUNT * ALPHA * (1 - ALPHA)) ** 0.5  # four standard deviations of chance
+
+
+def experiments(name: str, trials: int, count: int = COUNT, regression: float = 0.0) -> Experiments:
+    rng = np.random.default_rng((trials, len(name)))
+    past = Experiments(*draw_sides(DISTRIBUTIONS[name], rng, (400, 1, 60)))
+    sides = draw_sides(DISTRIBUTIONS[name], rng, (count, trials, 60), regression)
+    return Experiments(*sides, trial_differences(past)[:, 0])
+
+
+OVER_POINTS = {"t-test-none", "t-test-sqrt", "t-test-outlier-elim", "t-test-outlier-cap"}
+"""Models that take what differs between trials for noise of points."""
+
+HELD = [
+    (distribution, trials, model)
+    for distribution in DISTRIBUTIONS
+    for trials in (1, 6)
+    for model in MODELS
+    if not (model in OVER_POINTS and distribution in {"correlated", "machines", "warm-up"})
+]
+
+
+@pytest.mark.parametrize(("distribution", "trials", "model"), HELD)
+def test_equal_sides_differ_no_more_often_than_alpha(distribution: str, trials: int, model: str) -> None:
+    found = MODELS[model].estimate(experiments(distribution, trials), ALPHA)
+    assert np.sum(found.p_value <= ALPHA) <= MOST
+
+
+@pytest.mark.parametrize("distribution", ["correlated", "machines"])
+def test_what_differs_between_trials_misleads_a_test_of_points(distribution: str) -> None:
+    found = MODELS["t-test-none"].estimate(experiments(distribution, 6), ALPHA)
+    assert np.sum(found.p_value <= ALPHA) > MOST
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("trials", [1, 2, 6, 20])
+@pytest.mark.parametrize("regression", [0.0, 0.03])
+def test_interval_and_p_value_agree(model: str, trials: int, regression: float) -> None:
+    found = MODELS[model].estimate(experiments("normal", trials, 200, regression), ALPHA)
+    significant = found.p_value <= ALPHA
+    excluded = (found.low > 0) | (found.high < 0)
+    assert (significant == excluded).all()
+    assert (found.low <= found.difference).all()
+    assert (found.difference <= found.high).all()
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_large_regression_is_found_and_measured(model: str) -> None:
+    found = MODELS[model].estimate(experiments("normal", 8, 100, 0.10), ALPHA)
+    assert (found.p_value <= ALPHA).all()
+    assert np.median(found.difference) == pytest.approx(0.10, abs=0.01)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_equal_constants_do_not_differ(model: str) -> None:
+    sides = np.full((1, 6, 30), 7.0)
+    found = MODELS[model].estimate(Experiments(sides, sides.copy(), np.zeros(50)), ALPHA)
+    assert found.difference[0] == 0
+    assert found.p_value[0] == 1
+
+
+def test_t_test_is_that_of_scipy() -> None:
+    a, b = np.random.default_rng(1).normal(10, 1, (2, 5, 40))
+    found = t_test(Experiments(a[:, None], b[:, None]), ALPHA)
+    plain = stats.ttest_ind(b, a, axis=1, equal_var=False)
+    interval = plain.confidence_interval(1 - ALPHA)
+    mean = a.mean(axis=1)
+    np.testing.assert_allclose(found.p_value, plain.pvalue)
+    np.testing.assert_allclose(found.low, interval.low / mean)
+    np.testing.assert_allclose(found.high, interval.high / mean)
+
+
+def test_points_that_are_missing_count_as_none() -> None:
+    values = np.array([[3.0, 1.0, 2.0, np.nan, np.nan]])
+    means = trimmed_means(values, 0.0)
+    assert (means.mean[0], means.freedom[0]) == (2.0, 2.0)
+    assert means.variance[0] == pytest.approx(1.0 / 3.0)
+
+
+def test_trimmed_mean_leaves_out_the_largest() -> None:
+    means = trimmed_means(np.array([[1.0, 2.0, 3.0, 100.0]]), 0.25)
+    assert means.mean[0] == 2.0
+    # winsorised: 1, 2, 3, 3 around 2.25; squares 2.75 over h (h - 1) = 6
+    assert means.variance[0] == pytest.approx(2.75 / 6)
+
+
+@given(st.lists(st.floats(-1, 1).map(lambda x: round(x, 3)), min_size=2, max_size=7))
+def test_subsets_give_the_p_value_of_flipped_signs(values: list[float]) -> None:
+    """The slow reference: every flip of signs, and those that reach the observed sum or beyond."""
+    differences = np.array(values)
+    sums = [float(np.dot(signs, differences)) for signs in itertools.product((1.0, -1.0), repeat=len(values))]
+    observed = float(differences.sum())
+    above = sum(each >= observed - 1e-12 for each in sums)
+    beneath = sum(each <= observed + 1e-12 for each in sums)
+    found = permutation_test(differences[None], ALPHA)
+    assert found.p_value[0] == pytest.approx(min(1.0, 2 * min(above, beneath) / len(sums)))
+
+
+def test_five_trials_never_suffice_for_five_percent() -> None:
+    found = permutation_test(np.full((1, 5), 0.3), ALPHA)
+    assert found.p_value[0] == pytest.approx(2 / 32)
+    assert (found.low[0], found.high[0]) == (-np.inf, np.inf)
+
+
+@pytest.mark.parametrize(
+    ("observed", "p_value"),
+    [(0.0, 1.0), (0.5, (1 + 15) / 20), (-0.5, (1 + 15) / 20), (1.9, 2 / 20), (5.0, 1 / 20)],
+)
+def test_one_trial_is_ranked_among_the_history(observed: float, p_value: float) -> None:
+    history = np.arange(1, 20) / 10.0 * np.where(np.arange(19) % 2, 1, -1)
+    assert interval_test(np.array([[observed]]), history, ALPHA).p_value[0] == pytest.approx(p_value)
+
+
+def test_without_a_history_nothing_is_significant() -> None:
+    found = interval_test(np.array([[9.0]]), np.empty(0), ALPHA)
+    assert (found.p_value[0], found.low[0], found.high[0]) == (1.0, -np.inf, np.inf)
+
+
+@pytest.mark.parametrize(
+    ("difference", "low", "high", "p_value", "direction", "decision"),
+    [
+        (0.02, 0.005, 0.035, 0.01, "up", Decision.FAIL),
+        (0.02, -0.001, 0.041, 0.06, "up", Decision.NOT_ENOUGH),
+        (0.008, 0.005, 0.011, 0.001, "up", Decision.NOT_ENOUGH),
+        (0.005, 0.002, 0.008, 0.001, "up", Decision.PASS),
+        (0.0, -0.004, 0.004, 1.0, "up", Decision.PASS),
+        (-0.05, -0.06, -0.04, 0.001, "up", Decision.PASS),
+        (-0.05, -0.06, -0.04, 0.001, "down", Decision.FAIL),
+        (0.05, 0.04, 0.06, 0.001, "down", Decision.PASS),
+        (0.0, -np.inf, np.inf, 1.0, "up", Decision.NOT_ENOUGH),
+        (0.0, -np.inf, np.inf, 1.0, "down", Decision.NOT_ENOUGH),
+    ],
+)
+def test_decisions(
+    difference: float, low: float, high: float, p_value: float, direction: str, decision: Decision
+) -> None:
+    estimates = Estimates(*(np.array([value]) for value in (difference, low, high, p_value)))
+    bounds = Bounds(0.01, ALPHA, "down" if direction == "down" else "up")
+    assert decide(estimates, bounds) == [decision]
+
+
+def test_choice_takes_the_model_that_finds_most_and_holds_its_bound() -> None:
+    # Points of trials whose machines differ: tests of points call equal sides different.
+    chosen = choose(experiments("machines", 6, 300), ChoiceConfig(regression=0.03))
+    held = {score.model for score in chosen.scores if score.holds}
+    assert not held & OVER_POINTS
+    assert chosen.model in held
+    best = min(score.false_negatives for score in chosen.scores if score.holds)
+    assert next(s for s in chosen.scores if s.model == chosen.model).false_negatives <= best + 0.05
+
+
+def test_choice_leaves_the_history_out_where_there_is_none() -> None:
+    equal = experiments("normal", 6, 40)
+    chosen = choose(Experiments(equal.a, equal.b), ChoiceConfig(regression=0.05))
+    assert "confidence-interval-none" not in {score.model for score in chosen.scores}
