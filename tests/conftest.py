@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+import gc
+import shutil
+import tempfile
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 from uuid import uuid4
@@ -37,6 +40,11 @@ _WAITING = ("tests/e2e/", "tests/kafka/")
 """Tests that drive workers as processes: most of their time is waiting."""
 
 
+_MEMORY = Path("/dev/shm")
+_ROOM_BYTES = 4 << 30
+"""Free in memory's file system, so that engines keep their tables there: the suite takes a tenth of it."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kafka", choices=("auto", "require", "all", "off"), default="auto", help=_KAFKA)
     parser.addoption("--pictures", metavar="FOLDER", help="keep the pictures of the dashboard's pages there")
@@ -55,10 +63,35 @@ def _no_local_pipeline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _engines_in_memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Have engines write to memory, if it has room: a small part of a table costs twice as much on a disk."""
+    tmp_path_factory.getbasetemp()  # stays on disk, where it can be looked at later
+    if not _MEMORY.is_dir() or shutil.disk_usage(_MEMORY).free < _ROOM_BYTES:
+        yield
+        return
+    made = tempfile.TemporaryDirectory(prefix="smidgen-tests-", dir=_MEMORY, ignore_cleanup_errors=True)
+    with made as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", folder)
+        patch.setattr(tempfile, "tempdir", folder)
+        yield
+
+
 @pytest.fixture
 def pictures(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Return where pictures of pages go: a folder of the test, unless one is named by ``--pictures``."""
     return Path(request.config.getoption("pictures") or tmp_path)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect without looking for garbage, nor look through what was collected later: it all stays."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -14,10 +15,12 @@ from pipeline.storage.interface import Store
 
 
 @pytest.fixture(scope="session")
-def chdb_dsn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def chdb_dsn() -> Iterator[str]:
     # chDB opens one path in a process; the session's one store keeps it open, so that opening is quick.
-    dsn = f"chdb://{tmp_path_factory.mktemp('chdb')}"
-    with closing(open_store(dsn)) as store:
+    with (
+        tempfile.TemporaryDirectory(prefix="smidgen-chdb-") as folder,
+        closing(open_store(dsn := f"chdb://{folder}")) as store,
+    ):
         store.migrate()
         yield dsn
 

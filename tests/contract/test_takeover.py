@@ -97,15 +97,15 @@ def test_the_former_owner_comes_too_late(shared_store: Store, service_name: str,
     assert_counted(shared_store, service_name, 300)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def forgetful(store_dsn: str) -> Iterator[ClickHouseStore]:
-    """A store whose tables remember the tokens of 20 blocks."""
+    """A store whose tables remember the tokens of 5 blocks."""
     with closing(open_store(f"{store_dsn}/takeover_{uuid4().hex}")) as store:
         assert isinstance(store, ClickHouseStore)
         store.migrate()
         for table in COUNTED:
             store._client.command(
-                f"ALTER TABLE {table} MODIFY SETTING non_replicated_deduplication_window = 20"
+                f"ALTER TABLE {table} MODIFY SETTING non_replicated_deduplication_window = 5"
             )
         yield store
 
@@ -114,11 +114,11 @@ def forgetful(store_dsn: str) -> Iterator[ClickHouseStore]:
 def test_an_insert_that_failed_long_ago_is_not_repeated_unseen(
     forgetful: ClickHouseStore, service_name: str, at: int
 ) -> None:
-    """30 blocks go by while it stands still before an INSERT, which then fails: no token is remembered."""
+    """8 blocks go by while it stands still before an INSERT, which then fails: no token is remembered."""
 
     def others() -> None:
         owner = stage(forgetful, service_name)
-        for first in range(0, 300, 10):
+        for first in range(0, 80, 10):
             owner.handle(records(service_name, first, first + 10))
         raise StoreUnavailable("the connection was reset")
 
@@ -126,44 +126,44 @@ def test_an_insert_that_failed_long_ago_is_not_repeated_unseen(
     with pytest.raises(StoreUnavailable):
         frozen.handle(records(service_name, 0, 10))
     frozen.handle(records(service_name, 0, 10))
-    assert_counted(forgetful, service_name, 3000)
+    assert_counted(forgetful, service_name, 800)
 
 
 @pytest.mark.parametrize("at", [1, 3, 5])
 def test_an_insert_that_is_sent_when_its_token_is_forgotten_is_refused(
     forgetful: ClickHouseStore, service_name: str, at: int
 ) -> None:
-    """30 blocks go by while it stands still before an INSERT, which it sends then."""
+    """8 blocks go by while it stands still before an INSERT, which it sends then."""
 
     def others() -> None:
         owner = stage(forgetful, service_name)
-        for first in range(0, 300, 10):
+        for first in range(0, 80, 10):
             owner.handle(records(service_name, first, first + 10))
 
     frozen = stage(Frozen(forgetful, at, others, LATE_S + 1), service_name)
     with pytest.raises(StoreUnavailable, match="in_time"):
         frozen.handle(records(service_name, 0, 10))
     frozen.handle(records(service_name, 0, 10))
-    assert_counted(forgetful, service_name, 3000)
+    assert_counted(forgetful, service_name, 800)
 
 
 @pytest.mark.parametrize("at", [2, 3])
 def test_who_stood_still_between_two_partitions_asks_the_store(
     forgetful: ClickHouseStore, service_name: str, at: int
 ) -> None:
-    """The first partition's block is sent, and 30 blocks of the second one go by before the next is."""
+    """The first partition's block is sent, and 8 blocks of the second one go by before the next is."""
     now = [START + 9000]
     both = [replace(record, partition=p) for p in (0, 1) for record in records(service_name, 0, 10)]
 
     def others() -> None:
         now[0] += FRESH_S + 1
         owner = stage(forgetful, service_name)
-        for first in range(0, 300, 10):
+        for first in range(0, 80, 10):
             owner.handle([replace(r, partition=1) for r in records(service_name, first, first + 10)])
 
     frozen = stage(Frozen(forgetful, at, others), service_name, lambda: now[0])
     frozen.handle(both)
-    assert_counted(forgetful, service_name, 3100)
+    assert_counted(forgetful, service_name, 900)
 
 
 def test_a_token_whose_rows_were_deleted_stops_nobody(forgetful: ClickHouseStore, service_name: str) -> None:
@@ -196,16 +196,16 @@ def test_who_is_overtaken_again_and_again_pauses(shared_store: Store, service_na
 def test_who_stood_still_asks_the_store_before_it_counts(
     forgetful: ClickHouseStore, service_name: str
 ) -> None:
-    """Between two batches, while another owner counts 30 blocks further."""
+    """Between two batches, while another owner counts 8 blocks further."""
     now = [START + 9000]
     frozen = stage(forgetful, service_name, lambda: now[0])
     frozen.handle(records(service_name, 0, 10))
     owner = stage(forgetful, service_name)
-    for first in range(10, 310, 10):
+    for first in range(10, 90, 10):
         owner.handle(records(service_name, first, first + 10))
     now[0] += FRESH_S + 1
     frozen.handle(records(service_name, 10, 20))
-    assert_counted(forgetful, service_name, 3100)
+    assert_counted(forgetful, service_name, 900)
 
 
 @pytest.mark.parametrize("at", [1, 2, 3])

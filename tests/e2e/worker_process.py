@@ -91,9 +91,9 @@ def wait_until(condition: Callable[[], bool], what: str, *workers: Running) -> N
 
 
 _MAIN = """
-from pipeline.runtime.worker import app
-from pipeline.cli import main
-app.SESSION_TIMEOUT_S = 6.0  # the shortest that brokers allow: a test waits for it after every kill
+from pipeline.cli import load, main
+# The shortest that brokers allow: a test waits for it after every kill.
+load("pipeline.runtime.worker.app").SESSION_TIMEOUT_S = 6.0
 main()
 """
 

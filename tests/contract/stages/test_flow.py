@@ -1,4 +1,4 @@
-"""The five stages over a real store: what a service's profiles become."""
+"""The five stages over a real store, and over arrays where only decisions count: what profiles become."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pipeline.codec.events import DETECTED, RESOLVED
 from pipeline.codec.inputs import encode_change, encode_metric_points, encode_profile
 from pipeline.config import Settings
 from pipeline.model import MetricPoints, Record, Scan
+from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 from tests.support.builders import build_change, build_profile
@@ -65,6 +66,12 @@ def flow(shared_store: Store, service_name: str) -> Flow:
     return Flow(shared_store, [LIVE], settings=SETTINGS, clock=lambda: START + 500, stream=service_name)
 
 
+@pytest.fixture
+def arrays_flow(service_name: str) -> Flow:
+    """For what stages decide: test_backtest_equals_streaming shows that a store changes nothing in it."""
+    return Flow(ArrayStore(), [LIVE], settings=SETTINGS, clock=lambda: START + 500, stream=service_name)
+
+
 def steps(scans: list[Scan]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for scan in scans:
@@ -105,45 +112,47 @@ def test_the_event_is_kept_where_people_query_it(flow: Flow, service_name: str, 
     assert row["metric"] == "cart.tax"
 
 
-def test_a_pure_refactoring_is_silent(flow: Flow, service_name: str) -> None:
-    service = Service(flow, service_name)
+def test_a_pure_refactoring_is_silent(arrays_flow: Flow, service_name: str) -> None:
+    service = Service(arrays_flow, service_name)
     service.run(50, BASE)
     service.deploy("extract", "pages.render", "pages.rows")
     service.run(45, EXTRACTED)
-    assert flow.events() == []
-    assert "pages.rows" in steps(flow.scans("unique"))["cost_shift"]
+    assert arrays_flow.events() == []
+    assert "pages.rows" in steps(arrays_flow.scans("unique"))["cost_shift"]
 
 
-def test_a_spike_is_silent(flow: Flow, service_name: str) -> None:
-    service = Service(flow, service_name)
+def test_a_spike_is_silent(arrays_flow: Flow, service_name: str) -> None:
+    service = Service(arrays_flow, service_name)
     service.run(50, BASE)
     service.run(3, {**BASE, "main;serve;search.find": 0.8})
     service.run(40, BASE)
-    assert flow.events() == []
+    assert arrays_flow.events() == []
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_steady_service_is_silent(flow: Flow, service_name: str, seed: int) -> None:
-    Service(flow, service_name, seed).run(150, BASE)
-    assert flow.events() == []
-    assert len(flow.scans("unique")) == len(flow.scans("change-points")) > 20
+def test_a_steady_service_is_silent(arrays_flow: Flow, service_name: str, seed: int) -> None:
+    Service(arrays_flow, service_name, seed).run(150, BASE)
+    assert arrays_flow.events() == []
+    assert len(arrays_flow.scans("unique")) == len(arrays_flow.scans("change-points")) > 20
 
 
-def test_a_regression_that_returns_after_a_rollback_is_reported_again(flow: Flow, service_name: str) -> None:
-    service = Service(flow, service_name)
+def test_a_regression_that_returns_after_a_rollback_is_reported_again(
+    arrays_flow: Flow, service_name: str
+) -> None:
+    service = Service(arrays_flow, service_name)
     service.run(50, BASE)
     service.run(20, SLOWER)
     service.run(20, BASE)
     service.run(40, SLOWER)
-    reported = [(event["type"], event["data"]["metric"]) for event in flow.events()]
+    reported = [(event["type"], event["data"]["metric"]) for event in arrays_flow.events()]
     assert reported == [(DETECTED, "cart.tax"), (RESOLVED, "cart.tax"), (DETECTED, "cart.tax")]
 
 
-def test_the_funnel_adds_up(flow: Flow, service_name: str) -> None:
-    service = Service(flow, service_name)
+def test_the_funnel_adds_up(arrays_flow: Flow, service_name: str) -> None:
+    service = Service(arrays_flow, service_name)
     service.run(50, BASE)
     service.run(40, SLOWER)
-    for first, last in zip(flow.scans("change-points"), flow.scans("unique"), strict=True):
+    for first, last in zip(arrays_flow.scans("change-points"), arrays_flow.scans("unique"), strict=True):
         assert (first.end, first.series) == (last.end, last.series)
         assert len(first.candidates) == len(last.candidates) + len(last.dropped)
 
