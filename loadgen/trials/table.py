@@ -67,7 +67,7 @@ def measure(
 ) -> Iterator[Row]:
     """Yield a row for each model, the sequential test, and the model that each service's history chooses."""
     rng = np.random.default_rng((seed, trials, list(DISTRIBUTIONS).index(distribution.name)))
-    regression = EFFECT_ERRORS * _spread(distribution, rng) / np.sqrt(trials)
+    regression = EFFECT_ERRORS * _spread(distribution, rng) / trials**0.5
     services = [
         _draw(distribution, rng, trials, experiments // SERVICES, regression) for _ in range(SERVICES)
     ]

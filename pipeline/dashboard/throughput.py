@@ -55,7 +55,7 @@ def read_throughput(store: Store, services: Sequence[str], span: str, now: float
     for row, service in enumerate(services):
         rates[row] = store.series("gcpu", service, start, end, width_s, []).totals / width_s
     order = [row for row in np.argsort(-rates.sum(axis=1), kind="stable").tolist() if rates[row].any()]
-    return Throughput(times, tuple(services[row] for row in order), rates[order])
+    return Throughput(times.astype(np.float64), tuple(services[row] for row in order), rates[order])
 
 
 def draw_throughput(found: Throughput) -> go.Figure | None:

@@ -20,7 +20,7 @@ from pipeline.gcpu.count import stack_ids
 from pipeline.model import Progress
 from pipeline.stages.factory import STAGES
 from pipeline.storage.arrays import ArrayStore
-from pipeline.storage.interface import RowTable, Store
+from pipeline.storage.interface import CountTable, RowTable, Store
 from pipeline.storage.strata_points import strata_columns
 from pipeline.units import HOUR_S
 from pipeline.workloads import Workload
@@ -161,6 +161,7 @@ def _count_senders(store: Store, dataset: Dataset, ids: Sequence[int]) -> None:
         if not present:
             continue
         shares = totals[present] / totals.sum()
+        table: CountTable
         for table, own, sums in (
             ("strata_stacks", {"stack_id": stacks}, dataset.stack_samples[:, coarse]),
             ("strata_gcpu", {"subroutine": names}, np.nan_to_num(dataset.samples[endpoints][:, fine])),
