@@ -123,8 +123,8 @@ def bench(names: tuple[str, ...], series: int, stacks: int, profile: Path | None
     `smidgen bench soak`, how workers that were away for a day catch up `smidgen bench catch-up`, and what
     scans of many large services take `smidgen bench scale`. What people's verdicts teach measures
     `smidgen bench feedback`, and how well comments are classed `smidgen bench labeller`. What sampling at
-    rates that follow profiles and pruned stacks save measures `smidgen bench sampling`, and how often models of trials err
-    `smidgen bench trials`. These have options of their own.
+    rates that follow profiles and pruned stacks save measures `smidgen bench sampling`, and how often models
+    of trials err `smidgen bench trials`. These have options of their own.
     """
     keep_freed_memory()
     benchmarks = _benchmarks(series, stacks, profile)

@@ -73,7 +73,7 @@ _ALL = (
     Distribution("counter", "Small counts, such as calls per request.", _counter),
     Distribution("correlated", "Each point follows the last (0.8).", _correlated),
     Distribution("machines", "Machines of the two sides differ by 1 %.", _normal, machines=0.01),
-    Distribution("shared", "Trials differ by 5 %, both sides alike.", _normal, shared=0.05),
+    Distribution("shared", "Trials differ by 5 %, both sides by as much.", _normal, shared=0.05),
     Distribution("warm-up", "The first points cost up to half more.", _warm_up),
 )
 

@@ -30,7 +30,7 @@ def anytime_valid(differences: FloatArray, alpha: float, expected: float = EXPEC
         unknown = np.full(experiments, np.inf)
         return Estimates(mean, -unknown, unknown, np.ones(experiments))
     prior = expected / _spread(alpha)  # trials that the prior of the effect is worth
-    freedom = trials - 1.0
+    degrees = trials - 1.0
     share = prior / (prior + trials)
     error = differences.std(axis=1, ddof=1) / np.sqrt(trials)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -38,21 +38,21 @@ def anytime_valid(differences: FloatArray, alpha: float, expected: float = EXPEC
     # log of the ratio at t: 1/2 log share - (v + 1)/2 log((1 + share t2/v) / (1 + t2/v))
     with np.errstate(invalid="ignore"):
         ratio = np.where(
-            np.isinf(squared), share, (1.0 + share * squared / freedom) / (1.0 + squared / freedom)
+            np.isinf(squared), share, (1.0 + share * squared / degrees) / (1.0 + squared / degrees)
         )
-    log_evidence = 0.5 * np.log(share) - 0.5 * (freedom + 1.0) * np.log(ratio)
+    log_evidence = 0.5 * np.log(share) - 0.5 * (degrees + 1.0) * np.log(ratio)
     p_value = np.minimum(1.0, np.exp(-log_evidence))
-    widest = np.sqrt(_widest_square(alpha, share, freedom))
+    widest = np.sqrt(_widest_square(alpha, share, degrees))
     half = widest * error if np.isfinite(widest) else np.full(experiments, np.inf)
     return Estimates(mean, mean - half, mean + half, p_value)
 
 
-def _widest_square(alpha: float, share: float, freedom: float) -> float:
+def _widest_square(alpha: float, share: float, degrees: float) -> float:
     """Return t² at which 1 / p reaches 1 / alpha; infinite if it never does."""
-    bound = (alpha**2 * share) ** (1.0 / (freedom + 1.0))  # what the ratio has to fall to
+    bound = (alpha**2 * share) ** (1.0 / (degrees + 1.0))  # what the ratio has to fall to
     if bound <= share:
         return float("inf")
-    return float(freedom * (1.0 - bound) / (bound - share))
+    return float(degrees * (1.0 - bound) / (bound - share))
 
 
 def _spread(alpha: float) -> float:

@@ -23,7 +23,7 @@ class Means:
 
     mean: FloatArray
     variance: FloatArray
-    freedom: FloatArray
+    degrees: FloatArray
 
 
 def trimmed_means(values: FloatArray, share: float) -> Means:
@@ -68,11 +68,11 @@ def t_test(experiments: Experiments, alpha: float, outliers: Outliers = "none") 
     a, b = (trimmed_means(side, UPPER_SHARE if outliers == "elim" else 0.0) for side in sides)
     with np.errstate(invalid="ignore", divide="ignore"):
         variance = a.variance + b.variance
-        freedom = variance**2 / (a.variance**2 / a.freedom + b.variance**2 / b.freedom)
+        degrees = variance**2 / (a.variance**2 / a.degrees + b.variance**2 / b.degrees)
         error = np.sqrt(variance) / np.abs(a.mean)
         difference = (b.mean - a.mean) / np.abs(a.mean)
-        p_value = 2.0 * special.stdtr(freedom, -np.abs(difference) / error)
-    half = special.stdtrit(freedom, 1.0 - alpha / 2.0) * error
+        p_value = 2.0 * special.stdtr(degrees, -np.abs(difference) / error)
+    half = special.stdtrit(degrees, 1.0 - alpha / 2.0) * error
     same = (error == 0) & (difference == 0)  # sides of one constant do not differ
     return Estimates(
         difference,

@@ -16,7 +16,7 @@ FALSE_ALARM = 0.05
 """Chance that a steady trial loses any point."""
 
 FEWEST_POINTS = 20
-"""Fewer cannot be told from noise: nothing is discarded."""
+"""Fewer do not show their noise: nothing is discarded."""
 
 
 def warm_up_points(values: FloatArray) -> IntArray:

@@ -22,7 +22,7 @@ EXIT_CODES = {Decision.PASS: 0, Decision.FAIL: 1, Decision.NOT_ENOUGH: 3}
 _EXAMPLES = """\b
 Examples:
   smidgen trial verdict trials.csv
-  smidgen trial verdict trials.csv --history aa-tests.csv --threshold 0.005 --worse-down throughput
+  smidgen trial verdict trials.csv --history aa-trials.csv --threshold 0.005 --worse-down throughput
   smidgen trial verdict trials.csv --metric-threshold p99=0.05 --json
 """
 

@@ -94,7 +94,7 @@ def test_t_test_is_that_of_scipy() -> None:
 def test_points_that_are_missing_count_as_none() -> None:
     values = np.array([[3.0, 1.0, 2.0, np.nan, np.nan]])
     means = trimmed_means(values, 0.0)
-    assert (means.mean[0], means.freedom[0]) == (2.0, 2.0)
+    assert (means.mean[0], means.degrees[0]) == (2.0, 2.0)
     assert means.variance[0] == pytest.approx(1.0 / 3.0)
 
 
