@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
 from functools import wraps
@@ -20,7 +20,7 @@ from pipeline.codec.inputs import decode_feedback, encode_silence, silence_of_ro
 from pipeline.commands.options import settings_options
 from pipeline.config import Settings
 from pipeline.errors import ConfigError, InvalidMessage
-from pipeline.model import Outgoing, Silence, SilenceKind
+from pipeline.model import CostMeasure, Outgoing, Silence, SilenceKind
 from pipeline.storage.connect import open_store
 from pipeline.terminal import escape_controls
 from pipeline.units import parse_duration_s
@@ -30,10 +30,13 @@ _EVER = (946_684_800.0, 4_102_444_800.0)
 
 _LATER = re.compile(r"[0-9]+(\.[0-9]+)?\s*[a-z]+")
 
+_METRIC_COST = re.compile(r"\+?([0-9]{1,30}(?:\.[0-9]{1,30})?)\s*(%)?", re.ASCII)
+
 _EXPECT_EXAMPLES = """\b
 Examples:
   smidgen expect --service shop --subroutine 'shop.pricing.*' --cost 0.1% --reason 'nested rules'
   smidgen expect --service shop --change 8f2c11d0 --cost 0.2%
+  smidgen expect --service shop --metric latency_p99 --cost +10% --until 7d
   smidgen expect list --service shop
   smidgen expect remove expect-5c1f
 In a commit's message the same is a trailer:
@@ -48,14 +51,23 @@ Examples:
 """
 
 
-def _cost(text: str) -> float:
-    share = cost_share(text.strip())
-    if share is None:
-        raise ValueError(
+def _cost(text: str, *, of_metric: bool) -> tuple[float, CostMeasure]:
+    """Read a cost: a share of the CPU; of a metric a share of its level, or a number in its own unit."""
+    if not of_metric:
+        if share := cost_share(text.strip()):
+            return share, "cpu"
+        raise click.BadParameter(
             f"should be a share of the service's CPU such as 0.1%, not {text[:40]!r}; "
-            "of a service-level metric answer the event instead: smidgen feedback ID expected"
+            "for a service-level metric give --metric",
+            param_hint="--cost",
         )
-    return share
+    found = _METRIC_COST.fullmatch(text.strip())
+    if found and (cost := float(found[1])) > 0:
+        return (cost / 100, "relative") if found[2] else (cost, "metric")
+    raise click.BadParameter(
+        f"should be a share of the metric's level such as +10%, or a number in its unit, not {text[:40]!r}",
+        param_hint="--cost",
+    )
 
 
 def later_moment(text: str) -> float:
@@ -137,7 +149,17 @@ def _common(about: str, until: str) -> _Decorator:
 
 @click.group(invoke_without_command=True, epilog=_EXPECT_EXAMPLES)
 @_service
-@click.option("--cost", callback=checked_by(_cost), metavar="SHARE", help="Share of the service's CPU: 0.1%.")
+@click.option(
+    "--cost",
+    metavar="SHARE",
+    help="Share of the service's CPU: 0.1%. Of --metric a share of its level, +10%, or a number in its unit.",
+)
+@click.option(
+    "--metric",
+    callback=checked_by(_glob),
+    metavar="P",
+    help="Service-level metric that may get worse, or a pattern of names.",
+)
 @click.option(
     "--change", callback=checked_by(_change), metavar="ID", help="Change whose cost it is; 7 digits will do."
 )
@@ -150,7 +172,8 @@ def _common(about: str, until: str) -> _Decorator:
 def expect(
     context: click.Context,
     settings: Settings,
-    cost: float | None,
+    cost: str | None,
+    metric: str | None,
     change: str | None,
     asked: _Asked,
 ) -> None:
@@ -162,13 +185,17 @@ def expect(
     if context.invoked_subcommand:
         _refuse_lost(context)
         return
-    if not (asked.service and cost and (asked.subroutine or change)):
-        raise click.UsageError("give --service, --cost, and --subroutine or --change", context)
+    if not (asked.service and cost and (asked.subroutine or change or metric)):
+        raise click.UsageError("give --service, --cost, and --subroutine, --change or --metric", context)
+    if metric and (asked.subroutine or change):
+        raise click.UsageError("--metric: stands alone, without --subroutine and --change", context)
     now = system_clock()
-    said = _silence(asked, asked.service, "expected", now)
-    _publish(
-        replace(said, cost=cost, change=change or ""), settings, dry_run=asked.dry_run, as_json=asked.as_json
+    much, measure = _cost(cost, of_metric=metric is not None)
+    said = replace(
+        _silence(asked, asked.service, "expected", now), cost=much, measure=measure, change=change or ""
     )
+    said = replace(said, subroutine=metric) if metric else said
+    _publish(said, settings, dry_run=asked.dry_run, as_json=asked.as_json)
 
 
 @click.group(invoke_without_command=True, epilog=_MUTE_EXAMPLES)
@@ -219,12 +246,19 @@ def _publish(silence: Silence, settings: Settings, *, dry_run: bool, as_json: bo
     click.echo(value.decode() if as_json else _line(silence, system_clock()))
 
 
+_AMOUNTS: Mapping[CostMeasure, Callable[[float], str]] = {
+    "cpu": lambda cost: f"{cost * 100:.4g} %",
+    "metric": lambda cost: f"{cost:.4g} in its unit",
+    "relative": lambda cost: f"{cost * 100:.4g} % of its level",
+}
+
+
 def _line(silence: Silence, now: float) -> str:
     """Write a silence for people: its id first."""
     about = silence.subroutine or ("the whole service" if silence.kind == "muted" else "whatever it costs")
     parts = [silence.id, silence.service, about]
     if silence.kind == "expected":
-        parts.append(f"{silence.cost * 100:.4g} %")
+        parts.append(_AMOUNTS[silence.measure](silence.cost))
         parts += [f"of change {silence.change}"] if silence.change else []
     parts.append(f"from {_moment(silence.start)}")
     parts += [f"until {_moment(silence.end)}"] if silence.end is not None else []

@@ -186,10 +186,11 @@ def _silences(applied: Sequence[AppliedSilence]) -> dict[str, Any]:
 
 def _silence(applied: AppliedSilence) -> dict[str, Any]:
     silence, announced = applied.silence, applied.silence.kind == "expected"
+    cost = silence.cost if applied.cost is None else applied.cost
     return written(
         shapes.AppliedSilence,
         silence,
-        cost=silence.cost if announced else None,
+        cost=cost if announced else None,
         total=applied.total if announced else None,
         end=None if silence.end is None else to_iso(silence.end),
         reason=silence.reason[: _LONGEST["summary"]],

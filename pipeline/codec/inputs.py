@@ -138,7 +138,8 @@ def change_from_row(row: Mapping[str, Any]) -> Change:
 
 def encode_silence(silence: Silence) -> bytes:
     """Encode an expectation or a mute; the inverse of decode_feedback."""
-    return orjson.dumps({name: value for name, value in plain(silence).items() if value})
+    given = {name: value for name, value in plain(silence).items() if value}
+    return orjson.dumps({name: value for name, value in given.items() if (name, value) != ("measure", "cpu")})
 
 
 def with_id(silence: Silence) -> Silence:
@@ -175,7 +176,6 @@ def decode_feedback(value: bytes | None, *, now: float | None = None) -> Silence
 def silence_to_row(silence: Silence) -> dict[str, Any]:
     """Return an expectation or a mute as a row of the table ``silences``."""
     row = plain(silence)
-    del row["own_unit"]
     moments = {f"{name}_time": row.pop(name) for name in _MOMENTS}
     return {**row, **{name: NEVER_S if moment is None else moment for name, moment in moments.items()}}
 
@@ -200,8 +200,14 @@ def _check_silence(silence: Silence) -> None:
             raise InvalidMessage("end: missing")
         if silence.cost or silence.change:
             raise InvalidMessage(f"{'cost' if silence.cost else 'change'}: of expectations alone")
+        if silence.is_of_metric:
+            raise InvalidMessage("measure: of expectations alone")
     elif not silence.cost:
         raise InvalidMessage("cost: missing")
+    elif silence.measure == "cpu" and silence.cost > 1:
+        raise InvalidMessage("cost: should be at most 1, a share of the service's CPU")
+    elif silence.is_of_metric and (silence.change or not silence.subroutine):
+        raise InvalidMessage("subroutine: should name the metric, and there can be no change")
     elif not (silence.subroutine or silence.change):
         raise InvalidMessage("subroutine: missing, and there is no change either")
 

@@ -20,7 +20,7 @@ from pipeline.units import parse_duration_s
 
 routes = web.RouteTableDef()
 
-TEXTS = ("kind", "service", "subroutine", "change", "owner", "reason", "start", "end")
+TEXTS = ("kind", "service", "subroutine", "change", "owner", "reason", "start", "end", "measure")
 """What a silence is made of, but for its ``cost``."""
 
 
@@ -68,9 +68,13 @@ def silence_of(given: Any, *, owner: str, now: float) -> Silence:
     if given.get("kind") not in get_args(SilenceKind):
         raise ConfigError(f"kind: should be one of {', '.join(get_args(SilenceKind))}")
     cost = given.get("cost", 0.0)
-    if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost <= 1:
+    if isinstance(cost, bool) or not isinstance(cost, int | float):
         raise ConfigError("cost: should be a share of the service's CPU, such as 0.001")
-    texts = {name: given[name] for name in ("service", "subroutine", "change", "reason") if given.get(name)}
+    texts = {
+        name: given[name]
+        for name in ("service", "subroutine", "change", "reason", "measure")
+        if given.get(name)
+    }
     start, end = (_moment(given.get(name, ""), name, now) for name in ("start", "end"))
     if end is not None and end <= now:
         raise ConfigError("end: lies in the past")

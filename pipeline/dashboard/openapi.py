@@ -139,7 +139,11 @@ _SILENCE = _object(
     kind={"enum": list(get_args(SilenceKind))},
     service=_TEXT,
     subroutine={"type": "string", "description": "or a pattern such as shop.pricing.*; a mute needs none"},
-    cost={"type": "number", "description": "of an expectation: share of the service's CPU, 0 to 1"},
+    cost={"type": "number", "description": "of an expectation: how much, by its measure"},
+    measure={
+        **{"type": "string", "enum": ["cpu", "metric", "relative"], "default": "cpu"},
+        "description": "share of the service's CPU; of a metric: in its unit, or a share of its level",
+    },
     change={"type": "string", "description": "of an expectation: whose cost it is"},
     start={"type": "string", "description": "a time, or a duration from now; now by default"},
     end={"type": "string", "description": "the same; a mute needs one"},

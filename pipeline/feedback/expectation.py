@@ -37,5 +37,5 @@ def expectation_of(said: Verdict, candidate: Candidate) -> Silence | None:
         subroutine=escape(candidate.metric),
         cost=size_of(candidate)[0],
         reason=said.comment,
-        own_unit=own_unit,
+        measure="metric" if own_unit else "cpu",
     )

@@ -165,7 +165,7 @@ def _expected(case: SilenceCase, evidence: SilenceEvidence) -> tuple[Decision, A
         (*_total(case, one, evidence), one)
         for one in evidence.silences
         if one.kind == "expected"
-        and one.own_unit == own_unit
+        and one.is_of_metric == own_unit
         and is_in_force(one, evidence.now)
         and _is_expected_by(case, one)
     ]
@@ -174,7 +174,7 @@ def _expected(case: SilenceCase, evidence: SilenceEvidence) -> tuple[Decision, A
     total, bound, one = max(judged, key=lambda each: (each[1] - each[0], each[2].id))
     within = total <= bound
     decision = Decision("expected", not within, total, bound, "within" if within else "beyond", (one.id,))
-    return decision, AppliedSilence(one, total)
+    return decision, AppliedSilence(one, total, announced(one, candidate))
 
 
 def _total(case: SilenceCase, expectation: Silence, evidence: SilenceEvidence) -> tuple[float, float]:
@@ -184,7 +184,15 @@ def _total(case: SilenceCase, expectation: Silence, evidence: SilenceEvidence) -
         one for one in evidence.spendings if one.silence == expectation.id and one.regression != case.id
     ]
     variance = error**2 + sum(one.error**2 for one in others)
-    return size + sum(one.size for one in others), expectation.cost + ERRORS * math.sqrt(variance)
+    allowed = announced(expectation, case.candidate)
+    return size + sum(one.size for one in others), allowed + ERRORS * math.sqrt(variance)
+
+
+def announced(expectation: Silence, candidate: Candidate) -> float:
+    """Return an announced cost as a share of the service's CPU, or in the unit of the candidate's metric."""
+    if expectation.measure == "relative":
+        return expectation.cost * abs(candidate.before)
+    return expectation.cost
 
 
 def _is_expected_by(case: SilenceCase, expectation: Silence) -> bool:
@@ -193,7 +201,7 @@ def _is_expected_by(case: SilenceCase, expectation: Silence) -> bool:
     A change's cost is what it is suspected of; where nothing is suspected, what it names in its time.
     """
     candidate = case.candidate
-    members = (candidate,) if expectation.own_unit else (candidate, *candidate.group)
+    members = (candidate,) if expectation.is_of_metric else (candidate, *candidate.group)
     named = any(matches(expectation, one) for one in members)
     if not named:
         return False

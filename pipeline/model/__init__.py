@@ -27,7 +27,7 @@ from pipeline.model.series import (
     SharedVariancePrior,
     StackMatrix,
 )
-from pipeline.model.silence import AppliedSilence, ExpectedCost, Silence, SilenceKind
+from pipeline.model.silence import AppliedSilence, CostMeasure, ExpectedCost, Silence, SilenceKind
 from pipeline.model.strata import RATE_LABEL, StrataMatrix, Stratum, StratumCounts
 from pipeline.model.verdict import Verdict, VerdictKind
 
@@ -43,6 +43,7 @@ __all__ = [
     "SharedVariancePrior",
     "Detector",
     "Direction",
+    "CostMeasure",
     "Decision",
     "DomainDecision",
     "DomainFinding",

@@ -9,6 +9,11 @@ SilenceKind = Literal["expected", "muted"]
 """A cost that was announced, which silences regressions up to that much; or a mute, which ends."""
 
 
+CostMeasure = Literal["cpu", "metric", "relative"]
+"""What a cost is: a share of the service's CPU; of a service-level metric a change in its own unit, or as a
+share of its level before."""
+
+
 @dataclass(frozen=True, slots=True)
 class ExpectedCost:
     """A cost that a change announces for itself."""
@@ -33,11 +38,16 @@ class Silence:
     end: float | None = None  # None: never; a mute has an end
     owner: str = ""
     subroutine: str = ""  # glob of metrics' names; empty: the whole service
-    cost: float = 0.0  # of an expectation: share of the service's CPU, or as ``own_unit`` says
+    cost: float = 0.0  # of an expectation: how much, by its measure
     change: str = ""  # of an expectation: the change whose cost it is, its id or the beginning of it
     reason: str = ""
     removed: float | None = None  # when it was taken back: scans that end later know nothing of it
-    own_unit: bool = False  # the cost is a service-level metric's, in its unit; of verdicts, never sent
+    measure: CostMeasure = "cpu"
+
+    @property
+    def is_of_metric(self) -> bool:
+        """Whether the cost is a service-level metric's."""
+        return self.measure != "cpu"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,4 +55,5 @@ class AppliedSilence:
     """A silence that is about a regression, and of an expectation what its regressions cost together."""
 
     silence: Silence
-    total: float = 0.0  # share of the service's CPU, this regression included
+    total: float = 0.0  # share of the service's CPU or in the metric's own unit, this regression included
+    cost: float | None = None  # what was announced, likewise; None: as the silence has it

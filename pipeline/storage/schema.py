@@ -118,7 +118,7 @@ COLUMNS: Mapping[Table, Mapping[str, str]] = {
         **{"id": "String", "service": _NAME, "kind": _NAME, "time": _TIME},
         **{"start_time": _TIME, "end_time": _TIME, "removed_time": _TIME},
         **{"owner": "String", "subroutine": "String", "cost": "Float64", "change": "String"},
-        **{"reason": "String"},
+        **{"reason": "String", "measure": _NAME},
     },
     "silenced": {
         **{"id": "String", "service": _NAME, "workload": _NAME, "time": _TIME, "scan_end": _TIME},
@@ -152,6 +152,7 @@ _OPTIONAL: Mapping[Table, Mapping[str, Any]] = {
     "totals": dict.fromkeys(("messages", "stacks", "refused_messages", "refused_samples"), 0),
     "scans": {"unstable_names": 0},
     "changes": {"expected": ""},
+    "silences": {"measure": "cpu"},
     "memory": {"change_time_interval": []},
 }
 """Columns that an insert may leave out, with what they are then."""

@@ -88,6 +88,19 @@ def test_a_cost_is_announced_for_names_or_for_a_change(typed: Typed, service_nam
     assert json.loads(row)["service"] == service_name
 
 
+def test_a_cost_of_a_metric_is_in_its_unit_or_a_share_of_its_level(typed: Typed, service_name: str) -> None:
+    for cost in ("+10%", "20", "2.5 %"):
+        assert typed(f"expect --service {service_name} --metric latency --cost", cost)[0] == 0
+    assert [(one.cost, one.measure, one.subroutine) for one in typed.published] == [
+        (0.1, "relative", "latency"),
+        (20.0, "metric", "latency"),
+        (0.025, "relative", "latency"),
+    ]
+    lines = "".join(typed.listed("expect", service_name))
+    assert "10 % of its level" in lines
+    assert "20 in its unit" in lines
+
+
 def test_nothing_is_published_to_look_at_it(typed: Typed) -> None:
     code, out, _ = typed("mute --service shop --until 2h --owner ada --dry-run --json")
     assert (code, typed.published, json.loads(out)["end"]) == (0, [], NOW + 7200)
@@ -105,8 +118,15 @@ def test_nothing_is_published_to_look_at_it(typed: Typed) -> None:
         ("mute --service a/b --owner ada --until 1h", "should be of a-z"),
         ("mute remove", "Missing argument 'ID'"),
         ("mute remove mute-none --store {dsn}", "no mute 'mute-none'"),
-        ("expect", "give --service, --cost, and --subroutine or --change"),
-        ("expect --service shop --cost 0.1%", "give --service, --cost, and --subroutine or --change"),
+        ("expect", "give --service, --cost, and --subroutine, --change or --metric"),
+        (
+            "expect --service shop --cost 0.1%",
+            "give --service, --cost, and --subroutine, --change or --metric",
+        ),
+        ("expect --service shop --cost +10% --subroutine a", "for a service-level metric give --metric"),
+        ("expect --service shop --cost 20ms --metric a", "such as +10%, or a number in its unit, not '20ms'"),
+        ("expect --service shop --cost 0 --metric a", "such as +10%, or a number in its unit"),
+        ("expect --service shop --cost 5% --metric a --subroutine b", "--metric: stands alone"),
         ("expect --service shop --cost 0.1 --subroutine a", "such as 0.1%, not '0.1'"),
         ("expect --service shop --cost 101% --subroutine a", "such as 0.1%"),
         ("expect --service shop --cost 0% --subroutine a", "such as 0.1%"),

@@ -70,6 +70,7 @@ def changes() -> Iterator[bytes]:
 def feedback() -> Iterator[bytes]:
     expected = Silence("e1", "shop", "expected", T0, T0, subroutine="shop.*", cost=0.001, change="c0ffee")
     yield encode_silence(expected)
+    yield encode_silence(replace(expected, change="", cost=20.0, measure="metric"))
     yield encode_silence(Silence("m1", "shop", "muted", T0, T0, T0 + 60, owner="ada", removed=T0 + 9))
     yield encode_feedback(Verdict("r1", "shop", "duplicate", T0, "ada", "twice", subject="r0"))
     yield encode_feedback(Verdict("r1", "shop", "expected", T0, end=T0 + 60))

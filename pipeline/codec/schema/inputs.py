@@ -18,7 +18,7 @@ from pipeline.codec.schema.types import (
     Text,
     message,
 )
-from pipeline.model import AnnotationKind, SilenceKind, VerdictKind
+from pipeline.model import AnnotationKind, CostMeasure, SilenceKind, VerdictKind
 
 MAX_COUNT = 2**40  # in all of a profile: far above any host's interval, so that no sum of many overflows
 
@@ -152,8 +152,13 @@ class Silence(TypedDict):
     """Who answers for it; a mute must have one."""
     subroutine: NotRequired[Text]
     """Glob of the names of what it is about; empty: the whole service."""
-    cost: NotRequired[CostShare | None]
-    """What is announced, as a share of the service's CPU: 0.001 is 0.1 %. Expectations alone have one."""
+    cost: NotRequired[Annotated[float, Field(gt=0, le=MAX_METRIC)] | None]
+    """What is announced, by ``measure``: by default a share of the service's CPU: 0.001 is 0.1 %.
+
+    Expectations alone have one."""
+    measure: NotRequired[CostMeasure]
+    """What the cost is: ``cpu``; or of the service-level metric that ``subroutine`` names a change in its own
+    unit, ``metric``, or as a share of its level before, ``relative``."""
     change: NotRequired[Text]
     """Id of the change whose cost it is, or its beginning. Expectations alone have one."""
     start: NotRequired[Moment | None]

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pipeline.codec.inputs import silence_to_row
 from pipeline.codec.records import columns_of
 from pipeline.codec.verdicts import verdict_to_row
-from pipeline.model import Verdict, VerdictKind
+from pipeline.model import CostMeasure, Silence, Verdict, VerdictKind
 from pipeline.storage.interface import Store
 from tests.contract.rows import metrics
 from tests.contract.stages.test_following import EVERY, LATENCY, START, Scans, shares, types
@@ -97,6 +98,34 @@ def test_an_expected_metric_stays_silent_up_to_its_own_change(
         assert (silence["cost"], silence["total"]) == (pytest.approx(20.0), pytest.approx(60.0))
     (row,) = store.rows("silenced", service_name, *EVERY)
     assert (row["silence"], row["size"]) == (f"verdict-{event['id']}", pytest.approx(after - 100.0))
+
+
+@pytest.mark.parametrize(
+    ("after", "measure", "cost", "reported"),
+    [
+        pytest.param(120.0, "relative", 0.2, [], id="by so much of its level"),
+        pytest.param(160.0, "relative", 0.2, ["detected"], id="by more of its level"),
+        pytest.param(120.0, "metric", 20.0, [], id="by so much in its unit"),
+        pytest.param(160.0, "metric", 20.0, ["detected"], id="by more in its unit"),
+        pytest.param(120.0, "cpu", 1.0, ["detected"], id="a share of the CPU is another thing"),
+    ],
+)
+def test_an_announced_change_of_a_metric_stays_silent(
+    store: Store, service_name: str, after: float, measure: CostMeasure, cost: float, reported: list[str]
+) -> None:
+    made = Scans(store, service_name, LATENCY)
+    noise = np.random.default_rng(1).normal(0, 2, 130)
+    level = shares((50, 100.0), (80, after)) + noise
+    points = [("p50", START + s, value) for s, value in enumerate(level.tolist())]
+    store.insert("metrics", metrics(service_name, points))
+    said = Silence("e1", service_name, "expected", START, START, subroutine="p*", cost=cost, measure=measure)
+    store.insert("silences", columns_of([silence_to_row(said)]))
+    slow = replace(SLOW, metric_kind="service", metric="p50", before=100.0, after=after)
+    found = made.run(made.at(60, slow))
+    assert types(found) == reported
+    if found and measure != "cpu":
+        (silence,) = found[0]["data"]["silences"]
+        assert (silence["cost"], silence["total"]) == (pytest.approx(20.0), pytest.approx(60.0))
 
 
 def test_a_scan_knows_nothing_of_what_is_said_after_it(scans: Scans) -> None:

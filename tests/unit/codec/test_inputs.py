@@ -129,7 +129,10 @@ def test_silences_survive_and_begin_when_they_are_made_unless_they_say_otherwise
     )
     assert isinstance(expected, Silence)
     assert (expected.start, expected.end, expected.cost) == (T0 + 5, None, 0.001)
-    for silence in (muted, expected):
+    of_metric = decode_feedback(orjson.dumps({**EXPECTATION, "cost": 20.0, "measure": "metric"}))
+    assert isinstance(of_metric, Silence)
+    assert (of_metric.cost, of_metric.is_of_metric, expected.is_of_metric) == (20.0, True, False)
+    for silence in (muted, expected, of_metric):
         assert isinstance(silence, Silence)
         assert decode_feedback(encode_silence(silence)) == silence
         assert silence_of_row(silence_to_row(silence)) == silence
@@ -148,6 +151,13 @@ def test_silences_survive_and_begin_when_they_are_made_unless_they_say_otherwise
         ),
         pytest.param(EXPECTATION, {"cost": None}, "cost: missing", id="no cost"),
         pytest.param(EXPECTATION, {"subroutine": ""}, "subroutine: missing, and", id="about nothing"),
+        pytest.param(
+            MUTE, {"measure": "relative"}, "measure: of expectations alone", id="a mute of a metric"
+        ),
+        pytest.param(EXPECTATION, {"measure": "much"}, "measure: should be cpu, metric or", id="a measure"),
+        pytest.param(
+            EXPECTATION, {"measure": "metric", "change": "c0ffee"}, "subroutine: should name", id="of both"
+        ),
         pytest.param(EXPECTATION, {"time": T0 + 8000}, "time: 8000 s in the future", id="from the future"),
     ],
 )

@@ -246,7 +246,19 @@ def test_a_silence_is_in_force_from_when_it_is_made_until_it_is_taken_back() -> 
 
 def test_costs_of_the_cpu_and_of_metrics_are_apart() -> None:
     metric = replace(RISE, metric_kind="service", metric="shop.price", before=0.2, after=0.1999)
-    of_metric = replace(EXPECTED, cost=0.0001, own_unit=True)
+    of_metric = replace(EXPECTED, cost=0.0001, measure="metric")
     assert said(decide(of_metric, candidate=metric)) == [("expected", False, "within")]
     assert said(decide(EXPECTED, candidate=metric)) == []
     assert said(decide(of_metric)) == []
+
+
+def test_a_relative_cost_is_a_share_of_the_level_before() -> None:
+    tenth = replace(EXPECTED, cost=0.1, measure="relative")
+    for before, after, code in ((200.0, 215.0, "within"), (200.0, 185.0, "within"), (200.0, 260.0, "beyond")):
+        metric = replace(
+            RISE, metric_kind="service", metric="shop.price", before=before, after=after, statistic=1e6
+        )
+        found = decide(tenth, candidate=metric)
+        assert [decision.code for decision in found.decisions] == [code]
+        assert (found.applied[0].cost, found.applied[0].total) == (20.0, abs(after - before))
+    assert said(decide(tenth)) == []
