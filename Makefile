@@ -54,8 +54,9 @@ record: $(READY) ## Rewrite docs/accuracy*.md from the results in loadgen/evalua
 	@$(BIN)/smidgen bench accuracy --from $(RECORDS)/world.json.gz --page docs/accuracy-world.md --json > /dev/null
 	@$(BIN)/smidgen bench accuracy --from $(RECORDS)/hosts.json.gz --page docs/accuracy-hosts.md --json > /dev/null
 
-figures: $(READY) ## Draw the figures of docs/maths again
+figures: $(READY) ## Draw the figures of docs/maths and docs/sampling.md again
 	@$(BIN)/python -m loadgen.evaluation.maths_figures docs/maths/figures
+	@$(BIN)/smidgen bench sampling --from $(RECORDS)/sampling.json --figure docs/figures/sampling.svg > /dev/null
 
 schemas: $(READY) ## Rewrite docs/asyncapi.yaml, docs/schemas, docs/commands.md and the steps in docs/tables.md from the code
 	@$(BIN)/smidgen topics schemas --output docs

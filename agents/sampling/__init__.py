@@ -25,7 +25,6 @@ from agents.sampling.pruning import (
     choose_share,
     fit_curve,
     percentage_error,
-    step_for,
     thin_stacks,
 )
 
@@ -51,7 +50,6 @@ __all__ = [
     "fit_theta",
     "js_divergence",
     "percentage_error",
-    "step_for",
     "thin_stacks",
     "top_divergence",
 ]

@@ -19,7 +19,10 @@ from agents.sampling.divergence import TOP, compare_samples, expected_divergence
 from pipeline.model import FloatArray
 
 _FALL = 50.0
+"""By how much fewer samples a window has while nothing changes than the profile is to be as accurate as."""
+
 _LEAST_SAMPLES = 50.0
+"""Of a window: of fewer, no function but the hottest could be compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,7 @@ class FrequencyConfig:
     highest_hz: float = 1000.0
     theta: float = 0.05  # bits from which a change counts: 0.05 for Python, 0.5 for Java in Atys §6.4
     decay: float = 0.8  # λ of Atys §6.4
-    patience: int = 5  # windows without a change before the rate falls, Atys §5.2
+    patience: int = 5  # windows before the rate falls (Atys §5.2); as many are compared together, 1 at least
     top: int = TOP
     significance: float = 1e-4  # of unchanged windows, the share that is taken for changed
     samples: float = 10_000.0  # a profile of so many is accurate enough

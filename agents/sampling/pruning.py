@@ -66,38 +66,25 @@ def busy_threads(threads: IntArray, counts: IntArray, kept: float) -> BoolArray:
     return np.asarray(busy[threads])
 
 
-def step_for(counts: IntArray, share: float) -> int:
-    """Return the step by which ``thin_stacks`` draws from stacks that hold at most a share of all samples.
+def thin_stacks(stacks: Mapping[Stack, int], share: float, offset: float) -> dict[Stack, int]:
+    """Return stacks of which the rarest, with a share of all samples, were drawn from.
 
-    Args:
-        counts: Samples of each stack: (stacks,).
-        share: Of the samples, from 0 to 1.
-
-    Returns:
-        One more than the samples of the largest of them; 1 if there are none.
-    """
-    values, stacks = np.unique(counts, return_counts=True)
-    rare = values[np.cumsum(values * stacks) <= share * counts.sum()]
-    return int(rare.max(initial=0)) + 1
-
-
-def thin_stacks(stacks: Mapping[Stack, int], step: int, offset: float) -> dict[Stack, int]:
-    """Return stacks of which those with less than ``step`` samples were drawn, with ``step`` samples each.
-
-    The rare stacks are drawn systematically in the order of the call tree (Madow 1949): of the running sum
-    of their samples every ``step``-th is kept and counts for all since the last. Every stack keeps its
-    samples on average over the offset, and no part of the tree strays by more than ``step``.
+    They are drawn systematically in the order of the call tree (Madow 1949): of the running sum of their
+    samples every r-th is kept and counts r, which is one more than the most samples of any of them. Every
+    stack keeps its samples on average over the offset, and no part of the tree strays by more than r.
 
     Args:
         stacks: Stacks, root first, with their samples.
-        step: Samples that a drawn stack counts for; up to 1 nothing is drawn.
+        share: Of the samples, from 0 to 1.
         offset: From 0 to 1, uniformly random.
     """
-    if step <= 1:
-        return dict(stacks)
-    rare = {stack: count / step for stack, count in stacks.items() if count < step}
+    ordered = sorted(stacks)
+    counts = np.array([stacks[stack] for stack in ordered], dtype=np.int64)
+    chosen = _rarest(counts, share * float(counts.sum()))
+    step = int(counts[chosen].max(initial=0)) + 1
+    rare = {ordered[number]: counts[number] / step for number in chosen.tolist()}
     drawn = {stack: times * step for stack, times in round_counts(rare, offset).items()}
-    return {stack: count for stack, count in stacks.items() if count >= step} | drawn
+    return {stack: count for stack, count in stacks.items() if stack not in rare} | drawn
 
 
 def round_counts(stacks: Mapping[Stack, float], offset: float) -> dict[Stack, int]:
@@ -169,6 +156,19 @@ def choose_share(trials: Sequence[Trial], most_error: float) -> PruningPlan:
     share = _largest(error, most_error, shares[-1])
     whole = time_s(0.0)
     return PruningPlan(share, time_s(share), 1 - time_s(share) / whole if whole > 0 else 0.0, error(share))
+
+
+def _rarest(counts: IntArray, most: float) -> IntArray:
+    """Return the stacks of the fewest samples, together at most so many; equal ones lie evenly apart."""
+    chosen: list[IntArray] = []
+    for count in np.unique(counts).tolist():
+        equal = np.flatnonzero(counts == count)
+        taken = min(int(most // max(count, 1)), len(equal))
+        chosen.append(equal[np.arange(taken) * len(equal) // max(taken, 1)])
+        most -= taken * count
+        if taken < len(equal):
+            break
+    return np.concatenate([np.zeros(0, dtype=np.int64), *chosen])
 
 
 def _largest(curve: Callable[[float], float], bound: float, most: float) -> float:

@@ -17,7 +17,6 @@ from agents.sampling import (
     busy_threads,
     choose_share,
     percentage_error,
-    step_for,
     thin_stacks,
 )
 from pipeline.codec.inputs import decode_profile, encode_profile
@@ -123,8 +122,7 @@ def prune_threads(host: HostStacks, share: float, _seed: int) -> dict[Stack, int
 def prune_stacks(host: HostStacks, share: float, seed: int) -> dict[Stack, int]:
     """Return the stacks of a host, those that have a share of the samples drawn from."""
     stacks = _merged(host, np.ones(len(host.threads), dtype=np.bool_))
-    step = step_for(np.fromiter(stacks.values(), dtype=np.int64, count=len(stacks)), share)
-    return thin_stacks(stacks, step, float(np.random.default_rng(seed).random()))
+    return thin_stacks(stacks, share, float(np.random.default_rng(seed).random()))
 
 
 def own_samples(stacks: dict[Stack, int]) -> FloatArray:
