@@ -14,13 +14,15 @@ from aiohttp.test_utils import TestClient, TestServer
 from multidict import CIMultiDict
 from yarl import URL
 
-from pipeline.dashboard import Login, Sources, create_app
+from pipeline.dashboard import Login, Sources, app, create_app
 from pipeline.dashboard.access import Forms, Person
 from pipeline.dashboard.query import MOST_A_PAGE
 from pipeline.dashboard.site import Site
 from pipeline.dashboard.words import urlencode
+from pipeline.errors import StoreUnavailable
 from pipeline.model import Change
 from pipeline.storage.arrays import ArrayStore
+from pipeline.storage.interface import RowTable
 from tests.unit.dashboard.conftest import PROXIED, Client, Use, listed
 
 NOW = 1_770_000_000.0
@@ -216,3 +218,33 @@ def test_an_address_of_a_diff_is_what_the_operator_says(change: str, service: st
         return site.diff_url(Change(id=change, service=service, time=0.0, title=""))
 
     assert asyncio.run(use()) == where
+
+
+class Counting(ArrayStore):
+    """A store that counts how often it is asked, and does not answer while ``down``."""
+
+    asked, down = 0, False
+
+    def rows(self, table: RowTable, service: str | None, start: float, end: float, **given: Any) -> Any:
+        self.asked += end == 1.0
+        if self.down:
+            raise StoreUnavailable("no store")
+        return super().rows(table, service, start, end, **given)
+
+
+def test_whoever_asks_often_whether_it_is_ready_asks_the_store_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def use() -> None:
+        store = Counting()
+        async with TestClient(TestServer(create_app(Sources(store)))) as client:
+            answers = await asyncio.gather(*(client.get("/ready") for _ in range(20)))
+            assert {answer.status for answer in answers} == {200}
+            assert store.asked == 1
+            monkeypatch.setattr(app, "READY_S", 0.0)
+            store.down = True
+            assert (await client.get("/ready")).status == 503
+            store.down = False
+            assert (await client.get("/ready")).status == 200
+
+    asyncio.run(use())
