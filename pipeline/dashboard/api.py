@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 import orjson
@@ -152,7 +152,7 @@ async def show_series(request: web.Request) -> web.Response:
 
 def item_json(item: Item) -> dict[str, Any]:
     """Return a regression as the API lists it."""
-    raw = asdict(item)
+    raw: dict[str, Any] = {field.name: getattr(item, field.name) for field in fields(Item)}
     for name in ("change_time", "detected_time", "resolved_time"):
         raw[name] = None if raw[name] is None else to_iso(raw[name])
     raw["state"] = item.state

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gzip
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import cache
 from pathlib import Path
@@ -32,6 +33,9 @@ logger = logging.getLogger(__name__)
 REFRESH_S = 5.0
 """How often the snapshot is read anew."""
 
+READY_S = 1.0
+"""For how long an answer to /ready is given again."""
+
 LARGEST_FORM = 256 * 1024
 
 _STATIC = Path(__file__).with_name("static")
@@ -42,6 +46,30 @@ _YEAR = "public, max-age=31536000, immutable"
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 routes = web.RouteTableDef()
+
+
+class Readiness:
+    """Whether the store answers; one query for all who ask within READY_S, for anybody may."""
+
+    def __init__(self) -> None:
+        self._asked_at = float("-inf")
+        self._failure = ""
+        self._asking = asyncio.Lock()
+
+    async def failure(self, site: Site) -> str:
+        """Return why it does not answer; empty if it does."""
+        async with self._asking:
+            if time.monotonic() - self._asked_at > READY_S:
+                try:
+                    await site.read(lambda: site.store.rows("naming", None, 0.0, 1.0))
+                    self._failure = ""
+                except SmidgenError as error:
+                    self._failure = str(error)
+                self._asked_at = time.monotonic()
+            return self._failure
+
+
+READINESS = web.AppKey("readiness", Readiness)
 
 
 def create_app(
@@ -57,6 +85,7 @@ def create_app(
     """
     app = web.Application(middlewares=[_guard], client_max_size=LARGEST_FORM)
     app[SITE] = Site(sources, login or Login(), oidc.provider.secret if oidc else "")
+    app[READINESS] = Readiness()
     app[operations.DIAGNOSIS] = operations.Diagnosis()
     if oidc is not None:
         app[logins.OIDC] = oidc
@@ -120,11 +149,9 @@ async def show_live(request: web.Request) -> web.Response:
 @routes.get("/ready")
 async def show_ready(request: web.Request) -> web.Response:
     """Say whether the store answers."""
-    site = site_of(request)
-    try:
-        await site.read(lambda: site.store.rows("naming", None, 0.0, 1.0))
-    except SmidgenError as error:
-        return web.json_response({"status": "failing", "checks": {"store": str(error)}}, status=503)
+    failure = await request.app[READINESS].failure(site_of(request))
+    if failure:
+        return web.json_response({"status": "failing", "checks": {"store": failure}}, status=503)
     return web.json_response({"status": "ok", "checks": {"store": "ok"}})
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
+from urllib.parse import quote
 
 from aiohttp import web
 from jinja2 import Environment
@@ -145,7 +147,10 @@ class Site:
 
     def diff_url(self, change: Change) -> str:
         """Return where the diff of a change is to be seen."""
-        return self.sources.diff_url.replace("{change}", change.id).replace("{service}", change.service)
+        parts = {"change": change.id, "service": change.service}
+        return re.sub(
+            r"\{(change|service)\}", lambda found: quote(parts[found[1]], safe="/"), self.sources.diff_url
+        )
 
     def _environment(self, *, ratio: bool) -> Environment:
         found = environment(ratio=ratio, folders=(TEMPLATES,))

@@ -15,11 +15,14 @@ from pipeline.storage.interface import Store
 from pipeline.units import DAY_S, HOUR_S, MINUTE_S, WEEK_S
 
 SPANS: Mapping[str, tuple[float, float]] = {
-    "6 hours": (6 * HOUR_S, 5 * MINUTE_S),
-    "day": (DAY_S, 10 * MINUTE_S),
-    "week": (WEEK_S, HOUR_S),
+    "6 hours": (6 * HOUR_S, 10 * MINUTE_S),
+    "day": (DAY_S, 30 * MINUTE_S),
+    "week": (WEEK_S, 2 * HOUR_S),
 }
 """Length and width of the windows of what is drawn, by its name."""
+
+LATE_S = 2 * MINUTE_S
+"""How long after it a window is taken for counted: agents send at the end of their interval."""
 
 MOST_READ = 60
 """Services that are read, one query each: those with the most samples."""
@@ -41,14 +44,14 @@ class Throughput:
 
 
 def read_throughput(store: Store, services: Sequence[str], span: str, now: float) -> Throughput:
-    """Read the last whole windows of some services.
+    """Read the last whole windows of some services, by when their samples have come.
 
     Raises:
         KeyError: there is no such span.
         StoreUnavailable: the store did not answer.
     """
     length_s, width_s = SPANS[span]
-    end = now // width_s * width_s
+    end = (now - LATE_S) // width_s * width_s
     start = end - length_s
     times = start + width_s * np.arange(round(length_s / width_s))
     rates = np.zeros((len(services), len(times)))

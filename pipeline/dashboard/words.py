@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote
 
 from markupsafe import Markup, escape
 
@@ -93,6 +94,11 @@ def short_name(metric: str) -> tuple[str, str]:
     return (parts[0] + ".", ".".join(parts[1:])) if len(parts) == 3 else ("", metric)
 
 
+def urlencode(text: object) -> str:
+    """Write a name as one part of an address: unlike Jinja's own filter with its slashes, too."""
+    return quote(str(text), safe="")
+
+
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "size": size,
     "change_ratio": relative,
@@ -105,6 +111,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "level_of": level_of,
     "short_name": short_name,
     "breakable": breakable,
+    "urlencode": urlencode,
     "meaning": STATES.__getitem__,
 }
 """Filters of templates, beside those of reports."""

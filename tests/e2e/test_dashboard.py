@@ -36,6 +36,9 @@ pytestmark = [
 PICTURED = 1500
 """Most of a page that a picture shows, in pixels."""
 
+TALL = {"regression": 2600}
+"""Of pages with more to see: down to the flame graphs."""
+
 DRAWN = """!document.querySelector('[aria-busy]')
     && [...document.querySelectorAll('.figure')].every((one) => one.dataset.drawn === 'yes')"""
 CHOOSE = "((name) => document.querySelector(`.part select[name=${name}]`))"
@@ -235,7 +238,7 @@ def test_every_page_is_for_everybody(served: Served, pictures: Path) -> None:
                         await browser.open(served.url + path)
                         await browser.until(DRAWN)
                         where = f"{name}-{screen}-{'dark' if dark else 'light'}"
-                        await browser.screenshot(pictures / f"{where}.webp", most=PICTURED)
+                        await browser.screenshot(pictures / f"{where}.webp", most=TALL.get(name, PICTURED))
                         found[where] = await audit(browser)
             _check_addresses(browser, served.url)
 

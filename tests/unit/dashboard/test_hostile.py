@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Mapping
 from html import unescape
@@ -9,13 +10,22 @@ from typing import Any
 from urllib.parse import parse_qs, quote
 
 import pytest
+from aiohttp.test_utils import TestClient, TestServer
 from multidict import CIMultiDict
+from yarl import URL
 
-from pipeline.dashboard import Login
+from pipeline.dashboard import Login, Sources, app, create_app
 from pipeline.dashboard.access import Forms, Person
 from pipeline.dashboard.query import MOST_A_PAGE
+from pipeline.dashboard.site import Site
+from pipeline.dashboard.words import urlencode
+from pipeline.errors import StoreUnavailable
+from pipeline.model import Change
+from pipeline.storage.arrays import ArrayStore
+from pipeline.storage.interface import RowTable
 from tests.unit.dashboard.conftest import PROXIED, Client, Use, listed
 
+NOW = 1_770_000_000.0
 NUMBERS = (
     *("nan", "inf", "-inf", "-1", "0", "1e400", "9" * 5000, "0x10", "1e-300", "\0"),
     "\N{SUPERSCRIPT TWO}",  # a digit, and no number
@@ -174,3 +184,67 @@ def test_dashboards_with_one_secret_take_one_anothers_forms() -> None:
     assert not other.accepts(bob, one.token(ada))
     assert not stranger.accepts(ada, one.token(ada))
     assert not one.accepts(ada, "\N{SNOWMAN}")
+
+
+def test_a_service_with_a_slash_has_a_page_and_no_name_leads_elsewhere() -> None:
+    assert urlencode("team/shop") == "team%2Fshop"
+    assert urlencode("../x?a=b#c") == "..%2Fx%3Fa%3Db%23c"
+
+    async def use() -> None:
+        store = ArrayStore()
+        store.insert("naming", {"service": ["team/shop"], "time": [NOW], "version": ["1"], "before": [0]})
+        sources = Sources(store, clock=lambda: NOW + 60)
+        async with TestClient(TestServer(create_app(sources))) as client:
+            page = await (await client.get("/services")).text()
+            (link,) = set(re.findall(r'href="(/services/[^"]+)"', page))
+            assert (await client.get(URL(link, encoded=True))).status == 200
+
+    asyncio.run(use())
+
+
+@pytest.mark.parametrize(
+    ("change", "service", "where"),
+    [
+        ("8f2c", "shop", "https://git.invalid/shop/commit/8f2c"),
+        ("a?b=c#d", "{change}", "https://git.invalid/%7Bchange%7D/commit/a%3Fb%3Dc%23d"),
+        ('"><script>', "team/shop", "https://git.invalid/team/shop/commit/%22%3E%3Cscript%3E"),
+    ],
+)
+def test_an_address_of_a_diff_is_what_the_operator_says(change: str, service: str, where: str) -> None:
+    async def use() -> str:
+        sources = Sources(ArrayStore(), diff_url="https://git.invalid/{service}/commit/{change}")
+        site = Site(sources, Login())
+        site.close()
+        return site.diff_url(Change(id=change, service=service, time=0.0, title=""))
+
+    assert asyncio.run(use()) == where
+
+
+class Counting(ArrayStore):
+    """A store that counts how often it is asked, and does not answer while ``down``."""
+
+    asked, down = 0, False
+
+    def rows(self, table: RowTable, service: str | None, start: float, end: float, **given: Any) -> Any:
+        self.asked += end == 1.0
+        if self.down:
+            raise StoreUnavailable("no store")
+        return super().rows(table, service, start, end, **given)
+
+
+def test_whoever_asks_often_whether_it_is_ready_asks_the_store_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def use() -> None:
+        store = Counting()
+        async with TestClient(TestServer(create_app(Sources(store)))) as client:
+            answers = await asyncio.gather(*(client.get("/ready") for _ in range(20)))
+            assert {answer.status for answer in answers} == {200}
+            assert store.asked == 1
+            monkeypatch.setattr(app, "READY_S", 0.0)
+            store.down = True
+            assert (await client.get("/ready")).status == 503
+            store.down = False
+            assert (await client.get("/ready")).status == 200
+
+    asyncio.run(use())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from datetime import datetime, tzinfo
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -74,6 +75,31 @@ def test_a_person_logs_in_comes_where_they_wanted_and_logs_out() -> None:
         assert (await client.get("/api/v1/services", headers=kept)).status == 401
 
     run(use)
+
+
+def test_a_session_lasts_an_hour_and_the_provider_begins_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No other dashboard knows that somebody has logged out, nor this one that they have left a group."""
+
+    async def use(client: Client, provider: LocalProvider) -> None:
+        assert "read only" not in await (await client.get("/services", headers=PAGE)).text()
+        provider.claims["groups"] = []
+        assert "read only" not in await (await client.get("/services", headers=PAGE)).text()
+        monkeypatch.setattr(jwt.api_jwt, "datetime", _Later)
+        assert (await client.get("/api/v1/services")).status == 401
+        monkeypatch.undo()
+        client.session.cookie_jar.clear(lambda cookie: cookie.key == "smidgen-session")
+        page = await client.get("/services", headers=PAGE)
+        assert (page.status, "read only" in await page.text()) == (200, True)
+
+    run(use)
+
+
+class _Later(datetime):
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> _Later:
+        return cls.fromtimestamp(time.time() + 3601, tz)
 
 
 def test_a_session_is_in_a_cookie_that_no_script_and_no_other_site_has() -> None:
@@ -195,7 +221,15 @@ def test_a_token_that_the_provider_did_not_sign_is_not_believed(
 
 @pytest.mark.parametrize(
     "text",
-    ["https://evil.invalid/", "//evil.invalid", "/\\evil.invalid", "/\t/evil.invalid", "javascript:x", ""],
+    [
+        "/services?q=" + "x" * 3000,
+        "https://evil.invalid/",
+        "//evil.invalid",
+        "/\\evil.invalid",
+        "/\t/evil.invalid",
+        "javascript:x",
+        "",
+    ],
 )
 def test_a_login_leads_nowhere_else(text: str) -> None:
     async def use(client: Client, provider: LocalProvider) -> None:

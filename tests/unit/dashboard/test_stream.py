@@ -53,8 +53,11 @@ def test_a_page_hears_of_the_snapshot_and_of_each_change(monkeypatch: pytest.Mon
     run(use)
 
 
-def test_more_pages_than_may_listen_are_sent_away_until_one_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "MOST_CLIENTS", 1)
+@pytest.mark.parametrize("bound", ["MOST_CLIENTS", "MOST_OF_ONE"])
+def test_more_pages_than_may_listen_are_sent_away_until_one_leaves(
+    monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    monkeypatch.setattr(stream, bound, 1)
     monkeypatch.setattr(stream, "BEAT_S", 0.05)
 
     async def use(client: Client) -> None:
@@ -66,6 +69,19 @@ def test_more_pages_than_may_listen_are_sent_away_until_one_leaves(monkeypatch: 
             again.close()
             if again.status == 200:
                 return
+
+    run(use)
+
+
+def test_a_stream_ends_by_itself_so_that_a_login_that_is_over_hears_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stream, "LONGEST_S", 0.05)
+
+    async def use(client: Client) -> None:
+        async with client.get("/stream") as answer:
+            assert answer.status == 200
+            assert (await answer.content.read()).startswith(b"retry: 3000")
 
     run(use)
 

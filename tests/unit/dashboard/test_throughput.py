@@ -9,7 +9,7 @@ from pipeline.dashboard.throughput import MOST_DRAWN, Throughput, draw_throughpu
 from pipeline.storage.arrays import ArrayStore
 
 NOW = 1_700_000_000.0
-END = NOW // 300 * 300
+END = (NOW - 120) // 600 * 600
 
 
 def counted(**samples: dict[float, int]) -> ArrayStore:
@@ -24,11 +24,11 @@ def counted(**samples: dict[float, int]) -> ArrayStore:
 
 
 def test_rates_are_of_whole_windows_and_the_busiest_comes_first() -> None:
-    store = counted(shop={300.0: 600, 600.0: 300}, search={300.0: 6000, -1.0: 9999}, idle={7 * 3600.0: 5})
+    store = counted(shop={300.0: 1200, 900.0: 600}, search={600.0: 12000, -1.0: 9999}, idle={7 * 3600.0: 5})
     found = read_throughput(store, ["idle", "search", "shop"], "6 hours", NOW)
     assert found.services == ("search", "shop")
-    assert found.times[-1] == END - 300
-    assert len(found.times) == 72
+    assert found.times[-1] == END - 600
+    assert len(found.times) == 36
     assert found.rates[:, -2:].tolist() == [[0.0, 20.0], [1.0, 2.0]]
 
 

@@ -1,8 +1,7 @@
-"""deploy/helm/smidgen, rendered by Helm's own engine, against the schemas of Kubernetes and against the code.
+"""deploy/helm/smidgen against the schemas of Kubernetes and against the code.
 
-The engine is the package helm-python-sdk, which holds Helm's library; the schemas are those of
-kubernetes-validate. No cluster takes part. Objects of KEDA and of Prometheus' operator have no schema here:
-their fields are compared.
+The schemas are those of kubernetes-validate. No cluster takes part. Objects of KEDA and of Prometheus'
+operator have no schema here: their fields are compared.
 """
 
 from __future__ import annotations
@@ -12,174 +11,36 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import kubernetes_validate
 import pytest
 import yaml
 
 from pipeline import __version__
-from pipeline.alerts import load_rules
-from pipeline.config import PREFIX, SECRETS, Settings, load_settings, setting_fields
+from pipeline.config import SECRETS, setting_fields
 from pipeline.runtime.worker.health import health_address
 from pipeline.runtime.worker.service import CLOSE_S
 from pipeline.stages.factory import STAGES
-from pipeline.topics import load_topics
 from pipeline.workloads import load_workloads
-from tests.support.command_lines import trouble
+from tests.support.chart import (
+    ALL,
+    CHART,
+    EXISTING,
+    SECURED,
+    SETS,
+    SMALLEST,
+    VERSIONS,
+    Object,
+    helm,
+    objects,
+    of_kind,
+    pod,
+    rendered,
+    settings_of,
+    workers,
+)
 from tests.support.paths import ROOT
-
-helm = pytest.importorskip("helm_python", reason="Helm's engine has wheels for Linux on x86-64 alone")
-
-CHART = ROOT / "deploy/helm/smidgen"
-VERSIONS = ["1.27", "1.30", "1.34", "1.37"]
-PASSWORD = "p@ss: w/ö\"rd'%\\ #{{ x }}\t✓"
-TOPICS = load_topics()
-PARTS = ("alerts", "dashboard")
-"""What may run beside the stages."""
-
-Object = dict[str, Any]
-
-SMALLEST: Object = {"broker": "kafka:9092", "store": "http://smidgen@clickhouse:8123/smidgen"}
-OWN_TOPICS = re.sub(
-    r"^  name: (.*)$", r"  name: fleet.\1", (ROOT / "topics.yaml").read_text("utf-8"), flags=re.MULTILINE
-).replace("partitions: 6", "partitions: 24")
-OWN_WORKLOAD = """name: ours
-resolution: 5m
-rerun_interval: 1h
-historical: 1d
-analysis: 1h
-extended: null
-threshold: {absolute: 0.001}
-"""
-RULES = """targets:
-  chat: {kind: slack, webhook: {file: /run/smidgen/targets/webhook}}
-rules:
-  - {to: [chat]}
-"""
-SECURED: Object = {
-    "broker": "kafka-1:9094,kafka-2:9094",
-    "store": "https://smidgen@clickhouse:8443/smidgen?ca_cert=/run/smidgen/tls/ca.pem",
-    "brokerSecurity": "sasl_ssl",
-    "sasl": {"username": "smidgen-worker"},
-    "tls": {"existingSecret": "authorities", "brokerCa": "ca.pem"},
-    "secrets": {"store_password": PASSWORD, "sasl_password": PASSWORD + "k", "http_token": PASSWORD + "t"},
-}
-ALL: Object = {
-    **SECURED,
-    "image": {
-        "repository": "registry.example/smidgen",
-        "digest": "sha256:" + "0" * 64,
-        "pullSecrets": [{"name": "pull"}],
-    },
-    "topics": OWN_TOPICS,
-    "topicPrefix": "own.",
-    "groupPrefix": "fleet-",
-    "workloads": ["frontfaas-small", "ours.yaml"],
-    "workloadFiles": {"ours.yaml": OWN_WORKLOAD},
-    "settingFiles": {"quotas": "default: {names: 1000}\n"},
-    "settings": {"batch_size": 200, "partition_idle": "10m", "log_level": "debug"},
-    "metrics": {
-        "enabled": True,
-        "podMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
-        "prometheusRule": {"enabled": True},
-        "dashboard": {"enabled": True},
-    },
-    "init": {"store": "https://smidgen_admin@clickhouse:8443/smidgen", "saslUsername": "smidgen-operator"},
-    "nodeSelector": {"kubernetes.io/arch": "amd64"},
-    "tolerations": [{"key": "batch", "operator": "Exists"}],
-    "podLabels": {"team": "performance"},
-    "podAnnotations": {"note": "yes"},
-    "priorityClassName": "high",
-    "serviceAccount": {"annotations": {"role": "none"}},
-    "drainSeconds": 20,
-}
-EXISTING: Object = {
-    **SMALLEST,
-    "existingSecret": "ours",
-    "existingSecretKeys": ["store_password", "http_token"],
-    "metrics": {"enabled": True, "podMonitor": {"enabled": True}},
-}
-STABLE: Object = {**SMALLEST, "stableNames": True, "autoscaling": {"mode": "keda"}}
-SETS: dict[str, Object] = {
-    "smallest": SMALLEST,
-    "secured": SECURED,
-    "all": {**ALL, "autoscaling": {"mode": "keda"}},
-    "existing secret": EXISTING,
-    "external": {**SMALLEST, "autoscaling": {"mode": "external", "maxReplicas": 4, "minReplicas": 2}},
-    "keda": {**SMALLEST, "autoscaling": {"mode": "keda"}},
-    "stable names": STABLE,
-    "alerts and dashboard": {
-        **SECURED,
-        "metrics": {"enabled": True, "podMonitor": {"enabled": True}},
-        "alerts": {"enabled": True, "rules": RULES, "existingSecret": "chat"},
-        "dashboard": {
-            "enabled": True,
-            "userHeader": "X-Forwarded-User",
-            "trustedProxies": ["10.0.0.0/8", "fd00::/8"],
-            "triage": ["*"],
-            "diffUrl": "https://git.example/{service}/commit/{change}",
-        },
-    },
-    "neither init nor budgets": {
-        **SMALLEST,
-        "init": {"enabled": False},
-        "podDisruptionBudget": {"enabled": False},
-    },
-}
-
-
-def rendered(values: Mapping[str, Any], name: str = "smidgen") -> dict[str, str]:
-    with helm.Chart.load(CHART) as chart:
-        chart.validate_schema(dict(values))
-        found: dict[str, str] = chart.render(dict(values), name=name, namespace="monitoring")
-    return found
-
-
-def objects(values: Mapping[str, Any], name: str = "smidgen") -> list[Object]:
-    texts = [text for file, text in rendered(values, name).items() if file.endswith(".yaml")]
-    return [one for text in texts for one in yaml.safe_load_all(text) if one]
-
-
-def of_kind(kind: str, values: Mapping[str, Any]) -> dict[str, Object]:
-    return {one["metadata"]["name"]: one for one in objects(values) if one["kind"] == kind}
-
-
-def workers(values: Mapping[str, Any]) -> dict[str, Object]:
-    """Return what runs the stages."""
-    found = of_kind("StatefulSet" if values.get("stableNames") else "Deployment", values)
-    return {name: one for name, one in found.items() if name.removeprefix("smidgen-") not in PARTS}
-
-
-def pod(workload: Object) -> Object:
-    found: Object = workload["spec"]["template"]["spec"]
-    return found
-
-
-def settings_of(spec: Object, values: Mapping[str, Any], folder: Path) -> Settings:
-    """Return what a container of a pod would read, its files laid out in a folder."""
-    (container,) = spec["containers"]
-    made = {(one["kind"], one["metadata"]["name"]): one for one in objects(values)}
-    sources = {volume["name"]: volume for volume in spec["volumes"]}
-    environ = {one["name"]: one["value"] for one in container["env"]}
-    for mount in container["volumeMounts"]:
-        source = sources[mount["name"]]
-        config = made.get(("ConfigMap", source.get("configMap", {}).get("name")), {"data": {}})
-        secret = made.get(("Secret", source.get("secret", {}).get("secretName")), {"data": {}})
-        decoded = {name: base64.b64decode(text).decode() for name, text in secret["data"].items()}
-        files = {**config["data"], **decoded}
-        inside = folder / mount["mountPath"].lstrip("/")
-        inside.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            (inside / name).write_text(text, encoding="utf-8")
-        environ = {
-            name: value if "://" in value else value.replace(mount["mountPath"], str(inside))
-            for name, value in environ.items()
-        }
-    assert set(environ) <= {PREFIX + key.upper() for key in setting_fields()}
-    return load_settings({}, environ=environ)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -243,6 +104,19 @@ def test_helm_has_nothing_against_it(values: Object) -> None:
         pytest.param({"dashboard": {"enabled": True}}, "dashboard.userHeader", id="dashboard for everybody"),
         pytest.param(
             {"dashboard": {"enabled": True, "userHeader": "X-User"}}, "trustedProxies", id="no trusted proxy"
+        ),
+        pytest.param(
+            {"dashboard": {"enabled": True, "oidc": {"issuer": "https://a.b"}}}, "oidc.client", id="no client"
+        ),
+        pytest.param(
+            {"dashboard": {"enabled": True, "userHeader": "X", "oidc": {"issuer": "https://a.b"}}},
+            "dashboard.userHeader",
+            id="two logins",
+        ),
+        pytest.param(
+            {"dashboard": {**SETS["login at a provider"]["dashboard"], "replicas": 3}},
+            "oidc_secret",
+            id="sessions of one of several",
         ),
     ],
 )
@@ -447,131 +321,6 @@ def test_the_job_runs_before_all_else_and_finds_what_it_mounts(values: Object) -
     assert not {("Secret", name) for name in early} & lasting
 
 
-def test_an_external_metric_scales_each_stage_by_its_lag() -> None:
-    scalers = of_kind("HorizontalPodAutoscaler", SETS["external"])
-    assert set(scalers) == {f"smidgen-{stage}" for stage in STAGES}
-    for stage in STAGES:
-        spec = scalers[f"smidgen-{stage}"]["spec"]
-        assert spec["scaleTargetRef"]["name"] == f"smidgen-{stage}"
-        assert (spec["minReplicas"], spec["maxReplicas"]) == (2, 4)
-        (metric,) = spec["metrics"]
-        assert metric["external"]["metric"] == {
-            "name": "smidgen_lag_messages",
-            "selector": {"matchLabels": {"stage": stage}},
-        }
-
-
-def test_pods_with_stable_names_are_static_members() -> None:
-    """A name stands for one pod of a stage, whatever scales it."""
-    assert of_kind("Deployment", STABLE) == {}
-    assert of_kind("StatefulSet", SMALLEST) == {}
-    sets = of_kind("StatefulSet", STABLE)
-    assert set(sets) == {f"smidgen-{stage}" for stage in STAGES}
-    for workload in sets.values():
-        (container,) = pod(workload)["containers"]
-        assert [one for one in container["env"] if "value" not in one] == [
-            {"name": "SMIDGEN_INSTANCE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
-        ]
-    for name, scaler in of_kind("ScaledObject", STABLE).items():
-        assert scaler["spec"]["scaleTargetRef"] == {"kind": "StatefulSet", "name": name}
-    by_metric = {**STABLE, "autoscaling": {"mode": "external"}}
-    for name, scaler in of_kind("HorizontalPodAutoscaler", by_metric).items():
-        target = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": name}
-        assert scaler["spec"]["scaleTargetRef"] == target
-
-
-def test_partitions_of_shards_bound_the_pods_too() -> None:
-    own = (ROOT / "topics.yaml").read_text("utf-8") + "\nshards: {checkout: 4, search: 2}\n"
-    scalers = of_kind("ScaledObject", {**SMALLEST, "autoscaling": {"mode": "keda"}, "topics": own})
-    most = {name: scaler["spec"]["maxReplicaCount"] for name, scaler in scalers.items()}
-    assert most == {f"smidgen-{stage}": 18 if stage == "aggregate" else 8 for stage in STAGES}
-
-
-@pytest.mark.parametrize(
-    ("values", "partitions"),
-    [
-        (SETS["keda"], 6),
-        (SETS["all"], 24),
-        ({**SETS["keda"], "topicPrefix": "blue."}, 6),
-        ({**SETS["keda"], "topicPrefix": "blue.", "groupPrefix": "b-"}, 6),
-    ],
-    ids=["packaged", "own", "one of two fleets", "with groups of its own"],
-)
-def test_keda_asks_for_the_lag_of_the_stages_group_on_its_topics(values: Object, partitions: int) -> None:
-    topics = {
-        name: f"fleet.{topic.name}" if "topics" in values else topic.name for name, topic in TOPICS.items()
-    }
-    own = TOPICS.of_fleet(values.get("topicPrefix", ""), values.get("groupPrefix", ""))
-    topics = {name: values.get("topicPrefix", "") + topic for name, topic in topics.items()}
-    scalers = of_kind("ScaledObject", values)
-    for stage in STAGES:
-        spec = scalers[f"smidgen-{stage}"]["spec"]
-        assert spec["scaleTargetRef"] == {"name": f"smidgen-{stage}"}
-        assert spec["maxReplicaCount"] == (12 if stage == "aggregate" else partitions)
-        triggers = [trigger["metadata"] for trigger in spec["triggers"]]
-        assert {one["topic"] for one in triggers} == {topics[name] for name in TOPICS.inputs(stage)}
-        assert {one["consumerGroup"] for one in triggers} == {own.group(stage)}
-        assert {one["bootstrapServers"] for one in triggers} == {values["broker"]}
-        assert all(isinstance(value, str) for one in triggers for value in one.values())
-
-
-def test_keda_logs_in_as_the_workers_do() -> None:
-    (authentication,) = of_kind("TriggerAuthentication", SETS["all"]).values()
-    found = {one["parameter"]: (one["name"], one["key"]) for one in authentication["spec"]["secretTargetRef"]}
-    assert found == {
-        "username": ("smidgen", "sasl_username"),
-        "password": ("smidgen", "sasl_password"),
-        "ca": ("authorities", "ca.pem"),
-    }
-    data = of_kind("Secret", SETS["all"])["smidgen"]["data"]
-    assert base64.b64decode(data["sasl_username"]).decode() == "smidgen-worker"
-    for scaler in of_kind("ScaledObject", SETS["all"]).values():
-        for trigger in scaler["spec"]["triggers"]:
-            assert trigger["authenticationRef"] == {"name": authentication["metadata"]["name"]}
-            assert (trigger["metadata"]["sasl"], trigger["metadata"]["tls"]) == ("scram_sha512", "enable")
-
-
-def test_rules_and_dashboard_are_those_of_deploy_and_are_asked_of_the_job_that_they_name() -> None:
-    (rule,) = of_kind("PrometheusRule", ALL).values()
-    assert rule["spec"] == yaml.safe_load((ROOT / "deploy/prometheus/alerts.yaml").read_text("utf-8"))
-    dashboard = of_kind("ConfigMap", ALL)["smidgen-dashboard"]
-    assert dashboard["data"]["smidgen.json"] == (ROOT / "deploy/grafana/smidgen.json").read_text("utf-8")
-    (monitor,) = of_kind("PodMonitor", ALL).values()
-    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
-    assert endpoint["relabelings"] == [{"targetLabel": "job", "replacement": "smidgen"}]
-    for deployment in of_kind("Deployment", ALL).values():
-        assert pod(deployment)["containers"][0]["ports"] == [
-            {"name": endpoint["port"], "containerPort": 9464}
-        ]
-    for deployment in of_kind("Deployment", SMALLEST).values():
-        assert "ports" not in pod(deployment)["containers"][0]
-
-
-def test_alerts_and_dashboard_run_what_the_command_line_takes(tmp_path: Path) -> None:
-    values = SETS["alerts and dashboard"]
-    found = {name: pod(one) for name, one in of_kind("Deployment", values).items()}
-    for part in PARTS:
-        (container,) = found[f"smidgen-{part}"]["containers"]
-        assert trouble(container["args"]) == ""
-        assert set(container["resources"]) == {"requests", "limits"}
-        assert container["securityContext"] == found["smidgen-detect"]["containers"][0]["securityContext"]
-        assert found[f"smidgen-{part}"]["securityContext"]["runAsNonRoot"] is True
-    targets, folder = found["smidgen-alerts"], tmp_path / "etc/smidgen"
-    assert settings_of(targets, values, tmp_path).token == PASSWORD + "t"
-    assert {"name": "targets", "mountPath": "/run/smidgen/targets", "readOnly": True} in targets[
-        "containers"
-    ][0]["volumeMounts"]
-    (tmp_path / "webhook").write_text("https://hooks.example/x")
-    rules = (folder / "alerts.yaml").read_text("utf-8")
-    (folder / "alerts.yaml").write_text(rules.replace("/run/smidgen/targets", str(tmp_path)))
-    assert set(load_rules(folder / "alerts.yaml", {}).targets) == {"chat"}
-    (served,) = of_kind("Service", values).values()
-    labels = of_kind("Deployment", values)["smidgen-dashboard"]["spec"]["template"]["metadata"]["labels"]
-    assert served["spec"]["selector"].items() <= labels.items()
-    (monitor,) = of_kind("PodMonitor", values).values()
-    assert "alerts" in monitor["spec"]["selector"]["matchExpressions"][0]["values"]
-
-
 def test_a_changed_file_restarts_the_workers() -> None:
     before = of_kind("Deployment", ALL)["smidgen-detect"]["spec"]["template"]["metadata"]["annotations"]
     changed = {**ALL, "settingFiles": {"quotas": "default: {names: 1001}\n"}}
@@ -594,7 +343,9 @@ def test_a_release_has_names_of_its_own_that_fit() -> None:
 def test_values_are_the_settings_that_there_are() -> None:
     schema = json.loads((CHART / "values.schema.json").read_text("utf-8"))["properties"]
     # A pod that had the key could sign receipts: it is `smidgen dlq` that needs it.
-    assert set(schema["secrets"]["propertyNames"]["enum"]) == set(SECRETS) - {"receipt_key", "oidc_secret"}
+    assert set(schema["secrets"]["propertyNames"]["enum"]) == set(SECRETS) - {"receipt_key"}
+    keys = schema["existingSecretKeys"]["items"]["enum"]
+    assert keys == schema["secrets"]["propertyNames"]["enum"]
     refused = set(schema["settings"]["propertyNames"]["not"]["enum"])
     assert set(SECRETS) <= refused
     assert refused <= set(setting_fields())

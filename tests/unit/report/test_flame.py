@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from pipeline.model import StackMatrix
-from pipeline.report.flame import SMALLEST_SHARE, TRUNK_SHARE, Icicle, icicle, largest_shifts
+from pipeline.report.flame import (
+    SMALLEST_SHARE,
+    TRUNK_SHARE,
+    Icicle,
+    icicle,
+    inclusive_shares,
+    largest_shifts,
+)
 from tests.support.builders import build_stacks
 
 STACKS = build_stacks(
@@ -110,3 +117,19 @@ def test_shifts_are_of_all_samples_of_the_service() -> None:
         ("a", 0.1, 0.2),
         ("b", 0.05, 0.05),
     ]
+
+
+def test_shares_are_the_sums_over_stacks_that_hold_an_element() -> None:
+    rng = np.random.default_rng(4)
+    frames = [tuple(f"f{n}" for n in rng.integers(0, 6, rng.integers(1, 7))) for _ in range(60)]
+    stacks = tuple(dict.fromkeys(frames))
+    before, after = rng.integers(0, 50, (2, len(stacks))).astype(np.float64)
+    matrix = StackMatrix(stacks, before, after, 4000.0, 5000.0)
+    for name, share in inclusive_shares(matrix).items():
+        held = np.array([name in stack for stack in stacks])
+        assert share == pytest.approx([before[held].sum() / 4000, after[held].sum() / 5000])
+    tree = icicle(matrix)
+    for path, one, other in zip(tree.paths, tree.before, tree.after, strict=True):
+        held = np.array([stack[: len(path)] == path for stack in stacks])
+        assert (one, other) == pytest.approx((before[held].sum() / 4000, after[held].sum() / 5000))
+    assert len(tree.paths) > 20

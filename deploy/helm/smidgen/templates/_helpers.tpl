@@ -106,7 +106,12 @@ alerts.yaml: {{ required "alerts.rules: what goes to whom (docs/alerts.md)" .Val
 {{- end }}
 {{- end }}
 
+{{/* The keys of the Secret, as JSON, that every pod reads; oidc_secret is of the dashboard alone, for it signs sessions. */}}
 {{- define "smidgen.secretKeys" -}}
+{{- without (include "smidgen.allSecretKeys" . | fromJsonArray) "oidc_secret" | toJson -}}
+{{- end }}
+
+{{- define "smidgen.allSecretKeys" -}}
 {{- if .Values.existingSecret }}{{ .Values.existingSecretKeys | toJson }}{{ else }}{{ keys .Values.secrets | sortAlpha | toJson }}{{ end -}}
 {{- end }}
 
@@ -183,13 +188,13 @@ readOnlyRootFilesystem: true
 capabilities: {drop: [ALL]}
 {{- end }}
 
-{{/* .secret and .config are names, empty for none. */}}
+{{/* .secret and .config are names, empty for none; .keys are those of the Secret that are mounted. */}}
 {{- define "smidgen.mounts" -}}
 - {name: tmp, mountPath: /tmp}
 {{- if .config }}
 - {name: config, mountPath: /etc/smidgen, readOnly: true}
 {{- end }}
-{{- if .secret }}
+{{- if and .secret .keys }}
 - {name: secrets, mountPath: /run/smidgen/secrets, readOnly: true}
 {{- end }}
 {{- if .root.Values.tls.existingSecret }}
@@ -204,9 +209,15 @@ capabilities: {drop: [ALL]}
 - name: config
   configMap: {name: {{ .config }}}
 {{- end }}
-{{- if .secret }}
+{{- if and .secret .keys }}
 - name: secrets
-  secret: {secretName: {{ .secret }}, defaultMode: 0440}
+  secret:
+    secretName: {{ .secret }}
+    defaultMode: 0440
+    items:
+      {{- range .keys }}
+      - {key: {{ . }}, path: {{ . }}}
+      {{- end }}
 {{- end }}
 {{- with .root.Values.tls.existingSecret }}
 - name: tls
