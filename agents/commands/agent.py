@@ -50,8 +50,8 @@ Examples:
 _CONVERT_EXAMPLES = """\b
 Examples:
   smidgen agent convert cpu.pb.gz
-  smidgen agent convert recording.jfr stacks.txt
-  perf script | smidgen agent convert - profile.speedscope.json
+  smidgen agent convert recording.jfr recording.pb.gz --value wall
+  smidgen agent convert stacks.txt stacks.speedscope.json
 """
 
 INTERVAL_S = 2.0

@@ -62,8 +62,8 @@ def _records(source: ProfileSource) -> Iterator[Record]:
 
 def _frame(text: str) -> tuple[str, ...]:
     """Return a frame without its offset; Java's inlined functions stand with the one that they are in."""
-    name = _OFFSET.sub("", text)
-    if _JAVA_INLINED not in name:
-        return (name,)
+    name = _OFFSET.sub("", text) or text
     outer, *inlined = name.split(_JAVA_INLINED)
+    if not outer or not all(inlined):
+        return (name,)
     return (outer, *(f"{each}_[i]" for each in inlined))

@@ -1,4 +1,4 @@
-"""Frames of profile files, all spelt in one way: ``name``, ``name (file)`` or ``name (file:line)``."""
+"""Frames of profile files, spelt in one way: ``name``, ``name (file)`` or ``name (file:line)``."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class MojoFormat:
     content = "samples of Austin (MOJO)"
 
     def recognises(self, head: bytes) -> bool:
-        """Take what begins with its three bytes of text and a version."""
+        """Take what begins with its magic bytes and a version."""
         return head.startswith(_MAGIC) and head[3:4] != b"" and head[3] in _KNOWN
 
     def read(self, source: ProfileSource, value: str) -> Reading:

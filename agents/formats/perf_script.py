@@ -121,9 +121,11 @@ def _read_frame(text: str) -> tuple[str, ...] | None:
     if match is None:
         return None
     frame = _frame(match["symbol"], match["object"])
-    if not frame.endswith("_[j]") or _INLINED not in frame:
+    if not frame.endswith("_[j]"):
         return (frame,)
     outer, *inlined = frame.removesuffix("_[j]").split(_INLINED)  # as Java's map files have them
+    if not outer or not all(inlined):
+        return (frame,)
     return (*(f"{each}_[i]" for each in reversed(inlined)), f"{outer}_[j]")
 
 

@@ -119,14 +119,14 @@ def _word_of(data: bytes) -> str | None:
 def _read_stacks(data: bytes, word: str) -> tuple[_Stacks, int]:
     """Return the samples and where they end."""
     size = struct.calcsize(word)
-    order, code = word[0], word[1]
+    order, kind = word[0], word[1]
     position, stacks = 5 * size, _Stacks([], [], False)
     while position + 2 * size <= len(data):
-        count, depth = struct.unpack_from(f"{order}2{code}", data, position)
+        count, depth = struct.unpack_from(f"{order}2{kind}", data, position)
         after = position + (2 + depth) * size
         if after > len(data):
             break
-        addresses = struct.unpack_from(f"{order}{depth}{code}", data, position + 2 * size)
+        addresses = struct.unpack_from(f"{order}{depth}{kind}", data, position + 2 * size)
         position = after
         if (count, addresses) == (0, (0,)):
             return stacks, position

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from agents.formats import AUTO, find_format, parse
+from agents.formats import AUTO, ProfileSource, count_samples, find_format, read_profile
 from agents.naming import name_stack
 from loadgen.fleet.callgraph import CallGraph, Stack, shares
 from loadgen.fleet.scenario import GraphSpec
 from loadgen.fleet.streams import Streams
-from pipeline.errors import ConfigError
+from pipeline.errors import ConfigError, file_errors
 
 DEEPEST = 40
 """Stacks keep this many frames: the root and what is nearest to the leaf."""
@@ -65,12 +65,11 @@ def read_stacks(path: Path) -> Counter[Stack]:
     Raises:
         ConfigError: the file cannot be read, or holds no stack.
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"graph: profile: {path}: {error.strerror}") from None
+    with file_errors(f"graph: profile: {path}"), path.open("rb") as stream:
+        source = ProfileSource(stream)
+        samples = count_samples(read_profile(find_format(AUTO, source.head), source))
     found: Counter[Stack] = Counter()
-    for frames, count in parse(find_format(AUTO, data), data).stacks.items():
+    for frames, count in samples.stacks.items():
         stack = tuple(frame.name for frame in name_stack(frames))
         found[stack if len(stack) <= DEEPEST else (stack[0], *stack[1 - DEEPEST :])] += count
     if not found:

@@ -35,6 +35,7 @@ from tests.e2e.worker_process import TOPICS
 from tests.support.command_lines import typed_lines
 from tests.support.looked_into import SEARCH, WEEKLY_FIELDS, look_into
 from tests.support.paths import ROOT
+from tests.support.profile_files import jfr, pprof
 from tests.support.repositories import Work
 from tests.unit.project.test_docs import DOCUMENTS
 
@@ -100,6 +101,8 @@ def write_files(folder: Path) -> None:
         (folder / name).write_text("\n".join(["service,metric,timestamp,value", *rows]) + "\n")
     for name in ("profile.txt", "stacks.txt", "a.txt", "b.txt"):
         (folder / name).write_text("main;shop.price 5\nmain;shop.tax 3\n")
+    (folder / "cpu.pb.gz").write_bytes(pprof())
+    (folder / "recording.jfr").write_bytes(jfr())
     for name, state in (("flags.json", True), ("flags.old.json", False)):
         flag: dict[str, object] = {"state": "ENABLED", "variants": {"on": True, "off": False}}
         flag["defaultVariant"] = "on" if state else "off"

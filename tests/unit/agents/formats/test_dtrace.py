@@ -17,6 +17,7 @@ DTRACE = DtraceFormat()
         pytest.param("\n  a`f(int, char*)+0x3\n  3\n", {("a`f(int, char*)",): 3}, id="a signature"),
         pytest.param("\n  0x104d08831\n  a`main\n 1\n", {("a`main", "[unknown]"): 1}, id="no symbol"),
         pytest.param("a header\n\n  j`f->g\n  1\n", {("j`f", "g_[i]"): 1}, id="Java's inlined functions"),
+        pytest.param("\n  a`f->\n  1\n", {("a`f->",): 1}, id="an arrow to nothing"),
         pytest.param("\n  a`f\n  1\n  a`f\n  2\n", {("a`f",): 3}, id="no blank lines between"),
         pytest.param("\n  cafe\n  a`f\n  2\n", {("a`f", "cafe"): 2}, id="a name without a module"),
         pytest.param("\n  a`f\r\n  2\r\n", {("a`f",): 2}, id="CR LF"),

@@ -111,7 +111,7 @@ def test_only_the_first_event_counts_unless_another_one_is_asked_for() -> None:
             "   dd 12 100.5: 1 cycles:  ffff f+0x3 (/bin/app)\n"
             "   cat 12 100.6: 1 cycles:  ffff g (/bin/app)\n",
             {("dd", "f"): 1, ("cat", "g"): 1},
-            id="padded commands, one even of the letters of a number",
+            id="padded commands, one of them spelt as a number",
         ),
         pytest.param(
             "java 19983 cycles:\nffffffff8103d0ca f ([kernel.kallsyms])\n    7f12 g (/lib/libjvm.so)\n\n",
