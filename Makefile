@@ -10,6 +10,9 @@ TEST_PROCESSES ?= 4
 FAST_PROCESSES ?= 2
 RECORDS := loadgen/evaluation/records
 
+# With it in the environment every process would compile all code and rewrite all assertions again.
+export PYTHONDONTWRITEBYTECODE =
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-fast fuzz lint format bench record figures schemas lock pictures site sbom clean
 
@@ -23,8 +26,6 @@ demo: $(READY) ## Watch the whole pipeline catch one slow commit of a live servi
 
 # A file stays in one process. tests/conftest.py puts first what waits for brokers and workers, and xdist has to
 # keep that order: by itself it begins with the files of most tests, and ends with the two cores idle.
-# With it in the environment every process would compile all code and rewrite all assertions again.
-test test-fast: export PYTHONDONTWRITEBYTECODE =
 test: $(READY) ## Run every test (PYTEST_ARGS="tests/unit -k name" runs some)
 	@$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 

@@ -52,8 +52,8 @@ class Service:
             stacks = {stack: int(n) for stack, n in zip(mix, counts, strict=True)}
             profiles.append(build_profile(stacks, service=self.name, start=START + self._second))
             self._second += 1
-        for first in range(0, seconds, 5):
-            batch = [encode_profile(profile) for profile in profiles[first : first + 5]]
+        for first in range(0, seconds, 10):
+            batch = [encode_profile(profile) for profile in profiles[first : first + 10]]
             self.flow.send("profiles", batch, partition=partition)
 
     def deploy(self, change: str, *subroutines: str) -> None:

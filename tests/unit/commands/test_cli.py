@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shlex
 import socket
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.cli import run
+from pipeline.cli import load, run
 from pipeline.topics import DEFAULT_PATH
 from tests.support.paths import ROOT
 
@@ -178,3 +179,14 @@ def test_standard_output_that_takes_nothing(
     paths = {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]}
     found = subprocess.run(f"{command} {where}", shell=True, env=paths, stderr=subprocess.PIPE, text=True)
     assert (found.returncode, found.stderr) == (code, said)
+
+
+def test_nothing_looks_for_garbage_while_a_command_is_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "probed.py").write_text("import gc\nlooked = gc.isenabled()\n")
+    assert (load("probed").looked, gc.isenabled()) == (False, True)
+    with pytest.raises(ModuleNotFoundError):
+        load("no_such_module")
+    assert gc.isenabled()
