@@ -6,8 +6,8 @@ header that is no UTF-8. Either would end every worker that reads the partition.
 message that says what was wrong, at the batch's last offset, and goes the way of every message that cannot be
 used: to the dead letters. The batch itself stays in the log.
 
-And what is unpacked is handed out a little at a time: a megabyte as it was sent may hold a hundred messages
-of four, and the library gives all that it has at once.
+And what is unpacked is handed out in portions: a megabyte as it was sent may hold a hundred messages of four,
+and the library gives all that it has at once.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ from pipeline.unpacking import UnpackError, gunzip, unlz4, unsnappy, unzstd
 MAX_BATCH_BYTES = 64 * 1024**2
 """Most that a batch may unpack to: four messages of the largest size. Producers make smaller ones."""
 
-MAX_POLL_BYTES = 1024**2
-"""A poll takes no further message of a partition once it has so much of it."""
+MAX_POLL_BYTES = 8 * 1024**2
+"""A poll takes no further message of a partition once it has so much of it.
+
+A batch of a worker is made of polls, and each of its partitions is a row of INSERTs: large polls make few."""
 
 Decode = Callable[[Any], bytes]
 

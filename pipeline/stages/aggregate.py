@@ -2,9 +2,9 @@
 
 Every counted row carries the last offset that its block covers. A partition that is new to this process
 resumes after the highest offset in the store, per table, and what lies below is skipped; so neither a
-kill between INSERT and commit nor a rebalance loses or doubles anything. An INSERT holds one partition and
-carries a deduplication token that names the offset it continues from: what is retried, or comes too late
-from a former owner, is taken once. ``totals`` comes last of the tables: what it covers, all of them do.
+kill between INSERT and commit nor a rebalance loses or doubles anything. What is retried, or comes too late
+from a former owner, is taken once; see pipeline.stages.blocks. ``totals`` comes last of the tables: what it
+covers, all of them do.
 
 What a service brings beyond its quota is refused or folded, see pipeline.quota.admission; that is counted
 too, in ``totals`` and under the name ``(other)``.
@@ -13,13 +13,10 @@ too, in ``totals`` and under the name ``(other)``.
 from __future__ import annotations
 
 import logging
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-
-import orjson
-import xxhash
 
 from pipeline.clock import Clock
 from pipeline.codec import inputs
@@ -34,6 +31,7 @@ from pipeline.quota.admission import Admission, Refused
 from pipeline.quota.limits import Quotas
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.batches import by_partition
+from pipeline.stages.blocks import MAX_ROWS, Blocks, Overtaken
 from pipeline.stages.gather.admission import gather_admission
 from pipeline.stages.gather.counted_rows import (
     COUNTED_COLUMNS,
@@ -50,18 +48,11 @@ from pipeline.stages.gather.streams import COUNTED_TOPICS, position_columns, sto
 from pipeline.stages.progress import progress_messages
 from pipeline.stages.quota_report import QuotaReport
 from pipeline.stages.senders import Senders
-from pipeline.storage.interface import CountTable, Extent, Store
+from pipeline.storage.interface import CountTable, Store
 from pipeline.telemetry import LIMITED_INPUT
-
-MAX_ROWS = 400_000
-"""Most rows in one INSERT, so that it stays one block, which ClickHouse applies whole or not at all."""
 
 MOST_ROUNDS = 10
 """How often one call begins with a batch anew because another worker has gone on with its partitions."""
-
-FRESH_S = 5.0
-"""How long it may be since the store was asked how far a partition is counted: a worker that stands still for
-longer may have lost the partition, since the group gives up a silent one after 6 s at the earliest."""
 
 MOST_NAMED = 10_000
 """Services of which it is remembered which symbols were stored. Of others they are stored once more."""
@@ -70,14 +61,6 @@ MOST_SAID = 100_000
 """Metrics of which it is remembered what was stored of them, likewise."""
 
 logger = logging.getLogger(__name__)
-
-
-class _Overtaken(Exception):
-    """Another process has stored a block in the place of one of these partitions' blocks."""
-
-    def __init__(self, partitions: Sequence[int]) -> None:
-        super().__init__(f"another worker has counted partitions {sorted(partitions)} further")
-        self.partitions = partitions
 
 
 class AggregateStage(Stage):
@@ -102,11 +85,7 @@ class AggregateStage(Stage):
         self._streams = streams
         self._window_s = window_s
         self._stack_window_s = stack_window_s
-        self._resume: dict[CountTable, dict[tuple[str, int], int]] = {}
-        self._covered: dict[CountTable, dict[tuple[str, int], int]] = defaultdict(dict)  # by stored rows
-        self._refused: Counter[tuple[CountTable, str, int, int]] = Counter()  # blocks that left no rows
-        # When, by our clock and the store's; by table, topic and partition.
-        self._asked: dict[tuple[CountTable, str, int], tuple[float, float]] = {}
+        self._blocks = Blocks(store, clock, streams)
         self._admission = Admission(streams, quotas or Quotas(), window_s)
         self._senders = Senders(store)
         self._namings = namings or Namings()
@@ -124,10 +103,7 @@ class AggregateStage(Stage):
 
     def assigned(self, topic: str, partitions: Sequence[int]) -> None:
         """Forget resume offsets: another process may have stored more meanwhile."""
-        for offsets in self._resume.values():
-            for log, partition in [key for key in offsets if key[0] == topic]:
-                if partition in partitions:
-                    del offsets[log, partition]
+        self._blocks.forget(topic, partitions)
         self._admission.forget(topic, partitions)
         if topic == "profiles":
             self._senders.forget(partitions)
@@ -139,7 +115,7 @@ class AggregateStage(Stage):
     def passed(self, topic: str, last: Mapping[int, int]) -> None:
         """Note how far partitions were read where no counted row says so."""
         table = COUNTED_TOPICS.get(topic)
-        known = self._covered[table] if table else {}
+        known = self._blocks.covered(table) if table else {}
         beyond = {p: offset for p, offset in last.items() if offset > known.get((topic, p), -1)}
         if beyond:
             columns = position_columns(self._streams[topic], topic, beyond, self._clock())
@@ -150,7 +126,7 @@ class AggregateStage(Stage):
         for _ in range(MOST_ROUNDS):
             try:
                 return self._handle(batch)
-            except _Overtaken as overtaken:
+            except Overtaken as overtaken:
                 logger.warning("%s: %s; going on from there", batch[0].topic, overtaken)
                 self.assigned(batch[0].topic, overtaken.partitions)
             except StoreUnavailable:  # what it took of the batch is not known
@@ -168,7 +144,7 @@ class AggregateStage(Stage):
                 self._store.insert(said, columns)
             return []
         table: CountTable = "metrics" if topic == "metrics" else "totals"
-        fresh = self._fresh(table, batch)
+        fresh = self._blocks.fresh(table, batch)
         if topic == "profiles":
             fresh = self._by_symbols(fresh)
         gather_admission(self._store, self._streams, self._admission, batch, fresh)
@@ -177,7 +153,7 @@ class AggregateStage(Stage):
         self._save_names()
         if topic == "metrics":
             self._save_metadata(decided)
-            self._insert_fresh(decided, "metrics", metric_columns)
+            self._blocks.insert(decided, {"metrics": metric_columns})
         else:
             self._senders.describe(decided)
             if decided:
@@ -291,100 +267,8 @@ class AggregateStage(Stage):
         def rows(columns: CountedColumns, records: Sequence[Record]) -> Columns:
             return columns(count(records), records, last_offsets(records), self._window_s)
 
-        for table, columns in COUNTED_COLUMNS.items():
-            self._insert_fresh(batch, table, partial(rows, columns))
+        for tables in COUNTED_COLUMNS:
+            self._blocks.insert(batch, {table: partial(rows, columns) for table, columns in tables.items()})
         self._admission.use(batch)
         for records in partitions:
             self._admission.note_shortened(records, count(records).shortened)
-
-    def _insert_fresh(
-        self, batch: Sequence[Record], table: CountTable, columns: Callable[[Sequence[Record]], Columns]
-    ) -> None:
-        """Insert what the table does not hold yet of a batch; afterwards the table covers the batch."""
-        fresh = self._fresh(table, batch)
-        if not fresh:
-            return
-        log, last = fresh[0].topic, last_offsets(fresh)
-        sent = [partition for partition in last if self._insert_block(fresh, table, partition, columns)]
-        stored = self._stored(table, log, sent)
-        if overtaken := [partition for partition in sent if stored[log, partition] != last[partition]]:
-            covered = self._covered[table]
-            self._refused.update(
-                (table, log, partition, covered[log, partition])
-                for partition in overtaken
-                if stored[log, partition] == covered[log, partition]
-            )
-            raise _Overtaken(overtaken)
-        self._covered[table].update({(log, partition): last[partition] for partition in sent})
-        self._resume[table].update({(log, partition): number for partition, number in last.items()})
-
-    def _insert_block(
-        self,
-        fresh: Sequence[Record],
-        table: CountTable,
-        partition: int,
-        columns: Callable[[Sequence[Record]], Columns],
-    ) -> bool:
-        """Insert the rows of one partition; False if there are none.
-
-        The token names the offset that the block continues from. So of two blocks that continue from the
-        same place, of this process and of another owner before or after it, the store takes one. It knows
-        the latest tokens alone, and takes no block that comes long after it was asked for that offset.
-        """
-        rows = columns([record for record in fresh if record.partition == partition])
-        size = len(rows["partition"])
-        if not size:
-            return False
-        log = fresh[0].topic
-        position = {"stream": [self._streams[log]] * size, "topic": [log] * size}
-        covered = self._covered[table][log, partition]
-        # Blocks of other partitions may have taken their time.
-        if not self._is_fresh(table, log, partition) and covered != max(
-            self._stored(table, log, [partition]).values()
-        ):
-            raise _Overtaken([partition])
-        token = self._token(table, (log, partition), covered)
-        _, asked_at = self._asked[table, log, partition]
-        self._store.insert(table, {**rows, **position}, token=token, asked_at=asked_at)
-        return True
-
-    def _fresh(self, table: CountTable, batch: Sequence[Record]) -> list[Record]:
-        """Return the records that a table does not cover yet."""
-        if not batch:
-            return []
-        resume = self._resume_offsets(table, batch)
-        return [r for r in batch if r.offset > resume.get((r.topic, r.partition), -1)]
-
-    def _resume_offsets(self, table: CountTable, batch: Sequence[Record]) -> dict[tuple[str, int], int]:
-        known = self._resume.setdefault(table, {})
-        log = batch[0].topic
-        missing = {
-            partition
-            for partition in {record.partition for record in batch}
-            if (log, partition) not in known or not self._is_fresh(table, log, partition)
-        }
-        if missing:
-            stored = self._stored(table, log, missing)
-            known.update(stored)
-            self._covered[table].update(stored)
-        return known
-
-    def _is_fresh(self, table: CountTable, log: str, partition: int) -> bool:
-        return 0 <= self._clock() - self._asked[table, log, partition][0] <= FRESH_S
-
-    def _stored(self, table: CountTable, log: str, partitions: Collection[int]) -> dict[tuple[str, int], int]:
-        """Return the last offset that the store's rows of each partition cover; -1 where it has none."""
-        now = self._clock()
-        if not partitions:
-            return {}
-        extents = self._store.extents(table, self._streams[log])
-        self._asked |= {(table, log, partition): (now, extents.asked_at) for partition in partitions}
-        return {(log, part): extents.get((log, part), Extent(-1)).last_offset for part in partitions}
-
-    def _token(self, table: CountTable, at: tuple[str, int], covered: int) -> str:
-        """Name a block by the place in the log that it continues from.
-
-        If the store took a block of that name and has no rows of it, they were deleted: it gets a number.
-        """
-        name = [self._streams[at[0]], *at, covered, *filter(None, [self._refused[table, *at, covered]])]
-        return f"{table}-{xxhash.xxh3_128_hexdigest(orjson.dumps(name))}"

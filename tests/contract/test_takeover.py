@@ -15,7 +15,8 @@ import pytest
 from pipeline.errors import StoreUnavailable
 from pipeline.model import FloatArray, MetricPoints, Record
 from pipeline.quota.cardinality import hash_name
-from pipeline.stages.aggregate import FRESH_S, AggregateStage
+from pipeline.stages.aggregate import AggregateStage
+from pipeline.stages.blocks import FRESH_S
 from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.clickhouse import ClickHouseStore
 from pipeline.storage.connect import open_store

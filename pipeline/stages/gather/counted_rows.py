@@ -185,12 +185,13 @@ CountedColumns = Callable[[Counts, Sequence[Record], Mapping[int, int], float], 
 """Makes rows of the counts of the records that are no Refused, the records themselves, the last offset of
 each partition and the width of a window."""
 
-COUNTED_COLUMNS: Mapping[CountTable, CountedColumns] = {
-    "stacks": _stack_columns,
-    "strata_stacks": _strata_stack_columns,
-    "strata_gcpu": _strata_gcpu_columns,
-    "strata_totals": _strata_total_columns,
-    "gcpu": _gcpu_columns,
-    "totals": _total_columns,  # the last: it says what all of them cover
-}
-"""The tables of counts, in the order in which they are written."""
+COUNTED_COLUMNS: Sequence[Mapping[CountTable, CountedColumns]] = (
+    {"stacks": _stack_columns, "gcpu": _gcpu_columns},
+    {
+        "strata_stacks": _strata_stack_columns,
+        "strata_gcpu": _strata_gcpu_columns,
+        "strata_totals": _strata_total_columns,
+    },
+    {"totals": _total_columns},  # the last: it says what all of them cover
+)
+"""The tables of counts, in the order in which they are written; tables of one step are written together."""

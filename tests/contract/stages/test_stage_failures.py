@@ -103,6 +103,22 @@ def test_repeating_a_failed_batch_counts_every_sample_once(
     assert counted(shared_store, service_name) == (40, 40, 40)
 
 
+@pytest.mark.parametrize("failure", ["before", "after"])
+@pytest.mark.parametrize("inserts", [3, 5, 7, 10, 12, 16, 20])
+def test_of_blocks_that_are_inserted_at_once_one_fails(
+    shared_store: Store, service_name: str, inserts: int, failure: str
+) -> None:
+    """A partition's block, while those of others go on; the batch is repeated, here or by another process."""
+    profiles = [build_profile({"main;work": 5}, service=service_name, start=START + i) for i in range(4)]
+    batch = [record for partition in range(3) for record in records(profiles, partition=partition)]
+    stage = build("aggregate", FailingStore(shared_store, ["none"] * inserts + [failure]), service_name)
+    with contextlib.suppress(StoreUnavailable):
+        stage.handle(batch)
+    for owner in (stage, build("aggregate", shared_store, service_name)):
+        owner.handle(batch)
+        assert counted(shared_store, service_name) == (60, 60, 60)
+
+
 @pytest.mark.parametrize("tables", [0, 1, 2, 3])
 def test_a_crash_between_two_tables_counts_every_sample_once(
     shared_store: Store, service_name: str, tables: int

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import struct
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import cramjam
@@ -17,7 +18,7 @@ from aiokafka.structs import TopicPartition
 from pipeline.codec.fields import UNREADABLE, parse_object
 from pipeline.errors import InvalidMessage
 from pipeline.kafka import guard_batches
-from pipeline.kafka.decompression import decoding_modules
+from pipeline.kafka.decompression import MAX_POLL_BYTES, BoundedResult, decoding_modules
 from pipeline.unpacking import UnpackError, gunzip, unsnappy
 
 LIMIT = 1024**2
@@ -178,3 +179,22 @@ def test_snappy_as_java_writes_it() -> None:
 def test_a_head_that_promises_gigabytes_takes_no_memory() -> None:
     with pytest.raises(UnpackError, match="unpack to more than"):
         unsnappy(b"\xff\xff\xff\xff\x0f" + b"a" * 10, LIMIT)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "max_records", "taken"),
+    [
+        pytest.param([10] * 5, 3, 3, id="so many messages"),
+        pytest.param([10] * 5, None, 5, id="all there are"),
+        pytest.param([MAX_POLL_BYTES // 4] * 9, None, 4, id="so many bytes"),
+        pytest.param([2 * MAX_POLL_BYTES, 1], None, 1, id="a large one alone"),
+        pytest.param([], None, 0, id="none"),
+    ],
+)
+def test_a_poll_gives_what_is_there_up_to_a_bound(
+    sizes: list[int], max_records: int | None, taken: int
+) -> None:
+    messages = iter([SimpleNamespace(key=None, value=bytes(size)) for size in sizes])
+    result: Any = BoundedResult.__new__(BoundedResult)
+    result.getone = lambda: next(messages, None)
+    assert len(result.getall(max_records)) == taken
