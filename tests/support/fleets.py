@@ -49,12 +49,12 @@ class Recording:
     changes: tuple[Change, ...]
 
     def messages(self) -> Iterator[tuple[str, list[bytes]]]:
-        """Yield (topic, messages) of ten seconds at a time, changes before what they do."""
+        """Yield (topic, messages) of five seconds at a time, changes before what they do."""
         yield "changes", [encode_change(change) for change in self.changes]
-        for first in range(0, len(self.profiles), 10):
-            yield "profiles", [encode_profile(p) for p in self.profiles[first : first + 10]]
+        for first in range(0, len(self.profiles), 5):
+            yield "profiles", [encode_profile(p) for p in self.profiles[first : first + 5]]
             if self.points:
-                yield "metrics", [encode_metric_points(p) for p in self.points[first : first + 10]]
+                yield "metrics", [encode_metric_points(p) for p in self.points[first : first + 5]]
 
 
 def record(
