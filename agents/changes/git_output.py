@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-COMMIT_FORMAT = "%P%x00%an <%ae>%x00%ct%x00%s%x00%b"
-"""The format of ``git log`` that ``parse_commit`` reads."""
+COMMIT_FORMAT = "%H%x00%P%x00%an <%ae>%x00%ct%x00%s%x00%b"
+"""The format of ``git log -z`` that ``parse_commits`` reads."""
+
+_FIELDS = 6
+_ID = re.compile(rb"[0-9a-f]{40}|[0-9a-f]{64}")
 
 TAG_FORMAT = (
     "%(creatordate:unix)%00%(objecttype)%00%(objectname)%00%(*objecttype)%00%(*objectname)%00%(refname)"
@@ -64,10 +68,45 @@ class FileChange:
         )
 
 
-def parse_commit(sha: str, shown: str) -> Commit:
-    """Read a commit in COMMIT_FORMAT. One without a time, which no git makes, is of 1970."""
-    parents, author, committed, title, body = (shown.split("\0", 4) + [""] * 4)[:5]
+def parse_commits(shown: str) -> list[Commit]:
+    """Read commits in COMMIT_FORMAT. One without a time, which no git makes, is of 1970."""
+    values = shown.split("\0")
+    firsts = range(0, len(values) - _FIELDS + 1, _FIELDS)
+    return [parse_commit(values[first], values[first + 1 : first + _FIELDS]) for first in firsts]
+
+
+def parse_commit(sha: str, values: Sequence[str]) -> Commit:
+    """Read what follows the id of a commit in COMMIT_FORMAT, as far as it goes."""
+    parents, author, committed, title, body = [*values, "", "", "", "", ""][:5]
     return Commit(sha, parents.split(" ")[0], author, _number(committed) or 0.0, title, body.strip())
+
+
+def split_listings(listed: str) -> dict[str, str]:
+    """Split what ``git diff-tree --stdin --raw -z`` prints into the listing of each commit."""
+    found: dict[str, list[str]] = {}
+    sha, paths = "", 0
+    for token in listed.split("\0"):
+        if paths:
+            paths -= 1
+        elif token.startswith(":"):
+            paths = 2 if token.rpartition(" ")[2][:1] in ("R", "C") else 1
+        else:
+            sha = token
+            continue
+        found.setdefault(sha, []).append(token)
+    return {sha: "\0".join(tokens) for sha, tokens in found.items()}
+
+
+def split_patches(patches: bytes) -> dict[str, bytes]:
+    """Split what ``git diff-tree --stdin -p`` prints: a line of a patch is never a bare id."""
+    found: dict[str, list[bytes]] = {}
+    lines: list[bytes] = []
+    for line in patches.split(b"\n"):
+        if _ID.fullmatch(line):
+            lines = found.setdefault(line.decode(), [])
+        else:
+            lines.append(line)
+    return {sha: b"\n".join([*lines, b""]) for sha, lines in found.items()}
 
 
 def parse_tags(listed: str) -> list[Tag]:

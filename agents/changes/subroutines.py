@@ -11,6 +11,8 @@ from __future__ import annotations
 import ast
 import re
 import warnings
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline.frames import MODULE
@@ -18,6 +20,10 @@ from pipeline.frames import MODULE
 MAX_NAME = 500
 """Longest qualified name, in characters: a long outer name is kept again with each of its inner ones."""
 
+MAX_BOTH_BYTES = 1024**2
+"""Of larger versions together one tree is in memory at a time."""
+
+_Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _DEFINITION = re.compile(r"(?P<indent>[ \t]*)(?:async\s+def|def|class)\s+(?P<name>\w+)")
 
 
@@ -37,7 +43,7 @@ def compare_python(old: bytes | None, new: bytes | None, *, parse: bool = True) 
     tree takes up to six hundred times the memory of its source.
     """
     versions = (old or b"", new or b"")
-    before, after = map(_parse, versions) if parse else (None, None)
+    before, after = _parsed(*versions) if parse else (None, None)
     parsed = before is not None and after is not None
     if before is None or after is None:
         before, after = map(_outline, versions)
@@ -47,16 +53,60 @@ def compare_python(old: bytes | None, new: bytes | None, *, parse: bool = True) 
     )
 
 
-def _parse(source: bytes) -> dict[str, tuple[str, ...]] | None:
-    """Return the scopes of valid Python, None of anything else."""
+Scopes = dict[str, tuple[str, ...]]
+
+
+def _parsed(old: bytes, new: bytes) -> tuple[Scopes, Scopes] | tuple[None, None]:
+    """Return the scopes of two versions that may differ, nothing if one of them is not valid Python."""
     try:
-        collector = _Collector()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # such as invalid escapes: not ours to complain about
-            collector.collect(ast.parse(source))
+            if len(old) + len(new) > MAX_BOTH_BYTES:
+                return _scopes(ast.parse(old)), _scopes(ast.parse(new))
+            before, after = ast.parse(old), ast.parse(new)
+        _drop_same(before, after, old.splitlines(), new.splitlines())
+        return _scopes(before), _scopes(after)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+        return None, None
+
+
+def _scopes(module: ast.Module) -> Scopes:
+    collector = _Collector()
+    collector.collect(module)
     return {name: tuple(pieces) for name, pieces in collector.scopes.items()}
+
+
+def _drop_same(
+    before: ast.Module | ast.ClassDef,
+    after: ast.Module | ast.ClassDef,
+    old: Sequence[bytes],
+    new: Sequence[bytes],
+) -> None:
+    """Drop functions and classes of the same text in both versions: most of a file, and costly to compare.
+
+    A name that is defined twice is left: which definition comes last makes a difference.
+    """
+    olds, news = _definitions(before), _definitions(after)
+    same = set()
+    for name in olds.keys() & news.keys():
+        one, other = olds[name], news[name]
+        if _lines_of(one, old) == _lines_of(other, new):
+            same |= {one, other}
+        elif isinstance(one, ast.ClassDef) and isinstance(other, ast.ClassDef):
+            _drop_same(one, other, old, new)
+    before.body = [one for one in before.body if one not in same]
+    after.body = [one for one in after.body if one not in same]
+
+
+def _definitions(node: ast.Module | ast.ClassDef) -> dict[str, _Definition]:
+    found = [one for one in node.body if isinstance(one, _Definition)]
+    count = Counter(one.name for one in found)
+    return {one.name: one for one in found if count[one.name] == 1}
+
+
+def _lines_of(node: _Definition, lines: Sequence[bytes]) -> Sequence[bytes]:
+    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+    return lines[first - 1 : node.end_lineno]
 
 
 class _Collector(ast.NodeTransformer):

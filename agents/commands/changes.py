@@ -40,6 +40,7 @@ from pipeline.config import Settings
 from pipeline.terminal import escape_controls
 from pipeline.topics import Topics
 
+_AT_ONCE = 50  # commits that git compares in one call
 _EXAMPLES = """\b
 Examples, as the last step of a deployment:
   smidgen changes --repo . --service shop
@@ -168,7 +169,19 @@ class _Publisher:
     def publish(self, deployments: Sequence[Deployment]) -> None:
         """Publish all of them at once, or nothing if that fails."""
         described = [
-            describe_commit(
+            each
+            for first in range(0, len(deployments), _AT_ONCE)
+            for each in self._describe(deployments[first : first + _AT_ONCE])
+        ]
+        if not self.dry_run:
+            publish_once([change_message(each.change) for each in described], self.settings, self.topics)
+        for each in described:
+            _show(each, as_json=self.as_json)
+
+    def _describe(self, deployments: Sequence[Deployment]) -> Iterator[Described]:
+        self.repository.read_ahead([deployment.commit for deployment in deployments])
+        for deployment in deployments:
+            yield describe_commit(
                 self.repository,
                 deployment.commit,
                 service=self.service,
@@ -176,12 +189,6 @@ class _Publisher:
                 source_roots=self.source_roots,
                 gate_readers=self.gate_readers,
             )
-            for deployment in deployments
-        ]
-        if not self.dry_run:
-            publish_once([change_message(each.change) for each in described], self.settings, self.topics)
-        for each in described:
-            _show(each, as_json=self.as_json)
 
 
 def _check_selection(given: Sequence[str | None], interval_s: float | None, state: Path | None) -> None:

@@ -130,7 +130,7 @@ def check_python(data: bytes) -> None:
 
 def check_git(data: bytes) -> None:
     text = data.decode("utf-8", errors="replace")
-    commit = git_output.parse_commit(seeds.SHA, text)
+    commit = git_output.parse_commit(seeds.SHA, text.split("\0"))
     change, _ = fit(Change(commit.sha, "s", seeds.T0, commit.title, commit.author, commit.body))
     inputs.decode_change(inputs.encode_change(change))
     git_output.parse_tags(text)

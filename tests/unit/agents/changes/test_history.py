@@ -1,15 +1,19 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agents.changes.git import GitError, Repository
+from agents.changes.git_program import run_git
 from agents.changes.history import change_message, module_of, read_change
 from agents.changes.subroutines import compare_python
 from pipeline.codec.inputs import decode_change
 from pipeline.model import Change
+from pipeline.processes import Output
 from tests.support.repositories import Work
 
 
@@ -194,6 +198,56 @@ def test_a_range_is_oldest_first_and_leaves_its_start_out(work: Work) -> None:
     commits = Repository(work.path).commits("v1..main")
     assert [(commit.sha, commit.title) for commit in commits] == [(second, "two"), (third, "three")]
     assert all(abs(commit.time - commits[0].time) < 600 for commit in commits)
+
+
+def test_commits_that_are_read_ahead_are_described_as_by_themselves(
+    work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What reading ahead could trip over: an empty commit, a rename, and what looks like an id."""
+    odd = "a" * 40
+    work.commit("First", {"pkg/__init__.py": "", "pkg/a.py": "def f(): return 1\n", odd: "x\n"})
+    work.commit("An id alone", {"pkg/a.py": f"def f():\n    return 2\n\n{odd}\n", odd: f"{odd}\n"})
+    work.git("commit", "--quiet", "--allow-empty", "--message", "Empty")
+    work.git("mv", "pkg/a.py", "pkg/b.py")
+    work.commit("Move", {"pkg/__init__.py": "y = 1\n"})
+    work.git("rm", "--quiet", "pkg/__init__.py")
+    work.commit("Line\n\nof\nseveral lines", {"pkg/b.py": "def f():\n    return 3\n", "c.go": "package c\n"})
+    repository = Repository(work.path)
+    commits = repository.commits_since([], "main")
+    alone = [read_change(repository, commit, service="s", time=1e9) for commit in commits]
+    asked: list[str] = []
+    original = run_git
+
+    def counted(path: Path, arguments: Sequence[str], **options: Any) -> Output:
+        asked.append(next(one for one in arguments if not one.startswith("-") and "=" not in one))
+        return original(path, arguments, **options)
+
+    monkeypatch.setattr("agents.changes.git.run_git", counted)
+    ahead = Repository(work.path)
+    ahead.read_ahead(commits)
+    assert [read_change(ahead, commit, service="s", time=1e9) for commit in commits] == alone
+    assert [change.title for change in alone] == ["First", "An id alone", "Empty", "Move", "Line"]
+    assert (asked.count("diff-tree"), asked.count("ls-tree")) == (2, 1)
+
+
+def test_what_is_too_much_for_reading_ahead_is_read_by_itself(
+    work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b"):
+        work.commit(name, {f"{name}.py": "x = 1\n" * 150})
+    repository = Repository(work.path)
+    commits = repository.commits_since([], "main")
+    monkeypatch.setattr("agents.changes.git.MAX_PATCH_BYTES", 2000)
+    repository.read_ahead(commits)
+    (_, first), (_, second) = (repository.patches(commit) for commit in commits)
+    assert (first, second) == ("", "")
+    assert read_change(repository, commits[0], service="s", time=1e9).subroutines == ("a.<module>",)
+
+
+def test_definitions_of_the_same_text_are_the_same() -> None:
+    twice = b"def f(): return 1\ndef f(): return 2\nclass C:\n    def g(self): return 1\n"
+    turned = b"def f(): return 2\ndef f(): return 1\nclass C:\n\n    def g(self): return 3\n"
+    assert compare_python(twice, turned).modified == ("C.g", "f")
 
 
 def test_files_of_every_kind(work: Work) -> None:

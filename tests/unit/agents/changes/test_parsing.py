@@ -168,10 +168,10 @@ def test_a_commit_that_no_git_made(tmp_path: Path, time: str) -> None:
 
 
 def test_commits_that_break_off() -> None:
-    assert parse_commit(SHA, "").title == ""
-    assert parse_commit(SHA, "p q\0Ada <a>\0-5\0Title").parent == "p"
-    assert parse_commit(SHA, "\0\0" + "9" * 5000).time == 0.0
-    assert parse_commit(SHA, "\0\0²\0").time == 0.0
+    assert parse_commit(SHA, []).title == ""
+    assert parse_commit(SHA, ["p q", "Ada <a>", "-5", "Title"]).parent == "p"
+    assert parse_commit(SHA, ["", "", "9" * 5000]).time == 0.0
+    assert parse_commit(SHA, ["", "", "²", ""]).time == 0.0
 
 
 def test_tags_that_break_off() -> None:
