@@ -7,19 +7,21 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import click
 import orjson
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.backtest.seriesfile import Duplicates, Series, read_series
 from pipeline.clock import to_iso
-from pipeline.detect.offline.segment import segment
 from pipeline.terminal import escape_controls, print_note, table_console
 from pipeline.units import counted
 
+if TYPE_CHECKING:  # scipy and pyarrow take a second to load, and a wrong option is to be refused at once
+    from pipeline.backtest.seriesfile import Duplicates, Series
+
+_DUPLICATES = ("mean", "last", "refuse")
 _QUIET_S = 3.0  # between two lines of progress
 _NAME_WIDTH = 16  # of the first column, however narrow the terminal is
 
@@ -28,7 +30,7 @@ _NAME_WIDTH = 16  # of the first column, however narrow the terminal is
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--duplicates",
-    type=click.Choice(get_args(Duplicates)),
+    type=click.Choice(_DUPLICATES),
     default="refuse",
     show_default=True,
     help="What becomes of points of a series at one time: their mean (of counts their sums), the last in "
@@ -52,6 +54,8 @@ def detect(file: Path, duplicates: Duplicates, as_json: bool) -> None:
     index counts from 0 in the order of time, missing points included, and is the first point of the new
     regime; before and after are the levels on both sides up to the next change points.
     """
+    from pipeline.backtest.seriesfile import read_series
+
     every = read_series(file, plain=True, duplicates=duplicates, note=print_note)
     several = len({one.service for one in every}) > 1
     with _progress(len(every)) as advance:
@@ -88,6 +92,8 @@ def _progress(series: int) -> Iterator[Callable[[dict[str, Any]], dict[str, Any]
 
 
 def _look(one: Series, several: bool) -> dict[str, Any]:
+    from pipeline.detect.offline.segment import segment
+
     return {
         "series": f"{one.service}/{one.metric}" if several else one.metric,
         "change_points": [

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+import click
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pipeline.backtest.seriesfile import Duplicates
 from pipeline.cli import run
+from pipeline.commands.detect import detect
 from tests.unit.commands.test_backtest import T0, stepped, write_csv
 
 
@@ -253,3 +258,19 @@ def test_detect_takes_the_mean_or_the_last_of_several_points(
         assert (point["index"], point["after"]) == (20, pytest.approx(wanted))
     assert run(["detect", "s.csv", "--duplicates", "refuse"]) == 2
     assert run(["detect", "s.csv", "--duplicates", "first"]) == 2
+
+
+def test_a_wrong_option_is_refused_before_anything_is_loaded_that_only_work_needs() -> None:
+    asked = "import sys\nfrom pipeline.cli import run\nrun(['detect', '--nope'])\n"
+    checked = (
+        "print(sorted({'numpy', 'scipy', 'pyarrow', 'statsmodels', 'pydantic_settings'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", asked + checked], capture_output=True, text=True, check=True)
+    assert "No such option" in done.stderr
+    assert done.stdout == "[]\n"
+
+
+def test_what_becomes_of_duplicates_is_what_the_reader_knows() -> None:
+    (option,) = (one for one in detect.params if one.name == "duplicates")
+    assert isinstance(option.type, click.Choice)
+    assert tuple(option.type.choices) == get_args(Duplicates)
