@@ -206,7 +206,7 @@ async def _hold_senders_against_others(browser: Browser, url: str) -> None:
     await browser.run("document.querySelector('[name=other_threshold]').value = '0.9'")
     await browser.run("document.querySelector('.filters button').click()")
     await browser.until("new URLSearchParams(location.search).get('other_threshold') === '0.9'")
-    await browser.until("document.querySelector('tr.differs')")
+    await browser.until("document.readyState === 'complete' && document.querySelector('tr.differs')")
 
 
 async def _drop_down_to_a_candidate(browser: Browser, url: str) -> None:
