@@ -202,6 +202,11 @@ async def _hold_senders_against_others(browser: Browser, url: str) -> None:
     await browser.until("new URLSearchParams(location.search).get('other_host') === 'host-002'")
     await browser.until(f"{DRAWN} && document.querySelectorAll('.part .figure').length === 2")
     assert "host host-002" in await browser.run("document.querySelector('.part .note').innerText")
+    await browser.open(f"{url}/settings?workload=weekly")
+    await browser.run("document.querySelector('[name=other_threshold]').value = '0.9'")
+    await browser.run("document.querySelector('.filters button').click()")
+    await browser.until("new URLSearchParams(location.search).get('other_threshold') === '0.9'")
+    await browser.until("document.readyState === 'complete' && document.querySelector('tr.differs')")
 
 
 async def _drop_down_to_a_candidate(browser: Browser, url: str) -> None:

@@ -171,9 +171,10 @@ document.addEventListener("change", (event) => {
   count();
 });
 
-// Empty filters make long addresses.
+// Empty filters make long addresses. A fieldset is an element of its form, too, and would take its fields along.
 document.addEventListener("submit", (event) => {
-  if (event.target.matches(".filters")) for (const field of event.target.elements) if (!field.value) field.disabled = true;
+  if (!event.target.matches(".filters")) return;
+  for (const field of event.target.querySelectorAll("input, select")) if (!field.value) field.disabled = true;
 });
 
 // ---- what is new
