@@ -11,12 +11,12 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from pipeline.cost_shift.domains import REGEX, compile_pattern
 from pipeline.dedup.rules import Between, Feature, MergeRule, PairwiseConfig
-from pipeline.detect.kdd2018.cusum import TEAMS, lacks_weeks
+from pipeline.detect.kdd2018.setups import TEAMS, lacks_weeks
 from pipeline.detect.metric_direction import Worse
 from pipeline.errors import ConfigError
 from pipeline.model import Detector, Direction, Scan
+from pipeline.names.patterns import REGEX, compile_pattern
 from pipeline.units import DAY_S, WEEK_S, format_duration, parse_duration_s
 from pipeline.validation import StrictModel, read_yaml, validate
 

@@ -7,10 +7,8 @@ all that one change modified, and what a user names. ``refactorings`` adds those
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import translate
 from functools import lru_cache
 
 import numpy as np
@@ -18,10 +16,8 @@ import numpy as np
 from pipeline.frames import element, series_of
 from pipeline.model import BoolArray, Change, SeriesKey
 from pipeline.names import forms_of, owner_of
+from pipeline.names.patterns import compile_pattern
 from pipeline.stacks import StackIndex
-
-REGEX = "re:"
-"""What a pattern begins with that is a regular expression and no glob."""
 
 _ENDS_OF_PREFIXES = {"endpoint": ("/", "."), "metadata": ("/", ".", "=", ":")}
 """Where a prefix of an annotation may end: ``/cart/`` of ``/cart/add``, ``tier=`` of ``tier=gold``."""
@@ -108,19 +104,6 @@ def match_labels(index: StackIndex, patterns: Iterable[str]) -> frozenset[str]:
     """Return the labels that any of the patterns matches whole."""
     compiled = [compile_pattern(pattern) for pattern in patterns]
     return frozenset(label for label in index.names if any(p.fullmatch(label) for p in compiled))
-
-
-def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """Compile a glob (``shop.cart.*``), or what follows ``re:`` as a regular expression.
-
-    Raises:
-        ValueError: a regular expression that is none.
-    """
-    text = pattern[len(REGEX) :] if pattern.startswith(REGEX) else translate(pattern)
-    try:
-        return re.compile(text)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise ValueError(f"{pattern[:200]!r} is no regular expression: {error}") from None
 
 
 def named(kind: str, labels: Sequence[str]) -> str:

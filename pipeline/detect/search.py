@@ -11,7 +11,8 @@ import numpy as np
 from pipeline.detect import exchanged_names
 from pipeline.detect.count_histories import CountHistories
 from pipeline.detect.exchanged_names import Exchanges, find_exchanges
-from pipeline.detect.kdd2018.cusum import TEAMS, Kdd2018Config, find_kdd2018
+from pipeline.detect.kdd2018.cusum import find_kdd2018
+from pipeline.detect.kdd2018.setups import TEAMS, Kdd2018Config
 from pipeline.detect.long_term import find_long_term
 from pipeline.detect.matrix import drop_windows, rows_by_series
 from pipeline.detect.noise.service import with_shared_prior

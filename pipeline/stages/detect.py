@@ -16,7 +16,7 @@ from pipeline.codec.records import columns_of
 from pipeline.codec.scans import decode_progress, scan_messages
 from pipeline.detect.fitting import known_windows, over_gaps
 from pipeline.detect.idleness import Readings
-from pipeline.detect.kdd2018.cusum import TEAMS
+from pipeline.detect.kdd2018.setups import TEAMS
 from pipeline.detect.schedule import Cadence, DueScan, ServiceProgress, due_scans, first_boundary
 from pipeline.detect.search import Found, SearchConfig, due_detectors
 from pipeline.detect.short_term import Windows

@@ -11,26 +11,13 @@ trend is not positive throughout cannot be detrended by division, and is fitted 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from pipeline.detect.kdd2018.setups import FourierConfig
 from pipeline.detect.seasonal.stl import bridge, points_of
 from pipeline.model import FloatArray, IntArray
 from pipeline.robust import MAD_TO_DEVIATION, row_medians
 from pipeline.units import DAY_S, WEEK_S
-
-
-@dataclass(frozen=True, slots=True)
-class FourierConfig:
-    """Settings of the regression."""
-
-    max_daily: int = 6  # K: cycles down to four hours
-    max_weekly: int = 3  # N: beyond that, days of the week are distinguished by single days of data
-    min_weeks: float = 2.0  # of data for weekly terms; KDD 2018 §2.4.2 fits on two weeks
-    huber: float = 1.345  # standard deviations; 95 % efficient with normal noise (Huber 1981)
-    rounds: int = 5
-    smoothing: float = 2 / 3  # of the days that LOESS looks at; Cleveland 1979
 
 
 def remove_cycles(

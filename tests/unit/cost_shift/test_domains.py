@@ -5,12 +5,12 @@ import pytest
 
 from pipeline.cost_shift.domains import (
     LabelGroup,
-    compile_pattern,
     find_domains,
     find_members,
     match_labels,
 )
 from pipeline.model import Change, MetricKind, SeriesKey
+from pipeline.names.patterns import compile_pattern
 from pipeline.stacks import index_stacks
 from tests.support.builders import build_change, build_stacks
 

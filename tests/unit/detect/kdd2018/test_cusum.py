@@ -12,17 +12,9 @@ from pipeline.backtest.plain import build_datasets
 from pipeline.backtest.run import run_backtest
 from pipeline.backtest.seriesfile import Series
 from pipeline.detect.kdd2018.butterworth import low_pass
-from pipeline.detect.kdd2018.cusum import (
-    CORE_DATA,
-    EFFICIENCY_INFRA,
-    INSTAGRAM,
-    TEAMS,
-    Cusum,
-    Kdd2018Config,
-    cusum,
-    find_kdd2018,
-)
+from pipeline.detect.kdd2018.cusum import Cusum, cusum, find_kdd2018
 from pipeline.detect.kdd2018.fourier import daily_trend, loess_operator, remove_cycles
+from pipeline.detect.kdd2018.setups import CORE_DATA, EFFICIENCY_INFRA, INSTAGRAM, TEAMS, Kdd2018Config
 from pipeline.detect.noise.batch_means import long_run_variance
 from pipeline.detect.short_term import Windows
 from pipeline.model import Candidate, Direction, FloatArray, MetricKind, SeriesMatrix
