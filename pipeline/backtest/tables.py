@@ -116,6 +116,8 @@ class Columns:
     def _column(self, name: str, *, nulls: bool = False) -> Any:
         if name not in self.table.column_names:
             raise ConfigError(f"{self.path}: no column {name!r}; it has {listed(self.names, name)}")
+        if self.table.column_names.count(name) > 1:
+            raise ConfigError(f"{self.path}: {name}: column stands twice")
         column = self.table.column(name)
         if column.null_count and not nulls:
             self.refuse(column.is_null().to_pylist().index(True), name, "missing")
@@ -186,20 +188,26 @@ def write_parquet(path: Path, columns: Mapping[str, NDArray[Any] | Texts | Seque
         raise ConfigError(f"{path}: {error.strerror or error}") from None
 
 
-def read_table(path: Path) -> Columns:
-    """Read a Parquet file, or else a CSV file with a header.
+def parse_table(file: BinaryIO, path: Path, texts: Sequence[str] = ()) -> Columns:
+    """Read the content of a Parquet file, or else of CSV with a header, which errors name by ``path``.
+
+    Args:
+        file: Where it is read from its beginning; one that can be read twice.
+        path: Its name.
+        texts: Columns that are texts whatever they look like: ``01`` and ``NA`` in CSV stay what they are.
 
     Raises:
-        ConfigError: it is not there, or neither.
+        ConfigError: it is neither.
     """
+    start = file.read(4)
+    file.seek(0)
+    if start == b"PAR1":
+        return parse_parquet(file, path)
+    kinds = dict.fromkeys(texts, pa.dictionary(pa.int32(), pa.string()))
+    options = pa_csv.ConvertOptions(column_types=kinds, null_values=[""], strings_can_be_null=True)
     try:
-        with path.open("rb") as file:
-            if file.read(4) == b"PAR1":
-                return read_parquet(path)
-        return Columns(path, pa_csv.read_csv(path))
+        return Columns(path, pa_csv.read_csv(file, convert_options=options))
     except UnicodeDecodeError:
         raise ConfigError(f"{path}: not UTF-8 text") from None
     except pa.ArrowException as error:
         raise ConfigError(f"{path}: not a CSV file: {_first_line(error)}") from None
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or _first_line(error)}") from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +13,8 @@ from pipeline.commands.options import FiniteRange
 from pipeline.commands.trial.reading import read_trials
 from pipeline.commands.trial.showing import show, to_json
 from pipeline.errors import ConfigError
-from pipeline.terminal import table_console
+from pipeline.listing import listed
+from pipeline.terminal import print_note, table_console
 from pipeline.trials import MODELS, Bounds, Decision
 from pipeline.trials.verdict import Sides, Verdict, judge_trials
 
@@ -103,8 +104,10 @@ def verdict(
     """
     if options["sequential"] and model:
         raise ConfigError("--sequential: has a model of its own; leave out --model")
+    if model and MODELS[model].from_history and not history:
+        raise ConfigError(f"--model {model}: compares with A/A trials; give them as --history")
     metrics = _sides(path)
-    past = _sides(history) if history else {}
+    past = _past(history, metrics) if history else {}
     thresholds = dict(metric_threshold)
     _check_known((*thresholds, *worse_down), metrics, path)
     usual = Bounds(float(options["threshold"]), float(options["alpha"]))
@@ -125,14 +128,24 @@ def verdict(
     return _exit_code(found)
 
 
-def _sides(path: Path) -> dict[str, Sides]:
-    return {name: Sides(points.a, points.b) for name, points in read_trials(path).items()}
+def _sides(path: Path, metrics: Container[str] | None = None) -> dict[str, Sides]:
+    return {name: Sides(points.a, points.b) for name, points in read_trials(path, metrics).items()}
+
+
+def _past(path: Path, metrics: dict[str, Sides]) -> dict[str, Sides]:
+    past = _sides(path, metrics)
+    missing = sorted(metrics.keys() - past.keys())
+    if not past:
+        raise ConfigError(f"{path}: has A/A trials of no metric that is judged; these are {listed(missing)}")
+    if missing:
+        print_note(f"{path}: no A/A trials of {listed(missing)}")
+    return past
 
 
 def _check_known(names: Iterable[str], metrics: dict[str, Sides], path: Path) -> None:
     for name in names:
         if name not in metrics:
-            raise ConfigError(f"{path}: no metric {name!r}; it has {', '.join(sorted(metrics)[:10])}")
+            raise ConfigError(f"{path}: no metric {name!r}; it has {listed(sorted(metrics), name)}")
 
 
 def _exit_code(found: list[Verdict]) -> int:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import io
+from collections.abc import Container
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from pipeline.backtest.tables import read_table
+from pipeline.backtest.seriesfile.content import read_content
+from pipeline.backtest.tables import Columns, Texts, parse_table
 from pipeline.errors import ConfigError
 from pipeline.model import FloatArray, IntArray
 
 SIDES = ("A", "B")
+
+SMALLEST, LARGEST = 1e-100, 1e100
+"""Values beyond which squares and sums of them are no numbers any more; 0 is one."""
+
+_MOST_CELLS = 10**8  # of trials times the points of the longest
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,45 +32,78 @@ class Points:
     b: FloatArray
 
 
-def read_trials(path: Path) -> dict[str, Points]:
+def read_trials(path: Path, metrics: Container[str] | None = None) -> dict[str, Points]:
     """Return the points of each metric of a CSV or Parquet file.
+
+    Args:
+        path: The file; ``-`` is standard input. What gzip has packed is unpacked.
+        metrics: Those that are returned, if not all; what others hold does not matter.
 
     Raises:
         ConfigError: what is wrong, with file, and row or trial: a column is missing, a side is neither A nor
-            B, a
-            value is no finite number or less than 0, or a trial has one side only.
+            B, a value is no finite number or less than 0, or a trial has one side only.
     """
-    columns = read_table(path)
-    trial, side, metric = (columns.texts(name) for name in ("trial", "side", "metric"))
+    columns = _columns(path)
+    trial, side, metric = (_names(columns, name) for name in ("trial", "side", "metric"))
     values = columns.numbers("value")
     strange = [name for name in side.values if name not in SIDES]
     if strange:
-        row = int(np.flatnonzero(side.codes == side.values.index(strange[0]))[0])
-        columns.refuse(row, "side", f"should be A or B, is {strange[0]!r}")
+        columns.refuse(_first_row(side, strange[0]), "side", f"should be A or B, is {strange[0]!r}")
     if not len(values):
-        raise ConfigError(f"{path}: holds no points")
+        raise ConfigError(f"{columns.path}: holds no points")
     on_b = np.array([name == "B" for name in side.values])[side.codes]
+    by_metric = np.argsort(metric.codes, kind="stable")
+    bounds = np.cumsum(np.bincount(metric.codes, minlength=len(metric.values)))[:-1]
     result = {}
-    for code, name in enumerate(metric.values):
-        rows = np.flatnonzero(metric.codes == code)
+    for name, rows in zip(metric.values, np.split(by_metric, bounds), strict=True):
+        if metrics is not None and name not in metrics:
+            continue
         numbers, dense = np.unique(trial.codes[rows], return_inverse=True)
-        sides = [_rows_of(dense[of], values[rows[of]], len(numbers)) for of in (~on_b[rows], on_b[rows])]
         names = tuple(trial.values[number] for number in numbers)
-        for points, label in zip(sides, SIDES, strict=True):
-            empty = np.flatnonzero(np.isnan(points).all(axis=1)) if points.shape[1] else np.arange(1)
-            if len(empty):
-                raise ConfigError(f"{path}: trial {names[empty[0]]}: {name}: side {label} has no points")
-        _check_values(path, name, *sides)
-        result[name] = Points(name, names, *sides)
+        of_sides = (~on_b[rows], on_b[rows])
+        for of, label in zip(of_sides, SIDES, strict=True):
+            counts = np.bincount(dense[of], minlength=len(numbers))
+            if not counts.all():
+                without = names[int(np.argmin(counts))]
+                raise ConfigError(f"{columns.path}: trial {without}: {name}: side {label} has no points")
+            if len(counts) * int(counts.max()) > _MOST_CELLS:
+                uneven = f"one of {len(counts):,} trials has {counts.max():,} points, which is too uneven"
+                raise ConfigError(f"{columns.path}: {name}: side {label}: {uneven}")
+        a, b = (_rows_of(dense[of], values[rows[of]], len(numbers)) for of in of_sides)
+        _check_values(columns.path, name, a, b)
+        result[name] = Points(name, names, a, b)
     return result
 
 
-def _check_values(path: Path, metric: str, a: FloatArray, b: FloatArray) -> None:
+def _columns(path: Path) -> Columns:
+    content = read_content(path)
+    return parse_table(io.BytesIO(content.data), Path(content.name), ("trial", "side", "metric"))
+
+
+def _names(columns: Columns, name: str) -> Texts:
+    """Return a column of texts with the values that rows have: a category may have none."""
+    texts = columns.texts(name)
+    used = np.flatnonzero(np.bincount(texts.codes, minlength=len(texts.values)))
+    if len(used) < len(texts.values):
+        texts = Texts(np.searchsorted(used, texts.codes), tuple(texts.values[code] for code in used))
+    if "" in texts.values:
+        columns.refuse(_first_row(texts, ""), name, "missing")
+    return texts
+
+
+def _first_row(texts: Texts, value: str) -> int:
+    return int(np.argmax(texts.codes == texts.values.index(value)))
+
+
+def _check_values(path: Path, metric: str, *sides: FloatArray) -> None:
     """Refuse what has no relative difference: costs, times and rates are positive."""
-    if min(float(np.nanmin(a)), float(np.nanmin(b))) < 0:
+    if min(float(np.nanmin(side)) for side in sides) < 0:
         raise ConfigError(f"{path}: {metric}: holds values less than 0, whose share of side A means nothing")
-    if not float(np.nanmax(a)):
+    if not float(np.nanmax(sides[0])):
         raise ConfigError(f"{path}: {metric}: the mean of side A is 0, and nothing is a share of that")
+    for side in sides:
+        if ((side > LARGEST) | ((side > 0) & (side < SMALLEST))).any():
+            raise ConfigError(f"{path}: {metric}: values should be 0, or from {SMALLEST:g} to {LARGEST:g}")
 
 
 def _rows_of(trial: IntArray, values: FloatArray, trials: int) -> FloatArray:

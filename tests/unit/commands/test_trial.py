@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -140,6 +141,7 @@ def test_bad_files_are_refused_in_one_line(
         (["--metric-threshold", "nope=1"], "no metric 'nope'"),
         (["--metric-threshold", "cpu"], "should be NAME=SHARE"),
         (["--sequential", "--model", "t-test-none"], "leave out --model"),
+        (["--model", "confidence-interval-none"], "compares with A/A trials; give them as --history"),
     ],
 )
 def test_bad_flags_are_refused(
@@ -156,3 +158,62 @@ def test_table_is_for_people(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "fail" in shown
     assert "warm-up" in shown
     assert "paired-t-test" in shown
+
+
+def small(*rows: str) -> str:
+    return "\n".join(("trial,side,metric,value", *rows, ""))
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("trial,side,metric,value,value\n1,A,m,1,2\n", "value: column stands twice"),
+        (small('1,A,"",1'), "row 1: metric: missing"),
+        (small("1,A,m,NaN"), "row 1: value: should be a finite number"),
+        (small("1,A,m,1e200", "1,B,m,1"), "m: values should be 0, or from 1e-100 to 1e+100"),
+        (small("1,A,m,1", "1,B,m,1e-310"), "m: values should be 0, or from 1e-100 to 1e+100"),
+        (
+            small(*(f"{n},{side},m,1" for n in range(20_000) for side in "AB"), *["0,A,m,1"] * 5_000),
+            "m: side A: one of 20,000 trials has 5,001 points, which is too uneven",
+        ),
+    ],
+)
+def test_odd_files_are_refused_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, error: str
+) -> None:
+    test_bad_files_are_refused_in_one_line(tmp_path, capsys, text, error)
+
+
+def test_names_are_texts_whatever_they_look_like(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(small(*(f"{name},{side},007,1" for name in ("01", "1", "NA") for side in "AB")))
+    _, found = verdicts(path)
+    assert found["007"]["trials"] == 3
+
+
+def test_categories_without_rows_do_not_matter(tmp_path: Path) -> None:
+    def categories(codes: list[int], *names: str) -> pa.Array:
+        return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(names))
+
+    sides, metrics = categories([1, 2] * 3, "C", "A", "B"), categories([1] * 6, "other", "m")
+    rows = pa.table({"trial": list("112233"), "side": sides, "metric": metrics, "value": [1.0] * 6})
+    assert verdicts(written(tmp_path / "t.parquet", rows))[1].keys() == {"m"}
+
+
+def test_standard_input_is_read(tmp_path: Path) -> None:
+    text = small(*(f"{n},{side},m,1" for n in range(3) for side in "AB"))
+    found = CliRunner().invoke(trial, ["verdict", "-"], input=gzip.compress(text.encode()))
+    assert "pass" in found.output
+
+
+def test_a_history_without_a_metric_is_noted_and_one_without_any_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path / "t.csv", table({"cpu": 0.0, "p99": 0.0}))
+    past = tmp_path / "past.csv"
+    past.write_text(small("1,A,p99,1", "1,B,p99,1", "1,A,rare,0", "1,B,rare,0"))
+    assert run(["trial", "verdict", str(path), "--history", str(past)]) == 0
+    assert capsys.readouterr().err.splitlines() == [f"smidgen: {past}: no A/A trials of cpu"]
+    past.write_text(small("1,A,other,1", "1,B,other,1"))
+    assert run(["trial", "verdict", str(path), "--history", str(past)]) == 2
+    assert "has A/A trials of no metric that is judged; these are cpu, p99" in capsys.readouterr().err
