@@ -8,6 +8,7 @@ from pipeline.model import FloatArray
 from pipeline.trials.estimate import Estimates
 
 DRAWS = 4095
+_MOST_DRAWN = 4_000_000  # differences at a time, which bounds memory
 _SEED = 20240711
 
 
@@ -37,7 +38,10 @@ def _usual_sizes(sizes: FloatArray, trials: int) -> FloatArray:
     if trials == 1 or not len(sizes):
         return sizes
     draw = np.random.default_rng(_SEED)
-    chosen = sizes[draw.integers(0, len(sizes), size=(DRAWS, trials))]
-    signs = draw.choice([-1.0, 1.0], size=chosen.shape)
-    result: FloatArray = np.abs((signs * chosen).mean(axis=1))
-    return result
+    step = max(1, _MOST_DRAWN // trials)
+    parts = []
+    for first in range(0, DRAWS, step):
+        chosen = sizes[draw.integers(0, len(sizes), size=(min(step, DRAWS - first), trials))]
+        signs = draw.choice([-1.0, 1.0], size=chosen.shape)
+        parts.append(np.abs((signs * chosen).mean(axis=1)))
+    return np.concatenate(parts)

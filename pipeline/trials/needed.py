@@ -32,5 +32,6 @@ def trials_needed(history: FloatArray, threshold: float, confidence: float = 0.9
     if len(history) < 2:
         return None
     one = float(half_widths(history, np.array([1]), confidence)[0])
-    needed = max(1.0, np.ceil((one / threshold) ** 2 - 1e-9))
-    return int(needed) if needed <= MOST_TRIALS else None
+    if one / np.sqrt(MOST_TRIALS) > threshold:
+        return None
+    return max(1, int(np.ceil((one / threshold) ** 2 - 1e-9)))

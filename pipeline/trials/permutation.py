@@ -13,6 +13,7 @@ ALL_SUBSETS_UP_TO = 12
 """Trials of which every subset is looked at: 4,095."""
 
 DRAWN_SUBSETS = 4095
+_MOST_KEPT = 4_000_000  # members of subsets, which bounds memory: of so many trials some are drawn at a time
 _SEED = 20240710
 
 
@@ -28,8 +29,7 @@ def permutation_test(differences: FloatArray, alpha: float) -> Estimates:
         differences: (experiments, trials).
         alpha: Chance that equal sides differ significantly.
     """
-    member = _subsets(differences.shape[1])
-    means = np.sort(differences @ (member / member.sum(axis=0)), axis=1)
+    means = np.sort(_subset_means(differences), axis=1)
     count = means.shape[1]
     smaller = (means <= 0).sum(axis=1)
     larger = (means >= 0).sum(axis=1)
@@ -41,15 +41,31 @@ def permutation_test(differences: FloatArray, alpha: float) -> Estimates:
     return Estimates(differences.mean(axis=1), low, high, p_value)
 
 
-@lru_cache(maxsize=32)
-def _subsets(trials: int) -> FloatArray:
-    """Return which trials each subset holds, as 0 and 1: (trials, subsets), none of them empty."""
+def _subset_means(differences: FloatArray) -> FloatArray:
+    """Return the mean of each subset of trials that is not empty: (experiments, subsets)."""
+    trials = differences.shape[1]
+    if trials * DRAWN_SUBSETS <= _MOST_KEPT:
+        return differences @ _shares(trials)
+    draw = np.random.default_rng(_SEED)
+    step = max(1, _MOST_KEPT // trials)
+    sizes = [min(step, DRAWN_SUBSETS - first) for first in range(0, DRAWN_SUBSETS, step)]
+    return np.concatenate([differences @ _drawn_shares(draw, trials, size) for size in sizes], axis=1)
+
+
+@lru_cache(maxsize=8)
+def _shares(trials: int) -> FloatArray:
+    """Return what each trial weighs in the mean of each subset, none of them empty: (trials, subsets)."""
     if trials <= ALL_SUBSETS_UP_TO:
-        numbers = np.arange(1, 2**trials)
-        member = (numbers >> np.arange(trials)[:, None]) & 1
+        member = (np.arange(1, 2**trials) >> np.arange(trials)[:, None]) & 1
+        result: FloatArray = member / member.sum(axis=0)
     else:
-        member = np.random.default_rng(_SEED).integers(0, 2, size=(trials, DRAWN_SUBSETS))
-        member[0, member.sum(axis=0) == 0] = 1
-    result = member.astype(np.float64)
+        result = _drawn_shares(np.random.default_rng(_SEED), trials, DRAWN_SUBSETS)
     result.flags.writeable = False
+    return result
+
+
+def _drawn_shares(draw: np.random.Generator, trials: int, subsets: int) -> FloatArray:
+    member = draw.integers(0, 2, size=(trials, subsets))
+    member[0, member.sum(axis=0) == 0] = 1
+    result: FloatArray = member / member.sum(axis=0)
     return result

@@ -11,13 +11,16 @@ from pipeline.trials.estimate import Estimates
 EXPECTED_TRIALS = 10.0
 """Trials at which the interval is made to be narrow; the error holds at any number."""
 
+_SMALLEST_ALPHA = 1e-100  # for which it is made narrow: the square is a number
+
 
 def anytime_valid(differences: FloatArray, alpha: float, expected: float = EXPECTED_TRIALS) -> Estimates:
     """Return what may be said after the last of these trials, if one looked after each of them.
 
     The chance that any look at equal sides is significant is ``alpha`` in all: 1 / p is a mixture of
-    likelihood ratios of the t statistic, a martingale whatever the variance. The price is an interval that is
-    1.4 times as wide or so as that of one look.
+    likelihood ratios of the t statistic, a martingale whatever the variance of normal differences. At 5 %
+    the price is an interval that is 1.6 to 1.7 times as wide as that of one look from ten trials on, and none
+    before the fifth.
 
     Args:
         differences: (experiments, trials) relative differences, in the order of trials.
@@ -49,7 +52,8 @@ def anytime_valid(differences: FloatArray, alpha: float, expected: float = EXPEC
 
 def _widest_square(alpha: float, share: float, degrees: float) -> float:
     """Return t² at which 1 / p reaches 1 / alpha; infinite if it never does."""
-    bound = (alpha**2 * share) ** (1.0 / (degrees + 1.0))  # what the ratio has to fall to
+    # What the ratio has to fall to; in logarithms, as the square of a tiny alpha is 0.
+    bound = np.exp((2.0 * np.log(alpha) + np.log(share)) / (degrees + 1.0))
     if bound <= share:
         return float("inf")
     return float(degrees * (1.0 - bound) / (bound - share))
@@ -57,4 +61,4 @@ def _widest_square(alpha: float, share: float, degrees: float) -> float:
 
 def _spread(alpha: float) -> float:
     """Return trials, in those of the prior, at which the interval is narrowest if t is about normal."""
-    return float(-special.lambertw(-(alpha**2) / np.e, -1).real) - 1.0
+    return float(-special.lambertw(-(max(alpha, _SMALLEST_ALPHA) ** 2) / np.e, -1).real) - 1.0

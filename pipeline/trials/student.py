@@ -72,15 +72,11 @@ def t_test(experiments: Experiments, alpha: float, outliers: Outliers = "none") 
         error = np.sqrt(variance) / np.abs(a.mean)
         difference = (b.mean - a.mean) / np.abs(a.mean)
         p_value = 2.0 * special.stdtr(degrees, -np.abs(difference) / error)
-    half = special.stdtrit(degrees, 1.0 - alpha / 2.0) * error
-    same = (error == 0) & (difference == 0)  # sides of one constant do not differ
-    return Estimates(
-        difference,
-        np.where(same, 0.0, _bounded(difference - half, -np.inf)),
-        np.where(same, 0.0, _bounded(difference + half, np.inf)),
-        np.where(same | np.isnan(p_value), 1.0, p_value),
-    )
-
-
-def _bounded(bound: FloatArray, unknown: float) -> FloatArray:
-    return np.where(np.isnan(bound), unknown, bound)
+        half = special.stdtrit(degrees, 1.0 - alpha / 2.0) * error
+    constant = error == 0  # both sides: any difference is all that there is
+    half = np.where(constant, 0.0, half)
+    known = np.isfinite(difference) & np.isfinite(half)
+    reach = np.where(known, half, np.inf)
+    middle = np.where(known, difference, 0.0)
+    p_value = np.where(constant, np.where(difference == 0, 1.0, 0.0), np.where(known, p_value, 1.0))
+    return Estimates(difference, middle - reach, middle + reach, p_value)

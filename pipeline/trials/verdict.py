@@ -58,7 +58,7 @@ class Verdict:
     """How the model was chosen; None if it was given, or there are too few A/A tests."""
     trials: int
     trials_needed: int | None
-    """To exclude a regression of the threshold, as far as these trials or the history say."""
+    """To exclude a regression of the threshold, as far as trials or history say; None if unknown."""
     warm_up: tuple[int, ...]
     """Points of each trial that were discarded."""
     unsteady: tuple[int, ...]
@@ -94,8 +94,10 @@ def judge_trials(
     found = []
     for name, sides in metrics.items():
         prepared = _prepare(sides)
-        if prepared.experiments.trials:
+        if _has_level(prepared.experiments):
             past = _prepare(history[name]).experiments if name in history else None
+            if past and not _has_level(past):
+                past = None
             found.append(_judge_one(name, bounds[name], prepared, past, model, sequential))
         else:
             found.append(_undecided(name, bounds[name], sides, prepared))
@@ -113,6 +115,11 @@ def _prepare(sides: Sides) -> Prepared:
         tuple(lost.tolist()),
         tuple(np.flatnonzero(~steady).tolist()),
     )
+
+
+def _has_level(experiments: Experiments) -> bool:
+    """Return whether trials are left whose side A is not 0: differences are a share of it."""
+    return experiments.trials > 0 and bool(np.nanmax(experiments.a) > 0)
 
 
 def _judge_one(
@@ -134,7 +141,7 @@ def _judge_one(
             choice = _choose(past, experiments.trials, bounds)
             model = (choice.model if choice else None) or _usual_model(experiments)
         estimates = MODELS[model].estimate(experiments, bounds.alpha)
-    known = usual if len(usual) else _centred(trial_differences(experiments)[0])
+    known = usual if len(usual) else _contrasts(trial_differences(experiments)[0])
     means = (float(np.nanmean(side)) for side in (experiments.a, experiments.b))
     return Verdict(
         name,
@@ -150,9 +157,15 @@ def _judge_one(
     )
 
 
-def _centred(differences: FloatArray) -> FloatArray:
-    result: FloatArray = (differences - differences.mean()) * np.sqrt(
-        len(differences) / max(1, len(differences) - 1)
+def _contrasts(differences: FloatArray) -> FloatArray:
+    """Return numbers around 0 with the spread of trials: (trials - 1,), one for each degree of freedom.
+
+    Each is a trial against the mean of those before it (Helmert). Their squares add up to those around the
+    mean of all.
+    """
+    before = np.arange(1, len(differences))
+    result: FloatArray = np.sqrt(before / (before + 1.0)) * (
+        differences[1:] - np.cumsum(differences)[:-1] / before
     )
     return result
 
@@ -166,6 +179,10 @@ def _choose(past: Experiments | None, trials: int, bounds: Bounds) -> Choice | N
     if groups < FEWEST_EXPERIMENTS:
         return None
     a, b = (side[0, tested][: groups * trials].reshape(groups, trials, -1) for side in (past.a, past.b))
+    with_level = (a > 0).any(axis=(1, 2))
+    a, b = a[with_level], b[with_level]
+    if len(a) < FEWEST_EXPERIMENTS:
+        return None
     history = trial_differences(Experiments(past.a[:, kept], past.b[:, kept]))[0]
     return choose(Experiments(a, b, history), ChoiceConfig(bounds.alpha, bounds.threshold))
 
@@ -182,7 +199,11 @@ def _undecided(name: str, bounds: Bounds, sides: Sides, prepared: Prepared) -> V
 
 
 def _decided(verdict: Verdict, p_value: float) -> Verdict:
+    """Return the decision by a p-value that is adjusted, and trials needed only if there are not as many."""
     measured = replace(verdict.measured, p_value=p_value)
     figures = (measured.difference, measured.low, measured.high, p_value)
     (decision,) = decide(Estimates(*(np.array([figure]) for figure in figures)), verdict.bounds)
-    return replace(verdict, measured=measured, decision=decision)
+    needed = verdict.trials_needed
+    if decision is Decision.NOT_ENOUGH and needed and needed <= verdict.trials:
+        needed = None
+    return replace(verdict, measured=measured, decision=decision, trials_needed=needed)

@@ -15,6 +15,9 @@ SHORTEST_SPAN = 3.0
 FALSE_ALARM = 0.05
 """Chance that a steady trial loses any point."""
 
+SAME_LEVEL = 1e-6
+"""Share of the largest point by which levels may differ and still be one: points without noise have none."""
+
 FEWEST_POINTS = 20
 """Fewer do not show their noise: nothing is discarded."""
 
@@ -51,6 +54,7 @@ def _of_equal_length(values: FloatArray) -> IntArray:
     )  # that of the level, too
     # Averages a span apart are about independent: so many are compared, and so many give the noise.
     bound = special.stdtrit(len(late[0]) / span - 2.0, 1.0 - FALSE_ALARM * span / (2.0 * half)) * noise
+    bound = np.maximum(bound, SAME_LEVEL * np.abs(values).max(axis=1, keepdims=True))
     outside = np.abs(_average(values[:, :half] - level, weight)) > bound
     last = half - np.argmax(outside[:, ::-1], axis=1)
     warm = np.where(outside.any(axis=1), last, 0)

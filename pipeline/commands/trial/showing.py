@@ -63,8 +63,12 @@ def to_json(verdict: Verdict) -> dict[str, Any]:
 
 def _remarks(verdict: Verdict) -> list[str]:
     remarks = [f"by {verdict.model}"]
-    if any(verdict.warm_up):
-        most = max(verdict.warm_up)
+    if not verdict.trials and len(verdict.unsteady) < len(verdict.warm_up):
+        remarks.append("side A is 0 when its warm-up is over, and nothing is a share of that")
+    most = max(
+        (lost for index, lost in enumerate(verdict.warm_up) if index not in verdict.unsteady), default=0
+    )
+    if most:
         remarks.append(f"the first points of trials are warm-up and discarded, {most} at most")
     if verdict.unsteady:
         remarks.append(f"{len(verdict.unsteady)} trials never became steady and are left out")

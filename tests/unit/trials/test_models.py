@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -174,3 +175,39 @@ def test_choice_leaves_the_history_out_where_there_is_none() -> None:
     equal = experiments("normal", 6, 40)
     chosen = choose(Experiments(equal.a, equal.b), ChoiceConfig(regression=0.05))
     assert "confidence-interval-none" not in {score.model for score in chosen.scores}
+
+
+def test_constant_sides_that_differ_are_significant() -> None:
+    found = t_test(Experiments(np.full((1, 1, 60), 100.0), np.full((1, 1, 60), 110.0)), ALPHA)
+    assert (found.p_value[0], found.low[0], found.high[0]) == (0.0, *(pytest.approx(0.1),) * 2)
+    one_point = t_test(Experiments(np.full((1, 1, 1), 100.0), np.full((1, 1, 1), 110.0)), ALPHA)
+    assert (one_point.p_value[0], one_point.high[0]) == (1.0, np.inf)
+
+
+@pytest.mark.parametrize(("outliers", "rare"), [("elim", 9), ("cap", 2)])
+def test_a_side_without_its_outliers_may_be_zero(outliers: Literal["elim", "cap"], rare: int) -> None:
+    a, b = np.zeros((2, 1, 1, 40))
+    a[0, 0, 0] = b[0, 0, :rare] = 1.0
+    with np.errstate(all="raise"):
+        found = t_test(Experiments(a, b), ALPHA, outliers)
+    assert (found.p_value[0], found.low[0], found.high[0]) == (1.0, -np.inf, np.inf)
+
+
+def test_subsets_of_many_trials_are_drawn_in_parts() -> None:
+    rng = np.random.default_rng(1)
+    few, many = (rng.normal(0.02, 0.2, (1, trials)) for trials in (900, 3000))
+    for differences in (few, many):
+        found = permutation_test(differences, ALPHA)
+        usual = t_interval(differences[0])
+        assert (found.low[0], found.high[0]) == pytest.approx(usual, abs=0.001)
+
+
+def t_interval(values: np.ndarray) -> tuple[float, float]:
+    low, high = stats.ttest_1samp(values, 0.0).confidence_interval(1 - ALPHA)
+    return float(low), float(high)
+
+
+def test_a_history_of_many_trials_is_drawn_in_parts() -> None:
+    history = np.random.default_rng(1).normal(0.0, 0.1, 500)
+    halves = [interval_test(np.zeros((1, trials)), history, ALPHA).high[0] for trials in (900, 3600)]
+    assert halves[0] == pytest.approx(2 * halves[1], rel=0.1)

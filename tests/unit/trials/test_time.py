@@ -91,3 +91,25 @@ def test_trials_needed(threshold: float, trials: int | None) -> None:
     assert needed == trials
     if needed:
         assert half_widths(history, np.array([needed]))[0] <= threshold
+
+
+def test_trials_needed_for_absurd_thresholds() -> None:
+    history = np.tile([0.01, -0.01], 500)
+    with np.errstate(all="raise"):
+        assert [trials_needed(history, threshold) for threshold in (5e-324, 1e-308, 1e308)] == [None, None, 1]
+
+
+@pytest.mark.parametrize("level", [0.1, 0.11, 7.0, 0.0])
+def test_a_trial_without_noise_is_steady(level: float) -> None:
+    values = np.full((2, 60), level)
+    values[1, 3] += 1.0  # a rare event: what comes before its average has gone is warm-up
+    lost = warm_up_points(values)
+    assert lost[0] == 0
+    assert 3 < lost[1] < 30
+
+
+def test_a_tiny_alpha_leaves_the_interval_open() -> None:
+    with np.errstate(all="raise"):
+        found = anytime_valid(np.array([[0.5, 0.4, 0.5]]), 1e-300)
+    assert (found.low[0], found.high[0]) == (-np.inf, np.inf)
+    assert 0 < found.p_value[0] < 1
