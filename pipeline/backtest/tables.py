@@ -17,6 +17,17 @@ from pipeline.errors import ConfigError, file_errors
 from pipeline.listing import listed
 from pipeline.model import FloatArray, IntArray
 
+_TEXTS = (
+    pa.types.is_dictionary,
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_string_view,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_binary_view,
+)
+_TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6}
+
 
 @dataclass(frozen=True, slots=True)
 class Texts:
@@ -93,8 +104,9 @@ class Columns:
             column = column.cast(pa.timestamp("ms"))
         if not pa.types.is_timestamp(column.type):
             return None
-        whole = column.cast(pa.timestamp("us", tz=column.type.tz)).cast(pa.int64()).to_numpy()
-        seconds: FloatArray = whole / 1e6
+        whole, unit = column.cast(pa.int64()).to_numpy(), column.type.unit
+        # Of nanoseconds since 1970 a float keeps no more than microseconds, and rounds what is not whole.
+        seconds: FloatArray = whole // 1000 / 1e6 if unit == "ns" else whole / _TICKS[unit]
         return seconds
 
     def is_moment(self, name: str) -> bool:
@@ -103,11 +115,9 @@ class Columns:
         return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
 
     def is_text(self, name: str) -> bool:
-        """Return whether a column holds texts."""
+        """Return whether a column holds texts, or bytes, as which some programs write them."""
         kind = self._column(name, nulls=True).type
-        return bool(
-            pa.types.is_dictionary(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)
-        )
+        return any(is_one(kind) for is_one in _TEXTS)
 
     def refuse(self, row: int, name: str, what: str) -> None:
         """Raise a ConfigError about one value; rows count from 1."""

@@ -29,7 +29,8 @@ class Content:
     @property
     def stem(self) -> str:
         """The name of the file without its folder and endings."""
-        return Path(self.name).name.split(".")[0] or self.name
+        last = Path(self.name).name
+        return last.split(".")[0] or last
 
     def text(self) -> str:
         """Return UTF-8 text, or UTF-16 that begins with its mark.

@@ -32,6 +32,8 @@ def spelt(texts: Texts) -> list[str]:
         pytest.param(pa.array(["b", "a", "b"]), id="texts"),
         pytest.param(pa.array(["b", "a", "b"]).dictionary_encode(), id="dictionary"),
         pytest.param(pa.array(["b", "a", "b"], pa.large_string()), id="large texts"),
+        pytest.param(pa.array(["b", "a", "b"], pa.string_view()), id="views of texts"),
+        pytest.param(pa.array([b"b", b"a", b"b"]), id="bytes"),
         pytest.param(
             pa.chunked_array([pa.array(["b"]).dictionary_encode(), pa.array(["a", "b"]).dictionary_encode()]),
             id="chunks with dictionaries of their own",
@@ -71,6 +73,12 @@ def test_flags_and_lists() -> None:
         pytest.param(pa.array([MOMENT * 1000 + 250], pa.timestamp("ms")), MOMENT + 0.25, id="milliseconds"),
         pytest.param(
             pa.array([MOMENT], pa.timestamp("s", tz="Asia/Tokyo")), float(MOMENT), id="with a time zone"
+        ),
+        pytest.param(
+            pa.array([MOMENT * 10**9 + 123_456_789], pa.timestamp("ns")), MOMENT + 0.123456, id="nanoseconds"
+        ),
+        pytest.param(
+            pa.array([2**60], pa.timestamp("ms")), 2**60 / 1e3, id="out of the range of microseconds"
         ),
         pytest.param(pa.array([19_675], pa.date32()), 19_675 * 86_400.0, id="a date"),
     ],
