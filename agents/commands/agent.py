@@ -31,9 +31,11 @@ from agents.profile_files import Import, read_files
 from agents.profile_source import STDIN, named, opened_profile
 from pipeline.clock import system_clock
 from pipeline.codec.inputs import FUTURE_S
+from pipeline.commands.options import FiniteRange
 from pipeline.config import Settings
 from pipeline.kafka import bootstrap_servers
 from pipeline.outputs import check_outputs, replacing
+from pipeline.terminal import escape_controls
 from pipeline.units import parse_size_bytes
 
 _RUN_EXAMPLES = """\b
@@ -66,7 +68,7 @@ _value_option = click.option(
 )
 _period_option = click.option(
     "--period",
-    type=click.FloatRange(1e-9, 1e18),
+    type=FiniteRange(1e-9, 1e18),
     metavar="NUMBER",
     default=None,
     callback=lambda _context, _parameter, value: value or 0.0,
@@ -229,7 +231,7 @@ def import_files(
     imported = read_files(files, request)
     publish_once([message for found in imported for message in found.messages], settings, topics)
     for found in imported:
-        click.echo(found.summary())
+        click.echo(escape_controls(found.summary()))
 
 
 @agent.command(epilog=_CONVERT_EXAMPLES)
@@ -255,4 +257,4 @@ def convert(file: Path, out: Path, format_: str, target: str | None, value: str,
     request = Conversion(writer_for(target or "", str(out)), format_, value, period)
     with opened_profile(file) as source, named(file), replacing(written) as output:
         converted = convert_profile(source, output, request)
-    click.echo(converted.summary(file), err=True)
+    click.echo(escape_controls(converted.summary(file)), err=True)

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agents.options import checked_by
-from pipeline.commands.options import settings_options
+from pipeline.commands.options import FiniteRange, settings_options
 from pipeline.config import Settings
 from pipeline.detect.detectable import Look, Traffic, detectable_size, samples_to_detect, time_to_detect
 from pipeline.detect.short_term import Windows
@@ -72,7 +72,7 @@ def share_of(text: str) -> float:
 @click.option("--hosts", type=click.IntRange(min=1), required=True, help="Hosts of the service.")
 @click.option(
     "--cpus",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FiniteRange(min=0, min_open=True),
     default=1.0,
     show_default=True,
     help="Processors that the service keeps busy on a host, on average: threads that run are sampled.",
@@ -100,7 +100,7 @@ def share_of(text: str) -> float:
 )
 @click.option(
     "--noise",
-    type=(click.FloatRange(min=1), click.FloatRange(min=1)),
+    type=(FiniteRange(min=1), FiniteRange(min=1)),
     default=(1.0, 3.0),
     show_default=True,
     metavar="LEAST MOST",

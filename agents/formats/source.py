@@ -89,9 +89,12 @@ class ProfileSource:
         Raises:
             Damaged: it is cut or damaged, nested too deeply, or too large.
         """
+        content = self.read_all(MAX_JSON_BYTES)
+        mark, encoding = encoding_of(content)
         try:
-            return orjson.loads(self.read_all(MAX_JSON_BYTES))
-        except orjson.JSONDecodeError as error:
+            text = content[mark:] if encoding == "utf-8" else content[mark:].decode(encoding)
+            return orjson.loads(text)
+        except (orjson.JSONDecodeError, UnicodeDecodeError) as error:
             raise Damaged(f"not readable as JSON: {error}") from None
 
     def lines(self) -> Iterator[tuple[int, str]]:

@@ -102,7 +102,8 @@ def _frame(value: Any) -> str | None:
     if not isinstance(value, dict) or not isinstance(value.get("name"), str):
         return None
     file, line = value.get("file"), value.get("line")
-    return join_frame(value["name"], file if isinstance(file, str) else "", line if type(line) is int else 0)
+    name = value["name"] if value["name"].strip() else "[unknown]"
+    return join_frame(name, file if isinstance(file, str) else "", line if type(line) is int else 0)
 
 
 def _period(profiles: Sequence[Any]) -> float:

@@ -8,8 +8,10 @@ from agents.formats.base import Format, Invalid, Reading, Record, Sample, Stack,
 from agents.formats.frames import without_line
 from agents.formats.source import ProfileSource
 
-MERGED_STACKS = 100_000
-"""As many different stacks are held at a time while a profile is written."""
+MERGED_FRAMES = 5_000_000
+"""As many frames of different stacks are held at a time while a profile is written, about."""
+
+_STACK_FRAMES = 20  # as many frames take the memory of a stack without any
 
 
 class Found:
@@ -63,14 +65,17 @@ def parse(format_: Format, data: bytes, value: str = "") -> StackSamples:
     return count_samples(read_profile(format_, ProfileSource.of(data), value))
 
 
-def merge_samples(samples: Iterable[Sample], limit: int = MERGED_STACKS) -> Iterator[Sample]:
-    """Add up equal stacks, of which at most ``limit`` different ones are held: beyond, some come again."""
+def merge_samples(samples: Iterable[Sample], limit: int = MERGED_FRAMES) -> Iterator[Sample]:
+    """Add up equal stacks, of which about ``limit`` frames are held at most: beyond, some come again."""
     totals: dict[Stack, float] = {}
+    held = 0
     for stack, weight in samples:
+        held += 0 if stack in totals else _STACK_FRAMES + len(stack)
         totals[stack] = totals.get(stack, 0) + weight
-        if len(totals) >= limit:
+        if held >= limit:
             yield from map(Sample._make, totals.items())
             totals.clear()
+            held = 0
     yield from map(Sample._make, totals.items())
 
 

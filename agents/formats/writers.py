@@ -30,11 +30,12 @@ _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
 def write_collapsed(samples: Iterable[Sample], measure: Measure, out: IO[bytes]) -> None:
-    """Write one line a stack; weights become samples where their period is known, else whole numbers.
+    """Write one line a stack; weights become samples, or if no period is known nanoseconds or what they are.
 
     Semicolons in frames become colons, since a frame ends at one.
     """
-    for stack, count in _whole(samples, 1 / (measure.per_sample or 1)):
+    factor = 1 / measure.per_sample if measure.per_sample else _NANOSECONDS.get(measure.unit, 1)
+    for stack, count in _whole(samples, factor):
         line = ";".join(frame.replace(";", ":") for frame in stack)
         out.write(f"{_CONTROLS.sub(' ', line)} {count}\n".encode(errors="replace"))
 
@@ -53,7 +54,8 @@ def write_pprof(samples: Iterable[Sample], measure: Measure, out: IO[bytes]) -> 
     if measure.period:
         head.period_type.type, head.period_type.unit = tables.string(measure.type), tables.string(unit)
         head.period = _fitting(measure.period * factor)
-    with gzip.GzipFile(fileobj=out, mode="wb", compresslevel=6, mtime=0) as packed:
+    # Neither a name nor a time in it: equal profiles are equal bytes.
+    with gzip.GzipFile(filename="", fileobj=out, mode="wb", compresslevel=6, mtime=0) as packed:
         packed.write(_merged(head, tables.take()))
         counts = _counts(measure.per_sample)
         whole = _whole(samples, factor)

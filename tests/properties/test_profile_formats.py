@@ -61,7 +61,7 @@ def test_the_way_over_another_format_changes_nothing(samples: list[Sample], firs
     assert read(again.getvalue()) == totals(samples)
 
 
-@given(samples=SAMPLES, limit=st.integers(1, 5))
+@given(samples=SAMPLES, limit=st.integers(1, 100))
 def test_merging_keeps_every_weight_in_little_memory(samples: list[Sample], limit: int) -> None:
     merged = list(merge_samples(samples, limit))
     assert totals(merged) == totals(samples)

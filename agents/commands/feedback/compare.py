@@ -10,7 +10,7 @@ import click
 import orjson
 
 from pipeline.clock import system_clock, to_iso
-from pipeline.commands.options import Moment, settings_options
+from pipeline.commands.options import FiniteRange, Moment, settings_options
 from pipeline.config import Settings
 from pipeline.errors import ConfigError
 from pipeline.feedback.comparison import Line, Outcome, Setting, fewer, more, tally
@@ -35,14 +35,14 @@ Examples:
     "--threshold",
     "bounds",
     multiple=True,
-    type=click.FloatRange(min=0, min_open=True),
+    type=FiniteRange(min=0, min_open=True),
     help="Of the second setting, in the workload's measure; given twice, of both (default: the present one).",
 )
 @click.option(
     "--chance",
     "chances",
     multiple=True,
-    type=click.FloatRange(min=0, min_open=True),
+    type=FiniteRange(min=0, min_open=True),
     help="False change points per scan that significance tolerates; given twice, of both.",
 )
 @click.option("--since", type=Moment(), default="30d", show_default=True, help="Scans since then.")

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from agents.aggregate import Source
-from agents.formats import AUTO, ProfileSource, find_format
+from agents.formats import AUTO, ProfileSource, Sample, find_format
+from agents.formats.tally import merge_samples
 from agents.formats.writers import WRITERS
 from agents.profile_conversion import Conversion, convert_profile
 from agents.profile_files import Import, read_files
@@ -52,6 +53,7 @@ def test_what_was_left_out_is_said(tmp_path: Path, capsys: pytest.CaptureFixture
         pytest.param(b"main 1\n", ("--from", "pprof"), "in: has no samples of pprof", id="another format"),
         pytest.param(b"main 1\n", ("--to", "jfr"), "'jfr' is not one of", id="no such target"),
         pytest.param(b"main 1\n", ("--period", "0"), "'--period'", id="no period"),
+        pytest.param(b"main 1\n", ("--period", "nan"), "nan is not a finite number", id="no number"),
     ],
 )
 def test_bad_input_is_one_line_and_no_output(
@@ -106,6 +108,25 @@ def test_memory_does_not_grow_with_a_file() -> None:
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.2 * peaks[0]
+
+
+def test_deep_stacks_are_not_held_for_long() -> None:
+    read: list[int] = []
+    stacks = (Sample(("main",) * depth, 1) for depth in range(1, 1000) if not read.append(depth))  # type: ignore[func-returns-value]
+    merged = merge_samples(stacks, limit=10_000)
+    next(merged)
+    assert sum(read) < 10_000
+    assert 1 + sum(1 for _ in merged) == 999
+
+
+def test_controls_of_a_file_do_not_reach_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.json"
+    profile = {"type": "sampled", "unit": "x\x1b[31m\ny", "samples": [[0]], "weights": [1]}
+    path.write_bytes(speedscope(profile))
+    assert run(["agent", "convert", str(path), str(tmp_path / "out")]) == 0
+    assert capsys.readouterr().err == f"{path}: 1 x\\x1b[31m\\ny (weight)\n"
 
 
 def imported(path: Path, **options: object) -> int:

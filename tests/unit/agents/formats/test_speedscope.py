@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from agents.formats import Measure, ProfileSource, parse, read_profile
+from agents.formats import AUTO, Measure, ProfileSource, find_format, parse, read_profile
 from agents.formats.speedscope import SpeedscopeFormat
 from pipeline.errors import ConfigError
 from tests.support.profile_files import speedscope
@@ -33,6 +33,17 @@ def evented(*events: object, **fields: object) -> dict[str, object]:
 def test_files_and_lines_are_read() -> None:
     records = list(read_profile(SPEEDSCOPE, ProfileSource.of(speedscope())).records)
     assert records == [(("main (/srv/app.go:5)", "work"), 3), (("main (/srv/app.go:5)",), 1)]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_a_byte_order_mark_is_passed_over(encoding: str) -> None:
+    data = speedscope().decode().encode(encoding)
+    assert parse(find_format(AUTO, data), data).samples == 4
+
+
+def test_a_frame_without_a_name_is_unknown() -> None:
+    document = {"shared": {"frames": [{"name": "main"}, {"name": " "}]}, "profiles": [sampled()]}
+    assert dict(parse(SPEEDSCOPE, orjson.dumps(document)).stacks) == {("main", "[unknown]"): 3, ("main",): 1}
 
 
 @pytest.mark.parametrize(

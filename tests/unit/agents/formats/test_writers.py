@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 from collections.abc import Sequence
+from pathlib import Path
 
 import orjson
 import pytest
@@ -47,6 +48,18 @@ def test_weights_with_their_unit_and_period(name: str, value: str, factor: float
 def test_bytes_without_a_period_stay_what_they_are(name: str) -> None:
     reading = read(name, written(name, SAMPLES, Measure("alloc_space", "bytes")))
     assert list(reading.records) == SAMPLES
+
+
+def test_times_without_a_period_are_nanoseconds_in_collapsed_stacks() -> None:
+    samples = [Sample(("main",), 0.003), Sample(("work",), 2)]
+    assert written("collapsed", samples, Measure("weight", "seconds")) == b"main 3000000\nwork 2000000000\n"
+
+
+def test_equal_profiles_are_equal_bytes(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        with (tmp_path / name).open("wb") as out:
+            WRITERS["pprof"](iter(SAMPLES), CPU, out)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
 @pytest.mark.parametrize("name", WRITERS)
