@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
-from pipeline.model import FloatArray
+from pipeline.model import FloatArray, IntArray
 from pipeline.trials.estimate import Estimates
 
 EXPECTED_TRIALS = 10.0
@@ -45,18 +45,29 @@ def anytime_valid(differences: FloatArray, alpha: float, expected: float = EXPEC
         )
     log_evidence = 0.5 * np.log(share) - 0.5 * (degrees + 1.0) * np.log(ratio)
     p_value = np.minimum(1.0, np.exp(-log_evidence))
-    widest = np.sqrt(_widest_square(alpha, share, degrees))
+    widest = float(widest_t(np.array([trials]), alpha, expected)[0])
     half = widest * error if np.isfinite(widest) else np.full(experiments, np.inf)
     return Estimates(mean, mean - half, mean + half, p_value)
 
 
-def _widest_square(alpha: float, share: float, degrees: float) -> float:
-    """Return t² at which 1 / p reaches 1 / alpha; infinite if it never does."""
+def widest_t(trials: IntArray, alpha: float, expected: float = EXPECTED_TRIALS) -> FloatArray:
+    """Return the t at which 1 / p reaches 1 / alpha: (trials,), infinite if it never does.
+
+    Args:
+        trials: Numbers of trials, two at least.
+        alpha: Of all looks together.
+        expected: Trials, about.
+    """
+    prior = expected / _spread(alpha)
+    share = prior / (prior + trials)
     # What the ratio has to fall to; in logarithms, as the square of a tiny alpha is 0.
-    bound = np.exp((2.0 * np.log(alpha) + np.log(share)) / (degrees + 1.0))
-    if bound <= share:
-        return float("inf")
-    return float(degrees * (1.0 - bound) / (bound - share))
+    bound = np.exp((2.0 * np.log(alpha) + np.log(share)) / trials)
+    reached = bound > share
+    square = np.divide(
+        (trials - 1.0) * (1.0 - bound), bound - share, out=np.full(len(trials), np.inf), where=reached
+    )
+    result: FloatArray = np.sqrt(square)
+    return result
 
 
 def _spread(alpha: float) -> float:

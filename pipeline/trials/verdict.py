@@ -151,7 +151,7 @@ def _judge_one(
         model,
         choice,
         experiments.trials,
-        trials_needed(known, bounds.threshold, 1.0 - bounds.alpha),
+        trials_needed(known, bounds.threshold, bounds.alpha, sequential=sequential),
         prepared.warm_up,
         prepared.unsteady,
     )

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pipeline.trials import anytime_valid, discard_warm_up, half_widths, trials_needed, warm_up_points
+from pipeline.trials.sequential import widest_t
 
 POINTS = 120
 ROWS = 1000
@@ -113,3 +114,22 @@ def test_a_tiny_alpha_leaves_the_interval_open() -> None:
         found = anytime_valid(np.array([[0.5, 0.4, 0.5]]), 1e-300)
     assert (found.low[0], found.high[0]) == (-np.inf, np.inf)
     assert 0 < found.p_value[0] < 1
+
+
+def test_trials_needed_by_who_looks_after_every_trial() -> None:
+    history = np.tile([0.01, -0.01], 500)
+    needed = trials_needed(history, 0.01, sequential=True)
+    assert needed
+    half = widest_t(np.array([needed - 1, needed]), 0.05) * 0.01 / np.sqrt([needed - 1, needed])
+    assert half[1] <= 0.01 < half[0]
+    assert trials_needed(history, 1e-9, sequential=True) is None
+
+
+@pytest.mark.parametrize("alpha", [1e-300, 0.05, 0.5])
+def test_without_a_spread_the_first_interval_is_enough(alpha: float) -> None:
+    with np.errstate(all="raise", under="ignore"):
+        assert trials_needed(np.zeros(9), 0.01, alpha) == (1 if alpha > 1e-9 else None)
+        needed = trials_needed(np.zeros(9), 0.01, alpha, sequential=True)
+    assert needed
+    equal = [anytime_valid(np.full((1, trials), 0.5), alpha).p_value[0] for trials in (needed - 1, needed)]
+    assert equal[1] <= alpha < equal[0]
