@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 from typing import NamedTuple, Protocol
 
 from agents.formats.source import Damaged, ProfileSource
@@ -14,6 +15,9 @@ AUTO = "auto"
 
 MAX_WEIGHT = 2**62
 """Largest weight of one sample: sums of two still fit 64 bits."""
+
+MAX_DEPTH = 100_000
+"""Most frames of a stack that a table spells out: some kilobytes may stand for any number of frames."""
 
 Stack = tuple[str, ...]
 """Frames, root first, each as ``agents.formats.frames`` spells it."""
@@ -148,6 +152,18 @@ def choose_value(names: Iterable[str], wanted: str, usual: str) -> str:
     if wanted and wanted not in known:
         raise ConfigError(f"has no value {wanted!r}: there are {', '.join(known) or 'none'}")
     return wanted or usual
+
+
+def joined(locations: Sequence[Stack | None]) -> Stack | None:
+    """Return the frames of a stack, root first; None if they are too many, or a location is not known.
+
+    Args:
+        locations: The frames of each, from the leaf on, of a location the inlined one first.
+    """
+    if None in locations:
+        return None
+    frames = tuple(islice(chain.from_iterable(frames or () for frames in locations), MAX_DEPTH + 1))
+    return frames[::-1] if len(frames) <= MAX_DEPTH else None
 
 
 def _until_damage(records: Iterator[Record]) -> Iterator[Record]:

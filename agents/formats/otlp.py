@@ -12,7 +12,17 @@ from typing import Any, NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from agents.formats.base import MAX_WEIGHT, Invalid, Measure, Reading, Record, Sample, Stack, choose_value
+from agents.formats.base import (
+    MAX_WEIGHT,
+    Invalid,
+    Measure,
+    Reading,
+    Record,
+    Sample,
+    Stack,
+    choose_value,
+    joined,
+)
 from agents.formats.frames import join_frame
 from agents.formats.protobuf import Fields, compile_messages, walk_fields
 from agents.formats.source import Damaged, ProfileSource
@@ -144,9 +154,7 @@ class _Tables:
                 if 0 <= index < len(table)
                 else [None]
             )
-            self._stacks[index] = (
-                None if None in found else tuple(frame for frames in found for frame in frames or ())[::-1]
-            )
+            self._stacks[index] = joined(found)
         return self._stacks[index]
 
     def _location(self, index: int) -> Stack | None:

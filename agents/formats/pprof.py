@@ -12,7 +12,7 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from agents.formats.base import MAX_WEIGHT, Invalid, Measure, Reading, Record, Sample, choose_value
+from agents.formats.base import MAX_WEIGHT, Invalid, Measure, Reading, Record, Sample, choose_value, joined
 from agents.formats.frames import file_name, join_frame
 from agents.formats.protobuf import Fields, compile_messages, walk_fields
 from agents.formats.source import Damaged, ProfileSource
@@ -132,11 +132,12 @@ def _records(samples: Any, column: int, tables: _Tables) -> Iterator[Record]:
     frames = tables.frames
     for number, sample in enumerate(samples, start=1):
         known = [frames.get(location) for location in sample.location_id]
+        stack = joined(known)
         weight = sample.value[column] if column < len(sample.value) else -1
-        if not 0 <= weight <= MAX_WEIGHT or None in known:
-            yield Invalid(f"sample {number}: its values or locations are unknown")
+        if not 0 <= weight <= MAX_WEIGHT or stack is None:
+            yield Invalid(f"sample {number}: its values or locations are unknown, or it is too deep")
         else:
-            yield Sample(tuple(name for frame in known for name in frame or ())[::-1], weight)
+            yield Sample(stack, weight)
 
 
 def _is_value_type(data: bytes) -> bool:

@@ -18,6 +18,7 @@ from agents.formats import (
     format_names,
     register,
 )
+from agents.formats.base import joined
 from agents.profile_files import Import, read_files
 from pipeline.codec.inputs import decode_profile
 from pipeline.errors import ConfigError
@@ -85,3 +86,11 @@ def test_a_file_that_no_format_recognises(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(base, "_registry", {"dummy": Dummy()})
     with pytest.raises(ConfigError, match="no format that is known here: dummy"):
         find_format(AUTO, b"x")
+
+
+def test_locations_are_joined_from_the_leaf_up_to_a_depth() -> None:
+    assert joined([("inlined", "leaf"), ("root",)]) == ("root", "leaf", "inlined")
+    assert joined([("leaf",), None]) is None
+    bomb = [("f",) * 50_000]
+    assert joined(bomb * 2) is not None
+    assert joined(bomb * 1_000_000) is None
