@@ -73,10 +73,21 @@ def t_test(experiments: Experiments, alpha: float, outliers: Outliers = "none") 
         difference = (b.mean - a.mean) / np.abs(a.mean)
         p_value = 2.0 * special.stdtr(degrees, -np.abs(difference) / error)
         half = special.stdtrit(degrees, 1.0 - alpha / 2.0) * error
-    constant = error == 0  # both sides: any difference is all that there is
-    half = np.where(constant, 0.0, half)
+    constant = error == 0  # both sides
+    p_value = np.where(constant, np.where(difference == 0, 1.0, _chance_of_constants(a, b)), p_value)
+    half = np.where(constant, np.where((p_value <= alpha) | (difference == 0), 0.0, np.inf), half)
     known = np.isfinite(difference) & np.isfinite(half)
     reach = np.where(known, half, np.inf)
     middle = np.where(known, difference, 0.0)
-    p_value = np.where(constant, np.where(difference == 0, 1.0, 0.0), np.where(known, p_value, 1.0))
-    return Estimates(difference, middle - reach, middle + reach, p_value)
+    return Estimates(difference, middle - reach, middle + reach, np.where(known | constant, p_value, 1.0))
+
+
+def _chance_of_constants(a: Means, b: Means) -> FloatArray:
+    """Return the most probable that sides of one distribution can be constant, each at a value of its own.
+
+    Two values of probability p and 1 - p are the worst case; p is then the share of side A's points.
+    """
+    points_a, points_b = a.degrees + 1.0, b.degrees + 1.0
+    share = points_a / (points_a + points_b)
+    result: FloatArray = np.minimum(1.0, 2.0 * share**points_a * (1.0 - share) ** points_b)
+    return result

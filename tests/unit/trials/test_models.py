@@ -177,11 +177,23 @@ def test_choice_leaves_the_history_out_where_there_is_none() -> None:
     assert "confidence-interval-none" not in {score.model for score in chosen.scores}
 
 
-def test_constant_sides_that_differ_are_significant() -> None:
-    found = t_test(Experiments(np.full((1, 1, 60), 100.0), np.full((1, 1, 60), 110.0)), ALPHA)
-    assert (found.p_value[0], found.low[0], found.high[0]) == (0.0, *(pytest.approx(0.1),) * 2)
-    one_point = t_test(Experiments(np.full((1, 1, 1), 100.0), np.full((1, 1, 1), 110.0)), ALPHA)
-    assert (one_point.p_value[0], one_point.high[0]) == (1.0, np.inf)
+@pytest.mark.parametrize(
+    ("points", "p_value", "half"),
+    [(1, 1.0, np.inf), (2, 2 / 16, np.inf), (3, 2 / 64, 0.0), (60, 2 / 4**60, 0.0)],
+)
+def test_constant_sides_that_differ_are_significant_from_three_points_on(
+    points: int, p_value: float, half: float
+) -> None:
+    """Of a coin, n heads and then n tails, or the reverse: 2 / 4^n."""
+    found = t_test(Experiments(np.full((1, 1, points), 100.0), np.full((1, 1, points), 125.0)), ALPHA)
+    assert found.p_value[0] == pytest.approx(p_value)
+    assert (found.low[0], found.high[0]) == (0.25 - half, 0.25 + half)
+
+
+def test_points_of_a_coin_differ_no_more_often_than_alpha() -> None:
+    for points in (2, 3, 4, 10):
+        sides = 1.0 + np.random.default_rng(points).integers(0, 2, (2, 4000, 1, points))
+        assert np.mean(t_test(Experiments(*sides), ALPHA).p_value <= ALPHA) < ALPHA + 0.015
 
 
 @pytest.mark.parametrize(("outliers", "rare"), [("elim", 9), ("cap", 2)])
