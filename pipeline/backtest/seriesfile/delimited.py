@@ -8,7 +8,7 @@ import io
 from pipeline.backtest.seriesfile.content import Content
 from pipeline.backtest.seriesfile.measures import is_quantity
 from pipeline.backtest.seriesfile.quantities import is_number
-from pipeline.backtest.seriesfile.table import KNOWN, MISSING, Table, known_name, named
+from pipeline.backtest.seriesfile.table import KNOWN, MISSING, TIMES, Table, known_name, named
 from pipeline.clock import from_iso
 from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.errors import ConfigError, InvalidMessage
@@ -34,7 +34,7 @@ def read_delimited(content: Content) -> Table:
         raise ConfigError(f"{content.name}: empty")
     header = [known_name(name.strip()) for name in rows[first]]
     decimal_comma = delimiter == ";"
-    if len(header) == 1:
+    if len(header) == 1 and header[0] not in ("timestamp", *TIMES):
         return _single(content.name, rows, lines, first, decimal_comma)
     assumed: tuple[str, ...] = ()
     begin = first + 1

@@ -36,7 +36,7 @@ def lay_out(table: Table, *, untimed: bool) -> Table:
     if missing := [name for name in wanted if name not in table.cells]:
         raise ConfigError(f"{table.name}: no column {missing[0]!r}; it has {_names(table, missing[0])}")
     if unused := [name for name in table.cells if name not in _USED]:
-        table = table.assume(f"without {listed(unused)}")
+        table = table.assume(f"without {listed([name or 'a column that has no name' for name in unused])}")
     return table
 
 

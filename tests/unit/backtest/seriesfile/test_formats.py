@@ -231,6 +231,7 @@ ASSUMED = {
     "dates": ("timestamp,value\n2024-01-01,1\n", ""),
     "a separator in the name of a series": (f"timestamp,p50;web\n{T0},1\n", "1 column as series"),
     "columns that are left out": (f"timestamp,value,host\n{T0},1,a\n", "without host"),
+    "an index, as pandas writes it": (f",timestamp,value\n0,{T0},1\n", "without a column that has no name"),
     "labels": (f"[[{T0}, 1], [{T0 + 1}, 2]]", "pairs of time and value"),
     "nothing": (f"timestamp,value\n{T0},1\n", ""),
 }
@@ -271,6 +272,7 @@ REFUSED = {
     "another shape": ('{"data": {"a": 1}}', "s: JSON in no shape that is read"),
     "lengths": ('{"time": [1], "a": [1, 2]}', "s: columns of different lengths: time 1, a 2"),
     "nothing": ("[]", "s: holds no point"),
+    "times alone": (f"timestamp\n{T0}\n", "s: no column 'value'; it has timestamp"),
     "Prometheus without data": (
         '{"status": "error", "error": "parse error"}',
         "s: an answer of Prometheus without data: parse error",
