@@ -14,6 +14,7 @@ ALL_SUBSETS_UP_TO = 12
 
 DRAWN_SUBSETS = 4095
 _MOST_KEPT = 4_000_000  # members of subsets, which bounds memory: of so many trials some are drawn at a time
+_ROUNDING = 1e-12
 _SEED = 20240710
 
 
@@ -29,7 +30,10 @@ def permutation_test(differences: FloatArray, alpha: float) -> Estimates:
         differences: (experiments, trials).
         alpha: Chance that equal sides differ significantly.
     """
-    means = np.sort(_subset_means(differences), axis=1)
+    means = _subset_means(differences)
+    # Differences that cancel leave what rounding leaves: a mean of 0 counts on both sides.
+    means[np.abs(means) <= _ROUNDING * np.abs(differences).max(axis=1, keepdims=True)] = 0.0
+    means.sort(axis=1)
     count = means.shape[1]
     smaller = (means <= 0).sum(axis=1)
     larger = (means >= 0).sum(axis=1)
