@@ -103,6 +103,15 @@ def write_files(folder: Path) -> None:
         (folder / name).write_text("main;shop.price 5\nmain;shop.tax 3\n")
     (folder / "cpu.pb.gz").write_bytes(pprof())
     (folder / "recording.jfr").write_bytes(jfr())
+    points = [
+        f"{trial},{side},{metric},{100 + n % 3}"
+        for trial in range(6)
+        for side in "AB"
+        for metric in ("cpu", "p99", "throughput")
+        for n in range(30 + trial)
+    ]
+    for name in ("trials.csv", "aa-trials.csv"):
+        (folder / name).write_text("\n".join(["trial,side,metric,value", *points]) + "\n")
     for name, state in (("flags.json", True), ("flags.old.json", False)):
         flag: dict[str, object] = {"state": "ENABLED", "variants": {"on": True, "off": False}}
         flag["defaultVariant"] = "on" if state else "off"

@@ -180,7 +180,7 @@ def test_a_long_search_says_how_far_it_is(
 def test_a_packed_file_that_is_cut_off_is_refused(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (folder / "x.csv.gz").write_bytes(gzip.compress(b"value\n1\n2\n")[:-9])
     assert run(["detect", "x.csv.gz"]) == 2
-    assert capfd.readouterr().err == "smidgen: x.csv.gz: not packed by gzip, or cut off\n"
+    assert capfd.readouterr().err == "smidgen: x.csv.gz: damaged gzip: it breaks off\n"
 
 
 def test_a_table_in_a_pipe_cuts_no_name_and_steers_no_terminal(
