@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option(
     "--hours", type=click.FloatRange(min=1), default=24, show_default=True, help="How long workers are away."
 )
-@click.option("--hosts", type=click.IntRange(min=1), default=4, show_default=True, help="Of each service.")
+@click.option("--hosts", type=click.IntRange(min=2), default=4, show_default=True, help="Of each service.")
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of the load.")
 @click.option(
     "--broker",
