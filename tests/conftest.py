@@ -42,7 +42,7 @@ _WAITING = ("tests/e2e/", "tests/kafka/")
 
 _MEMORY = Path("/dev/shm")
 _ROOM_BYTES = 4 << 30
-"""Free in memory's file system, so that engines keep their tables there: the suite takes a tenth of it."""
+"""Free in memory's file system, so that engines keep their tables there; a run takes far less."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
