@@ -41,7 +41,7 @@ class RelayServer(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # or else the body, sent after the head, waits 40 ms for an acknowledgement
+    disable_nagle_algorithm = True  # else the body, sent after the head, waits 40 ms to be acknowledged
     server: RelayServer
 
     def do_GET(self) -> None:
