@@ -47,6 +47,12 @@ class Estimates:
     p_value: FloatArray
     """Two-sided: how probable such a difference, or a larger one, is between two runs of the same code."""
 
+    @classmethod
+    def unbounded(cls, difference: FloatArray) -> Estimates:
+        """Return what too few trials say: a difference without bounds, which is never significant."""
+        unknown = np.full(len(difference), np.inf)
+        return cls(difference, -unknown, unknown, np.ones(len(difference)))
+
     def figures(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return difference, low, high and p-value."""
         return self.difference, self.low, self.high, self.p_value

@@ -46,8 +46,7 @@ def _paired(differences: FloatArray, alpha: float) -> Estimates:
     trials = differences.shape[1]
     mean = differences.mean(axis=1)
     if trials < 2:
-        unknown = np.full(len(mean), np.inf)
-        return Estimates(mean, -unknown, unknown, np.ones(len(mean)))
+        return Estimates.unbounded(mean)
     error = differences.std(axis=1, ddof=1) / np.sqrt(trials)
     half = special.stdtrit(trials - 1, 1.0 - alpha / 2.0) * error
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -30,11 +30,9 @@ def anytime_valid(differences: FloatArray, alpha: float, expected: float = EXPEC
     experiments, trials = differences.shape
     mean = differences.mean(axis=1)
     if trials < 2:
-        unknown = np.full(experiments, np.inf)
-        return Estimates(mean, -unknown, unknown, np.ones(experiments))
-    prior = expected / _spread(alpha)  # trials that the prior of the effect is worth
+        return Estimates.unbounded(mean)
     degrees = trials - 1.0
-    share = prior / (prior + trials)
+    share = float(_share_of_prior(np.array([trials]), alpha, expected)[0])
     error = differences.std(axis=1, ddof=1) / np.sqrt(trials)
     with np.errstate(invalid="ignore", divide="ignore"):
         squared = np.where(error > 0, (mean / error) ** 2, np.where(mean == 0, 0.0, np.inf))
@@ -58,8 +56,7 @@ def widest_t(trials: IntArray, alpha: float, expected: float = EXPECTED_TRIALS) 
         alpha: Of all looks together.
         expected: Trials, about.
     """
-    prior = expected / _spread(alpha)
-    share = prior / (prior + trials)
+    share = _share_of_prior(trials, alpha, expected)
     # What the ratio has to fall to; in logarithms, as the square of a tiny alpha is 0.
     bound = np.exp((2.0 * np.log(alpha) + np.log(share)) / trials)
     reached = bound > share
@@ -68,6 +65,12 @@ def widest_t(trials: IntArray, alpha: float, expected: float = EXPECTED_TRIALS) 
     )
     result: FloatArray = np.sqrt(square)
     return result
+
+
+def _share_of_prior(trials: IntArray, alpha: float, expected: float) -> FloatArray:
+    """Return the weight of the effect's prior, in trials, among it and the trials there are: (trials,)."""
+    prior = expected / _spread(alpha)
+    return prior / (prior + trials.astype(np.float64))
 
 
 def _spread(alpha: float) -> float:
