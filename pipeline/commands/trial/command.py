@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -106,7 +106,7 @@ def verdict(
         raise ConfigError("--sequential: has a model of its own; leave out --model")
     if model and MODELS[model].from_history and not history:
         raise ConfigError(f"--model {model}: compares with A/A trials; give them as --history")
-    metrics = _sides(path)
+    metrics = read_trials(path)
     past = _past(history, metrics) if history else {}
     thresholds = dict(metric_threshold)
     _check_known((*thresholds, *worse_down), metrics, path)
@@ -128,12 +128,8 @@ def verdict(
     return _exit_code(found)
 
 
-def _sides(path: Path, metrics: Container[str] | None = None) -> dict[str, Sides]:
-    return {name: Sides(points.a, points.b) for name, points in read_trials(path, metrics).items()}
-
-
 def _past(path: Path, metrics: dict[str, Sides]) -> dict[str, Sides]:
-    past = _sides(path, metrics)
+    past = read_trials(path, metrics)
     missing = sorted(metrics.keys() - past.keys())
     if not past:
         raise ConfigError(f"{path}: has A/A trials of no metric that is judged; these are {listed(missing)}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Container
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,7 @@ from pipeline.backtest.seriesfile.content import read_content
 from pipeline.backtest.tables import Columns, Texts, parse_table
 from pipeline.errors import ConfigError
 from pipeline.model import FloatArray, IntArray
+from pipeline.trials.verdict import Sides
 
 SIDES = ("A", "B")
 
@@ -22,17 +22,7 @@ SMALLEST, LARGEST = 1e-100, 1e100
 _MOST_CELLS = 10**8  # of trials times the points of the longest
 
 
-@dataclass(frozen=True, slots=True)
-class Points:
-    """The points of one metric on both sides of each trial, in the order of the file."""
-
-    metric: str
-    trials: tuple[str, ...]
-    a: FloatArray  # (trials, points), NaN after a trial's last one
-    b: FloatArray
-
-
-def read_trials(path: Path, metrics: Container[str] | None = None) -> dict[str, Points]:
+def read_trials(path: Path, metrics: Container[str] | None = None) -> dict[str, Sides]:
     """Return the points of each metric of a CSV or Parquet file.
 
     Args:
@@ -59,19 +49,18 @@ def read_trials(path: Path, metrics: Container[str] | None = None) -> dict[str, 
         if metrics is not None and name not in metrics:
             continue
         numbers, dense = np.unique(trial.codes[rows], return_inverse=True)
-        names = tuple(trial.values[number] for number in numbers)
         of_sides = (~on_b[rows], on_b[rows])
         for of, label in zip(of_sides, SIDES, strict=True):
             counts = np.bincount(dense[of], minlength=len(numbers))
             if not counts.all():
-                without = names[int(np.argmin(counts))]
+                without = trial.values[numbers[int(np.argmin(counts))]]
                 raise ConfigError(f"{columns.path}: trial {without}: {name}: side {label} has no points")
             if len(counts) * int(counts.max()) > _MOST_CELLS:
                 uneven = f"one of {len(counts):,} trials has {counts.max():,} points, which is too uneven"
                 raise ConfigError(f"{columns.path}: {name}: side {label}: {uneven}")
         a, b = (_rows_of(dense[of], values[rows[of]], len(numbers)) for of in of_sides)
         _check_values(columns.path, name, a, b)
-        result[name] = Points(name, names, a, b)
+        result[name] = Sides(a, b)
     return result
 
 
