@@ -8,7 +8,8 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from agents.commands.plan import plan, share_of
+from agents.commands.plan import share_of
+from pipeline.cli import smidgen
 
 
 @pytest.mark.parametrize(
@@ -42,14 +43,16 @@ def test_the_rate_that_is_enough_detects_the_threshold() -> None:
 
 
 def test_table() -> None:
-    result = CliRunner().invoke(plan, ["--hosts", "500", "--cpus", "8", "--workloads", "frontfaas-small"])
+    result = CliRunner().invoke(
+        smidgen, ["agent", "plan", "--hosts", "500", "--cpus", "8", "--workloads", "frontfaas-small"]
+    )
     assert result.exit_code == 0, result.output
     assert "4,000 busy processors" in result.output
     assert "enough for 0.005 %" in result.output
 
 
 def _planned(*args: str) -> dict[str, Any]:
-    result = CliRunner().invoke(plan, [*args, "--workloads", "frontfaas-small", "--json"])
+    result = CliRunner().invoke(smidgen, ["agent", "plan", *args, "--workloads", "frontfaas-small", "--json"])
     assert result.exit_code == 0, result.output
     found: dict[str, Any] = orjson.loads(result.output)
     return found

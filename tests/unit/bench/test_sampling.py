@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from agents.sampling import PruningPlan, Trial
-from loadgen.bench.sampling.command import SamplingResult, sampling
+from loadgen.bench.sampling.command import SamplingResult
 from loadgen.bench.sampling.rates import CORRECTED, FIXED, POLICIES, PUBLISHED, Point, measure_rates, saved
 from loadgen.bench.sampling.services import KINDS, draw_service
 from loadgen.bench.sampling.stacks import (
@@ -23,6 +23,7 @@ from loadgen.bench.sampling.stacks import (
     prune_stacks,
     prune_threads,
 )
+from pipeline.cli import smidgen
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
@@ -71,18 +72,18 @@ def _result() -> SamplingResult:
 def test_a_record_is_shown_and_drawn(tmp_path: Path) -> None:
     record, figure = tmp_path / "sampling.json", tmp_path / "sampling.svg"
     record.write_bytes(orjson.dumps(asdict(_result())))
-    shown = CliRunner().invoke(sampling, ["--from", str(record), "--figure", str(figure)])
+    shown = CliRunner().invoke(smidgen, ["bench", "sampling", "--from", str(record), "--figure", str(figure)])
     assert shown.exit_code == 0, shown.output
     assert f"{CORRECTED}: saves 90.0 to 90.0 %" in shown.output
     assert f"{PUBLISHED}: saves 0.0 to 0.0 %" in shown.output
     assert "0.100%" in shown.output
     assert figure.read_text(encoding="utf-8").count("<path") > 20
-    again = CliRunner().invoke(sampling, ["--from", str(record), "--json"])
+    again = CliRunner().invoke(smidgen, ["bench", "sampling", "--from", str(record), "--json"])
     assert orjson.loads(again.output) == orjson.loads(record.read_bytes())
 
 
 def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     record = tmp_path / "other.json"
     record.write_text('{"points": 3}', encoding="utf-8")
-    result = CliRunner().invoke(sampling, ["--from", str(record)])
+    result = CliRunner().invoke(smidgen, ["bench", "sampling", "--from", str(record)])
     assert "is not what --json writes" in str(result.exception)

@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from pipeline.cli import run
-from pipeline.commands.trial import trial
+from pipeline.cli import run, smidgen
 
 TRIALS = 12
 
@@ -35,7 +34,9 @@ def table(effects: dict[str, float], trials: int = TRIALS, seed: int = 1) -> pa.
 
 
 def verdicts(path: Path, *arguments: str) -> tuple[int, dict[str, dict[str, object]]]:
-    result = CliRunner().invoke(trial, ["verdict", str(path), "--json", *arguments], standalone_mode=False)
+    result = CliRunner().invoke(
+        smidgen, ["trial", "verdict", str(path), "--json", *arguments], standalone_mode=False
+    )
     assert result.exception is None, result.output
     lines = [orjson.loads(line) for line in result.output.splitlines()]
     return int(result.return_value), {line["metric"]: line for line in lines}
@@ -202,7 +203,7 @@ def test_categories_without_rows_do_not_matter(tmp_path: Path) -> None:
 
 def test_standard_input_is_read(tmp_path: Path) -> None:
     text = small(*(f"{n},{side},m,1" for n in range(3) for side in "AB"))
-    found = CliRunner().invoke(trial, ["verdict", "-"], input=gzip.compress(text.encode()))
+    found = CliRunner().invoke(smidgen, ["trial", "verdict", "-"], input=gzip.compress(text.encode()))
     assert "pass" in found.output
 
 

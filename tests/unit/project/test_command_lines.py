@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.support import command_reference
 from tests.support.command_lines import command_lines, trouble
+from tests.support.paths import ROOT
 from tests.unit.project.test_docs import DOCUMENTS
 
 
@@ -59,3 +62,10 @@ def test_the_reference_is_what_the_command_line_says() -> None:
     assert command_reference.PAGE.read_text(encoding="utf-8") == command_reference.reference(), (
         "run: make schemas"
     )
+
+
+def test_tests_run_commands_from_the_top() -> None:
+    """A command that is run by itself has ``--help`` alone, and click keeps it so for good."""
+    pattern = re.compile(r"CliRunner\(\)\.invoke\(\s*(?!smidgen\b)\w+")
+    found = {path.name: pattern.findall(path.read_text("utf-8")) for path in (ROOT / "tests").rglob("*.py")}
+    assert {name: calls for name, calls in found.items() if calls} == {}
