@@ -112,6 +112,10 @@ def write_files(folder: Path) -> None:
     ]
     for name in ("trials.csv", "aa-trials.csv"):
         (folder / name).write_text("\n".join(["trial,side,metric,value", *points]) + "\n")
+    machines = [f"m{n},web,{'ab'[n % 2]},{('5.2', '5.6')[n // 2 % 2]}" for n in range(100)]
+    (folder / "machines.csv").write_text("\n".join(["machine,type,arch,kernel", *machines]) + "\n")
+    results = [f"cpu,{machine},{100 + n}" for n, machine in enumerate(machines)]
+    (folder / "results.csv").write_text("\n".join(["metric,machine,type,arch,kernel,value", *results]) + "\n")
     for name, state in (("flags.json", True), ("flags.old.json", False)):
         flag: dict[str, object] = {"state": "ENABLED", "variants": {"on": True, "off": False}}
         flag["defaultVariant"] = "on" if state else "off"

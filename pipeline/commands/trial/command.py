@@ -10,6 +10,7 @@ import click
 import orjson
 
 from pipeline.commands.options import FiniteRange
+from pipeline.commands.trial.machines import machines, match
 from pipeline.commands.trial.reading import read_trials
 from pipeline.commands.trial.showing import show, to_json
 from pipeline.errors import ConfigError
@@ -46,6 +47,10 @@ class _Threshold(click.ParamType):
 @click.group()
 def trial() -> None:
     """Judge code before its release, by trials of the old code against the new."""
+
+
+trial.add_command(machines)
+trial.add_command(match)
 
 
 @trial.command(name="verdict", epilog=_EXAMPLES)
