@@ -21,6 +21,9 @@ dead clock, or a service that was silent for months, would otherwise ask for eve
 LONG_TERM_EVERY_S = 12 * HOUR_S
 """How often slow rises are looked for at most: the re-run interval of FBDetect Table 3's ct-supply-long."""
 
+NEW_S = 24 * HOUR_S
+"""A service whose data go back no further has no scan yet since it is new, not since a workload is."""
+
 Counted = Callable[[str, float, float], Iterable[tuple[float, float]]]
 """Returns where there are data for a workload between two times: spans, oldest first, none twice."""
 
@@ -121,11 +124,11 @@ class ServiceProgress:
 def first_boundary(cadence: Cadence, heard: float, counted: Counted = nowhere) -> float:
     """Return the last multiple of a workload's interval before a service's data: where its scans begin.
 
-    Those are the data from ``heard`` on, the earliest that progress names; and where data begin no earlier
-    than a scan waits for, from there on: progress that came before a restart and made no scan due does not
-    come again.
+    Those are the data from ``heard`` on, the earliest that progress names; and where a service is new, whose
+    data begin no earlier than NEW_S before, from there on: progress that came before a restart and made no
+    scan due does not come again. How far it goes depends on the partition that is behind most.
     """
-    oldest = heard - cadence.interval_s - cadence.wait_s
+    oldest = heard - max(NEW_S, cadence.interval_s + cadence.wait_s)
     begin = min((start for start, _ in counted(cadence.workload, oldest, heard)), default=oldest)
     first = begin if begin > oldest else heard
     return math.floor(first / cadence.interval_s) * cadence.interval_s
