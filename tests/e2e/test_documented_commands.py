@@ -145,6 +145,10 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prepared]:
     (folder / "shop.py").write_text("print('sold')\n")
     work.commit("New", {"src/shop.py": "def price(): return gates.enabled('new_prices')\n"})
     work.git("tag", "v1.5")
+    (folder / "results").mkdir()
+    (folder / "results" / f"{work.git('rev-parse', 'HEAD')[:10]}.txt").write_text(
+        "BenchmarkSum-8 9 1 ns/op\n"
+    )
     work.git("branch", "-M", "main")
     write_files(folder)
     assert run(["loadgen", "fleet", "--scenario", "tiny", "--seed", "2", "--out", str(folder / "out")]) == 0
