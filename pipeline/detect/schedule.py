@@ -68,6 +68,7 @@ class ServiceProgress:
     heard: dict[Partition, float] = field(default_factory=dict)  # listening time
     restored: set[Partition] = field(default_factory=set)  # known from the store, not heard yet
     scanned: dict[str, float] = field(default_factory=dict)  # workload → end of its last scan
+    begun: set[str] = field(default_factory=set)  # workloads that have made a scan
     idle: frozenset[Partition] = frozenset()  # those that the last low watermark left out
 
     def restore(self, partition: Partition, watermark: float, now: float) -> None:
@@ -82,6 +83,21 @@ class ServiceProgress:
         self.restored.discard(partition)
         self.watermarks[partition] = max(before, step.watermark)
         self.heard[partition] = now
+
+    def made(self, workload: str, end: float) -> None:
+        """Go on after a scan."""
+        self.scanned[workload] = end
+        self.begun.add(workload)
+
+    def begin(self, step: Progress, cadences: Sequence[Cadence]) -> None:
+        """Begin earlier if a partition that speaks later has older data, until the first scan is made.
+
+        Which of them is heard first is chance; a scan waits until all have come so far.
+        """
+        for cadence in cadences:
+            if cadence.workload not in self.begun:
+                first = first_boundary(cadence, step.earliest)
+                self.scanned[cadence.workload] = min(first, self.scanned[cadence.workload])
 
     def low_watermark(
         self, now: float, *, idle_s: float, unread_s: Callable[[Partition], float] = lambda _: 0.0
