@@ -49,7 +49,7 @@ _STAGE = click.argument("stage", type=click.Choice(STAGES), metavar="STAGE")
 def stage() -> None:
     """Show where a stage stands, have it skip messages, or go back.
 
-    STAGE is aggregate, detect, filter, dedup or rootcause. Before it skips or goes back, stop the workers
+    STAGE is aggregate, detect, filter, dedup, rootcause or judge. Before it skips or goes back, stop the workers
     that run it: while one does, nothing is changed.
     """
 

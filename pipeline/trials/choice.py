@@ -51,6 +51,8 @@ class Choice:
     model: str | None
     """None if no model holds the bound."""
     scores: tuple[Score, ...]
+    experiments: int
+    """A/A experiments by which it was chosen."""
 
 
 def score(model: Model, experiments: Experiments, config: ChoiceConfig) -> Score:
@@ -92,4 +94,4 @@ def choose(
     )
     allowed = [each for each in scores if each.holds]
     best = min(allowed, key=lambda each: (each.total, each.detectability), default=None)
-    return Choice(best.model if best else None, scores)
+    return Choice(best.model if best else None, scores, len(experiments.a))

@@ -16,8 +16,7 @@ from pipeline.commands.trial.showing import show, to_json
 from pipeline.errors import ConfigError
 from pipeline.listing import listed
 from pipeline.terminal import print_note, table_console
-from pipeline.trials import MODELS, Bounds, Decision
-from pipeline.trials.verdict import Sides, Verdict, judge_trials
+from pipeline.trials import MODELS, Bounds, Decision, ModelConfig, Sides, Verdict, judge_trials
 
 EXIT_CODES = {Decision.PASS: 0, Decision.FAIL: 1, Decision.NOT_ENOUGH: 3}
 
@@ -124,7 +123,9 @@ def verdict(
         )
         for name in metrics
     }
-    found = judge_trials(metrics, bounds, past, model, sequential=bool(options["sequential"]))
+    found = judge_trials(
+        metrics, bounds, past, ModelConfig(model=model, sequential=bool(options["sequential"]))
+    )
     if options["as_json"]:
         for each in found:
             click.echo(orjson.dumps(to_json(each)).decode())

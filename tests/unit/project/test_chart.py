@@ -336,7 +336,7 @@ def test_a_release_has_names_of_its_own_that_fit() -> None:
             assert name[:40] in one["metadata"]["name"]
     assert (
         len({one["metadata"]["name"] for one in objects(SMALLEST, "b" * 53) if one["kind"] == "Deployment"})
-        == 5
+        == len(STAGES)
     )
 
 
