@@ -255,4 +255,3 @@ def _reported_change(change: Change) -> dict[str, Any]:
     lists = {name: fitting(getattr(change, name), NAMES_BYTES) for name in _LISTS}
     is_cut = any(len(kept) < len(getattr(change, name)) for name, kept in (texts | lists).items())
     return written(shapes.ReportedChange, change, **texts, **lists, **({"cut": True} if is_cut else {}))
-

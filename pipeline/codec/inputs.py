@@ -220,7 +220,7 @@ def change_from_json(raw: dict[str, Any], *, now: float | None = None) -> Change
 
 
 def not_ahead(moment: float, field: str, now: float | None) -> None:
-    """Refuse a moment that is further ahead of the receiver's clock than FUTURE_S; None as the clock does not.
+    """Refuse a moment that is further ahead of the receiver's clock than FUTURE_S; no clock, None, does not.
 
     Raises:
         InvalidMessage: by how much it is.

@@ -27,6 +27,7 @@ TYPE: Literal["smidgen.trial.verdict"] = "smidgen.trial.verdict"
 
 METRICS_BYTES = 384 * 1024  # in an event
 MACHINES_BYTES = 32 * 1024
+RELEASES_BYTES = 16 * 1024  # of each side
 
 _CONTENT_TYPE = (("content-type", b"application/cloudevents+json"),)
 _END = "end"
@@ -229,27 +230,32 @@ def _measured(metric: TrialMetric) -> dict[str, Any]:
 
 
 def _metric(name: str, given: Mapping[str, Any]) -> TrialMetric:
-    points = _points(fields.listing(dict(given), "points"), f"metrics.{name[:100]}.points")
+    where = f"metrics.{name[:100]}."
+    try:
+        points = _points(fields.listing(given, "points"))
+    except InvalidMessage as error:
+        raise InvalidMessage(f"{where}{error}") from None
     return TrialMetric(metric=name, **{**given, "points": points})
 
 
-def _points(values: Sequence[Any], field: str) -> FloatArray:
+def _points(values: Sequence[Any]) -> FloatArray:
     if not values:
-        raise InvalidMessage(f"{field}: empty")
+        raise InvalidMessage("points: empty")
     if not set(map(type, values)) <= {int, float}:  # exactly: numpy would take True for 1
-        raise InvalidMessage(f"{field}: should be numbers")
+        raise InvalidMessage("points: should be numbers")
     try:
         points = np.array(values, dtype=np.float64)
     except OverflowError:
         points = np.array([np.inf])
     wrong = ~((points == 0) | ((points >= SMALLEST) & (points <= LARGEST)))
     if wrong.any():
-        raise InvalidMessage(f"{field}[{int(wrong.argmax())}]: should be 0, or from {SMALLEST:g} to {LARGEST:g}")
+        where = f"points[{int(wrong.argmax())}]"
+        raise InvalidMessage(f"{where}: should be 0, or from {SMALLEST:g} to {LARGEST:g}")
     return points
 
 
 def _releases(trials: Sequence[WholeTrial], side: int) -> list[str]:
-    return sorted({trial.sides[side].release for trial in trials} - {""})
+    return fitting(sorted({trial.sides[side].release for trial in trials} - {""}), RELEASES_BYTES)
 
 
 def _machines(trials: Sequence[WholeTrial]) -> list[dict[str, Any]]:

@@ -40,7 +40,16 @@ from pipeline.stages.gather.trials import (
 from pipeline.stages.quota_report import QuotaReport
 from pipeline.storage.interface import Store
 from pipeline.telemetry import LIMITED_TRIALS, REFUSED, TRIAL_VERDICTS, Sample
-from pipeline.trials import Decision, Experiment, Model, ModelConfig, Standing, Verdict, judge_trials, standing_of
+from pipeline.trials import (
+    Decision,
+    Experiment,
+    Model,
+    ModelConfig,
+    Standing,
+    Verdict,
+    judge_trials,
+    standing_of,
+)
 from pipeline.trials.verdict import with_marked
 
 POINTS_AT_ONCE = 2_000_000
@@ -101,7 +110,7 @@ class JudgeStage(Stage):
         self._unpublished = []
 
     def _take(self, service: str, messages: Sequence[Message]) -> None:
-        """Store messages of a service that are new and within its quota; what says that they count comes last."""
+        """Store messages of a service that are new and within its quota; that they count is stored last."""
         stored = [
             Sent(experiment.name, side.time, side.points, side.digest)
             for experiment in gather_experiments(self._store, service)
@@ -122,21 +131,20 @@ class JudgeStage(Stage):
         known = gather_verdicts(self._store, service)
         states = {(row["id"], row["state"]): row for row in known}
         now = max((side.time for one in experiments for side in one.sides), default=0.0)
-        due = []
+        due: list[Row] = []
         for standing in (standing_of(experiment, now) for experiment in experiments):
             event_id = verdict_id(standing)
             if not _is_due(standing) or (event_id, "published") in states:
                 continue
-            if (row := states.get((event_id, "decided"))) is None:
+            row: Row | None = states.get((event_id, "decided"))
+            if row is None:
                 others = {row["id"] for row in known if row["experiment"] == standing.experiment.name}
                 row = self._decided(standing, experiments, len(others) + 1)
             if row is not None:
                 due.append(row)
         return due
 
-    def _decided(
-        self, standing: Standing, experiments: Sequence[Experiment], revision: int
-    ) -> Row | None:
+    def _decided(self, standing: Standing, experiments: Sequence[Experiment], revision: int) -> Row | None:
         """Decide on an experiment and store that; None if it goes on since it is not decided by any look."""
         evidence = gather_evidence(self._store, standing, experiments, self._models)
         found = decide(evidence, self._models)

@@ -22,7 +22,7 @@ THRESHOLD = 0.01
 """Relative difference that is a regression where the trials name none."""
 
 MOST_CELLS = 20_000_000
-"""Most points of one side of a metric, trials times points of the longest: of longer trials the first count."""
+"""Most points of one side of a metric, trials times those of the longest: of longer ones the first count."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,7 @@ def judge_trials(
 
 
 def with_marked(verdict: Verdict, marked: Sequence[int]) -> Verdict:
-    """Return a verdict whose warm-up counts the points, too, that were left out before: one number a trial."""
+    """Return a verdict whose warm-up counts points, too, that were left out before: one number a trial."""
     lost = (found + before for found, before in zip(verdict.warm_up, marked, strict=True))
     return replace(verdict, warm_up=tuple(lost))
 

@@ -48,7 +48,9 @@ def guarded(model: Model) -> Model:
             found = model.estimate(experiments, alpha)
             if found.is_of(experiments):
                 return found
-            reason = "estimates are not four arrays with a number for each experiment, p-values between 0 and 1"
+            reason = (
+                "estimates are not four arrays with a number for each experiment, p-values between 0 and 1"
+            )
         except Exception as error:  # likewise
             reason = _one_line(error)
         if not said:

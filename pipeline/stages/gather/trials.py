@@ -97,7 +97,7 @@ def _history(
     experiments: Iterable[Experiment],
     pairs: Mapping[str, Sequence[TrialMetric]],
 ) -> dict[str, Sides]:
-    """Return A/A trials of the last two weeks, of the metrics that are judged; the latest, if they are many."""
+    """Return A/A trials of the last two weeks, of metrics that are judged; the latest, if they are many."""
     service, last = standing.experiment.service, standing.last_time
     trials: list[WholeTrial] = []
     for experiment in experiments:

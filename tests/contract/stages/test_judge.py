@@ -67,7 +67,8 @@ class Judge:
 
     def take(self, messages: Sequence[Message], *, settled: bool = True) -> list[dict[str, Any]]:
         records = [
-            Record("trials", 0, offset, decode_trial(encode_trial(one))) for offset, one in enumerate(messages)
+            Record("trials", 0, offset, decode_trial(encode_trial(one)))
+            for offset, one in enumerate(messages)
         ]
         sent: list[Outgoing] = self.stage.handle(records)
         found = [orjson.loads(one.value) for one in sent]
@@ -87,9 +88,7 @@ def test_an_experiment_is_judged_once_it_has_ended(store: Store, service_name: s
     data = event["data"]
     assert (data["decision"], data["complete"], data["revision"], data["trials"]) == ("fail", True, 1, 6)
     assert (data["releases_a"], data["releases_b"]) == (["rA"], ["rB"])
-    assert data["machines"] == [
-        {"side": side, "factors": {"type": "m5"}, "trials": 6} for side in ("A", "B")
-    ]
+    assert data["machines"] == [{"side": side, "factors": {"type": "m5"}, "trials": 6} for side in ("A", "B")]
     (metric,) = data["metrics"]
     assert (metric["metric"], metric["model"], metric["trials"]) == ("cpu", "paired-t-test", 6)
     assert metric["low"] < metric["difference"] < metric["high"]
@@ -221,7 +220,7 @@ class Flaky:
 def test_a_call_that_fails_is_repeated_and_changes_nothing(
     service_name: str, fails_at: int, took: bool
 ) -> None:
-    judge = Judge(Flaky(ArrayStore(), fails_at, took=took))  # type: ignore[arg-type]
+    judge = Judge(Flaky(ArrayStore(), fails_at, took=took))
     messages = [*trials_of(service_name, slower=0.05), end_of(service_name)]
     with pytest.raises(StoreUnavailable):
         judge.take(messages)
