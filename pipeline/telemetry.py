@@ -53,6 +53,9 @@ LIMITED_INPUT = (
 LIMITED_SCANS = (UNSTABLE, RENAMED, SKIPPED, LATE_DATA, UNSEEN_DATA)
 """What detect did not scan as it came."""
 
+LIMITED_TRIALS = (REFUSED,)
+"""What judge did not take as it came."""
+
 LIMITED = (*LIMITED_INPUT, *LIMITED_SCANS)
 """What was not counted as it came; in a summary only if there is any."""
 
@@ -75,6 +78,7 @@ ALERT_RULES = "alert_rules_total"
 ALERTS_WAITING = "alerts_waiting"
 ALERT_DELAY_S = "alert_delay_seconds"
 REPLIES = "replies_total"
+TRIAL_VERDICTS = "trial_verdicts_total"
 
 PREFIX = "smidgen_"
 Kind = Literal["counter", "gauge", "histogram"]
@@ -110,6 +114,7 @@ METRICS: Mapping[str, tuple[Kind, str]] = {
     CANDIDATES: ("counter", "Candidates of scans, by the step that dropped them, or ``reported``."),
     EVENTS: ("counter", "Events published, by type."),
     EVENT_DELAY_S: ("histogram", "Time from a regression's change time to its detected event."),
+    TRIAL_VERDICTS: ("counter", "Verdicts on trials published, by decision."),
     ALERTS: ("counter", "Messages to targets, by what became of them."),
     ALERT_RULES: ("counter", "Events that a rule of alerts was about."),
     ALERTS_WAITING: (

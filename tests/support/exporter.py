@@ -24,6 +24,7 @@ from pipeline.kafka import Entry
 from pipeline.model import MetricPoints, Outgoing, Record
 from pipeline.runtime.worker import service as workers
 from pipeline.stages.base import Stage, handle_whole
+from pipeline.stages.factory import STAGES
 from pipeline.storage.arrays import ArrayStore
 from pipeline.telemetry import exposition
 from pipeline.topics import load_topics
@@ -59,7 +60,7 @@ def scrape_worker() -> str:
 
 async def _scrape(patch: pytest.MonkeyPatch) -> str:
     clock = _Clock()
-    flow = driven.Flow(ArrayStore(), [LIVE, THROUGHPUT], settings=SETTINGS, clock=clock)
+    flow = driven.Flow(ArrayStore(), [LIVE, THROUGHPUT], settings=SETTINGS, clock=clock, stages=STAGES)
     worker = workers.Service(SETTINGS, load_topics(), list(flow.stages.values()), clock)
     counting = {running.name: running.telemetry for running in worker._running}
 
