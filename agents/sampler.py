@@ -1,6 +1,7 @@
 """Sampling of a process interval after interval, without a gap between them.
 
-A kernel writes its stacks when a run of it ends, so every interval needs a run of its own. Just
+A run that streams samples the process to its end: its stacks are taken at every multiple of the interval.
+Other kernels write their stacks when a run of them ends, so every interval needs a run of its own. Just
 before an interval is over the next run is started, and as soon as that one samples, the one before is asked
 to end: the process is sampled throughout, and the moment of handing over is the true end of one interval
 and start of the next. Runs are started so that this moment falls on a multiple of the interval.
@@ -72,6 +73,10 @@ class Sampler:
         current, following = self._first_run(), None
         try:
             while current:
+                if current.streams:
+                    yield from self._stream(current)
+                    current = self._resume(current)
+                    continue
                 following = self._hand_over(current)
                 end = self._clock() if following is None else following.ready
                 self._finish(current)
@@ -81,6 +86,20 @@ class Sampler:
             for run in (current, following):
                 if run and run.exited is None:
                     run.kill()
+
+    def _stream(self, run: Run) -> Iterator[Interval]:
+        """Yield the intervals of a run that streams, until it ended."""
+        start = run.ready
+        while not self._wait(lambda: self._over(run), self._boundary(start)):
+            end = max(start, self._clock())
+            yield Interval(start, end, run.take())
+            start = end
+        end = max(start, self._clock())
+        self._finish(run)
+        yield Interval(start, end, run.take())
+
+    def _over(self, run: Run) -> bool:
+        return self.stopping or run.exited is not None
 
     def _first_run(self) -> Run | None:
         """Start the first run, repeatedly while the process is still starting; None if there is no more."""
@@ -114,16 +133,12 @@ class Sampler:
 
     def _hand_over(self, current: Run) -> Run | None:
         """Wait for the interval's end; return the run that took over, None if sampling ended."""
-
-        def over() -> bool:
-            return self.stopping or current.exited is not None
-
         boundary = self._boundary(current.ready)
-        while not self._wait(over, boundary - self._lead_s):
-            following = self._start(over)
+        while not self._wait(lambda: self._over(current), boundary - self._lead_s):
+            following = self._start(lambda: self._over(current))
             if following.ready:
                 return following
-            if not over():
+            if not self._over(current):
                 log.warning("an interval was extended: %s", following.complaint())
                 boundary = self._boundary(self._clock())
         return None
