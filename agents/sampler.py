@@ -47,14 +47,37 @@ class Interval:
     data: bytes
 
 
-class Sampler:
-    """Yields intervals until the process ends or ``stop`` is called."""
+class CannotSample(SamplerError):
+    """A process cannot be sampled; ``reason`` does not name it."""
 
-    def __init__(self, kernel: Kernel, process: SampledProcess, *, interval_s: float, clock: Clock) -> None:
+    def __init__(self, pid: int, reason: str, *, more: str = "") -> None:
+        super().__init__(f"cannot sample process {pid}{more}: {reason}")
+        self.reason = reason
+
+
+class Sampler:
+    """Yields intervals until the process ends or ``stop`` is called.
+
+    ``attach_s`` is how long attaching is tried to a process that somebody else started, ``stop_s`` how long a
+    run may take to write its stacks after it was asked to end.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        process: SampledProcess,
+        *,
+        interval_s: float,
+        clock: Clock,
+        attach_s: float = ATTACH_S,
+        stop_s: float = STOP_S,
+    ) -> None:
         self._kernel = kernel
         self._process = process
         self._interval_s = interval_s
         self._clock = clock
+        self._attach_s = attach_s
+        self._stop_s = stop_s
         self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
         self.stopping = False  # whether it was asked to stop
         self._lead_s = 0.0  # how long the last run took to become ready
@@ -103,7 +126,7 @@ class Sampler:
 
     def _first_run(self) -> Run | None:
         """Start the first run, repeatedly while the process is still starting; None if there is no more."""
-        deadline = self._clock() + (START_S if self._process.starting else ATTACH_S)
+        deadline = self._clock() + (START_S if self._process.starting else self._attach_s)
         reason = ""
         while True:
             run = self._start(lambda: self.stopping)
@@ -116,7 +139,7 @@ class Sampler:
                 return None
             reason = run.complaint()  # while it lives: of what has ended, a kernel says just that
             if self._clock() >= deadline or not self._process.alive():
-                raise SamplerError(f"cannot sample process {self._process.pid}: {reason}")
+                raise CannotSample(self._process.pid, reason)
             self._pause()
 
     def _resume(self, ended: Run) -> Run | None:
@@ -129,7 +152,7 @@ class Sampler:
             ended = self._start(lambda: self.stopping)
             if ended.ready:
                 return ended
-        raise SamplerError(f"cannot sample process {self._process.pid} any more: {ended.complaint()}")
+        raise CannotSample(self._process.pid, ended.complaint(), more=" any more")
 
     def _hand_over(self, current: Run) -> Run | None:
         """Wait for the interval's end; return the run that took over, None if sampling ended."""
@@ -157,7 +180,7 @@ class Sampler:
 
     def _finish(self, run: Run) -> None:
         run.stop()
-        if not self._wait(lambda: run.exited is not None, self._clock() + STOP_S):
+        if not self._wait(lambda: run.exited is not None, self._clock() + self._stop_s):
             log.warning("the kernel did not end in time: an interval is lost")
             run.kill()
 
