@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import math
 import queue
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 
 from agents.kernels import Kernel, Run, SamplerError
@@ -87,7 +87,7 @@ class Sampler:
         self.stopping = True
         self._wakes.put(None)
 
-    def intervals(self) -> Iterator[Interval]:
+    def intervals(self) -> Generator[Interval, None, None]:
         """Yield every interval once it is over.
 
         Raises:

@@ -21,8 +21,8 @@ MEASURED = 2
 CALM = 12
 """Intervals at one level before rates rise: two minutes of ten seconds."""
 
-ROOM = 0.9
-"""Of the budget that may be taken at twice the rates, if cost grows as rates do."""
+RISE = 3.0
+"""By how much a rate rises from one level to the next at most: from 1 to 3 Hz."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def adjust_level(state: BudgetState, share: float, budget: float) -> BudgetState
     if len(recent) == MEASURED and mean > budget and state.level < MOST_LEVELS:
         steps = max(1, math.floor(math.log2(mean / budget)))
         return BudgetState(min(state.level + steps, MOST_LEVELS))
-    is_calm = len(shares) == CALM and 2 * max(shares) <= ROOM * budget
+    is_calm = len(shares) == CALM and RISE * max(shares) <= budget
     if is_calm and state.level:
         return BudgetState(state.level - 1)
     return BudgetState(state.level, shares)
@@ -63,4 +63,4 @@ def rate_at(rate_hz: float, level: int) -> float:
         return rate_hz
     if lowered < 1:
         return max(lowered, LOWEST_HZ)
-    return float(math.floor((lowered - 1) / 2) * 2 + 1)
+    return float(2 * math.floor(lowered / 2) + 1)

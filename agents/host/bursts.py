@@ -9,7 +9,7 @@ as any other.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Generator
 
 from agents.kernels import Kernel
 from agents.process import SampledProcess
@@ -38,7 +38,7 @@ class BurstSampler(Sampler):
         self._burst_s = rate_hz * self._period_s / BURST_HZ
         self._draws = draws
 
-    def intervals(self) -> Iterator[Interval]:
+    def intervals(self) -> Generator[Interval, None, None]:
         """Yield every interval once it is over.
 
         Raises:

@@ -88,7 +88,7 @@ class ProcessSampling:
         self._sampler = self._make_sampler(process)
         if self._stopping:
             self._sampler.stop()
-        with closing(self._sampler.intervals()) as intervals:  # type: ignore[type-var]
+        with closing(self._sampler.intervals()) as intervals:
             for interval in intervals:
                 self._settings.take(self._part(interval))
                 if self._settings.rate_of(self.found) != self.rate_hz:

@@ -44,6 +44,11 @@ _CHECKSUM = struct.Struct("<Q")
 RECORD_BYTES = _LENGTHS.size + _CHECKSUM.size
 
 
+def open_segment(path: Path) -> FileIO:
+    """Begin a segment; what is written to it is with the operating system at once."""
+    return path.open("xb", buffering=0)
+
+
 def encode_record(pending: Pending) -> bytes:
     """Return the bytes of a record."""
     message = pending.message
@@ -158,7 +163,7 @@ class Spool:
         """
         first = int(self._segments[0].path.stem) if self._segments else self._next
         path = self._folder / f"{first - 1:0{DIGITS}d}{SUFFIX}"
-        with path.open("xb", buffering=0) as file:
+        with open_segment(path) as file:
             _write(file, MAGIC + encode_record(pending))
             self._segments.appendleft(_Segment(path, file.tell(), Tally().plus(pending)))
         self._stop_reading()
@@ -204,7 +209,7 @@ class Spool:
         if self._writing is None or full:
             self._end_segment()
             path = self._folder / f"{self._next:0{DIGITS}d}{SUFFIX}"
-            writing = path.open("xb", buffering=0)
+            writing = open_segment(path)
             try:
                 _write(writing, MAGIC)
             except OSError:
