@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from agents.buffer import Buffer, Pending, Tally
 from agents.host.spool import Spool
 from agents.host.spooled_buffer import SpooledBuffer
+from agents.publisher import Publisher
 from pipeline.model import Outgoing
+from tests.unit.agents.test_publisher import FakeBroker
 
 
 def pending(number: int) -> Pending:
@@ -127,3 +129,35 @@ def test_nothing_is_lost_and_order_is_kept(
     got += [in_hand.samples] if in_hand else []
     got += drained(queue)
     assert list(dict.fromkeys(got)) == list(range(put))  # perhaps some twice, each first in its turn
+
+
+def test_an_outage_longer_than_memory_loses_nothing_and_keeps_order(tmp_path: Path) -> None:
+    broker = FakeBroker(up=False)
+    publisher = Publisher(broker.connect, buffer(tmp_path))
+    publisher.start()
+    for number in range(20):
+        publisher.offer(Outgoing("profiles", f"shop/{number}", b"value"), 1)
+    assert publisher.delivery.dropped == Tally()
+    broker.up = True
+    broker.wait(lambda: len(broker.received) == 20)
+    assert broker.received == [f"shop/{number}" for number in range(20)]
+    assert publisher.close(5).unsent == Tally()
+    assert publisher.delivery.published == Tally(20, 20)
+
+
+def test_what_an_outage_outlasts_is_published_by_the_next_agent(tmp_path: Path) -> None:
+    broker = FakeBroker(up=False)
+    first = buffer(tmp_path)
+    publisher = Publisher(broker.connect, first)
+    publisher.start()
+    for number in range(5):
+        publisher.offer(Outgoing("profiles", f"shop/{number}", b"value"), 1)
+    broker.wait(lambda: broker.attempts > 0)
+    assert publisher.close(0.1).unsent == Tally(5, 5)
+    assert first.close() == Tally(5, 5)
+    broker.up = True
+    publisher = Publisher(broker.connect, buffer(tmp_path))
+    publisher.start()
+    broker.wait(lambda: len(broker.received) == 5)
+    assert broker.received == [f"shop/{number}" for number in range(5)]
+    publisher.close(5)
