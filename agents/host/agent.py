@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import queue
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -146,13 +145,12 @@ class HostAgent:
         for sampling in running:
             service = sampling.found.target.identity.service
             rates[service] = max(sampling.rate_hz, rates.get(service, 0.0))
-        passed: Counter[str] = Counter(self._scan.reasons if self._scan else {})
         processes = {
             "sampled": len(running),
             "waiting": self._waiting,
             "failing": sum(failures.values()),
             "covered": self._scan.covered if self._scan else 0,
-            "passed": passed.total() - passed["kernel_thread"],
+            "passed": len(self._scan.passed) if self._scan else 0,
         }
         return State(processes, rates, self._cost_share, self._config.budget, delivery, spooled_bytes)
 

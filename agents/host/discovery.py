@@ -9,12 +9,11 @@ scan; of the others a twelfth is, in turn.
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agents.host.proc import ProcessStat, ProcReader
-from agents.host.rules import Decision, Reason, Rule, Target, decide
+from agents.host.rules import Decision, Rule, Target, decide
 
 TURNS = 12
 """Scans in which every process is looked at once."""
@@ -56,7 +55,7 @@ class Scan:
 
     uptime_s: float
     found: tuple[Found, ...]
-    passed: tuple[Passed, ...]
+    passed: tuple[Passed, ...]  # no threads of the operating system
     own_cpu_s: float  # of the agent and everything that it started
     covered: int = 0  # processes that are sampled with one that started them
 
@@ -65,19 +64,19 @@ class Scan:
         """All processes that a rule takes."""
         return frozenset(each.key for each in self.found)
 
-    @property
-    def reasons(self) -> Mapping[Reason, int]:
-        """How many processes are not sampled for each reason."""
-        return Counter(each.decision.reason for each in self.passed if each.decision.reason)
-
 
 @dataclass(frozen=True, slots=True)
 class _Known:
     stat: ProcessStat
     seen_s: float  # uptime when the stat was read
-    decision: Decision
+    decision: Decision | None  # None: a thread of the operating system, which has no command
     command: str
     cpu_share: float = 0.0
+
+    @property
+    def target(self) -> Target | None:
+        """How it is sampled, if it is."""
+        return self.decision.target if self.decision else None
 
 
 class Discovery:
@@ -127,14 +126,13 @@ class Discovery:
         return _Known(
             stat,
             uptime_s,
-            decide(facts, self._rules),
+            decide(facts, self._rules) if facts.command else None,
             facts.command[:SHOWN],
             _cpu_share(stat.cpu_s, lived_s),
         )
 
     def _is_due(self, pid: int, before: _Known, uptime_s: float) -> bool:
-        is_taken = before.decision.target is not None
-        return is_taken or pid % TURNS == self._turn or _is_young(before, before.seen_s)
+        return before.target is not None or pid % TURNS == self._turn or _is_young(before, before.seen_s)
 
 
 def _is_young(known: _Known, uptime_s: float) -> bool:
@@ -157,11 +155,9 @@ def _ancestors(pid: int, known: Mapping[int, _Known]) -> Sequence[int]:
 
 def _scan_of(uptime_s: float, known: Mapping[int, _Known], own: set[int]) -> Scan:
     found, passed, covered = [], [], 0
-    with_children = {
-        pid for pid, each in known.items() if each.decision.target and each.decision.target.how.subprocesses
-    }
+    with_children = {pid for pid, each in known.items() if each.target and each.target.how.subprocesses}
     for pid, each in known.items():
-        if pid in own:
+        if pid in own or each.decision is None:
             continue
         target = each.decision.target
         if target is None:

@@ -25,9 +25,8 @@ def list_processes(config: HostConfig, reader: ProcReader) -> Iterator[str]:
         yield from _lines(waiting)
     if scan.covered:
         yield f"{scan.covered} would be sampled with a process that started them (subprocesses)"
-    others = [each for each in scan.passed if each.decision.reason != "kernel_thread"]
-    yield f"{len(others)} would not be sampled"
-    yield from (_passed(each) for each in others)
+    yield f"{len(scan.passed)} would not be sampled"
+    yield from (_passed(each) for each in scan.passed)
 
 
 def _lines(found: Sequence[Found]) -> Iterator[str]:

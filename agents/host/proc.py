@@ -6,6 +6,7 @@ import os
 import pwd
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from io import FileIO
 from pathlib import Path
 
 MAX_READ = 256 * 1024
@@ -51,7 +52,7 @@ class ProcReader:
     """
 
     def __init__(self, root: Path = Path("/proc"), ticks_per_s: float | None = None) -> None:
-        self._root = root
+        self._root = str(root)  # paths as texts: a scan reads many
         self._ticks_per_s = ticks_per_s or os.sysconf("SC_CLK_TCK")
         self._users: dict[int, str] = {}
 
@@ -95,14 +96,14 @@ class ProcReader:
 
     def _read(self, name: str) -> str:
         try:
-            with (self._root / name).open("rb") as file:
-                return file.read(MAX_READ).decode(errors="replace")
+            with open(f"{self._root}/{name}", "rb", buffering=0) as file:
+                return _read_up_to(file, MAX_READ).decode(errors="replace")
         except OSError:  # it has ended, or belongs to somebody else
             return ""
 
     def _executable(self, pid: int) -> str:
         try:
-            return os.readlink(self._root / str(pid) / "exe").removesuffix(" (deleted)")
+            return os.readlink(f"{self._root}/{pid}/exe").removesuffix(" (deleted)")
         except OSError:
             return ""
 
@@ -118,3 +119,11 @@ class ProcReader:
             except KeyError:  # of a container
                 self._users[user_id] = str(user_id)
         return self._users[user_id]
+
+
+def _read_up_to(file: FileIO, most: int) -> bytes:
+    """Read a file of /proc, which gives a page or so at a time."""
+    data = file.read(most) or b""
+    while data and len(data) < most and (more := file.read(most - len(data))):
+        data += more
+    return data

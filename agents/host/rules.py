@@ -25,7 +25,7 @@ MAX_TEXT = 200
 _TEMPLATE = re.compile(r"\$\{([^{}]*)\}")
 _ENV = "env:"
 
-Reason = Literal["no_rule", "ignored", "no_service", "invalid_service", "kernel_thread"]
+Reason = Literal["no_rule", "ignored", "no_service", "invalid_service"]
 """Why a process is not sampled."""
 
 REASONS: Mapping[Reason, str] = {
@@ -33,7 +33,6 @@ REASONS: Mapping[Reason, str] = {
     "ignored": "a rule leaves it out",
     "no_service": "the rule finds no service for it",
     "invalid_service": "what the rule finds is no name of a service",
-    "kernel_thread": "a thread of the operating system",
 }
 
 
@@ -118,8 +117,6 @@ class Decision:
 
 def decide(facts: ProcessFacts, rules: Sequence[Rule]) -> Decision:
     """Return what the first rule that matches says of a process."""
-    if not facts.command:
-        return Decision(None, "kernel_thread")
     for number, rule in enumerate(rules, start=1):
         groups = match(rule.condition, facts)
         if groups is not None:

@@ -59,22 +59,27 @@ def encode_record(pending: Pending) -> bytes:
     return b"".join((lengths, checksum, head, message.value))
 
 
-def read_record(file: IO[bytes]) -> Pending | None:
-    """Read the next record; None at the end, or if what follows is not whole."""
+def read_record(file: IO[bytes], left: int) -> tuple[Pending, int] | None:
+    """Read the next record and its size; None at the end, or if what follows is not whole.
+
+    Args:
+        file: at the beginning of a record.
+        left: bytes from there to the end of the file.
+    """
     fixed = file.read(RECORD_BYTES)
     if len(fixed) < RECORD_BYTES:
         return None
     lengths, checksum = fixed[: _LENGTHS.size], fixed[_LENGTHS.size :]
     head_bytes, value_bytes, samples = _LENGTHS.unpack(lengths)
-    rest = os.fstat(file.fileno()).st_size - file.tell()
-    if head_bytes + value_bytes > rest:  # also a length that no memory would hold
+    size = RECORD_BYTES + head_bytes + value_bytes
+    if size > left:  # also a length that no memory would hold
         return None
     head, value = file.read(head_bytes), file.read(value_bytes)
     if _CHECKSUM.pack(xxhash.xxh3_64_intdigest(lengths + head + value)) != checksum:
         return None
     topic, key, headers = orjson.loads(head)
     pairs = tuple((name, text.encode("latin-1")) for name, text in headers)
-    return Pending(Outgoing(topic, key, value, pairs), samples)
+    return Pending(Outgoing(topic, key, value, pairs), samples), size
 
 
 @dataclass(slots=True)
@@ -164,8 +169,9 @@ class Spool:
         first = int(self._segments[0].path.stem) if self._segments else self._next
         path = self._folder / f"{first - 1:0{DIGITS}d}{SUFFIX}"
         with open_segment(path) as file:
-            _write(file, MAGIC + encode_record(pending))
-            self._segments.appendleft(_Segment(path, file.tell(), Tally().plus(pending)))
+            data = MAGIC + encode_record(pending)
+            _write(file, data)
+            self._segments.appendleft(_Segment(path, len(data), Tally().plus(pending)))
         self._stop_reading()
 
     def put_back(self, pending: Pending) -> bool:
@@ -188,10 +194,10 @@ class Spool:
             if self._reading is None:
                 self._reading = segment.path.open("rb")
             self._reading.seek(segment.position)
-            pending = read_record(self._reading)
-            if pending:
+            if found := read_record(self._reading, segment.size - segment.position):
+                pending, size = found
                 self._taken = (segment.path, segment.position)
-                segment.position = self._reading.tell()
+                segment.position += size
                 segment.unread = Tally(segment.unread.messages - 1, segment.unread.samples - pending.samples)
                 return pending
             lost = self._drop_oldest()
@@ -259,9 +265,11 @@ def _surveyed(path: Path) -> _Segment:
         if file.read(len(MAGIC)) != MAGIC:
             segment.position = size  # nothing of it can be read
             return segment
+        position = len(MAGIC)
         while len(fixed := file.read(RECORD_BYTES)) == RECORD_BYTES:
             head_bytes, value_bytes, samples = _LENGTHS.unpack(fixed[: _LENGTHS.size])
-            if file.tell() + head_bytes + value_bytes > size:
+            position += RECORD_BYTES + head_bytes + value_bytes
+            if position > size:
                 break
             file.seek(head_bytes + value_bytes, os.SEEK_CUR)
             counted = Tally(segment.unread.messages + 1, segment.unread.samples + samples)

@@ -51,7 +51,7 @@ def test_processes_of_one_service_share_a_message_and_its_frames() -> None:
         pytest.param(part({("a",): 1}, start=10, end=20), id="another interval"),
     ],
 )
-def test_what_no_message_could_tell_apart_has_its_own(other: Part) -> None:
+def test_what_no_message_could_hold_together_has_its_own(other: Part) -> None:
     assert len(merge_parts([part({("a",): 1}), other], 10)) == 2
 
 

@@ -102,7 +102,6 @@ def test_opentelemetry_is_understood_without_a_word() -> None:
 @pytest.mark.parametrize(
     ("facts", "rule", "decision"),
     [
-        pytest.param(ProcessFacts(2, ""), Rule(service="x"), Decision(None, "kernel_thread"), id="kernel"),
         pytest.param(SHOP, Rule(), Decision(None, "no_service", 1), id="no service"),
         pytest.param(
             SHOP, Rule(service="a b"), Decision(None, "invalid_service", 1, "a b"), id="no name of a service"

@@ -41,10 +41,11 @@ def segments(folder: Path) -> list[Path]:
 
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     path = tmp_path / "record"
-    path.write_bytes(encode_record(pending(7)))
+    data = encode_record(pending(7))
+    path.write_bytes(data)
     with path.open("rb") as file:
-        assert read_record(file) == pending(7)
-        assert read_record(file) is None
+        assert read_record(file, len(data)) == (pending(7), len(data))
+        assert read_record(file, 0) is None
 
 
 @pytest.mark.parametrize("change", range(0, len(encode_record(pending(7))), 3))
@@ -54,7 +55,7 @@ def test_a_record_that_was_changed_anywhere_is_none(tmp_path: Path, change: int)
     path = tmp_path / "record"
     path.write_bytes(data)
     with path.open("rb") as file:
-        assert read_record(file) is None
+        assert read_record(file, len(data)) is None
 
 
 def test_what_comes_out_is_what_went_in_and_nothing_is_left(tmp_path: Path) -> None:
