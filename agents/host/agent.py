@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import queue
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from agents.host.adaptive import WINDOW_S, AdaptiveRates
 from agents.host.budget import BudgetState, adjust_level, rate_at
 from agents.host.choice import choose
 from agents.host.cost import CostMeter
@@ -52,6 +53,8 @@ class HostAgent:
         self._edges = edges
         self._offer = offer
         self._rates_hz: dict[str, float] = {}
+        self._adaptive = AdaptiveRates()
+        self._window_ends = 0.0
         self._budget = BudgetState()
         self._parts: queue.SimpleQueue[Part] = queue.SimpleQueue()
         self._discovery = Discovery(edges.reader, config.rules)
@@ -88,8 +91,9 @@ class HostAgent:
 
     def rate_of(self, found: Found) -> float:
         """Return the samples a second that are taken of a process."""
-        service = found.target.identity.service
-        return rate_at(self._rates_hz.get(service, found.target.how.rate_hz), self._budget.level)
+        service, how = found.target.identity.service, found.target.how
+        by_rule_hz = self._adaptive.rates_hz.get(service, how.rate_hz) if how.adaptive else how.rate_hz
+        return rate_at(self._rates_hz.get(service, by_rule_hz), self._budget.level)
 
     def scan(self) -> None:
         """Look at all processes, begin to sample those that came, and end what is sampled no more."""
@@ -110,7 +114,9 @@ class HostAgent:
 
     def publish(self) -> None:
         """Offer the messages of all parts that were handed over."""
-        for part in merge_parts(self._taken(), self._config.interval_s):
+        parts = list(self._taken())
+        self._adapt(parts)
+        for part in merge_parts(parts, self._config.interval_s):
             encoded = encode_part(part, self._edges.host, self._edges.max_bytes)
             if encoded.lost:
                 log.warning("%d samples of stacks too large for a message were left out", encoded.lost)
@@ -153,6 +159,18 @@ class HostAgent:
             "passed": len(self._scan.passed) if self._scan else 0,
         }
         return State(processes, rates, self._cost_share, self._config.budget, delivery, spooled_bytes)
+
+    def _adapt(self, parts: Sequence[Part]) -> None:
+        """Choose the rates of services whose rules ask for it, once a window."""
+        rules = self._config.rules
+        if not any(rule.how.adaptive for rule in rules):
+            return
+        self._adaptive.count(part for part in parts if part.is_adaptive)
+        now = self._edges.clock()
+        if now >= self._window_ends:
+            if self._window_ends:
+                self._adaptive.end_window()
+            self._window_ends = now + WINDOW_S
 
     def _taken(self) -> Iterator[Part]:
         while not self._parts.empty():

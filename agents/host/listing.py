@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from agents.host.choice import choose
 from agents.host.discovery import Discovery, Found, Passed
 from agents.host.proc import ProcReader
-from agents.host.rules import REASONS
+from agents.host.rules import REASONS, How
 from agents.host.rules_file import HostConfig
 
 COMMAND = 60
@@ -37,8 +37,12 @@ def _lines(found: Sequence[Found]) -> Iterator[str]:
         more = "".join(f" {name}={value}" for name, value in said.items() if value)
         yield (
             f"  {each.pid} rule {target.rule}: {identity.service}{more}, {target.how.kernel} at "
-            f"{target.how.rate_hz:g} Hz, {each.cpu_share:.2f} CPUs: {each.command[:COMMAND]}"
+            f"{_rate(target.how)}, {each.cpu_share:.2f} CPUs: {each.command[:COMMAND]}"
         )
+
+
+def _rate(how: How) -> str:
+    return "an adaptive rate" if how.adaptive else f"{how.rate_hz:g} Hz"
 
 
 def _passed(each: Passed) -> str:

@@ -47,12 +47,6 @@ class HostNumbers:
         with self._lock:
             self._state = state
 
-    @property
-    def samples_in_all(self) -> int:
-        """All samples so far."""
-        with self._lock:
-            return sum(self._samples.values())
-
     def samples(self) -> list[Sample]:
         """Return everything, as ``pipeline.telemetry`` names it."""
         with self._lock:

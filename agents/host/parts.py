@@ -30,6 +30,7 @@ class Part:
     start: float
     end: float
     stacks: Mapping[Stack, int]
+    is_adaptive: bool = False  # its rate follows the profile
 
 
 @dataclass(frozen=True, slots=True)

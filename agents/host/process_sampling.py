@@ -138,4 +138,5 @@ class ProcessSampling:
             interval.start,
             interval.end,
             with_endpoint(stacks, target.endpoint),
+            target.how.adaptive,
         )

@@ -59,7 +59,7 @@ class How:
     """How processes are sampled."""
 
     rate_hz: float = DEFAULT_HZ
-    adaptive: bool = False  # between LOWEST_HZ and rate_hz, by how much the profile changes
+    adaptive: bool = False  # it begins at this rate, and follows how much the profile changes
     kernel: str = AUTO
     native: bool = False
     idle: bool = False

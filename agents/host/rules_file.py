@@ -10,6 +10,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from agents.host.adaptive import FASTEST_HZ
 from agents.host.rules import (
     ADAPTIVE,
     DEFAULT_HZ,
@@ -30,13 +31,13 @@ _PERCENT = re.compile(r"\s*(\d{1,3}(?:\.\d{1,6})?)\s*%\s*")
 
 
 def parse_rate_hz(value: object) -> float:
-    """Read samples a second: a number, a fraction such as 1/60, or ``adaptive``, which is the highest rate.
+    """Read samples a second: a number, a fraction such as 1/60, or ``adaptive``, which begins at its fastest.
 
     Raises:
         ValueError: it is none of them, beyond the bounds, or above 1 and not whole.
     """
     if value == ADAPTIVE:
-        return HIGHEST_HZ
+        return FASTEST_HZ
     found = _FRACTION.fullmatch(value) if isinstance(value, str) else None
     rate = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
     if found and int(found[2]):

@@ -12,6 +12,9 @@ from agents.host.process_sampling import ProcessSampling, SamplingSettings
 
 log = logging.getLogger(__name__)
 
+MOST_REASONS = 100
+"""Reasons that are logged: what a kernel says may differ from process to process."""
+
 Key = tuple[int, float]
 
 
@@ -86,8 +89,8 @@ class Samplings:
                 before = self._backoffs.get(key, Backoff())
                 self._backoffs[key] = before.after_failure(sampling.failure, now)
                 failed[sampling.failure] += 1
-        for reason in failed.keys() - self._reported:
+        for reason in sorted(failed.keys() - self._reported)[: MOST_REASONS - len(self._reported)]:
             log.warning(
                 "cannot sample %d of the processes: %s; each is tried again later", failed[reason], reason
             )
-        self._reported |= failed.keys()
+            self._reported.add(reason)

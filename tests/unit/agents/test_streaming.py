@@ -56,5 +56,5 @@ def test_a_consumer_that_goes_away_ends_the_run(target: SampledProcess) -> None:
     kernel = Streaming()
     running = sampler_of(kernel, target).intervals()
     next(running)
-    running.close()  # type: ignore[attr-defined]  # intervals is a generator
+    running.close()
     assert kernel.runs[0].killed

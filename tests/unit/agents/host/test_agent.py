@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from agents.buffer import Tally
+from agents.host.adaptive import FASTEST_HZ, AdaptiveRates
 from agents.host.agent import Edges, HostAgent
 from agents.host.numbers import summary
 from agents.host.rules import Condition, How, Rule
@@ -111,6 +112,25 @@ def test_the_rate_of_a_service_is_set_while_it_runs(host: Host, pid: int) -> Non
     host.wait(lambda: bool(host.offered) and decode_profile(host.offered[-1].value).rate_hz == 7)
     host.agent.set_rate("shop", None)
     host.wait(lambda: decode_profile(host.offered[-1].value).rate_hz == 19)
+    host.agent.stop()
+
+
+def test_an_adaptive_rate_follows_the_samples(
+    tmp_path: Path, kernels: FakeKernels, pid: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slowed(rates: AdaptiveRates) -> None:
+        assert rates._profiles["shop"].counts
+        rates.rates_hz["shop"] = 9.0
+
+    monkeypatch.setattr("agents.host.agent.WINDOW_S", 0.5)
+    monkeypatch.setattr(AdaptiveRates, "end_window", slowed)
+    kernels.streams = True
+    how = How(rate_hz=FASTEST_HZ, adaptive=True, kernel="fake")
+    host = Host(tmp_path, HostConfig((Rule(service="shop", how=how),), interval_s=0.2))
+    host.tree.add(pid, "python shop")
+    host.agent.scan()
+    host.wait(lambda: bool(host.offered) and decode_profile(host.offered[-1].value).rate_hz == 9)
+    assert decode_profile(host.offered[0].value).rate_hz == FASTEST_HZ
     host.agent.stop()
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agents.host.adaptive import FASTEST_HZ
 from agents.host.rules import Rule
 from agents.host.rules_file import HostConfig, load_host_config
 from pipeline.errors import ConfigError
@@ -61,6 +62,11 @@ rules:
         2 * 1024**2,
         1024**2,
     )
+
+
+def test_an_adaptive_rate(tmp_path: Path) -> None:
+    (rule,) = load(tmp_path, "rules: [{rate: adaptive}]").rules
+    assert (rule.how.adaptive, rule.how.rate_hz) == (True, FASTEST_HZ)
 
 
 @pytest.mark.parametrize(
