@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from agents.kernels import base
+from agents.kernels import base, register
 from tests.unit.agents.host.fake_kernel import FakeKernels
 
 KERNEL = "fake"
@@ -17,7 +17,8 @@ KERNEL = "fake"
 def kernels(monkeypatch: pytest.MonkeyPatch) -> FakeKernels:
     """A kernel of the name ``fake``, for the time of a test."""
     made = FakeKernels()
-    monkeypatch.setitem(base._registry, KERNEL, made)
+    monkeypatch.setattr(base, "_registry", dict(base._registry))
+    register(KERNEL, made)
     return made
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from agents.formats import Stack
 from agents.host.adaptive import FASTEST_HZ, MOST_FUNCTIONS, WINDOW_S, AdaptiveRates, stepped
 from agents.host.parts import Part
 from agents.host.rules import LOWEST_HZ, Identity
@@ -20,7 +21,9 @@ def window(
     rate_hz = rates.rates_hz.get(service, FASTEST_HZ)
     for share in (0.3, 0.7):
         counts = rng.multinomial(int(rate_hz * WINDOW_S * share), list(mix.values()))
-        stacks = {("main", name): int(count) for name, count in zip(mix, counts, strict=True)}
+        stacks: dict[Stack, int] = {
+            ("main", name): int(count) for name, count in zip(mix, counts, strict=True)
+        }
         rates.count([Part(Identity(service), rate_hz, 0.0, WINDOW_S, stacks)])
     rates.end_window()
     return rates.rates_hz[service]
@@ -54,7 +57,7 @@ def test_a_service_without_samples_keeps_a_rate() -> None:
 def test_a_service_of_endless_functions_begins_anew() -> None:
     rates = AdaptiveRates()
     for first in (0, MOST_FUNCTIONS, 2 * MOST_FUNCTIONS):
-        stacks = {(f"f{first + number}",): 1 for number in range(MOST_FUNCTIONS)}
+        stacks: dict[Stack, int] = {(f"f{first + number}",): 1 for number in range(MOST_FUNCTIONS)}
         rates.count([Part(Identity("shop"), FASTEST_HZ, 0.0, WINDOW_S, stacks)])
     assert len(rates._profiles["shop"].numbers) <= 2 * MOST_FUNCTIONS
 
