@@ -79,6 +79,14 @@ ALERTS_WAITING = "alerts_waiting"
 ALERT_DELAY_S = "alert_delay_seconds"
 REPLIES = "replies_total"
 TRIAL_VERDICTS = "trial_verdicts_total"
+AGENT_PROCESSES = "agent_processes"
+AGENT_SAMPLES = "agent_samples_total"
+AGENT_RATE_HZ = "agent_rate_hz"
+AGENT_COST = "agent_cost_ratio"
+AGENT_BUDGET = "agent_budget_ratio"
+AGENT_MESSAGES = "agent_messages_total"
+AGENT_WAITING = "agent_waiting_messages"
+AGENT_SPOOL = "agent_spool_bytes"
 
 PREFIX = "smidgen_"
 Kind = Literal["counter", "gauge", "histogram"]
@@ -123,6 +131,17 @@ METRICS: Mapping[str, tuple[Kind, str]] = {
     ),
     ALERT_DELAY_S: ("histogram", "Time from when an alert was due to its target's taking it."),
     REPLIES: ("counter", "Replies to alerts, by what became of them."),
+    AGENT_PROCESSES: (
+        "gauge",
+        "Processes of a host by what the agent does with them.",
+    ),
+    AGENT_SAMPLES: ("counter", "Stack samples that the agent took."),
+    AGENT_RATE_HZ: ("gauge", "Samples a second that the agent takes of a service's processes."),
+    AGENT_COST: ("gauge", "Share of the host's CPU that the agent and its kernels take."),
+    AGENT_BUDGET: ("gauge", "Share of the host's CPU that they may take."),
+    AGENT_MESSAGES: ("counter", "Messages of the agent, by what became of them."),
+    AGENT_WAITING: ("gauge", "Messages of the agent that wait for the broker, in memory and in its spool."),
+    AGENT_SPOOL: ("gauge", "Bytes in the agent's spool."),
     "refused_messages_total": ("counter", "Messages left out because their service is over its quota."),
     "refused_samples_total": ("counter", "Samples in them."),
     "folded_names_total": (

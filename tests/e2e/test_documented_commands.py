@@ -54,7 +54,7 @@ NOT_RUN: Mapping[str, str] = {
 
 STAY = re.compile(
     r"events tail(?!.*--no-follow)|alerts run(?!.*--no-follow)|dashboard|agent webhooks|worker"
-    r"|agent run.*--pid|.*--follow(?! *no)|.*--watch"
+    r"|agent host(?!.*--list)|agent run.*--pid|.*--follow(?! *no)|.*--watch"
 )
 """Commands that go on until Ctrl-C."""
 
@@ -133,6 +133,7 @@ def write_files(folder: Path) -> None:
         "repositories:\n  acme/shop:\n    forge: github\n    secret_env: SHOP_WEBHOOK_SECRET\n"
         "    deploys: [{service: shop, branch: main}]\n"
     )
+    (folder / "host.yaml").write_text("rules: [{match: {user: nobody}, service: shop}]\n")
     (folder / "alerts.yaml").write_text(
         "targets:\n  chat: {kind: webhook, url: 'http://127.0.0.1:9/'}\nrules:\n  - {to: [chat]}\n"
     )

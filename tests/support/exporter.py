@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
+from agents.host.numbers import HostNumbers, State
 from agents.webhooks.reply_receiver import ReplyReceiver
 from pipeline.alerts.delivery import Plan
 from pipeline.alerts.desk import Desk
@@ -97,6 +98,15 @@ def _work(flow: driven.Flow, clock: _Clock) -> None:
         )
         flow.send("profiles", [encode_profile(profile)])
         flow.send("metrics", [encode_metric_points(points)])
+
+
+def scrape_agent() -> str:
+    """Return what ``agent host`` says on /metrics, after a message of a service."""
+    numbers = HostNumbers()
+    numbers.sampled("shop", 7)
+    states = dict.fromkeys(("sampled", "waiting", "failing", "covered", "passed"), 1)
+    numbers.show(State(states, {"shop": 19.0}))
+    return exposition(numbers.samples())
 
 
 def scrape_alerts() -> str:
