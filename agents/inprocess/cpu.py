@@ -9,6 +9,7 @@ shorter than that.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -48,10 +49,12 @@ def check_thread_clock() -> None:
 def read_clocks(except_for: Collection[int] = ()) -> dict[int, int]:
     """Return the CPU time of the threads that Python knows, in nanoseconds, by their identity."""
     clocks: dict[int, int] = {}
+    main = threading.main_thread()
     for thread in threading.enumerate():
-        if thread.ident and thread.native_id and thread.ident not in except_for:
+        native_id = os.getpid() if thread is main else thread.native_id  # after a fork Python has an old one
+        if thread.ident and native_id and thread.ident not in except_for:
             try:
-                clocks[thread.ident] = thread_cpu_ns(thread.native_id)
+                clocks[thread.ident] = thread_cpu_ns(native_id)
             except OSError:  # it has just ended
                 continue
     return clocks

@@ -6,7 +6,7 @@ import math
 import re
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 DEFAULT_HZ = 20.0
@@ -45,7 +45,7 @@ class Options:
     send_to: SendTo
     wall: bool
     budget: float
-    token: str
+    token: str = field(repr=False)
 
 
 def read_options(given: Mapping[str, Any], environ: Mapping[str, str]) -> Options:

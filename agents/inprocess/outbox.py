@@ -59,11 +59,11 @@ class Outbox:
         self,
         deliver: Callable[[bytes], None],
         max_bytes: int = MAX_WAITING_BYTES,
-        first_retry_s: float = FIRST_RETRY_S,
+        first_retry_s: float | None = None,
     ) -> None:
         self._deliver = deliver
         self._max_bytes = max_bytes
-        self._first_retry_s = first_retry_s
+        self._first_retry_s = FIRST_RETRY_S if first_retry_s is None else first_retry_s
         self._waiting: deque[Message] = deque()
         self._bytes = 0
         self._lock = threading.Lock()
