@@ -13,16 +13,23 @@ from typing import Any
 from agents.inprocess.endpoints import AsgiApp, Environ, Scope, wrap_wsgi
 from agents.inprocess.marks import Label, put_late, sampling
 
+_RULE = "smidgen.url_rule"
+
 
 def watch_flask(app: Any) -> None:
-    """Annotate the requests of a Flask application with method and URL rule."""
+    """Annotate the requests of a Flask application with method and URL rule, streamed answers too."""
+    from flask import request
+
+    def note_rule() -> None:
+        request.environ[_RULE] = request.url_rule  # Flask forgets the request before it streams
+
+    app.before_request(note_rule)
     app.wsgi_app = wrap_wsgi(app.wsgi_app, flask_endpoint)
 
 
 def flask_endpoint(environ: Environ) -> str | None:
     """Return the endpoint of a request of Flask, once it is routed."""
-    request = environ.get("werkzeug.request")
-    rule = getattr(request, "url_rule", None)
+    rule = environ.get(_RULE)
     return f"{environ['REQUEST_METHOD']} {rule.rule}" if rule else None
 
 
@@ -81,22 +88,32 @@ class StarletteMiddleware:
         """Answer a request."""
         if sampling.on and scope["type"] != "lifespan":
             asked = dict(scope)  # routers of mounted applications change the scope itself
-            put_late(sys._getframe(), lambda: _label(starlette_endpoint(asked)))
+            put_late(sys._getframe(), lambda: _label(starlette_endpoint(asked, scope)))
         await self._app(scope, receive, send)
 
 
-def starlette_endpoint(scope: Mapping[str, Any]) -> str | None:
-    """Return the endpoint of a request of Starlette or FastAPI, of the scope as it came in."""
-    path = _starlette_path(getattr(scope.get("app"), "routes", ()), scope)
+def starlette_endpoint(asked: Mapping[str, Any], scope: Mapping[str, Any]) -> str | None:
+    """Return the endpoint of a request of Starlette or FastAPI.
+
+    Args:
+        asked: The scope as it came in.
+        scope: The scope as it is now; FastAPI names the route in it.
+    """
+    routed = scope.get("fastapi", {}).get("effective_route_context") or scope.get("route")
+    path = _starlette_path(getattr(asked.get("app"), "routes", ()), asked, getattr(routed, "path", ""))
     return f"{scope.get('method', 'WEBSOCKET')} {path}" if path else None
 
 
-def _starlette_path(routes: Sequence[Any], scope: Mapping[str, Any]) -> str:
+def _starlette_path(routes: Sequence[Any], scope: Mapping[str, Any], routed: str) -> str:
+    """Return the pattern of the first route that matches, ``routed`` for a group, which has none."""
     for route in routes:
         match, changes = route.matches(scope)
         if match.name == "FULL":
-            inner = _starlette_path(getattr(route, "routes", None) or (), {**scope, **changes})
-            return str(getattr(route, "path", "")) + inner
+            path = getattr(route, "path", None)
+            if path is None:
+                return routed
+            inner = getattr(route, "routes", None) or ()
+            return str(path) + _starlette_path(inner, {**scope, **changes}, routed)
     return ""
 
 

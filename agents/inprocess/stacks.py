@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any, TypeAlias
 
 from agents.annotate import ANNOTATION_FILE, annotation_name
 from agents.inprocess.carriers import carried_labels
-from agents.inprocess.marks import MAX_LABELS, Label, Mark
-from agents.inprocess.tasks import awaiting_tasks, running_tasks, waiting_frames
+from agents.inprocess.marks import MAX_LABELS, Label, labels_of
+from agents.inprocess.tasks import (
+    POOL_FRAMES,
+    awaiting_tasks,
+    awaits_result_of,
+    running_tasks,
+    waiting_frames,
+)
 
 RawStack: TypeAlias = tuple[str, ...]
 """Frames as ``name (file)``, which ``agents.naming`` names."""
@@ -55,33 +61,40 @@ class StackReader:
         """Return the stack that ends in a frame.
 
         Between the frames of an event loop and those of the task that it runs stand the frames of the
-        tasks that await it, so that a cost counts at all who wait for it. ``running`` are the tasks that
+        tasks that await it, so that a cost counts at all who wait for it; likewise in a pool's thread those
+        of the tasks that await its result. ``running`` are the tasks that
         run, by the frames of their outermost coroutines.
         """
         texts: list[str] = []  # leaf first
-        labelled = False
+        labels: tuple[Label, ...] = ()
         at: FrameType | None = frame
         while at is not None and len(texts) < MAX_DEPTH:
+            if at.f_code.co_qualname in POOL_FRAMES and (task := awaits_result_of(at)):
+                labels = carried_labels(thread)
+                _add_labels(texts, labels)
+                labels = self._add_waiting(texts, [task, *awaiting_tasks(task)], labels)
             self._add(texts, at)
-            if at in running:
-                labelled = self._add_awaiting(texts, running[at])
+            if task := running.get(at):
+                labels = carried_labels(task)
+                _add_labels(texts, labels)
+                labels = self._add_waiting(texts, awaiting_tasks(task), labels)
             at = at.f_back
-        if not labelled:
+        if not labels:
             _add_labels(texts, carried_labels(thread))
         texts.reverse()
         return tuple(texts)
 
-    def _add_awaiting(self, texts: list[str], task: Any) -> bool:
-        """Add the labels of a task and all who await it; return whether one of them is labelled."""
-        labels = carried_labels(task)
-        _add_labels(texts, labels)
-        for awaiting in awaiting_tasks(task):
-            for frame in reversed(waiting_frames(awaiting)):
+    def _add_waiting(
+        self, texts: list[str], tasks: Iterable[Any], labels: tuple[Label, ...]
+    ) -> tuple[Label, ...]:
+        """Add the frames of tasks that wait, and without labels so far those of the first that has some."""
+        for task in tasks:
+            for frame in reversed(waiting_frames(task)):
                 self._add(texts, frame)
             if not labels:
-                labels = carried_labels(awaiting)
+                labels = carried_labels(task)
                 _add_labels(texts, labels)
-        return bool(labels)
+        return labels
 
     def _add(self, texts: list[str], frame: FrameType) -> None:
         code = frame.f_code
@@ -91,9 +104,7 @@ class StackReader:
                 self._texts.clear()
             known = self._texts[id(code)] = (code, frame_text(code))
         texts.append(known[1])
-        mark = frame.f_trace
-        if type(mark) is Mark:
-            _add_labels(texts, mark.read())
+        _add_labels(texts, labels_of(frame))
 
 
 def frame_text(code: CodeType) -> str:

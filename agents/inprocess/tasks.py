@@ -2,7 +2,8 @@
 
 A task's own stack ends at the event loop. Who awaits it stands in its callbacks: the task that awaits it
 directly, a task group, or a future (of ``gather``, ``wait``, ``shield`` or ``wait_for``) that another task
-awaits. Python 3.14 says it itself. Of several who await one task the first one counts.
+awaits, also one that a pool's thread settles. Python 3.14 says it itself. Of several who await one task
+the first one counts.
 """
 
 from __future__ import annotations
@@ -14,6 +15,10 @@ from typing import Any
 
 MAX_AWAITING = 50
 """Most tasks that await one another, and most frames of one of them times ten."""
+
+
+POOL_FRAMES = ("_WorkItem.run", "WorkerThread.run")
+"""Qualified names of the functions in which pools run what they were given."""
 
 
 def running_tasks() -> dict[FrameType, Any]:
@@ -56,13 +61,25 @@ def waiting_frames(task: Any) -> list[FrameType]:
     return frames
 
 
+def awaits_result_of(frame: FrameType) -> Any:
+    """Return the task that awaits what a pool's thread computes, by the frame in which the pool runs it.
+
+    Those frames are of ``run_in_executor`` and ``to_thread``, asgiref's ``sync_to_async`` (Django), and anyio
+    (Starlette, FastAPI). None if no task awaits it.
+    """
+    variables = frame.f_locals
+    future = variables.get("future") or getattr(variables.get("self"), "future", None)
+    return _awaiter(future, 0) if future is not None else None
+
+
 def _awaiter(future: Any, depth: int) -> Any:
     """Return the task that awaits a future, through at most a few other futures; None if there is none."""
     if depth > 5:
         return None
     for each in getattr(future, "_asyncio_awaited_by", None) or ():
         return each if _is_task(each) else _awaiter(each, depth + 1)
-    for callback, _context in getattr(future, "_callbacks", None) or ():
+    callbacks = [callback for callback, _context in getattr(future, "_callbacks", None) or ()]
+    for callback in callbacks or list(getattr(future, "_done_callbacks", ())):
         owner = getattr(callback, "__self__", None)
         for each in (owner, getattr(owner, "_parent_task", None)):
             if _is_task(each):
