@@ -43,11 +43,13 @@ def check_target(to: SendTo) -> SplitResult:
         ValueError: nothing can be sent there.
     """
     parts = urlsplit(str(to))
+    if parts.scheme == "kafka" and parts.netloc:
+        return parts  # perhaps several brokers, which the client checks
     try:
         _ = parts.port
     except ValueError as error:
         raise ValueError(f"send_to: {error}") from None
-    if parts.scheme in ("http", "https", "kafka") and parts.hostname:
+    if parts.scheme in ("http", "https") and parts.hostname:
         return parts
     if parts.scheme == "file" and parts.path:
         return parts
