@@ -55,10 +55,15 @@ def annotate(
     return annotated
 
 
+def annotation_name(kind: str, value: str) -> str:
+    """Return the name of a frame that carries an annotation, safe inside a line of collapsed stacks."""
+    return f"{kind}={_escape(value[:MAX_VALUE])}"
+
+
 def _under(fn: Callable[P, R], kind: Literal["endpoint", "metadata"], value: str) -> Callable[P, R]:
     build = _waiting_call if inspect.iscoroutinefunction(fn) else _call
     wrapper: Any = build(fn)
-    wrapper.__code__ = _renamed(build, f"{kind}={_escape(value[:MAX_VALUE])}")
+    wrapper.__code__ = _renamed(build, annotation_name(kind, value))
     annotated: Callable[P, R] = functools.update_wrapper(wrapper, fn)
     return annotated
 

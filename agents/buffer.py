@@ -72,6 +72,12 @@ class Buffer:
         with self._lock:
             return self._pop() if self._waiting else None
 
+    def has_room(self, messages: int, size: int) -> bool:
+        """Return whether so many messages, of so many bytes together, fit without dropping any."""
+        with self._lock:
+            fits = len(self._waiting) + messages <= self._max_messages
+            return fits and self._bytes + size <= self._max_bytes
+
     @property
     def dropped(self) -> Tally:
         """Everything that was dropped so far."""

@@ -16,6 +16,7 @@ from pipeline.units import parse_duration_s
 
 _SERVICE = re.compile(r"\w[\w.:@-]{0,199}")
 _HOST = re.compile(r"\S{1,400}")
+_ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+):(\d{1,5})")
 
 _Checker = Callable[[click.Context, click.Parameter, Any], Any]
 
@@ -99,6 +100,14 @@ def reader_names(readers: tuple[str, ...]) -> tuple[str, ...]:
         if not all(part.isidentifier() for part in reader.split(".")):
             raise ValueError(f"{reader!r} should be a name such as conf.get")
     return readers
+
+
+def listen_address(text: str) -> tuple[str, int]:
+    """Read HOST:PORT, an address of IPv6 in brackets."""
+    found = _ADDRESS.fullmatch(text)
+    if not found or int(found[2]) > 65_535:
+        raise ValueError(f"should be HOST:PORT, not {text[:80]!r}")
+    return found[1].strip("[]"), int(found[2])
 
 
 def change_time(text: str) -> float | str:

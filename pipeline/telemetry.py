@@ -75,6 +75,13 @@ ALERT_RULES = "alert_rules_total"
 ALERTS_WAITING = "alerts_waiting"
 ALERT_DELAY_S = "alert_delay_seconds"
 REPLIES = "replies_total"
+GATEWAY_REQUESTS = "gateway_requests_total"
+GATEWAY_S = "gateway_request_seconds"
+GATEWAY_SAMPLES = "gateway_samples_total"
+GATEWAY_SKIPPED = "gateway_skipped_total"
+GATEWAY_SCRAPES = "gateway_scrapes_total"
+GATEWAY_WAITING = "gateway_waiting_messages"
+GATEWAY_WAITING_BYTES = "gateway_waiting_bytes"
 
 PREFIX = "smidgen_"
 Kind = Literal["counter", "gauge", "histogram"]
@@ -118,6 +125,13 @@ METRICS: Mapping[str, tuple[Kind, str]] = {
     ),
     ALERT_DELAY_S: ("histogram", "Time from when an alert was due to its target's taking it."),
     REPLIES: ("counter", "Replies to alerts, by what became of them."),
+    GATEWAY_REQUESTS: ("counter", "Requests to the gateway, by receiver and what became of them."),
+    GATEWAY_S: ("histogram", "Time that the gateway took for a request."),
+    GATEWAY_SAMPLES: ("counter", "Stack samples and points in what the gateway took."),
+    GATEWAY_SKIPPED: ("counter", "Parts of requests that the gateway did not take, by receiver and reason."),
+    GATEWAY_SCRAPES: ("counter", "Profiles that the gateway fetched, by what became of them."),
+    GATEWAY_WAITING: ("gauge", "Messages of the gateway that wait for the broker."),
+    GATEWAY_WAITING_BYTES: ("gauge", "Bytes of them."),
     "refused_messages_total": ("counter", "Messages left out because their service is over its quota."),
     "refused_samples_total": ("counter", "Samples in them."),
     "folded_names_total": (

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 from contextlib import ExitStack, closing
 from pathlib import Path
 
 import click
 
 from agents.broker import check_broker, connect, quiet_client
-from agents.options import checked_by
+from agents.options import checked_by, listen_address
 from agents.webhooks import load_service_map, serve
 from pipeline.clock import system_clock
 from pipeline.commands.options import settings_options
@@ -23,14 +22,6 @@ Examples:
   smidgen agent webhooks --service-map services.yaml
   smidgen agent webhooks --service-map services.yaml --listen 127.0.0.1:9000
 """
-_ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+):(\d{1,5})")
-
-
-def _address(text: str) -> tuple[str, int]:
-    found = _ADDRESS.fullmatch(text)
-    if not found or int(found[2]) > 65_535:
-        raise ValueError(f"should be HOST:PORT, not {text[:80]!r}")
-    return found[1].strip("[]"), int(found[2])
 
 
 @click.command(epilog=_EXAMPLES)
@@ -45,7 +36,7 @@ def _address(text: str) -> tuple[str, int]:
     default="127.0.0.1:8087",
     show_default=True,
     metavar="HOST:PORT",
-    callback=checked_by(_address),
+    callback=checked_by(listen_address),
     help="Address to listen on; port 0 takes a free one.",
 )
 @settings_options("broker", "topics", "idempotent_producer", "log_level", "store")

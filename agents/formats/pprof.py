@@ -12,7 +12,17 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from agents.formats.base import MAX_WEIGHT, Invalid, Measure, Reading, Record, Sample, choose_value, joined
+from agents.formats.base import (
+    MAX_WEIGHT,
+    Invalid,
+    Measure,
+    Reading,
+    Record,
+    Recorded,
+    Sample,
+    choose_value,
+    joined,
+)
 from agents.formats.frames import file_name, join_frame
 from agents.formats.protobuf import Fields, compile_messages, walk_fields
 from agents.formats.source import Damaged, ProfileSource
@@ -40,6 +50,8 @@ _MESSAGES: Mapping[str, Fields] = {
         "location": (4, "Location", True),
         "function": (5, "Function", True),
         "string_table": (6, "bytes", True),
+        "time_nanos": (9, "int64", False),
+        "duration_nanos": (10, "int64", False),
         "period_type": (11, "ValueType", False),
         "period": (12, "int64", False),
     },
@@ -76,7 +88,7 @@ class PprofFormat:
             raise Damaged("no protocol buffer of pprof")
         tables = _Tables(profile)
         column, measure = tables.column(value)
-        return Reading(measure, _records(profile.sample, column, tables))
+        return Reading(measure, _records(profile.sample, column, tables), tables.recorded())
 
 
 @cache
@@ -107,6 +119,16 @@ class _Tables:
         its_own = self.string(self._profile.period_type.unit) in (unit, "")
         timed = type_ in _TIMES or type_ == self.string(self._profile.period_type.type)
         return column, Measure(type_, unit, float(period) if timed and its_own and period > 0 else 0.0)
+
+    def recorded(self) -> Recorded:
+        """Return when and how often samples were taken; a period of time is that of CPUs."""
+        profile = self._profile
+        timed = self.string(profile.period_type.unit) == "nanoseconds" and profile.period > 0
+        return Recorded(
+            start=max(profile.time_nanos, 0) / 1e9,
+            duration_s=max(profile.duration_nanos, 0) / 1e9,
+            rate_hz=1e9 / profile.period if timed else 0.0,
+        )
 
     def _named(self, location: Any) -> tuple[str, ...]:
         """Return the frames of a location, the inlined one first."""
