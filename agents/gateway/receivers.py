@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from agents.gateway import pprof_upload
+from agents.gateway import otlp_profiles, parca, pprof_upload, pyroscope_ingest, pyroscope_push
 from agents.gateway.base import Receiver
 
-RECEIVERS: tuple[Receiver, ...] = (pprof_upload.RECEIVER,)
+RECEIVERS: tuple[Receiver, ...] = (
+    pyroscope_ingest.RECEIVER,
+    pyroscope_push.RECEIVER,
+    otlp_profiles.RECEIVER,
+    parca.RECEIVER,
+    pprof_upload.RECEIVER,
+)
 """Every protocol that the gateway speaks."""

@@ -8,14 +8,19 @@ import signal
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from pathlib import Path
 
 from agents.buffer import Buffer
+from agents.gateway import grpc_server
 from agents.gateway.counts import Counts
 from agents.gateway.intake import Intake, Rules
 from agents.gateway.receivers import RECEIVERS
+from agents.gateway.scrape import Scraper
 from agents.gateway.server import listening, make_app
+from agents.gateway.targets import load_targets
 from agents.publisher import Connect, Delivery, Publisher
 from pipeline.clock import Clock
+from pipeline.errors import ConfigError
 from pipeline.model import Outgoing
 from pipeline.telemetry import GATEWAY_WAITING, GATEWAY_WAITING_BYTES, Sample
 
@@ -28,13 +33,18 @@ FLUSH_S = 20.0
 """How long messages that still wait at the end are tried to be published."""
 
 
+Address = tuple[str, int]
+"""Host and port; port 0 takes a free one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where to listen, and how much may wait for the broker."""
+    """Where to listen, for gRPC too if it is given, and how much may wait for the broker."""
 
-    host: str
-    port: int
+    http: Address
+    grpc: Address | None
     buffer_bytes: int
+    targets: Path | None = None  # whose profiles are fetched
 
 
 class BufferedOutbox:
@@ -69,11 +79,11 @@ class BufferedOutbox:
 
 
 async def serve(
-    rules: Rules, connect: Connect, endpoint: Endpoint, *, clock: Clock, ready: Callable[[str], None]
+    rules: Rules, connect: Connect, endpoint: Endpoint, *, clock: Clock, ready: Callable[[list[str]], None]
 ) -> bool:
     """Take what agents push until SIGINT or SIGTERM; return whether the broker has everything that was taken.
 
-    ``ready`` is given the address once requests are taken.
+    ``ready`` is given the addresses of HTTP and gRPC once requests are taken.
 
     Raises:
         ConfigError: the address cannot be listened on.
@@ -95,13 +105,29 @@ async def serve(
                 lambda: not outbox.has_room(1, 0),
                 clock=clock,
             )
-            address = await opened.enter_async_context(listening(app, endpoint.host, endpoint.port))
-            ready(address)
+            addresses = [await opened.enter_async_context(listening(app, *endpoint.http))]
+            if endpoint.grpc:
+                serving = grpc_server.listening(RECEIVERS, intake, *endpoint.grpc, clock=clock)
+                addresses.append(await opened.enter_async_context(serving))
+            if endpoint.targets:
+                scraper = Scraper(intake, clock=clock)
+                opened.push_async_callback(scraper.close)
+                _follow(scraper, endpoint.targets)
+                loop.add_signal_handler(signal.SIGHUP, _follow, scraper, endpoint.targets)
+            ready(addresses)
             await stop.wait()
     finally:
         intake.close()
         delivery = await asyncio.to_thread(outbox.close)
     return _account(delivery)
+
+
+def _follow(scraper: Scraper, path: Path) -> None:
+    """Read the file of targets; a wrong one leaves those that there are."""
+    try:
+        scraper.follow(load_targets(path))
+    except ConfigError as error:
+        log.error("targets stay as they are: %s", error)
 
 
 def _account(delivery: Delivery) -> bool:
