@@ -61,6 +61,7 @@ OF_THEIR_OWN = {
     "feedback": "loadgen.bench.feedback",
     "labeller": "loadgen.bench.labeller",
     "sampling": "loadgen.bench.sampling.command",
+    "gateway": "loadgen.bench.gateway.command",
     "trials": "loadgen.trials.command",
 }
 """Benchmarks with options of their own → the module that defines each under its name."""
@@ -123,8 +124,9 @@ def bench(names: tuple[str, ...], series: int, stacks: int, profile: Path | None
     `smidgen bench soak`, how workers that were away for a day catch up `smidgen bench catch-up`, and what
     scans of many large services take `smidgen bench scale`. What people's verdicts teach measures
     `smidgen bench feedback`, and how well comments are classed `smidgen bench labeller`. What sampling at
-    rates that follow profiles and pruned stacks save measures `smidgen bench sampling`, and how often models
-    of trials err `smidgen bench trials`. These have options of their own.
+    rates that follow profiles and pruned stacks save measures `smidgen bench sampling`, what a gateway
+    takes under many agents `smidgen bench gateway`, and how often models of trials err
+    `smidgen bench trials`. These have options of their own.
     """
     keep_freed_memory()
     benchmarks = _benchmarks(series, stacks, profile)
