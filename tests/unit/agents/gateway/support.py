@@ -16,8 +16,7 @@ from agents.gateway.receivers import RECEIVERS
 from agents.gateway.server import make_app
 from pipeline.codec.inputs import decode_profile
 from pipeline.model import Outgoing, Profile
-
-NOW = 1_790_000_000.0
+from tests.support.gateway_requests import NOW as NOW
 
 Client = TestClient[web.Request, web.Application]
 

@@ -2,43 +2,37 @@
 
 from __future__ import annotations
 
-import base64
 import gzip
-import io
 from collections.abc import Mapping
-from typing import Any
 
-import orjson
 import pytest
 
-from agents.formats import Measure, Sample
-from agents.formats.otlp import otlp_messages
-from agents.formats.writers import WRITERS
+from agents.formats import Measure
 from agents.gateway import otlp_profiles, parca, pyroscope_ingest, pyroscope_push
 from agents.gateway.base import Decoded, Receiver, Refusal, Request, Result, Setup
 from agents.gateway.grpc_server import peer_address
 from agents.gateway.intake import decode_request
 from agents.gateway.labels import DEFAULT_NAMES, LabelNames
-from agents.gateway.parca import write_messages
-from agents.gateway.pyroscope_push import push_messages
 from agents.gateway.receivers import RECEIVERS
 from pipeline.codec.inputs import decode_profile
 from pipeline.model import Annotation, Profile
 from tests.support import profile_files
-from tests.unit.agents.gateway.support import NOW, stacks_of
+from tests.support.gateway_requests import (
+    FORM,
+    LABELS,
+    NOW,
+    PROTO,
+    as_json,
+    exported,
+    form,
+    pprof,
+    pushed,
+    written,
+)
+from tests.unit.agents.gateway.support import stacks_of
 
-PROTO = {"content-type": "application/x-protobuf"}
-BOUNDARY = "f4a55c4d7884f308"
-FORM = {"content-type": f"multipart/form-data; boundary={BOUNDARY}"}
 COLLAPSED = b"main;price 3\nmain;pay 1\n"
 STACKS = {"main;price": 3, "main;pay": 1}
-
-
-def pprof(measure: Measure | None = None) -> bytes:
-    out = io.BytesIO()
-    samples = [Sample(("main", "price"), 3 * 10**7), Sample(("main", "pay"), 10**7)]
-    WRITERS["pprof"](iter(samples), measure or Measure("cpu", "nanoseconds", 1e7), out)
-    return out.getvalue()
 
 
 def request(body: bytes, headers: Mapping[str, str] = PROTO, **query: str) -> Request:
@@ -51,17 +45,6 @@ def decode(receiver: Receiver, sent: Request, setup: Setup | None = None) -> Dec
 
 def profiles(decoded: Decoded) -> list[Profile]:
     return [decode_profile(part.message.value, now=NOW) for part in decoded.parts]
-
-
-def form(**fields: bytes) -> bytes:
-    lines = [
-        f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"; filename="{name}"\r\n'
-        f"Content-Type: application/octet-stream\r\n\r\n".encode()
-        + content
-        + b"\r\n"
-        for name, content in fields.items()
-    ]
-    return b"".join(lines) + f"--{BOUNDARY}--\r\n".encode()
 
 
 NAME = "shop.cpu{hostname=h1,region=eu,service_git_ref=ab12,endpoint=/buy,__session_id__=77}"
@@ -138,34 +121,6 @@ def test_ingest_refuses(
     assert refused.value.status == status
 
 
-LABELS = {"__name__": "process_cpu", "service_name": "shop", "hostname": "h1"}
-
-
-def pushed(*profiles: bytes, labels: Mapping[str, str] = LABELS) -> Any:
-    message = push_messages()["Request"]()
-    series = message.series.add()
-    for name, value in labels.items():
-        series.labels.add(name=name.encode(), value=value.encode())
-    for number, profile in enumerate(profiles):
-        series.samples.add(raw_profile=profile, id=f"id-{number}".encode())
-    return message
-
-
-def written(*profiles: bytes) -> Any:
-    message = write_messages()["Request"]()
-    series = message.series.add()
-    for name, value in LABELS.items():
-        series.labels.labels.add(name=name.encode(), value=value.encode())
-    for profile in profiles:
-        series.samples.add(raw_profile=profile)
-    return message
-
-
-def as_json(labels: Any) -> bytes:
-    raw = base64.b64encode(pprof()).decode()
-    return orjson.dumps({"series": [{"labels": labels, "samples": [{"rawProfile": raw}]}]})
-
-
 PAIRS = [{"name": name, "value": value} for name, value in LABELS.items()]
 JSON = {"content-type": "application/json"}
 
@@ -210,29 +165,6 @@ def test_garbage_is_refused(receiver: Receiver, body: bytes, headers: Mapping[st
     except Refusal as refusal:
         refused = refusal
     assert refused is None or (refused.status in (400, 413, 415) and "\n" not in refused.text)
-
-
-def exported(*services: str) -> Any:
-    message = otlp_messages()["ProfilesData"]()
-    tables = message.dictionary
-    tables.string_table.extend([b"", b"samples", b"count", b"cpu", b"nanoseconds", b"main", b"price"])
-    for number in (0, 5, 6):
-        tables.function_table.add(name_strindex=number)
-        tables.location_table.add().lines.add(function_index=len(tables.function_table) - 1)
-    tables.stack_table.add()
-    tables.stack_table.add(location_indices=[2, 1])
-    for service in services:
-        resource = message.resource_profiles.add()
-        for name, value in {"service.name": service, "host.name": "h1", "service.version": "7"}.items():
-            if value:
-                resource.resource.attributes.add(key=name.encode()).value.string_value = value.encode()
-        profile = resource.scope_profiles.add().profiles.add(
-            time_unix_nano=int((NOW - 10) * 1e9), duration_nano=10**10, period=5 * 10**7
-        )
-        profile.sample_type.type_strindex, profile.sample_type.unit_strindex = 1, 2
-        profile.period_type.type_strindex, profile.period_type.unit_strindex = 3, 4
-        profile.samples.add(stack_index=1, values=[7])
-    return message
 
 
 def test_otlp_profiles_of_two_services_and_of_none() -> None:

@@ -18,8 +18,8 @@ from agents.gateway.scrape import Scraper, wait_s
 from agents.gateway.targets import Target, load_targets
 from pipeline.codec.inputs import decode_profile
 from pipeline.errors import ConfigError
+from tests.support.gateway_requests import pprof
 from tests.unit.agents.gateway.support import NOW, Bench, stacks_of
-from tests.unit.agents.gateway.test_receivers import STACKS, pprof
 
 GO = shutil.which("go", path="/usr/local/go/bin:/usr/bin:/usr/local/bin") or shutil.which("go")
 
@@ -85,7 +85,7 @@ def test_a_profile_is_fetched() -> None:
     asyncio.run(main())
     profile = bench.outbox.profiles()[0]
     assert (profile.service, profile.host, profile.labels) == ("shop", "a", {"region": "eu"})
-    assert stacks_of(profile) == STACKS
+    assert stacks_of(profile) == {"main;price": 3, "main;pay": 1}
 
 
 @pytest.mark.parametrize(
