@@ -21,6 +21,7 @@ from agents.formats import (
     find_format,
     read_profile,
 )
+from agents.formats.pprof import PprofFormat
 from agents.gateway.base import Decoded, Part, Refusal, Request, Setup, Skipped
 from agents.gateway.labels import find_origin
 from agents.profile_files import profile_key
@@ -71,7 +72,7 @@ def profile_parts(pushed: Pushed, request: Request, setup: Setup) -> Decoded:
         InvalidMessage: it is of no known format, holds no samples, or its labels or times make no sense.
         Refusal: it unpacks to too much.
     """
-    reading = _begin(_unpacked(pushed.data, setup), pushed)
+    reading = _begin(_unpacked(pushed.data, setup), pushed, setup)
     if not counts_cpu(reading.measure):
         return Decoded(skipped=(Skipped("not_cpu", f"{reading.measure.type}: not CPU", is_wrong=False),))
     return reading_parts(reading, pushed, request, setup)
@@ -141,12 +142,15 @@ def _unpacked(data: bytes, setup: Setup) -> bytes:
     return unpacked
 
 
-def _begin(data: bytes, pushed: Pushed) -> Reading:
+def _begin(data: bytes, pushed: Pushed, setup: Setup) -> Reading:
     if not data:
         raise InvalidMessage("profile: empty")
     try:
         source = ProfileSource.of(data)
-        return read_profile(find_format(pushed.format, source.head), source)
+        format_ = find_format(pushed.format, source.head)
+        if isinstance(format_, PprofFormat):
+            format_ = PprofFormat(setup.names.names["endpoint"])
+        return read_profile(format_, source)
     except ConfigError as error:
         raise InvalidMessage(f"profile: {error}") from None
 

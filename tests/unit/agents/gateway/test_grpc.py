@@ -65,7 +65,7 @@ def test_otlp_and_parca() -> None:
         ),
     ],
 )
-def test_refusals_have_the_codes_of_grpc(bench: Bench, code: str, retry: bool) -> None:
+def test_what_is_refused_has_a_code_of_grpc(bench: Bench, code: str, retry: bool) -> None:
     again = (EXPORT, exported("till").SerializeToString())
     error = call(bench, (EXPORT, exported("shop").SerializeToString()), again)[-1]
     assert error.code().name == code

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from agents.formats import Measure
+from agents.formats.pprof import profile_messages
 from agents.gateway import otlp_profiles, parca, pyroscope_ingest, pyroscope_push
 from agents.gateway.base import Decoded, Receiver, Refusal, Request, Result, Setup
 from agents.gateway.grpc_server import peer_address
@@ -147,6 +148,18 @@ def test_a_wrong_profile_does_not_take_the_others_with_it() -> None:
     decoded = decode(pyroscope_push.RECEIVER, request(pushed(pprof(), b"\xff\xff", heap).SerializeToString()))
     assert len(decoded.parts) == 1
     assert [each.reason for each in decoded.skipped] == ["malformed", "not_cpu"]
+
+
+def test_labels_of_samples_are_their_endpoints() -> None:
+    profile = profile_messages()["Profile"].FromString(gzip.decompress(pprof()))
+    profile.string_table.extend([b"endpoint", b"/buy"])
+    last = len(profile.string_table) - 1
+    profile.sample[0].label.add(key=last - 1, str=last)
+    (found,) = profiles(
+        decode(pyroscope_push.RECEIVER, request(pushed(profile.SerializeToString()).SerializeToString()))
+    )
+    assert stacks_of(found) == {"endpoint=/buy;main;price": 3, "main;pay": 1}
+    assert [(each.kind, each.value) for each in found.annotations] == [("endpoint", "/buy")]
 
 
 def test_two_profiles_of_one_content_are_two_messages_by_their_ids() -> None:
