@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from dataclasses import dataclass
+from typing import Protocol
 
 from pipeline.model import Outgoing
 
@@ -34,6 +35,27 @@ class Tally:
 
     def __str__(self) -> str:
         return f"{self.messages} messages ({self.samples} samples)"
+
+
+class Waiting(Protocol):
+    """A queue of messages between threads that never blocks: a Buffer, or one with a spool behind it."""
+
+    def put(self, pending: Pending) -> bool:
+        """Add a message; return whether one was dropped for it."""
+
+    def take(self) -> Pending | None:
+        """Remove and return the oldest message, None if there is none."""
+
+    def put_back(self, pending: Pending) -> None:
+        """Make the message that was taken last the oldest one again."""
+
+    @property
+    def dropped(self) -> Tally:
+        """Everything that was dropped so far."""
+
+    @property
+    def waiting(self) -> Tally:
+        """Everything that waits now."""
 
 
 class Buffer:
@@ -77,6 +99,12 @@ class Buffer:
         with self._lock:
             fits = len(self._waiting) + messages <= self._max_messages
             return fits and self._bytes + size <= self._max_bytes
+
+    def put_back(self, pending: Pending) -> None:
+        """Make a message that was taken the oldest one again; the bounds may be exceeded by it."""
+        with self._lock:
+            self._waiting.appendleft(pending)
+            self._bytes += len(pending.message.value)
 
     @property
     def dropped(self) -> Tally:

@@ -2,7 +2,8 @@
 
 Subroutines are spelt ``module.path.QualName``; code without a name of its own (comprehensions, generator
 expressions, lambdas) belongs to the function around it. ``agents.changes`` spells modified subroutines
-with the same functions, so that a change meets its stack frames.
+with the same functions, so that a change meets its stack frames. This module uses the standard library
+alone, since ``agents.inprocess`` names frames inside an application.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from agents.annotate import ANNOTATION_FILE
-from pipeline.frames import MODULE
-from pipeline.model import AnnotationKind
+
+if TYPE_CHECKING:
+    from pipeline.model import AnnotationKind
 
 _KINDS: tuple[AnnotationKind, ...] = ("endpoint", "metadata")
+_MODULE = "<module>"  # as CPython has it, and ``pipeline.frames.MODULE``
 _ANONYMOUS = re.compile(r"<[^<>]+>")
 _LINE = re.compile(r":\d+$")
 _FROZEN = re.compile(r"<frozen ([^<>]+)>")
@@ -73,7 +77,7 @@ def subroutine_name(module: str, qualname: str) -> str:
     What is left without any name belongs to the module's top-level code.
     """
     named = [part for part in qualname.split(".") if not _ANONYMOUS.fullmatch(part)]
-    return ".".join([module, *(named or [MODULE])])
+    return ".".join([module, *(named or [_MODULE])])
 
 
 @lru_cache(maxsize=65_536)
@@ -95,7 +99,7 @@ def name_frame(text: str) -> NamedFrame:
     module = _python_module(path)
     if module:
         last = name.rpartition(".")[2]
-        anonymous = bool(_ANONYMOUS.fullmatch(last)) and last != MODULE
+        anonymous = bool(_ANONYMOUS.fullmatch(last)) and last != _MODULE
         return NamedFrame(subroutine_name(module, name), anonymous=anonymous)
     return NamedFrame(name if _BINARY.fullmatch(path) else text)
 

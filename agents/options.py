@@ -14,9 +14,9 @@ from pipeline.commands.options import settings_options
 from pipeline.errors import InvalidMessage
 from pipeline.units import parse_duration_s
 
-_SERVICE = re.compile(r"\w[\w.:@-]{0,199}")
-_HOST = re.compile(r"\S{1,400}")
+SERVICE = re.compile(r"\w[\w.:@-]{0,199}")
 _ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+):(\d{1,5})")
+_HOST = re.compile(r"\S{1,400}")
 
 _Checker = Callable[[click.Context, click.Parameter, Any], Any]
 
@@ -37,7 +37,7 @@ def checked_by(parse: Callable[[Any], Any]) -> _Checker:
 
 def service_name(text: str) -> str:
     """Check the name of a service."""
-    if not _SERVICE.fullmatch(text):
+    if not SERVICE.fullmatch(text):
         raise ValueError(f"should be of a-z, A-Z, 0-9 and . _ - : @, at most 200, not {text[:40]!r}")
     return text
 
@@ -94,20 +94,20 @@ def moment(text: str) -> float:
     return seconds
 
 
+def address_of(text: str) -> tuple[str, int]:
+    """Read HOST:PORT."""
+    found = _ADDRESS.fullmatch(text)
+    if not found or int(found[2]) > 65_535:
+        raise ValueError(f"should be HOST:PORT, not {text[:80]!r}")
+    return found[1].strip("[]"), int(found[2])
+
+
 def reader_names(readers: tuple[str, ...]) -> tuple[str, ...]:
     """Check the names of functions that read gates."""
     for reader in readers:
         if not all(part.isidentifier() for part in reader.split(".")):
             raise ValueError(f"{reader!r} should be a name such as conf.get")
     return readers
-
-
-def listen_address(text: str) -> tuple[str, int]:
-    """Read HOST:PORT, an address of IPv6 in brackets."""
-    found = _ADDRESS.fullmatch(text)
-    if not found or int(found[2]) > 65_535:
-        raise ValueError(f"should be HOST:PORT, not {text[:80]!r}")
-    return found[1].strip("[]"), int(found[2])
 
 
 def change_time(text: str) -> float | str:

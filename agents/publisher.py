@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from agents.buffer import Buffer, Pending, Tally
+from agents.buffer import Pending, Tally, Waiting
 from pipeline.errors import BrokerUnavailable, InvalidMessage
 from pipeline.model import Outgoing
 
@@ -57,7 +57,7 @@ class Publisher:
     an outage begins, when messages begin to be dropped, and at its end how long it was and what was lost.
     """
 
-    def __init__(self, connect: Connect, buffer: Buffer) -> None:
+    def __init__(self, connect: Connect, buffer: Waiting) -> None:
         self._connect = connect
         self._buffer = buffer
         self._transport: Transport | None = None
@@ -97,12 +97,17 @@ class Publisher:
         if self._thread.is_alive():
             self._cancel()
             self._thread.join(2 * STALLED_S)
-        unsent = self._buffer.waiting
         if self._in_hand:
-            unsent = unsent.plus(self._in_hand)
+            self._buffer.put_back(self._in_hand)
+            self._in_hand = None
+        return self.delivery
+
+    @property
+    def delivery(self) -> Delivery:
+        """What has become of everything so far."""
         dropped = self._buffer.dropped
         lost = Tally(dropped.messages + self._refused.messages, dropped.samples + self._refused.samples)
-        return Delivery(self._published, lost, unsent)
+        return Delivery(self._published, lost, self._buffer.waiting)
 
     def _run(self) -> None:
         asyncio.run(self._main())

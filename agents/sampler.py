@@ -1,6 +1,7 @@
 """Sampling of a process interval after interval, without a gap between them.
 
-A kernel writes its stacks when a run of it ends, so every interval needs a run of its own. Just
+A run that streams samples the process to its end: its stacks are taken at every multiple of the interval.
+Other kernels write their stacks when a run of them ends, so every interval needs a run of its own. Just
 before an interval is over the next run is started, and as soon as that one samples, the one before is asked
 to end: the process is sampled throughout, and the moment of handing over is the true end of one interval
 and start of the next. Runs are started so that this moment falls on a multiple of the interval.
@@ -11,7 +12,7 @@ from __future__ import annotations
 import logging
 import math
 import queue
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 
 from agents.kernels import Kernel, Run, SamplerError
@@ -46,14 +47,37 @@ class Interval:
     data: bytes
 
 
-class Sampler:
-    """Yields intervals until the process ends or ``stop`` is called."""
+class CannotSample(SamplerError):
+    """A process cannot be sampled; ``reason`` does not name it."""
 
-    def __init__(self, kernel: Kernel, process: SampledProcess, *, interval_s: float, clock: Clock) -> None:
+    def __init__(self, pid: int, reason: str, *, more: str = "") -> None:
+        super().__init__(f"cannot sample process {pid}{more}: {reason}")
+        self.reason = reason
+
+
+class Sampler:
+    """Yields intervals until the process ends or ``stop`` is called.
+
+    ``attach_s`` is how long attaching is tried to a process that somebody else started, ``stop_s`` how long a
+    run may take to write its stacks after it was asked to end.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        process: SampledProcess,
+        *,
+        interval_s: float,
+        clock: Clock,
+        attach_s: float = ATTACH_S,
+        stop_s: float = STOP_S,
+    ) -> None:
         self._kernel = kernel
         self._process = process
         self._interval_s = interval_s
         self._clock = clock
+        self._attach_s = attach_s
+        self._stop_s = stop_s
         self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
         self.stopping = False  # whether it was asked to stop
         self._lead_s = 0.0  # how long the last run took to become ready
@@ -63,7 +87,7 @@ class Sampler:
         self.stopping = True
         self._wakes.put(None)
 
-    def intervals(self) -> Iterator[Interval]:
+    def intervals(self) -> Generator[Interval, None, None]:
         """Yield every interval once it is over.
 
         Raises:
@@ -72,6 +96,10 @@ class Sampler:
         current, following = self._first_run(), None
         try:
             while current:
+                if current.streams:
+                    yield from self._stream(current)
+                    current = self._resume(current)
+                    continue
                 following = self._hand_over(current)
                 end = self._clock() if following is None else following.ready
                 self._finish(current)
@@ -82,9 +110,23 @@ class Sampler:
                 if run and run.exited is None:
                     run.kill()
 
+    def _stream(self, run: Run) -> Iterator[Interval]:
+        """Yield the intervals of a run that streams, until it ended."""
+        start = run.ready
+        while not self._wait(lambda: self._over(run), self._boundary(start)):
+            end = max(start, self._clock())
+            yield Interval(start, end, run.take())
+            start = end
+        end = max(start, self._clock())
+        self._finish(run)
+        yield Interval(start, end, run.take())
+
+    def _over(self, run: Run) -> bool:
+        return self.stopping or run.exited is not None
+
     def _first_run(self) -> Run | None:
         """Start the first run, repeatedly while the process is still starting; None if there is no more."""
-        deadline = self._clock() + (START_S if self._process.starting else ATTACH_S)
+        deadline = self._clock() + (START_S if self._process.starting else self._attach_s)
         reason = ""
         while True:
             run = self._start(lambda: self.stopping)
@@ -97,7 +139,7 @@ class Sampler:
                 return None
             reason = run.complaint()  # while it lives: of what has ended, a kernel says just that
             if self._clock() >= deadline or not self._process.alive():
-                raise SamplerError(f"cannot sample process {self._process.pid}: {reason}")
+                raise CannotSample(self._process.pid, reason)
             self._pause()
 
     def _resume(self, ended: Run) -> Run | None:
@@ -110,20 +152,16 @@ class Sampler:
             ended = self._start(lambda: self.stopping)
             if ended.ready:
                 return ended
-        raise SamplerError(f"cannot sample process {self._process.pid} any more: {ended.complaint()}")
+        raise CannotSample(self._process.pid, ended.complaint(), more=" any more")
 
     def _hand_over(self, current: Run) -> Run | None:
         """Wait for the interval's end; return the run that took over, None if sampling ended."""
-
-        def over() -> bool:
-            return self.stopping or current.exited is not None
-
         boundary = self._boundary(current.ready)
-        while not self._wait(over, boundary - self._lead_s):
-            following = self._start(over)
+        while not self._wait(lambda: self._over(current), boundary - self._lead_s):
+            following = self._start(lambda: self._over(current))
             if following.ready:
                 return following
-            if not over():
+            if not self._over(current):
                 log.warning("an interval was extended: %s", following.complaint())
                 boundary = self._boundary(self._clock())
         return None
@@ -142,7 +180,7 @@ class Sampler:
 
     def _finish(self, run: Run) -> None:
         run.stop()
-        if not self._wait(lambda: run.exited is not None, self._clock() + STOP_S):
+        if not self._wait(lambda: run.exited is not None, self._clock() + self._stop_s):
             log.warning("the kernel did not end in time: an interval is lost")
             run.kill()
 

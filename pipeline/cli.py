@@ -44,6 +44,7 @@ COMMANDS = {
         "Say which regressions a service's traffic lets workloads see.",
     ),
     "trial": ("pipeline.commands.trial", "Judge a change before its release, by trials of both sides."),
+    "benchmarks": ("agents.commands.benchmarks", "Find the commits that changed results of benchmarks."),
     "release": ("pipeline.commands.release", "Hold two releases against each other; gate a deployment."),
     "report": ("pipeline.commands.report", "Draw one regression as a page."),
     "gates": (

@@ -53,6 +53,9 @@ LIMITED_INPUT = (
 LIMITED_SCANS = (UNSTABLE, RENAMED, SKIPPED, LATE_DATA, UNSEEN_DATA)
 """What detect did not scan as it came."""
 
+LIMITED_TRIALS = (REFUSED,)
+"""What judge did not take as it came."""
+
 LIMITED = (*LIMITED_INPUT, *LIMITED_SCANS)
 """What was not counted as it came; in a summary only if there is any."""
 
@@ -75,6 +78,15 @@ ALERT_RULES = "alert_rules_total"
 ALERTS_WAITING = "alerts_waiting"
 ALERT_DELAY_S = "alert_delay_seconds"
 REPLIES = "replies_total"
+TRIAL_VERDICTS = "trial_verdicts_total"
+AGENT_PROCESSES = "agent_processes"
+AGENT_SAMPLES = "agent_samples_total"
+AGENT_RATE_HZ = "agent_rate_hz"
+AGENT_COST = "agent_cost_ratio"
+AGENT_BUDGET = "agent_budget_ratio"
+AGENT_MESSAGES = "agent_messages_total"
+AGENT_WAITING = "agent_waiting_messages"
+AGENT_SPOOL = "agent_spool_bytes"
 GATEWAY_REQUESTS = "gateway_requests_total"
 GATEWAY_S = "gateway_request_seconds"
 GATEWAY_SAMPLES = "gateway_samples_total"
@@ -117,6 +129,7 @@ METRICS: Mapping[str, tuple[Kind, str]] = {
     CANDIDATES: ("counter", "Candidates of scans, by the step that dropped them, or ``reported``."),
     EVENTS: ("counter", "Events published, by type."),
     EVENT_DELAY_S: ("histogram", "Time from a regression's change time to its detected event."),
+    TRIAL_VERDICTS: ("counter", "Verdicts on trials published, by decision."),
     ALERTS: ("counter", "Messages to targets, by what became of them."),
     ALERT_RULES: ("counter", "Events that a rule of alerts was about."),
     ALERTS_WAITING: (
@@ -125,6 +138,17 @@ METRICS: Mapping[str, tuple[Kind, str]] = {
     ),
     ALERT_DELAY_S: ("histogram", "Time from when an alert was due to its target's taking it."),
     REPLIES: ("counter", "Replies to alerts, by what became of them."),
+    AGENT_PROCESSES: (
+        "gauge",
+        "Processes of a host by what the agent does with them.",
+    ),
+    AGENT_SAMPLES: ("counter", "Stack samples that the agent took."),
+    AGENT_RATE_HZ: ("gauge", "Samples a second that the agent takes of a service's processes."),
+    AGENT_COST: ("gauge", "Share of the host's CPU that the agent and its kernels take."),
+    AGENT_BUDGET: ("gauge", "Share of the host's CPU that they may take."),
+    AGENT_MESSAGES: ("counter", "Messages of the agent, by what became of them."),
+    AGENT_WAITING: ("gauge", "Messages of the agent that wait for the broker, in memory and in its spool."),
+    AGENT_SPOOL: ("gauge", "Bytes in the agent's spool."),
     GATEWAY_REQUESTS: ("counter", "Requests to the gateway, by receiver and what became of them."),
     GATEWAY_S: ("histogram", "Time that the gateway took for a request."),
     GATEWAY_SAMPLES: ("counter", "Stack samples and points in what the gateway took."),

@@ -2,9 +2,11 @@
 
 from agents.commands.agent import agent
 from agents.commands.changes import changes
+from agents.commands.host import host
 from agents.commands.plan import plan
 from agents.commands.webhooks import webhooks
 
+agent.add_command(host)
 agent.add_command(plan)
 agent.add_command(webhooks)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agents.options import checked_by, listen_address
+from agents.options import address_of, checked_by
 from pipeline.commands.options import settings_options
 from pipeline.config import Settings
 from pipeline.units import parse_size_bytes
@@ -30,13 +30,13 @@ Examples:
     default="127.0.0.1:4040",
     show_default=True,
     metavar="HOST:PORT",
-    callback=checked_by(listen_address),
+    callback=checked_by(address_of),
     help="Address to listen on; port 0 takes a free one.",
 )
 @click.option(
     "--grpc",
     metavar="HOST:PORT",
-    callback=checked_by(listen_address),
+    callback=checked_by(address_of),
     help="Listen for gRPC, too: OTLP profiles and Parca's WriteRaw (needs grpcio).",
 )
 @click.option(

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from agents.broker import check_broker, connect, quiet_client
-from agents.options import checked_by, listen_address
+from agents.options import address_of, checked_by
 from agents.webhooks import load_service_map, serve
 from pipeline.clock import system_clock
 from pipeline.commands.options import settings_options
@@ -36,7 +36,7 @@ Examples:
     default="127.0.0.1:8087",
     show_default=True,
     metavar="HOST:PORT",
-    callback=checked_by(listen_address),
+    callback=checked_by(address_of),
     help="Address to listen on; port 0 takes a free one.",
 )
 @settings_options("broker", "topics", "idempotent_producer", "log_level", "store")

@@ -23,7 +23,11 @@ class SamplerError(SmidgenError):
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How to sample. ``longest_s`` ends a run by itself, so that none outlives an agent that was killed."""
+    """How to sample.
+
+    ``longest_s`` ends a run by itself, so that none outlives an agent that was killed; a run that streams
+    ends with the thread that started it instead.
+    """
 
     folder: Path  # for the files of runs
     clock: Clock
@@ -37,6 +41,10 @@ class Sampling:
 
 class Run(Protocol):
     """One run of a kernel on a process. Its state changes in threads of its own."""
+
+    @property
+    def streams(self) -> bool:
+        """Whether ``take`` may be called while it runs, so that one run samples a process to its end."""
 
     @property
     def ready(self) -> float:
@@ -53,7 +61,10 @@ class Run(Protocol):
         """End it at once; what it sampled is lost."""
 
     def take(self) -> bytes:
-        """Return the collapsed stacks that it wrote, empty if it wrote none, and forget them."""
+        """Return the collapsed stacks sampled since the last take, empty if there are none, and forget them.
+
+        A run that does not stream has none before it ended. Does not block for long.
+        """
 
     def complaint(self) -> str:
         """Return in one line why it failed."""

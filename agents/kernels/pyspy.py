@@ -57,6 +57,8 @@ class PySpy:
 class PySpyRun:
     """One run. ``ready`` and ``exited`` are set by threads, in epoch seconds."""
 
+    streams = False  # py-spy hands out its stacks only when it ends
+
     def __init__(self, command: list[str], output: Path, clock: Clock, wake: Callable[[], None]) -> None:
         self.ready = 0.0
         self.exited: float | None = None

@@ -20,7 +20,7 @@ from loadgen.bench.faults.rig import Rig, Setup
 from loadgen.bench.trend import Trend, trend
 from pipeline.errors import ConfigError
 from pipeline.model import FloatArray
-from pipeline.stages.factory import STAGES
+from pipeline.stages.factory import SCAN_STAGES
 from pipeline.stages.gather.changes import HISTORY_S
 
 WINDOW_EVERY_S = 2.0
@@ -62,7 +62,7 @@ class Soak:
 
     def judged(self, curve: Curve) -> bool:
         """Return whether a curve must be flat: a worker's. A broker and a store hold more as more is sent."""
-        return curve.process.split("-")[0] in STAGES
+        return curve.process.split("-")[0] in SCAN_STAGES
 
     @property
     def passed(self) -> bool:
@@ -167,7 +167,7 @@ class Observer:
                     continue  # ended meanwhile
                 self._points["memory", name].append((at, memory))
                 self._points["handles", name].append((at, float(handles)))
-            for stage in STAGES:
+            for stage in SCAN_STAGES:
                 self._points["lag", stage].append((at, float(self._rig.watcher.view.lag(stage))))
 
     def _pids(self) -> dict[str, int]:

@@ -23,6 +23,7 @@ from pipeline.codec.scans import encode_scan
 from pipeline.embedded.pipeline import PipelineOptions, start_dashboard, start_pipeline
 from pipeline.errors import SmidgenError
 from pipeline.processes import Group, smidgen_command
+from pipeline.stages.factory import SCAN_STAGES
 from pipeline.topics import load_topics
 from pipeline.workloads import load_workloads
 
@@ -132,7 +133,7 @@ class Demo:
         def step(text: str) -> None:
             status.step = text
 
-        workers = tuple((stage,) for stage in self._topics.stages)
+        workers = tuple((stage,) for stage in SCAN_STAGES)
         options = PipelineOptions(self._topics, (WORKLOAD,), workers)
         addresses = await start_pipeline(
             self._processes,

@@ -14,7 +14,7 @@ from pipeline.config import Settings
 from pipeline.model import Outgoing, Record, Scan
 from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.base import Stage, handle_whole
-from pipeline.stages.factory import STAGES, build_stage
+from pipeline.stages.factory import SCAN_STAGES, build_stage
 from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
@@ -35,7 +35,7 @@ class Flow:
         settings: Settings,
         clock: Clock,
         stream: str = "log",
-        stages: Iterable[str] = STAGES,
+        stages: Iterable[str] = SCAN_STAGES,
         without: Without = NOTHING,
     ) -> None:
         self.store = store

@@ -20,7 +20,7 @@ from pipeline.codec.scans import encode_progress
 from pipeline.config import Settings
 from pipeline.model import Dropped, Progress, Scan
 from pipeline.stages.ablation import NOTHING, Without
-from pipeline.stages.factory import STAGES
+from pipeline.stages.factory import SCAN_STAGES
 from pipeline.steps import LAST
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import Store
@@ -141,7 +141,7 @@ def judge_scans(
     Raises:
         ConfigError: a workload's setting that a stage refuses.
     """
-    later = tuple(name for name in STAGES if name not in ("aggregate", "detect"))
+    later = tuple(name for name in SCAN_STAGES if name not in ("aggregate", "detect"))
     flow = _flow(dataset, workloads, settings, later, without)
     scans: list[Scan] = []
     events: list[dict[str, Any]] = []

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import orjson
 import xxhash
 
 from pipeline.clock import to_iso
 from pipeline.codec import fields
+from pipeline.codec.fitting import fitting
 from pipeline.codec.records import plain, to_json, written
 from pipeline.codec.scans import decision_to_json
 from pipeline.codec.schema import events as shapes
@@ -42,8 +43,6 @@ _LISTS = ("files", "subroutines", "gates")
 NAMES_BYTES = 4 * 1024  # of the files of a change, of its subroutines, of its gates
 
 _TYPES: Mapping[UpdateKind, str] = {"updated": UPDATED, "resolved": RESOLVED}
-
-Item = TypeVar("Item")
 
 
 def regression_id(service: str, workload: str, candidate: Candidate, scan_end: float) -> str:
@@ -77,13 +76,13 @@ def regression_event(regression: Regression, scan: Scan | None = None) -> dict[s
         candidate,
         regression,
         relative=_relative(candidate),
-        group=_fitting([_member(member) for member in candidate.group], GROUP_BYTES),
+        group=fitting([_member(member) for member in candidate.group], GROUP_BYTES),
         group_size=len(candidate.group),
-        root_causes=_fitting([_suspect(suspect) for suspect in regression.suspects], SUSPECTS_BYTES),
-        cost_domains=_fitting([plain(domain) for domain in candidate.domains], DOMAINS_BYTES),
-        stacks=_fitting([to_json(line) for line in regression.stacks], STACKS_BYTES),
+        root_causes=fitting([_suspect(suspect) for suspect in regression.suspects], SUSPECTS_BYTES),
+        cost_domains=fitting([plain(domain) for domain in candidate.domains], DOMAINS_BYTES),
+        stacks=fitting([to_json(line) for line in regression.stacks], STACKS_BYTES),
         waste_servers=_waste_servers(regression),
-        passed=_fitting([decision_to_json(decision) for decision in candidate.passed], PASSED_BYTES),
+        passed=fitting([decision_to_json(decision) for decision in candidate.passed], PASSED_BYTES),
         **_interval(candidate),
         **_explanations(regression),
         **_senders(candidate),
@@ -107,9 +106,9 @@ def late_event(event: Mapping[str, Any], regression: Regression, joined: int = 0
     now = {
         "detected_time": to_iso(regression.detected_time),
         **{"after": candidate.after, "delta": candidate.delta, "relative": _relative(candidate)},
-        "group": _fitting([_member(member) for member in candidate.group], GROUP_BYTES),
+        "group": fitting([_member(member) for member in candidate.group], GROUP_BYTES),
         "group_size": found["group_size"] + joined,
-        "passed": _fitting([decision_to_json(decision) for decision in candidate.passed], PASSED_BYTES),
+        "passed": fitting([decision_to_json(decision) for decision in candidate.passed], PASSED_BYTES),
         **_silences(regression.silences),
     }
     return {**event, "time": to_iso(regression.detected_time), "data": {**found, **now}}
@@ -130,13 +129,13 @@ def update_event(update: Update) -> dict[str, Any]:
         **_senders(reported),
     }
     if update.kind == "resolved":
-        own["resolved_by"] = _fitting([_reported_change(change) for change in update.changes], SUSPECTS_BYTES)
+        own["resolved_by"] = fitting([_reported_change(change) for change in update.changes], SUSPECTS_BYTES)
         data = written(shapes.ResolvedData, update, reported, **own)
     else:
         own["grown"] = _member(update.escalated) if update.escalated else None
-        own["joined"] = _fitting([_member(candidate) for candidate in update.joined], GROUP_BYTES)
+        own["joined"] = fitting([_member(candidate) for candidate in update.joined], GROUP_BYTES)
         if update.suspects:
-            own["root_causes"] = _fitting([_suspect(suspect) for suspect in update.suspects], SUSPECTS_BYTES)
+            own["root_causes"] = fitting([_suspect(suspect) for suspect in update.suspects], SUSPECTS_BYTES)
         data = written(shapes.UpdatedData, update, reported, **own, joined_size=len(update.joined))
     attributes = _attributes(update_id(update), update.service, reported, update.time)
     return {**attributes, "type": _TYPES[update.kind], "data": data}
@@ -253,17 +252,6 @@ def _switched_change(change: Change) -> dict[str, Any]:
 def _reported_change(change: Change) -> dict[str, Any]:
     """Return a change without its diff, long texts and lists cut: an event names it, the store has it."""
     texts = {name: getattr(change, name)[:most] for name, most in _LONGEST.items()}
-    lists = {name: _fitting(getattr(change, name), NAMES_BYTES) for name in _LISTS}
+    lists = {name: fitting(getattr(change, name), NAMES_BYTES) for name in _LISTS}
     is_cut = any(len(kept) < len(getattr(change, name)) for name, kept in (texts | lists).items())
     return written(shapes.ReportedChange, change, **texts, **lists, **({"cut": True} if is_cut else {}))
-
-
-def _fitting(items: Sequence[Item], room_bytes: int) -> list[Item]:
-    """Return as many of the first items as fit a room when they are encoded."""
-    fitting: list[Item] = []
-    for item in items:
-        room_bytes -= len(orjson.dumps(item)) + 1  # and a comma
-        if room_bytes < 0:
-            break
-        fitting.append(item)
-    return fitting

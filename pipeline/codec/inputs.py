@@ -66,7 +66,7 @@ def decode_profile(value: bytes | None, *, now: float | None = None) -> Profile:
     start, end = raw["start"], raw["end"]
     if not start <= end <= start + MAX_INTERVAL_S:
         raise InvalidMessage("end: should be at or after start, by at most a day")
-    _not_ahead(end, "end", now)
+    not_ahead(end, "end", now)
     frames = len(raw["frames"])
     stack_frames, stack_starts = _stacks(fields.listing(raw, "stacks"), frames)
     profile = read(
@@ -101,7 +101,7 @@ def decode_metric_points(value: bytes | None, *, now: float | None = None) -> Me
     """
     raw = check(shapes.MetricPoints, fields.parse_object(value, max_depth=None))
     timestamps, values = _points(fields.listing(raw, "points"))
-    _not_ahead(float(timestamps.max()), "points", now)
+    not_ahead(float(timestamps.max()), "points", now)
     given = {name: item for name, item in raw.items() if name != "points"}
     return read(MetricPoints, {**given, "timestamps": timestamps, "values": values})
 
@@ -164,10 +164,10 @@ def decode_feedback(value: bytes | None, *, now: float | None = None) -> Silence
     given = fields.parse_object(value, max_depth=None)
     if check(shapes.Feedback, given)["kind"] == "verdict":
         verdict = verdict_from_json(given)
-        _not_ahead(verdict.time, "time", now)
+        not_ahead(verdict.time, "time", now)
         return verdict
     raw = check(shapes.Silence, given)
-    _not_ahead(raw["time"], "time", now)
+    not_ahead(raw["time"], "time", now)
     found = read(Silence, {**raw, "start": raw.get("start") or raw["time"], "cost": raw.get("cost") or 0.0})
     _check_silence(found)
     return found
@@ -215,11 +215,16 @@ def _check_silence(silence: Silence) -> None:
 def change_from_json(raw: dict[str, Any], *, now: float | None = None) -> Change:
     """Check a change that is already parsed."""
     change = read(Change, {"title": "", **check(shapes.Change, raw)})
-    _not_ahead(change.time, "time", now)
+    not_ahead(change.time, "time", now)
     return change
 
 
-def _not_ahead(moment: float, field: str, now: float | None) -> None:
+def not_ahead(moment: float, field: str, now: float | None) -> None:
+    """Refuse a moment that is further ahead of the receiver's clock than FUTURE_S; no clock, None, does not.
+
+    Raises:
+        InvalidMessage: by how much it is.
+    """
     if now is not None and moment > now + FUTURE_S:
         raise InvalidMessage(f"{field}: {moment - now:.0f} s in the future")
 

@@ -77,7 +77,7 @@ class StageName(click.ParamType):
     "log_format",
 )
 def worker(stages: tuple[str, ...], settings: Settings) -> int:
-    """Run stages (aggregate, detect, filter, dedup, rootcause, or all) until SIGTERM or Ctrl-C."""
+    """Run stages (aggregate, detect, filter, dedup, rootcause, judge, or all) until SIGTERM or Ctrl-C."""
     keep_freed_memory()
     for handler in logging.getLogger().handlers:
         handler.addFilter(RepeatFilter("aiokafka", "faust", "mode"))

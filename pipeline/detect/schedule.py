@@ -21,6 +21,9 @@ dead clock, or a service that was silent for months, would otherwise ask for eve
 LONG_TERM_EVERY_S = 12 * HOUR_S
 """How often slow rises are looked for at most: the re-run interval of FBDetect Table 3's ct-supply-long."""
 
+NEW_S = 24 * HOUR_S
+"""A service whose data go back no further has no scan yet since it is new, not since a workload is."""
+
 Counted = Callable[[str, float, float], Iterable[tuple[float, float]]]
 """Returns where there are data for a workload between two times: spans, oldest first, none twice."""
 
@@ -65,6 +68,7 @@ class ServiceProgress:
     heard: dict[Partition, float] = field(default_factory=dict)  # listening time
     restored: set[Partition] = field(default_factory=set)  # known from the store, not heard yet
     scanned: dict[str, float] = field(default_factory=dict)  # workload → end of its last scan
+    begun: set[str] = field(default_factory=set)  # workloads that have made a scan
     idle: frozenset[Partition] = frozenset()  # those that the last low watermark left out
 
     def restore(self, partition: Partition, watermark: float, now: float) -> None:
@@ -79,6 +83,21 @@ class ServiceProgress:
         self.restored.discard(partition)
         self.watermarks[partition] = max(before, step.watermark)
         self.heard[partition] = now
+
+    def made(self, workload: str, end: float) -> None:
+        """Go on after a scan."""
+        self.scanned[workload] = end
+        self.begun.add(workload)
+
+    def begin(self, step: Progress, cadences: Sequence[Cadence]) -> None:
+        """Begin earlier if a partition that speaks later has older data, until the first scan is made.
+
+        Which of them is heard first is chance; a scan waits until all have come so far.
+        """
+        for cadence in cadences:
+            if cadence.workload not in self.begun:
+                first = first_boundary(cadence, step.earliest)
+                self.scanned[cadence.workload] = min(first, self.scanned[cadence.workload])
 
     def low_watermark(
         self, now: float, *, idle_s: float, unread_s: Callable[[Partition], float] = lambda _: 0.0
@@ -121,11 +140,11 @@ class ServiceProgress:
 def first_boundary(cadence: Cadence, heard: float, counted: Counted = nowhere) -> float:
     """Return the last multiple of a workload's interval before a service's data: where its scans begin.
 
-    Those are the data from ``heard`` on, the earliest that progress names; and where data begin no earlier
-    than a scan waits for, from there on: progress that came before a restart and made no scan due does not
-    come again.
+    Those are the data from ``heard`` on, the earliest that progress names; and where a service is new, whose
+    data begin no earlier than NEW_S before, from there on: progress that came before a restart and made no
+    scan due does not come again. How far it goes depends on the partition that is behind most.
     """
-    oldest = heard - cadence.interval_s - cadence.wait_s
+    oldest = heard - max(NEW_S, cadence.interval_s + cadence.wait_s)
     begin = min((start for start, _ in counted(cadence.workload, oldest, heard)), default=oldest)
     first = begin if begin > oldest else heard
     return math.floor(first / cadence.interval_s) * cadence.interval_s

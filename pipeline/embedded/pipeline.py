@@ -67,7 +67,7 @@ async def start_pipeline(
     addresses = Addresses(found["broker"], found["store"])
     on_step("making topics")
     await apply_topics(as_broker(addresses.broker), options.topics)
-    on_step("starting the five stages")
+    on_step("starting the stages")
     chosen = [word for name in options.workloads for word in ("--workloads", name)]
     where = ("--broker", addresses.broker, "--store", addresses.store, *chosen, *_HURRY)
     workers = [

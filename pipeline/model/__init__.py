@@ -29,6 +29,7 @@ from pipeline.model.series import (
 )
 from pipeline.model.silence import AppliedSilence, CostMeasure, ExpectedCost, Silence, SilenceKind
 from pipeline.model.strata import RATE_LABEL, StrataMatrix, Stratum, StratumCounts
+from pipeline.model.trial import ExperimentEnd, ExperimentKind, SideName, TrialMetric, TrialSide
 from pipeline.model.verdict import Verdict, VerdictKind
 
 __all__ = [
@@ -49,6 +50,8 @@ __all__ = [
     "DomainFinding",
     "Dropped",
     "ExpectedCost",
+    "ExperimentEnd",
+    "ExperimentKind",
     "FloatArray",
     "Int32Array",
     "IntArray",
@@ -67,6 +70,7 @@ __all__ = [
     "SeriesKey",
     "SeriesMatrix",
     "Silence",
+    "SideName",
     "SilenceKind",
     "SetupExplanation",
     "StackChange",
@@ -75,6 +79,8 @@ __all__ = [
     "Stratum",
     "StratumCounts",
     "Suspect",
+    "TrialMetric",
+    "TrialSide",
     "Unjudged",
     "Verdict",
     "VerdictKind",

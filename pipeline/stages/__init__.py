@@ -1,1 +1,1 @@
-"""The five stages: fetch, compute with pure functions, return messages."""
+"""The stages: fetch, compute with pure functions, return messages."""

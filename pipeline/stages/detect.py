@@ -162,6 +162,7 @@ class DetectStage(Stage):
         for service, progress in steps.items():
             state = self._services.get(service) or self._restore(service, progress, self._began)
             for step in progress:
+                state.begin(step, self._cadences)
                 late, unseen = state.lateness(step, self._cadences)
                 self.limited["late_data"] += late
                 self.limited["unseen_data"] += unseen
@@ -190,7 +191,7 @@ class DetectStage(Stage):
     def _done(self, service: str) -> None:
         """Go on after the oldest scan that is due of a service."""
         due = self._queue.done(service)
-        self._services[service].scanned[due.workload] = due.end
+        self._services[service].made(due.workload, due.end)
         if due.skipped:
             log.warning("service=%s workload=%s: %d old scans skipped", service, due.workload, due.skipped)
             self.limited["skipped_scans"] += due.skipped
@@ -258,9 +259,11 @@ class DetectStage(Stage):
         for row in self._store.rows("scans", service, EARLIEST_S, LATEST_S):
             known[row["workload"]] = max(known.get(row["workload"], 0.0), row["time"])
         for cadence in self._cadences:
-            if (last := known.get(cadence.workload)) is None:
-                last = first_boundary(cadence, earliest, partial(self._counted, service))
-            state.scanned[cadence.workload] = last
+            if cadence.workload in known:
+                state.made(cadence.workload, known[cadence.workload])
+            else:
+                first = first_boundary(cadence, earliest, partial(self._counted, service))
+                state.scanned[cadence.workload] = first
         return state
 
     def _scan(self, service: str, due: DueScan) -> Scan | None:

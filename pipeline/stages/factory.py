@@ -1,6 +1,6 @@
 """Builds a stage by its name: the one place that knows what each of them needs.
 
-A stage is imported when it is built. What all five need takes 2 s and 200 MB, what aggregate needs a third.
+A stage is imported when it is built. What all need takes 2 s and 200 MB, what aggregate needs a third.
 """
 
 from __future__ import annotations
@@ -23,8 +23,11 @@ if TYPE_CHECKING:
     from pipeline.detect.idleness import Readings
     from pipeline.stages.ablation import Without
 
-STAGES: tuple[str, ...] = ("aggregate", "detect", "filter", "dedup", "rootcause")
-"""Names of the stages, in the order of the flow."""
+SCAN_STAGES: tuple[str, ...] = ("aggregate", "detect", "filter", "dedup", "rootcause")
+"""Names of the stages from samples to regressions, in the order of the flow."""
+
+STAGES: tuple[str, ...] = (*SCAN_STAGES, "judge")
+"""Names of all stages; judge has a flow of its own, from trials to verdicts."""
 
 
 def build_stage(
@@ -101,5 +104,15 @@ def build_stage(
                 learns=settings.learn_suspects,
                 without=without,
                 clock=clock,
+            )
+        case "judge":
+            from pipeline.stages.gather.trial_models import load_models
+            from pipeline.stages.judge import JudgeStage
+
+            return JudgeStage(
+                store=store,
+                clock=clock,
+                models=load_models(),
+                quotas=read_quotas(settings.quotas) if settings.quotas else None,
             )
     raise ConfigError(f"unknown stage {name!r}; stages are {', '.join(STAGES)}")

@@ -25,6 +25,7 @@ from pipeline.storage.loaded import ServiceArrays
 from pipeline.storage.points import Frames, Points, StackPoints
 from pipeline.storage.schema import (
     COLUMNS,
+    IDENTITY,
     counted_time,
     described_strata,
     prepare,
@@ -34,29 +35,6 @@ from pipeline.storage.schema import (
     to_rows,
 )
 from pipeline.storage.strata_points import StrataPoints, add_strata_rows, load_strata, strata_columns
-
-_IDENTITY: Mapping[str, tuple[str, ...]] = {
-    "changes": ("id", "time"),
-    "regressions": ("id",),
-    "updates": ("id",),
-    "ledger": ("id",),
-    "scans": ("workload", "time"),
-    "unjudged": ("workload", "time", "code"),
-    "memory": ("stage", "workload", "metric_kind", "metric", "kind", "scan_end"),
-    "names": ("log", "time", "first", "digest"),
-    "naming": ("time", "version"),
-    "symbols": ("symbol",),
-    "strata": ("stratum",),
-    "metric_metadata": ("metric",),
-    "silences": ("id",),
-    "silenced": ("id", "scan_end"),
-    "verdicts": ("event", "author", "aspect"),
-    "logs": ("cluster", "topic", "broker_topic", "topic_id"),
-    "positions": ("stream", "topic", "partition"),
-    "outcomes": ("stage", "workload", "time", "attempt", "number"),
-    "alerts": ("id", "state"),
-}
-"""Columns that, with the service, make a row the same row; a later one replaces it."""
 
 _FIRST_STAYS = ("outcomes",)
 """Tables of which the first row of an identity stays."""
@@ -124,7 +102,7 @@ class ArrayStore:
         with self._lock:
             if token and (table, token) in self._tokens:
                 return
-            if table in _IDENTITY:
+            if table in IDENTITY:
                 self._replace(table, data)
             else:
                 self._count(table, data)
@@ -309,7 +287,7 @@ class ArrayStore:
 
     def _replace(self, table: Table, data: Mapping[str, Sequence[Any]]) -> None:
         names = row_columns(table)
-        identity = [names.index(name) for name in _IDENTITY[table]]
+        identity = [names.index(name) for name in IDENTITY[table]]
         services = data.get("service", [""] * len(data["time"]))  # those of no service are of the empty one
         for service, *values in zip(services, *(data[name] for name in names), strict=True):
             row = tuple(tuple(value) if isinstance(value, list) else value for value in values)

@@ -32,6 +32,10 @@ RowTable = Literal[
     "positions",
     "outcomes",
     "alerts",
+    "trials",
+    "trial_points",
+    "trial_verdicts",
+    "trial_models",
 ]
 """Tables of rows with an identity and a time."""
 

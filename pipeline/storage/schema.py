@@ -15,6 +15,10 @@ from pipeline.storage.interface import COUNTED, Table
 _TIME = "DateTime64(3, 'UTC')"
 _NAME = "LowCardinality(String)"
 _TEXTS = "Array(String)"
+_TRIAL_SIDE = {
+    **{"service": _NAME, "experiment": "String", "trial": "String", "side": _NAME, "kind": _NAME},
+    "time": _TIME,
+}
 _POSITION = {"stream": _NAME, "topic": _NAME, "partition": "UInt32", "last_offset": "Int64"}
 
 
@@ -146,6 +150,25 @@ COLUMNS: Mapping[Table, Mapping[str, str]] = {
         **{"due_time": _TIME, "changed_time": _TIME},
         **{"thread": "String", "detail": "String", "content": "String"},
     },
+    "trials": {
+        **_TRIAL_SIDE,
+        **{"release": "String", "factors": _TEXTS, "expected": "UInt32", "sequential": "UInt8"},
+        **{"points": "UInt64", "digest": "String"},
+    },
+    "trial_points": {
+        **_TRIAL_SIDE,
+        **{"metric": "String", "warm_up": "UInt64", "threshold": "Float64", "direction": _NAME},
+        **{"points": "Array(Float64)", "digest": "String"},
+    },
+    "trial_verdicts": {
+        **{"id": "String", "service": _NAME, "experiment": "String", "time": _TIME, "revision": "UInt32"},
+        **{"decision": _NAME, "state": _NAME, "event": "String"},
+    },
+    "trial_models": {
+        **{"service": _NAME, "metric": "String", "time": _TIME, "trials": "UInt32"},
+        **{"threshold": "Float64", "alpha": "Float64", "model": _NAME, "former": _NAME},
+        **{"experiments": "UInt32", "scores": "String"},
+    },
 }
 
 _OPTIONAL: Mapping[Table, Mapping[str, Any]] = {
@@ -156,6 +179,33 @@ _OPTIONAL: Mapping[Table, Mapping[str, Any]] = {
     "memory": {"change_time_interval": []},
 }
 """Columns that an insert may leave out, with what they are then."""
+
+IDENTITY: Mapping[str, tuple[str, ...]] = {
+    "changes": ("id", "time"),
+    "regressions": ("id",),
+    "updates": ("id",),
+    "ledger": ("id",),
+    "scans": ("workload", "time"),
+    "unjudged": ("workload", "time", "code"),
+    "memory": ("stage", "workload", "metric_kind", "metric", "kind", "scan_end"),
+    "names": ("log", "time", "first", "digest"),
+    "naming": ("time", "version"),
+    "symbols": ("symbol",),
+    "strata": ("stratum",),
+    "metric_metadata": ("metric",),
+    "silences": ("id",),
+    "silenced": ("id", "scan_end"),
+    "verdicts": ("event", "author", "aspect"),
+    "logs": ("cluster", "topic", "broker_topic", "topic_id"),
+    "positions": ("stream", "topic", "partition"),
+    "outcomes": ("stage", "workload", "time", "attempt", "number"),
+    "alerts": ("id", "state"),
+    "trials": ("experiment", "trial", "side", "digest"),
+    "trial_points": ("experiment", "trial", "side", "metric", "digest"),
+    "trial_verdicts": ("experiment", "id", "state"),
+    "trial_models": ("metric", "trials", "threshold", "alpha", "time"),
+}
+"""Columns that, with the service, make a row the same row; a later one replaces it."""
 
 
 EVER = (0.0, 4_102_444_800.0)

@@ -3,9 +3,11 @@
 from pipeline.trials.choice import Choice, ChoiceConfig, choose
 from pipeline.trials.decision import Bounds, Decision, decide
 from pipeline.trials.estimate import Estimates, Experiments
+from pipeline.trials.experiment import Experiment, Side, Standing, WholeTrial, standing_of
 from pipeline.trials.models import MODELS, Model
 from pipeline.trials.needed import half_widths, trials_needed
 from pipeline.trials.sequential import anytime_valid
+from pipeline.trials.verdict import ModelConfig, Sides, Verdict, judge_trials
 from pipeline.trials.warmup import discard_warm_up, warm_up_points
 
 __all__ = [
@@ -15,13 +17,22 @@ __all__ = [
     "ChoiceConfig",
     "Decision",
     "Estimates",
+    "Experiment",
     "Experiments",
     "Model",
+    "ModelConfig",
+    "Side",
+    "Sides",
+    "Standing",
+    "Verdict",
+    "WholeTrial",
     "anytime_valid",
     "choose",
     "decide",
     "discard_warm_up",
     "half_widths",
+    "judge_trials",
+    "standing_of",
     "trials_needed",
     "warm_up_points",
 ]

@@ -51,6 +51,8 @@ class Choice:
     model: str | None
     """None if no model holds the bound."""
     scores: tuple[Score, ...]
+    experiments: int
+    """A/A experiments by which it was chosen."""
 
 
 def score(model: Model, experiments: Experiments, config: ChoiceConfig) -> Score:
@@ -77,8 +79,9 @@ def choose(
     """Choose a model by periodic A/A experiments of a service's metric.
 
     Among models that hold the bound on false positives, the one with the fewest errors of either kind wins;
-    of equal ones the one with the narrowest interval. Models that need a history are left out where there is
-    none.
+    of equal ones the one with the narrowest interval. One that finds no regression at all comes after all
+    that find some, though it never errs on equal sides. Models that need a history are left out where there
+    is none.
 
     Args:
         experiments: A/A experiments, each with as many trials as a real one will have.
@@ -91,5 +94,7 @@ def choose(
         if len(experiments.history) or not model.from_history
     )
     allowed = [each for each in scores if each.holds]
-    best = min(allowed, key=lambda each: (each.total, each.detectability), default=None)
-    return Choice(best.model if best else None, scores)
+    best = min(
+        allowed, key=lambda each: (each.false_negatives >= 1.0, each.total, each.detectability), default=None
+    )
+    return Choice(best.model if best else None, scores, len(experiments.a))

@@ -53,6 +53,17 @@ class Estimates:
         unknown = np.full(len(difference), np.inf)
         return cls(difference, -unknown, unknown, np.ones(len(difference)))
 
+    @classmethod
+    def unknown(cls, experiments: Experiments) -> Estimates:
+        """Return what is said where nothing could be compared: no difference, without bounds."""
+        return cls.unbounded(np.zeros(len(experiments.a)))
+
+    def is_of(self, experiments: Experiments) -> bool:
+        """Return whether there is a number for each experiment, and p-values are between 0 and 1."""
+        if any(np.shape(figure) != (len(experiments.a),) for figure in self.figures()):
+            return False
+        return bool(((self.p_value >= 0) & (self.p_value <= 1) & ~np.isnan(self.difference)).all())
+
     def figures(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return difference, low, high and p-value."""
         return self.difference, self.low, self.high, self.p_value

@@ -29,6 +29,10 @@ class Model:
     """Whether it needs A/A tests of the past."""
 
 
+_ROUNDING = 1e-12
+"""Share of a mean that its error has by rounding alone."""
+
+
 def _roots(experiments: Experiments) -> Experiments:
     return replace(experiments, a=np.sqrt(experiments.a), b=np.sqrt(experiments.b))
 
@@ -51,7 +55,11 @@ def _paired(differences: FloatArray, alpha: float) -> Estimates:
     half = special.stdtrit(trials - 1, 1.0 - alpha / 2.0) * error
     with np.errstate(invalid="ignore", divide="ignore"):
         p_value = 2.0 * special.stdtr(trials - 1, -np.abs(mean) / error)
-    return Estimates(mean, mean - half, mean + half, np.where(np.isnan(p_value), 1.0, p_value))
+    # Differences without a spread show no noise, yet of equal sides their signs alone are chance.
+    constant = error <= _ROUNDING * np.abs(mean)
+    p_value = np.where(constant, np.where(mean == 0, 1.0, 2.0 ** (1 - trials)), p_value)
+    half = np.where(constant, np.where((p_value <= alpha) | (mean == 0), 0.0, np.inf), half)
+    return Estimates(mean, mean - half, mean + half, p_value)
 
 
 _ALL = (

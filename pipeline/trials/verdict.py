@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy import stats
@@ -12,7 +12,7 @@ from pipeline.model import FloatArray
 from pipeline.trials.choice import Choice, ChoiceConfig, choose
 from pipeline.trials.decision import Bounds, Decision, decide
 from pipeline.trials.estimate import Estimates, Experiments, trial_differences
-from pipeline.trials.models import MODELS
+from pipeline.trials.models import MODELS, Model
 from pipeline.trials.needed import trials_needed
 from pipeline.trials.sequential import anytime_valid
 from pipeline.trials.warmup import discard_warm_up
@@ -74,13 +74,25 @@ class Prepared:
     unsteady: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """By which models metrics are judged."""
+
+    models: Mapping[str, Model] = field(default_factory=lambda: MODELS)
+    """To choose from, by name."""
+    model: str | None = None
+    """Name of the one for all metrics, instead of the best of each."""
+    sequential: bool = False
+    """Whether one looks after every trial: the errors hold for all looks together."""
+    kept: Mapping[str, Choice] = field(default_factory=dict)
+    """Choices of metrics that still hold: these are not made again."""
+
+
 def judge_trials(
     metrics: Mapping[str, Sides],
     bounds: Mapping[str, Bounds],
     history: Mapping[str, Sides],
-    model: str | None = None,
-    *,
-    sequential: bool = False,
+    config: ModelConfig = ModelConfig(),  # noqa: B008 - frozen
 ) -> list[Verdict]:
     """Return a verdict for each metric of one experiment.
 
@@ -88,8 +100,7 @@ def judge_trials(
         metrics: Name → points of both sides.
         bounds: Name → what counts as a regression.
         history: Name → points of A/A trials of the last two weeks; may lack any.
-        model: Name of the model for all; without it each metric gets the one that its history supports.
-        sequential: Whether one looks after every trial: the errors hold for all looks together.
+        config: The models; by default each metric gets the one that its history supports.
     """
     found = []
     for name, sides in metrics.items():
@@ -98,13 +109,19 @@ def judge_trials(
             past = _prepare(history[name]).experiments if name in history else None
             if past and not _has_level(past):
                 past = None
-            found.append(_judge_one(name, bounds[name], prepared, past, model, sequential))
+            found.append(_judge_one(name, bounds[name], prepared, past, config))
         else:
             found.append(_undecided(name, bounds[name], sides, prepared))
     if not found:
         return []
     adjusted = stats.false_discovery_control([each.measured.p_value for each in found])
     return [_decided(each, float(p_value)) for each, p_value in zip(found, adjusted, strict=True)]
+
+
+def with_marked(verdict: Verdict, marked: Sequence[int]) -> Verdict:
+    """Return a verdict whose warm-up counts points, too, that were left out before: one number a trial."""
+    lost = (found + before for found, before in zip(verdict.warm_up, marked, strict=True))
+    return replace(verdict, warm_up=tuple(lost))
 
 
 def _prepare(sides: Sides) -> Prepared:
@@ -127,20 +144,19 @@ def _judge_one(
     bounds: Bounds,
     prepared: Prepared,
     past: Experiments | None,
-    model: str | None,
-    sequential: bool,
+    config: ModelConfig,
 ) -> Verdict:
     experiments = prepared.experiments
     usual = trial_differences(past)[0] if past is not None else np.empty(0)
     experiments = replace(experiments, history=usual)
-    choice = None
-    if sequential:
+    choice, model = None, config.model
+    if config.sequential:
         model, estimates = "anytime-valid t-test", anytime_valid(trial_differences(experiments), bounds.alpha)
     else:
         if model is None:
-            choice = _choose(past, experiments.trials, bounds)
+            choice = config.kept.get(name) or _choose(past, experiments.trials, bounds, config.models)
             model = (choice.model if choice else None) or _usual_model(experiments)
-        estimates = MODELS[model].estimate(experiments, bounds.alpha)
+        estimates = config.models[model].estimate(experiments, bounds.alpha)
     known = usual if len(usual) else _contrasts(trial_differences(experiments)[0])
     means = (float(np.nanmean(side)) for side in (experiments.a, experiments.b))
     return Verdict(
@@ -151,7 +167,7 @@ def _judge_one(
         model,
         choice,
         experiments.trials,
-        trials_needed(known, bounds.threshold, bounds.alpha, sequential=sequential),
+        trials_needed(known, bounds.threshold, bounds.alpha, sequential=config.sequential),
         prepared.warm_up,
         prepared.unsteady,
     )
@@ -170,7 +186,9 @@ def _contrasts(differences: FloatArray) -> FloatArray:
     return result
 
 
-def _choose(past: Experiments | None, trials: int, bounds: Bounds) -> Choice | None:
+def _choose(
+    past: Experiments | None, trials: int, bounds: Bounds, models: Mapping[str, Model]
+) -> Choice | None:
     """Choose by A/A trials, in groups as large as the experiment; every other one is their history."""
     if past is None:
         return None
@@ -184,7 +202,7 @@ def _choose(past: Experiments | None, trials: int, bounds: Bounds) -> Choice | N
     if len(a) < FEWEST_EXPERIMENTS:
         return None
     history = trial_differences(Experiments(past.a[:, kept], past.b[:, kept]))[0]
-    return choose(Experiments(a, b, history), ChoiceConfig(bounds.alpha, bounds.threshold))
+    return choose(Experiments(a, b, history), ChoiceConfig(bounds.alpha, bounds.threshold), models.values())
 
 
 def _usual_model(experiments: Experiments) -> str:

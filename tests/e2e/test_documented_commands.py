@@ -54,7 +54,7 @@ NOT_RUN: Mapping[str, str] = {
 
 STAY = re.compile(
     r"events tail(?!.*--no-follow)|alerts run(?!.*--no-follow)|dashboard|agent webhooks|gateway|worker"
-    r"|agent run.*--pid|.*--follow(?! *no)|.*--watch"
+    r"|agent host(?!.*--list)|agent run.*--pid|.*--follow(?! *no)|.*--watch"
 )
 """Commands that go on until Ctrl-C."""
 
@@ -90,6 +90,8 @@ def filled(words: Sequence[str], prepared: Prepared) -> list[str]:
         names["8f2c11d0"] = names["4be1d02"]
     if words[0] == "mute":
         names["2026-03-01T12:00:00Z"] = "2h"
+    if "--experiment" in line:
+        names["10m"] = "0.5s"  # no judge runs
     return [names.get(word, word) for word in words]
 
 
@@ -112,6 +114,10 @@ def write_files(folder: Path) -> None:
     ]
     for name in ("trials.csv", "aa-trials.csv"):
         (folder / name).write_text("\n".join(["trial,side,metric,value", *points]) + "\n")
+    machines = [f"m{n},web,{'ab'[n % 2]},{('5.2', '5.6')[n // 2 % 2]}" for n in range(100)]
+    (folder / "machines.csv").write_text("\n".join(["machine,type,arch,kernel", *machines]) + "\n")
+    results = [f"cpu,{machine},{100 + n}" for n, machine in enumerate(machines)]
+    (folder / "results.csv").write_text("\n".join(["metric,machine,type,arch,kernel,value", *results]) + "\n")
     for name, state in (("flags.json", True), ("flags.old.json", False)):
         flag: dict[str, object] = {"state": "ENABLED", "variants": {"on": True, "off": False}}
         flag["defaultVariant"] = "on" if state else "off"
@@ -127,6 +133,7 @@ def write_files(folder: Path) -> None:
         "repositories:\n  acme/shop:\n    forge: github\n    secret_env: SHOP_WEBHOOK_SECRET\n"
         "    deploys: [{service: shop, branch: main}]\n"
     )
+    (folder / "host.yaml").write_text("rules: [{match: {user: nobody}, service: shop}]\n")
     (folder / "alerts.yaml").write_text(
         "targets:\n  chat: {kind: webhook, url: 'http://127.0.0.1:9/'}\nrules:\n  - {to: [chat]}\n"
     )
@@ -141,6 +148,10 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prepared]:
     (folder / "shop.py").write_text("print('sold')\n")
     work.commit("New", {"src/shop.py": "def price(): return gates.enabled('new_prices')\n"})
     work.git("tag", "v1.5")
+    (folder / "results").mkdir()
+    (folder / "results" / f"{work.git('rev-parse', 'HEAD')[:10]}.txt").write_text(
+        "BenchmarkSum-8 9 1 ns/op\n"
+    )
     work.git("branch", "-M", "main")
     write_files(folder)
     assert run(["loadgen", "fleet", "--scenario", "tiny", "--seed", "2", "--out", str(folder / "out")]) == 0

@@ -11,7 +11,7 @@ from loadgen.bench.faults.hits import Hit
 from loadgen.bench.faults.proxies import StoreFault
 from loadgen.bench.faults.run import Options, run_fault
 from loadgen.bench.faults.strikes import Context, kill_stage
-from pipeline.stages.factory import STAGES
+from pipeline.stages.factory import SCAN_STAGES
 
 pytestmark = [pytest.mark.e2e, pytest.mark.kafka]
 
@@ -38,7 +38,7 @@ def test_kills_and_lost_answers_lose_and_double_nothing(broker_kind: str, tmp_pa
     outcome = run_fault("short", fault, options, lambda _doing, _share: None)
     assert outcome.failure == ""
     assert outcome.passed, outcome
-    assert {hit.stage for hit in outcome.hits if hit.struck} == set(STAGES)
+    assert {hit.stage for hit in outcome.hits if hit.struck} == set(SCAN_STAGES)
     assert {hit.proof for hit in outcome.hits} == {"exit code -9"}
     assert (outcome.samples > 100_000, outcome.events > 0, outcome.recovery_s > 0) == (True, True, True)
     assert (outcome.services, outcome.parted > 0) == (3, True)

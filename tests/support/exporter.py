@@ -12,6 +12,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from agents.gateway.base import Result, Skipped
 from agents.gateway.counts import Counts
 from agents.gateway.service import BufferedOutbox
+from agents.host.numbers import HostNumbers, State
 from agents.publisher import Transport
 from agents.webhooks.reply_receiver import ReplyReceiver
 from pipeline.alerts.delivery import Plan
@@ -29,6 +30,7 @@ from pipeline.kafka import Entry
 from pipeline.model import MetricPoints, Outgoing, Record
 from pipeline.runtime.worker import service as workers
 from pipeline.stages.base import Stage, handle_whole
+from pipeline.stages.factory import STAGES
 from pipeline.storage.arrays import ArrayStore
 from pipeline.telemetry import Sample, exposition
 from pipeline.topics import load_topics
@@ -64,7 +66,7 @@ def scrape_worker() -> str:
 
 async def _scrape(patch: pytest.MonkeyPatch) -> str:
     clock = _Clock()
-    flow = driven.Flow(ArrayStore(), [LIVE, THROUGHPUT], settings=SETTINGS, clock=clock)
+    flow = driven.Flow(ArrayStore(), [LIVE, THROUGHPUT], settings=SETTINGS, clock=clock, stages=STAGES)
     worker = workers.Service(SETTINGS, load_topics(), list(flow.stages.values()), clock)
     counting = {running.name: running.telemetry for running in worker._running}
 
@@ -101,6 +103,15 @@ def _work(flow: driven.Flow, clock: _Clock) -> None:
         )
         flow.send("profiles", [encode_profile(profile)])
         flow.send("metrics", [encode_metric_points(points)])
+
+
+def scrape_agent() -> str:
+    """Return what ``agent host`` says on /metrics, after a message of a service."""
+    numbers = HostNumbers()
+    numbers.sampled("shop", 7)
+    states = dict.fromkeys(("sampled", "waiting", "failing", "covered", "passed"), 1)
+    numbers.show(State(states, {"shop": 19.0}))
+    return exposition(numbers.samples())
 
 
 def scrape_alerts() -> str:

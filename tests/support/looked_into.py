@@ -18,7 +18,7 @@ from pipeline.codec.scans import encode_progress
 from pipeline.config import Settings
 from pipeline.gcpu.count import stack_ids
 from pipeline.model import Progress
-from pipeline.stages.factory import STAGES
+from pipeline.stages.factory import SCAN_STAGES
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import CountTable, RowTable, Store
 from pipeline.storage.strata_points import strata_columns
@@ -74,7 +74,7 @@ def look_into(
         [WEEKLY],
         settings=Settings(),
         clock=lambda: dataset.end,
-        stages=[name for name in STAGES if name != "aggregate"],
+        stages=[name for name in SCAN_STAGES if name != "aggregate"],
     )
     plan = plan_scans(dataset, [WEEKLY], idle_s=Settings().partition_idle_s)
     for watermark, _ in plan.watermarks:

@@ -77,7 +77,7 @@ def faults(
     from loadgen.bench.faults.catalogue import read_catalogue
     from loadgen.bench.faults.former_version import FORMER
     from loadgen.bench.faults.run import Options, run_fault
-    from pipeline.stages.factory import STAGES
+    from pipeline.stages.factory import SCAN_STAGES
 
     catalogue = read_catalogue()
     if listing:
@@ -90,7 +90,7 @@ def faults(
         store=store,  # type: ignore[arg-type]
         seed=seed,
         outage_s=outage,
-        stages=tuple(_chosen("--stages", stages, STAGES)),
+        stages=tuple(_chosen("--stages", stages, SCAN_STAGES)),
         malformed=malformed,
         former=former or FORMER,
         keep=logs,

@@ -27,7 +27,7 @@ from loadgen.clickhouse.server import ClickHouseServer
 from pipeline.config import Settings
 from pipeline.embedded.stack import EmbeddedStore
 from pipeline.errors import SmidgenError
-from pipeline.stages.factory import STAGES
+from pipeline.stages.factory import SCAN_STAGES
 from pipeline.storage.connect import open_store
 from pipeline.topics import load_topics
 
@@ -116,7 +116,7 @@ class Rig:
 
     def _crew(self) -> list[tuple[str, str]]:
         first = [(f"aggregate-{number + 1}", "aggregate") for number in range(self.setup.aggregates)]
-        return [*first, *((stage, stage) for stage in STAGES[1:])]
+        return [*first, *((stage, stage) for stage in SCAN_STAGES[1:])]
 
     def add_worker(self, name: str, stage: str, *, code: Path = CODE, clock_ahead_s: float = 0.0) -> None:
         """Start one worker more."""
@@ -160,7 +160,7 @@ class Rig:
     def state(self) -> str:
         """Return what every worker said last, and how far it is."""
         lines = [f"watcher: {self.watcher.trouble}"] if self.watcher.trouble else []
-        lines += [f"lag of {stage}: {self.watcher.view.lag(stage)}" for stage in STAGES]
+        lines += [f"lag of {stage}: {self.watcher.view.lag(stage)}" for stage in SCAN_STAGES]
         for name in self.supervisor.workers:
             lines += [f"{name}: {line}" for line in self.supervisor.log(name).splitlines()[-3:]]
         return "\n".join(lines)

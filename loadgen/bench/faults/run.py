@@ -28,7 +28,7 @@ from loadgen.kafka.cluster import prepared_jars
 from pipeline.clock import Clock, system_clock
 from pipeline.errors import ConfigError, SmidgenError
 from pipeline.extras import require_embedded
-from pipeline.stages.factory import STAGES
+from pipeline.stages.factory import SCAN_STAGES
 
 _RETRY = "store unavailable, trying again"
 
@@ -48,7 +48,7 @@ class Options:
     outage_s: float | None = None
     malformed: int | None = None
     former: str = FORMER
-    stages: tuple[str, ...] = STAGES
+    stages: tuple[str, ...] = SCAN_STAGES
     """Which stages are struck, where a fault strikes stages."""
     keep: Path | None = None
     """Folder for the workers' logs of what failed."""

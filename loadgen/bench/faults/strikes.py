@@ -21,7 +21,7 @@ from loadgen.bench.faults.hits import Hit
 from loadgen.bench.faults.proxies import StoreFault
 from loadgen.bench.faults.rig import Rig
 from loadgen.bench.faults.workers import CODE
-from pipeline.stages.factory import STAGES
+from pipeline.stages.factory import SCAN_STAGES
 
 _JOIN_S = 90.0
 _BUSY_S = 4.0
@@ -45,7 +45,7 @@ class Context:
     outage_s: float | None = None
     """How long the store or the broker stays away instead, if that was asked for."""
     disk: SmallDisk | None = None
-    stages: Sequence[str] = STAGES
+    stages: Sequence[str] = SCAN_STAGES
     """Which stages are struck."""
     turn: list[str] = field(default_factory=list)
     numbers: count[int] = field(default_factory=lambda: count(1))

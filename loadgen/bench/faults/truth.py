@@ -21,7 +21,7 @@ from pipeline.config import Settings
 from pipeline.frames import frame_elements, series_of
 from pipeline.gcpu.count import STRATUM_STACK_WINDOWS
 from pipeline.model import MetricPoints, Outgoing, Profile, Progress, SeriesKey, Stratum
-from pipeline.stages.factory import STAGES
+from pipeline.stages.factory import SCAN_STAGES
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import RowTable, Table
 from pipeline.storage.schema import EVER
@@ -67,7 +67,7 @@ def undisturbed(counted: Counted, workloads: Sequence[Workload]) -> Truth:
     store = ArrayStore(dataset)
     for table, rows in counted.senders.items():
         store.insert(table, columns_of(rows))
-    flow = Flow(store, workloads, settings=settings, clock=lambda: dataset.end, stages=STAGES[1:])
+    flow = Flow(store, workloads, settings=settings, clock=lambda: dataset.end, stages=SCAN_STAGES[1:])
     for watermark, _ in plan.watermarks:
         progress = Progress(dataset.service, "profiles", 0, watermark, plan.earliest)
         flow.send("windows", [encode_progress(progress)])

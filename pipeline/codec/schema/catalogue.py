@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pipeline.codec.schema import events, inputs, scans
+from pipeline.codec.schema import events, inputs, scans, trials
 
 JSON = "application/json"
 CLOUD_EVENT = "application/cloudevents+json"
@@ -41,6 +41,9 @@ SCAN = Message("scan", scans.Scan)
 DETECTED = Message("regression-detected", events.RegressionDetected, CLOUD_EVENT)
 UPDATED = Message("regression-updated", events.RegressionUpdated, CLOUD_EVENT)
 RESOLVED = Message("regression-resolved", events.RegressionResolved, CLOUD_EVENT)
+TRIAL_SIDE = Message("trial-side", trials.TrialSide)
+EXPERIMENT_END = Message("experiment-end", trials.ExperimentEnd)
+TRIAL_VERDICT = Message("trial-verdict", trials.TrialVerdict, CLOUD_EVENT)
 DEAD_LETTER = Message("dead-letter", None, BYTES, headers=events.DeadLetterHeaders)
 
 CHANNELS: Mapping[str, Channel] = {
@@ -81,6 +84,16 @@ CHANNELS: Mapping[str, Channel] = {
         "What people say of regressions: a cost that they announce, a mute with an owner and an end, and "
         "their verdict on an event.",
         (SILENCE, VERDICT),
+    ),
+    "trials": Channel(
+        "Trials",
+        "What each side of each trial of an experiment measured, and that an experiment has ended.",
+        (TRIAL_SIDE, EXPERIMENT_END),
+    ),
+    "trial-verdicts": Channel(
+        "Verdicts on trials",
+        "CloudEvents 1.0: whether the new code of an experiment is worse. A replay repeats the ids.",
+        (TRIAL_VERDICT,),
     ),
     "dead-letters": Channel(
         "Dead letters",

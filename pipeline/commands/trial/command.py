@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 import orjson
+from click.core import ParameterSource
 
-from pipeline.commands.options import FiniteRange
+from pipeline.codec.trials import verdict_to_json
+from pipeline.commands.options import Duration, FiniteRange
+from pipeline.commands.trial.machines import machines, match
+from pipeline.commands.trial.models import models
+from pipeline.commands.trial.options import Threshold, check_known
+from pipeline.commands.trial.publishing import publish
 from pipeline.commands.trial.reading import read_trials
-from pipeline.commands.trial.showing import show, to_json
+from pipeline.commands.trial.showing import show
+from pipeline.config import load_settings
 from pipeline.errors import ConfigError
 from pipeline.listing import listed
+from pipeline.stages.gather.trial_models import load_models
 from pipeline.terminal import print_note, table_console
-from pipeline.trials import MODELS, Bounds, Decision
-from pipeline.trials.verdict import Sides, Verdict, judge_trials
+from pipeline.trials import Bounds, Decision, ModelConfig, Sides, judge_trials
 
 EXIT_CODES = {Decision.PASS: 0, Decision.FAIL: 1, Decision.NOT_ENOUGH: 3}
 
@@ -25,22 +33,8 @@ Examples:
   smidgen trial verdict trials.csv
   smidgen trial verdict trials.csv --history aa-trials.csv --threshold 0.005 --worse-down throughput
   smidgen trial verdict trials.csv --metric-threshold p99=0.05 --json
+  smidgen trial verdict --experiment pr-1234 --service shop --wait 10m
 """
-
-
-class _Threshold(click.ParamType):
-    """A metric and its own threshold, as NAME=SHARE."""
-
-    name = "NAME=SHARE"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, float]:
-        """Read both."""
-        name, equals, share = str(value).rpartition("=")
-        if not equals or not name:
-            self.fail(f"{value!r}: should be NAME=SHARE", param, ctx)
-        return name, FiniteRange(min=0, min_open=True).convert(share, param, ctx)
 
 
 @click.group()
@@ -48,8 +42,18 @@ def trial() -> None:
     """Judge code before its release, by trials of the old code against the new."""
 
 
+trial.add_command(machines)
+trial.add_command(match)
+trial.add_command(models)
+trial.add_command(publish)
+
+
 @trial.command(name="verdict", epilog=_EXAMPLES)
-@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
+@click.argument("path", metavar="[FILE]", required=False, type=click.Path(path_type=Path))
+@click.option("--experiment", metavar="NAME", help="Instead of a file: what judge says of it.")
+@click.option("--service", metavar="NAME", help="Whose experiment.")
+@click.option("--wait", type=Duration(), metavar="DURATION", help="Wait so long for its verdict.")
+@click.option("--store", metavar="DSN", help="Where it is (SMIDGEN_STORE).")
 @click.option(
     "--history",
     metavar="FILE",
@@ -64,7 +68,7 @@ def trial() -> None:
     help="Relative difference that is a regression.",
 )
 @click.option(
-    "--metric-threshold", type=_Threshold(), multiple=True, help="That of one metric. May be repeated."
+    "--metric-threshold", type=Threshold(), multiple=True, help="That of one metric. May be repeated."
 )
 @click.option(
     "--alpha",
@@ -74,18 +78,20 @@ def trial() -> None:
     help="Share of false ones among metrics that differ.",
 )
 @click.option("--worse-down", multiple=True, metavar="METRIC", help="Less of it is worse, as of throughput.")
-@click.option(
-    "--model", type=click.Choice(tuple(MODELS)), help="For all metrics, instead of the best of each."
-)
+@click.option("--model", metavar="NAME", help="For all metrics, instead of the best of each.")
 @click.option("--sequential", is_flag=True, help="Hold the errors though you look after every trial.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a metric.")
+@click.pass_context
 def verdict(
-    path: Path,
-    history: Path | None,
-    metric_threshold: tuple[tuple[str, float], ...],
-    worse_down: tuple[str, ...],
-    model: str | None,
-    **options: float | bool,
+    context: click.Context,
+    /,
+    path: Path | None,
+    experiment: str | None,
+    service: str | None,
+    wait: float | None,
+    store: str | None,
+    as_json: bool,
+    **options: Any,
 ) -> int:
     """Say of each metric whether the new code, side B, is worse than the old, side A.
 
@@ -100,17 +106,56 @@ def verdict(
     among those that call no more of them different than --alpha. That takes 40 A/A trials for each trial of
     the experiment; with fewer, or none, trials are compared with each other.
 
-    Exit code: 0 if all metrics pass, 1 if one fails, 3 if one is not decided, 2 on bad usage or a bad file.
+    With --experiment and --service, it shows the last verdict that a judge has published of trials that were
+    sent by `smidgen trial publish` or otherwise; thresholds are those of the trials.
+
+    Exit code: 0 if all metrics pass, 1 if one fails, 3 if one is not decided or there is no verdict yet, 2 on
+    bad usage or a bad file.
     """
-    if options["sequential"] and model:
+    if (path is None) == (experiment is None):
+        raise click.UsageError("give a FILE, or --experiment and --service")
+    if path is not None:
+        _refuse_options(context, ("service", "wait", "store"), "of --experiment")
+        found = _of_file(path, **options)
+        return _said(found, _decision_of(row["decision"] for row in found), as_json=as_json)
+    _refuse_options(context, tuple(options), "of files: the trials say that")
+    if service is None:
+        raise click.UsageError("--experiment: say whose, by --service")
+    from pipeline.commands.trial.waiting import await_verdict
+
+    event = await_verdict(load_settings({"store": store}, local=True), service, str(experiment), wait or 0.0)
+    if event is None:
+        print_note(f"no verdict on {experiment} of {service} yet")
+        return EXIT_CODES[Decision.NOT_ENOUGH]
+    data = event["data"]
+    if not data["complete"] and data["decision"] == Decision.NOT_ENOUGH.value:
+        print_note(f"{experiment} of {service} did not end: {data['trials']} whole trials came")
+    return _said(data["metrics"], Decision(data["decision"]), as_json=as_json)
+
+
+def _of_file(
+    path: Path,
+    history: Path | None,
+    threshold: float,
+    metric_threshold: tuple[tuple[str, float], ...],
+    alpha: float,
+    worse_down: tuple[str, ...],
+    model: str | None,
+    sequential: bool,
+) -> list[dict[str, Any]]:
+    """Return the verdicts on a file of trials."""
+    known = load_models()
+    if model is not None and model not in known:
+        raise ConfigError(f"--model: no model {model!r}; there are {listed(sorted(known), model)}")
+    if sequential and model:
         raise ConfigError("--sequential: has a model of its own; leave out --model")
-    if model and MODELS[model].from_history and not history:
+    if model and known[model].from_history and not history:
         raise ConfigError(f"--model {model}: compares with A/A trials; give them as --history")
     metrics = read_trials(path)
     past = _past(history, metrics) if history else {}
     thresholds = dict(metric_threshold)
-    _check_known((*thresholds, *worse_down), metrics, path)
-    usual = Bounds(float(options["threshold"]), float(options["alpha"]))
+    check_known((*thresholds, *worse_down), metrics, path)
+    usual = Bounds(threshold, alpha)
     bounds = {
         name: replace(
             usual,
@@ -119,13 +164,24 @@ def verdict(
         )
         for name in metrics
     }
-    found = judge_trials(metrics, bounds, past, model, sequential=bool(options["sequential"]))
-    if options["as_json"]:
+    config = ModelConfig(known, model, sequential)
+    return [verdict_to_json(each) for each in judge_trials(metrics, bounds, past, config)]
+
+
+def _said(found: Sequence[Mapping[str, Any]], decision: Decision, *, as_json: bool) -> int:
+    """Print verdicts and return the exit code of what they say together."""
+    if as_json:
         for each in found:
-            click.echo(orjson.dumps(to_json(each)).decode())
+            click.echo(orjson.dumps(each).decode())
     else:
         show(table_console(), found)
-    return _exit_code(found)
+    return EXIT_CODES[decision]
+
+
+def _refuse_options(context: click.Context, names: Iterable[str], why: str) -> None:
+    for name in names:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{name.replace('_', '-')}: {why}")
 
 
 def _past(path: Path, metrics: dict[str, Sides]) -> dict[str, Sides]:
@@ -138,15 +194,8 @@ def _past(path: Path, metrics: dict[str, Sides]) -> dict[str, Sides]:
     return past
 
 
-def _check_known(names: Iterable[str], metrics: dict[str, Sides], path: Path) -> None:
-    for name in names:
-        if name not in metrics:
-            raise ConfigError(f"{path}: no metric {name!r}; it has {listed(sorted(metrics), name)}")
-
-
-def _exit_code(found: list[Verdict]) -> int:
-    decisions = {each.decision for each in found}
-    for decision in (Decision.FAIL, Decision.NOT_ENOUGH):
-        if decision in decisions:
-            return EXIT_CODES[decision]
-    return EXIT_CODES[Decision.PASS]
+def _decision_of(decisions: Iterable[str]) -> Decision:
+    """Return what decisions on metrics say together."""
+    every = set(decisions)
+    worst_first = (Decision.FAIL, Decision.NOT_ENOUGH, Decision.PASS)
+    return next(one for one in worst_first if one.value in every)

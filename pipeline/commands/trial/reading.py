@@ -4,26 +4,38 @@ from __future__ import annotations
 
 import io
 from collections.abc import Container
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from pipeline.backtest.seriesfile.content import read_content
 from pipeline.backtest.tables import Columns, Texts, parse_table
+from pipeline.codec.schema.trials import LARGEST, SMALLEST
 from pipeline.errors import ConfigError
 from pipeline.model import FloatArray, IntArray
 from pipeline.trials.verdict import Sides
 
 SIDES = ("A", "B")
 
-SMALLEST, LARGEST = 1e-100, 1e100
-"""Values beyond which squares and sums of them are no numbers any more; 0 is one."""
-
 _MOST_CELLS = 10**8  # of trials times the points of the longest
 
 
+@dataclass(frozen=True, slots=True)
+class NamedTrials:
+    """Points of one metric, and the names of the trials that are its rows."""
+
+    trials: tuple[str, ...]
+    sides: Sides
+
+
 def read_trials(path: Path, metrics: Container[str] | None = None) -> dict[str, Sides]:
-    """Return the points of each metric of a CSV or Parquet file.
+    """Return the points of each metric of a file of trials; see read_named_trials."""
+    return {name: found.sides for name, found in read_named_trials(path, metrics).items()}
+
+
+def read_named_trials(path: Path, metrics: Container[str] | None = None) -> dict[str, NamedTrials]:
+    """Return the points of each metric of a CSV or Parquet file, with the names of trials.
 
     Args:
         path: The file; ``-`` is standard input. What gzip has packed is unpacked.
@@ -60,7 +72,7 @@ def read_trials(path: Path, metrics: Container[str] | None = None) -> dict[str, 
                 raise ConfigError(f"{columns.path}: {name}: side {label}: {uneven}")
         a, b = (_rows_of(dense[of], values[rows[of]], len(numbers)) for of in of_sides)
         _check_values(columns.path, name, a, b)
-        result[name] = Sides(a, b)
+        result[name] = NamedTrials(tuple(trial.values[number] for number in numbers), Sides(a, b))
     return result
 
 

@@ -93,6 +93,33 @@ def test_data_whose_progress_made_no_scan_due_before_a_restart_are_scanned(
     assert ends_after(restarted, service_name, 0, 12, since=6) == [5.0, 10.0]
 
 
+def test_scans_begin_with_the_data_however_far_ahead_the_first_partition_is_that_speaks(
+    shared_store: Store, service_name: str, clock: Clock
+) -> None:
+    """A worker that was killed before the first scan of a service goes on with whoever speaks first."""
+    store_up_to(shared_store, service_name, 0, 40)
+    store_up_to(shared_store, service_name, 1, 4)
+    before = detect_stage(shared_store, service_name, clock)
+    assert ends_after(before, service_name, 1, 4) == []
+    restarted = detect_stage(shared_store, service_name, clock)
+    assert ends_after(restarted, service_name, 0, 40, since=35) == []
+    assert ends_after(restarted, service_name, 1, 11, since=10) == [5.0, 10.0]
+
+
+def test_scans_begin_with_the_oldest_data_whichever_partition_speaks_first(
+    shared_store: Store, service_name: str, clock: Clock
+) -> None:
+    """Clocks of hosts differ, and a worker that counts another partition may be slower."""
+    stage = detect_stage(shared_store, service_name, clock)
+    assert ends_after(stage, service_name, 0, 4, since=1) == []
+    store_up_to(shared_store, service_name, 1, 12)
+    assert ends_after(stage, service_name, 1, 4, since=-3) == [0.0]
+    assert ends_after(stage, service_name, 0, 12) == []
+    assert ends_after(stage, service_name, 1, 12) == [5.0, 10.0]
+    assert ends_after(stage, service_name, 0, 16, since=-20) == []  # late, once the first scan is made
+    assert ends_after(stage, service_name, 1, 16) == [15.0]
+
+
 def test_a_partition_in_the_store_that_stays_silent_is_idle_in_the_end(
     shared_store: Store, service_name: str, clock: Clock
 ) -> None:

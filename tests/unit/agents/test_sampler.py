@@ -157,7 +157,7 @@ def test_a_command_that_is_over_before_it_was_sampled_is_no_error(tmp_path: Path
 def test_nothing_is_left_behind_by_a_consumer_that_goes_away(tmp_path: Path, target: SampledProcess) -> None:
     running = make_sampler(tmp_path, stand_in(tmp_path, WELL), target).intervals()
     assert isinstance(next(running), Interval)
-    running.close()  # type: ignore[attr-defined]  # intervals is a generator
+    running.close()
     deadline = time.monotonic() + 10
     while _runs_under(tmp_path):
         assert time.monotonic() < deadline

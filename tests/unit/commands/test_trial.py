@@ -218,3 +218,48 @@ def test_a_history_without_a_metric_is_noted_and_one_without_any_refused(
     past.write_text(small("1,A,other,1", "1,B,other,1"))
     assert run(["trial", "verdict", str(path), "--history", str(past)]) == 2
     assert "has A/A trials of no metric that is judged; these are cpu, p99" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ([], "give a FILE, or --experiment and --service"),
+        (["t.csv", "--experiment", "e"], "give a FILE, or --experiment and --service"),
+        (["t.csv", "--service", "s"], "--service: of --experiment"),
+        (["--experiment", "e"], "--experiment: say whose, by --service"),
+        (["--experiment", "e", "--service", "s", "--alpha", "0.1"], "--alpha: of files"),
+        (["--experiment", "e", "--service", "s", "--worse-down", "cpu"], "--worse-down: of files"),
+        (["t.csv", "--model", "nope"], "--model: no model 'nope'; there are confidence-interval-none"),
+    ],
+)
+def test_a_file_and_an_experiment_have_flags_of_their_own(
+    capsys: pytest.CaptureFixture[str], arguments: Sequence[str], error: str
+) -> None:
+    assert run(["trial", "verdict", *arguments]) == 2
+    assert error in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["--factor", "type"], "should be NAME=VALUE"),
+        (["--worse-down", "nope"], "no metric 'nope'; it has cpu"),
+        (["--metric-threshold", "cpu=0"], "0.0 is not in the range x>0"),
+        (["--experiment", "x" * 401], "experiment: longer than 400 characters"),
+    ],
+)
+def test_what_cannot_be_sent_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: Sequence[str], error: str
+) -> None:
+    path = written(tmp_path / "t.csv", table({"cpu": 0.0}, trials=2))
+    flags = ["--service", "s", "--experiment", "e", "--broker", "127.0.0.1:9"]
+    assert run(["trial", "publish", str(path), *flags, *arguments]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert error in lines[-1]
+
+
+def test_models_are_listed() -> None:
+    result = CliRunner().invoke(smidgen, ["trial", "models", "--available", "--json"], standalone_mode=False)
+    names = [orjson.loads(line)["model"] for line in result.output.splitlines()]
+    assert names[0] == "t-test-none"
+    assert len(names) == 8

@@ -68,7 +68,7 @@ def wait_for(condition: Callable[[], bool], seconds: float, what: Callable[[], s
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_demo_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
     with demo(tmp_path) as process:
-        wait_for(lambda: "five stages" in output_of(tmp_path), STARTS_S, lambda: output_of(tmp_path))
+        wait_for(lambda: "starting the stages" in output_of(tmp_path), STARTS_S, lambda: output_of(tmp_path))
         wait_for(lambda: len(processes_under(tmp_path)) > 3, STARTS_S, lambda: output_of(tmp_path))
         process.send_signal(number)
         process.send_signal(number)  # a person who presses twice changes nothing

@@ -9,6 +9,7 @@ from pipeline.model import Progress
 
 HOURLY = Cadence("hourly", 3600.0, 60.0)
 DAILY = Cadence("daily", 86_400.0, 0.0)
+NOON = 1.5 * 86_400.0
 
 
 def step(partition: int, watermark: float, topic: str = "profiles") -> Progress:
@@ -145,10 +146,14 @@ def test_the_first_boundary_lies_before_the_data(earliest: float, first: float) 
 @pytest.mark.parametrize(
     ("counted", "first"),
     [
-        ((), 7200.0),
-        (((5000.0, 9000.0),), 3600.0),  # they begin within what the first scan waited for
-        (((6000.0, 6060.0), (8000.0, 9000.0)), 3600.0),
-        (((0.0, 9000.0),), 7200.0),  # of a service that is not new, before what is to be scanned
+        ((), NOON + 7200.0),
+        (
+            ((NOON + 5000.0, NOON + 9000.0),),
+            NOON + 3600.0,
+        ),  # they begin within what the first scan waited for
+        (((NOON + 6000.0, NOON + 6060.0), (NOON + 8000.0, NOON + 9000.0)), NOON + 3600.0),
+        (((NOON - 36_000.0, NOON + 9000.0),), NOON - 36_000.0),  # another partition is behind by hours
+        (((0.0, NOON + 9000.0),), NOON + 7200.0),  # of a service that is not new, where a workload is
     ],
 )
 def test_scans_of_a_new_service_begin_where_its_data_do(
@@ -157,4 +162,4 @@ def test_scans_of_a_new_service_begin_where_its_data_do(
     def spans(_workload: str, start: float, end: float) -> list[tuple[float, float]]:
         return [(max(begin, start), min(last, end)) for begin, last in counted]
 
-    assert first_boundary(Cadence("w", 3600.0, 600.0), 9000.0, spans) == first
+    assert first_boundary(Cadence("w", 3600.0, 600.0), NOON + 9000.0, spans) == first

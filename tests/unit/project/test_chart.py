@@ -334,10 +334,9 @@ def test_a_release_has_names_of_its_own_that_fit() -> None:
         for one in found:
             assert len(one["metadata"]["name"]) <= 63
             assert name[:40] in one["metadata"]["name"]
-    assert (
-        len({one["metadata"]["name"] for one in objects(SMALLEST, "b" * 53) if one["kind"] == "Deployment"})
-        == 5
-    )
+    assert len(
+        {one["metadata"]["name"] for one in objects(SMALLEST, "b" * 53) if one["kind"] == "Deployment"}
+    ) == len(STAGES)
 
 
 def test_values_are_the_settings_that_there_are() -> None:

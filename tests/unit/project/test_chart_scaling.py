@@ -48,7 +48,8 @@ def test_partitions_of_shards_bound_the_pods_too() -> None:
     own = (ROOT / "topics.yaml").read_text("utf-8") + "\nshards: {checkout: 4, search: 2}\n"
     scalers = of_kind("ScaledObject", {**SMALLEST, "autoscaling": {"mode": "keda"}, "topics": own})
     most = {name: scaler["spec"]["maxReplicaCount"] for name, scaler in scalers.items()}
-    assert most == {f"smidgen-{stage}": 18 if stage == "aggregate" else 8 for stage in STAGES}
+    own_width = {"aggregate": 18, "judge": 6}
+    assert most == {f"smidgen-{stage}": own_width.get(stage, 8) for stage in STAGES}
 
 
 @pytest.mark.parametrize(

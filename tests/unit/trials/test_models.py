@@ -12,7 +12,17 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from loadgen.trials.simulate import DISTRIBUTIONS, draw_sides
-from pipeline.trials import MODELS, Bounds, ChoiceConfig, Decision, Estimates, Experiments, choose, decide
+from pipeline.trials import (
+    MODELS,
+    Bounds,
+    ChoiceConfig,
+    Decision,
+    Estimates,
+    Experiments,
+    Model,
+    choose,
+    decide,
+)
 from pipeline.trials.estimate import trial_differences
 from pipeline.trials.history import interval_test
 from pipeline.trials.permutation import permutation_test
@@ -224,3 +234,31 @@ def test_a_history_of_many_trials_is_drawn_in_parts() -> None:
     history = np.random.default_rng(1).normal(0.0, 0.1, 500)
     halves = [interval_test(np.zeros((1, trials)), history, ALPHA).high[0] for trials in (900, 3600)]
     assert halves[0] == pytest.approx(2 * halves[1], rel=0.1)
+
+
+@pytest.mark.parametrize("trials", range(2, 9))
+@pytest.mark.parametrize("difference", [0.0, 0.05, -0.3])
+def test_equal_differences_are_as_improbable_as_their_signs(trials: int, difference: float) -> None:
+    """The noise of a few differences without a spread is not known: three of them are not certain."""
+    a = np.full((1, trials, 4), 0.1) * np.linspace(1.0, 1.3, 4)
+    found = MODELS["paired-t-test"].estimate(Experiments(a, a * (1.0 + difference)), ALPHA)
+    assert found.p_value[0] == (2.0 ** (1 - trials) if difference else 1.0)
+    assert (found.low[0] > 0 or found.high[0] < 0) == (found.p_value[0] <= ALPHA)
+
+
+def test_a_model_that_misses_all_regressions_is_not_chosen_if_another_finds_some() -> None:
+    def answers(p_equal: float, found: int) -> Model:
+        def estimate(experiments: Experiments, alpha: float) -> Estimates:
+            count = len(experiments.a)
+            slower = bool(experiments.b.mean() > 100.2)
+            p_value = np.full(count, 1.0)
+            p_value[: found if slower else int(p_equal * count)] = 0.01
+            return Estimates(np.full(count, 0.01), np.zeros(count), np.ones(count), p_value)
+
+        return Model(f"{p_equal}/{found}", "", estimate)
+
+    blind, seeing = answers(0.0, 0), answers(0.05, 2)
+    equal = np.full((100, 1, 4), 100.0)
+    config = ChoiceConfig(regression=0.01)
+    assert choose(Experiments(equal, equal), config, [blind, seeing]).model == seeing.name
+    assert choose(Experiments(equal, equal), config, [blind]).model == blind.name

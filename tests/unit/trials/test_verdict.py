@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.trials import Bounds, Decision
-from pipeline.trials.verdict import Sides, Verdict, judge_trials
+from pipeline.trials import Bounds, Decision, ModelConfig, Sides, Verdict, judge_trials
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -28,7 +27,7 @@ def moving(trials: int) -> Sides:
 
 def judge(sides: Sides, history: Sides | None = None, model: str | None = None) -> Verdict:
     past = {} if history is None else {"m": history}
-    (found,) = judge_trials({"m": sides}, {"m": Bounds(0.01)}, past, model)
+    (found,) = judge_trials({"m": sides}, {"m": Bounds(0.01)}, past, ModelConfig(model=model))
     return found
 
 

@@ -16,6 +16,8 @@ from pipeline.errors import ConfigError
 
 
 class DummyRun:
+    streams = False
+
     def __init__(self) -> None:
         self.ready = time.time()
         self.exited: float | None = None

@@ -1,0 +1,20 @@
+"""Results of benchmarks over commits: files of eight tools as series, and which commits changed them."""
+
+from agents.benchmarks import json_formats, text_formats
+from agents.benchmarks.changes import BenchmarkChange, find_changes
+from agents.benchmarks.history import History, Reading, Series, arrange, read_results
+from agents.benchmarks.results import format_names, register
+
+for _format in (*json_formats.FORMATS, *text_formats.FORMATS):
+    register(_format)
+
+__all__ = [
+    "BenchmarkChange",
+    "History",
+    "Reading",
+    "Series",
+    "arrange",
+    "find_changes",
+    "format_names",
+    "read_results",
+]

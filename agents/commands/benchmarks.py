@@ -1,0 +1,206 @@
+"""``smidgen benchmarks watch``: which commits changed which benchmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+import orjson
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+from rich.text import Text
+
+from pipeline.commands.options import FiniteRange
+from pipeline.errors import ConfigError
+from pipeline.listing import listed
+from pipeline.terminal import escape_controls, print_note, table_console
+from pipeline.units import counted
+
+if TYPE_CHECKING:  # scipy takes a second to load, and a wrong option is to be refused at once
+    from agents.benchmarks import BenchmarkChange, History
+    from agents.changes import Commit
+
+_EXAMPLES = """\b
+Examples:
+  smidgen benchmarks watch results --repo .
+  smidgen benchmarks watch results --last 1 --threshold 0.02
+  smidgen benchmarks watch results --json
+"""
+
+_MOST_COMMITS = 20_000  # of a repository, the newest
+_MOST_SUSPECTS = 5  # shown in the table
+_TITLE = 60  # characters of a commit's title in the table
+_SHORT = 12  # characters of a commit's id
+
+
+@click.group()
+def benchmarks() -> None:
+    """Follow results of benchmarks over commits."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Suspects:
+    """The commits that may have made a change: those that were measured, or all of the repository's."""
+
+    ids: Sequence[str]
+    commits: Sequence[Commit]  # the same with author and title, where there is a repository
+
+
+@benchmarks.command(name="watch", epilog=_EXAMPLES)
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--repo",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Git repository that was measured: its history gives the order, and commits that were not measured.",
+)
+@click.option("--branch", default="HEAD", show_default=True, metavar="REVISION", help="What --repo follows.")
+@click.option(
+    "--last",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Show only changes that the last N measured commits may have made (default: all).",
+)
+@click.option(
+    "--threshold",
+    type=FiniteRange(min=0),
+    default=0.0,
+    show_default=True,
+    help="Relative change from which on one is shown.",
+)
+@click.option(
+    "--alpha",
+    type=FiniteRange(min=0, min_open=True, max=0.5),
+    default=0.05,
+    show_default=True,
+    help="Share of false ones among the changes found.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a change.")
+def watch(
+    paths: tuple[Path, ...],
+    repo: Path | None,
+    branch: str,
+    last: int | None,
+    threshold: float,
+    alpha: float,
+    as_json: bool,
+) -> int:
+    """Find the commits that made benchmarks slower or faster, for good.
+
+    PATH is a file of results, or a folder that holds some: of pytest-benchmark, Google Benchmark, JMH,
+    hyperfine, asv, criterion (estimates.json, cargo-criterion, critcmp), Go (go test -bench), or in bencher
+    format. A file's commit is what it says, or else a commit's id in its name or a folder's. Several files of
+    one commit are repetitions. Without --repo commits are in the order of the times that files say, or else
+    as given.
+
+    Each benchmark is a series over commits; single outliers are passed over, and eight commits are the fewest
+    in which a change is seen. What lies between the last commit with the old level and the first with the new
+    one is suspected.
+
+    Exit code: 0, 1 if a benchmark got worse, 2 on bad usage or bad files.
+    """
+    from agents.benchmarks import arrange, find_changes, read_results
+
+    commits = _commits(repo, branch) if repo else []
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("reading results", total=None)
+        reading = read_results(paths, lambda: progress.advance(task))
+    if reading.unknown:
+        print_note(f"passed over {counted(len(reading.unknown), 'file')} without results")
+    if reading.invalid:
+        print_note(f"passed over {counted(reading.invalid, 'record')} without a measurement")
+    history = arrange(reading.runs, [commit.sha for commit in commits])
+    if repo:
+        _check_found(history, {run.commit for run in reading.runs}, branch)
+    found = find_changes(history.series, alpha=alpha, threshold=threshold)
+    if last:
+        found = [change for change in found if change.last >= len(history.commits) - last]
+    shown = [(change, _suspects(change, history, commits)) for change in found]
+    if as_json:
+        for change, suspects in shown:
+            click.echo(orjson.dumps(_to_json(change, suspects, history)).decode())
+    else:
+        table_console().print(_table(shown, history))
+    return 1 if any(change.worse for change in found) else 0
+
+
+def _commits(repo: Path, branch: str) -> list[Commit]:
+    from agents.changes import Repository
+
+    return Repository(repo).commits_since([], branch, at_most=_MOST_COMMITS)
+
+
+def _check_found(history: History, named: set[str], branch: str) -> None:
+    if not history.commits:
+        raise ConfigError(f"--repo: {branch} has none of the commits measured: {listed(sorted(named))}")
+    if len(history.commits) < len(named):
+        missing = len(named) - len(history.commits)
+        print_note(f"passed over {counted(missing, 'commit')} that {branch} does not have")
+
+
+def _suspects(change: BenchmarkChange, history: History, commits: Sequence[Commit]) -> _Suspects:
+    first, last = history.commits[change.first], history.commits[change.last]
+    if commits:
+        position = {commit.sha: number for number, commit in enumerate(commits)}
+        between = commits[position[first] + 1 : position[last] + 1]
+        return _Suspects([commit.sha for commit in between], between)
+    return _Suspects(history.commits[change.first + 1 : change.last + 1], ())
+
+
+def _table(shown: Sequence[tuple[BenchmarkChange, _Suspects]], history: History) -> Table:
+    title = (
+        f"{counted(len(shown), 'change')} in {counted(len(history.series), 'benchmark')} "
+        f"over {counted(len(history.commits), 'commit')}"
+    )
+    table = Table(title=title, title_justify="left")
+    table.add_column("benchmark", overflow="fold")
+    for name in ("before", "after", "change", "p-value"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("")
+    table.add_column("suspects", overflow="fold")
+    for change, suspects in shown:
+        unit = escape_controls(change.series.unit)
+        table.add_row(
+            Text(escape_controls(change.series.name)),
+            Text(f"{change.before:.5g} {unit}".strip()),
+            Text(f"{change.after:.5g} {unit}".strip()),
+            f"{change.relative:+.2%}" if np.isfinite(change.relative) else "from 0",
+            f"{change.p_value:.1e}",
+            "worse" if change.worse else "better",
+            Text("\n".join(_lines(suspects))),
+        )
+    return table
+
+
+def _lines(suspects: _Suspects) -> list[str]:
+    titles = {commit.sha: f" {commit.title[:_TITLE]}" for commit in suspects.commits}
+    shown = [escape_controls(one[:_SHORT] + titles.get(one, "")) for one in suspects.ids[:_MOST_SUSPECTS]]
+    more = len(suspects.ids) - len(shown)
+    return [*shown, f"and {more} more"] if more else shown
+
+
+def _to_json(change: BenchmarkChange, suspects: _Suspects, history: History) -> dict[str, Any]:
+    titles = {commit.sha: commit for commit in suspects.commits}
+    return {
+        "benchmark": change.series.name,
+        "unit": change.series.unit,
+        "worse": change.worse,
+        "before": change.before,
+        "after": change.after,
+        "change": change.relative if np.isfinite(change.relative) else None,
+        "p_value": change.p_value,
+        "commit": history.commits[change.index],
+        "last_good": history.commits[change.first],
+        "first_bad": history.commits[change.last],
+        "suspects": [
+            {"commit": one, "author": titles[one].author, "title": titles[one].title}
+            if one in titles
+            else {"commit": one}
+            for one in suspects.ids
+        ],
+    }

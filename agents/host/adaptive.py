@@ -1,0 +1,85 @@
+"""Rates that follow how much a service's profile changes (Atys §5.2), of all its processes on the host.
+
+``agents.sampling.frequency`` says after each window how fast to sample the next one. Of its rates those of
+``rate_at`` are taken: every rate is a stratum of its own downstream, so there should be few.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from agents.host.budget import MOST_LEVELS, rate_at
+from agents.host.parts import Part
+
+if TYPE_CHECKING:
+    from agents.sampling import FrequencyConfig, FrequencyState
+
+WINDOW_S = 60.0
+SAMPLES = 2000.0
+"""Of a profile that is accurate enough: a function of a tenth is known to 7 % of its size."""
+
+FASTEST_HZ = 67.0
+"""While a profile is not known: twice as many samples in a window of one busy thread."""
+
+MOST_FUNCTIONS = 10_000
+"""Of a service; with more it begins anew, as functions that ended are not forgotten."""
+
+
+@dataclass(slots=True)
+class _Profile:
+    """What is known of one service."""
+
+    state: FrequencyState
+    numbers: dict[str, int] = field(default_factory=dict)
+    counts: dict[int, int] = field(default_factory=dict)  # of the window under way
+
+
+class AdaptiveRates:
+    """The rates of services whose rules say ``adaptive``."""
+
+    def __init__(self) -> None:
+        self.rates_hz: dict[str, float] = {}
+        self._profiles: dict[str, _Profile] = {}
+
+    def count(self, parts: Iterable[Part]) -> None:
+        """Count samples by the function at the leaf."""
+        from agents.sampling import first_state  # numpy and scipy, which agents at fixed rates do not need
+
+        for part in parts:
+            service = part.identity.service
+            profile = self._profiles.get(service)
+            if profile is None or len(profile.numbers) > MOST_FUNCTIONS:
+                profile = self._profiles[service] = _Profile(first_state(_config()))
+            for stack, count in part.stacks.items():
+                number = profile.numbers.setdefault(stack[-1], len(profile.numbers))
+                profile.counts[number] = profile.counts.get(number, 0) + count
+
+    def end_window(self) -> None:
+        """Choose the rates of the next window by the samples of this one."""
+        import numpy as np
+
+        from agents.sampling import adjust
+
+        for service, profile in self._profiles.items():
+            counts = np.zeros(len(profile.numbers))
+            for number, count in profile.counts.items():
+                counts[number] = count
+            profile.counts = {}
+            if len(counts):
+                profile.state = adjust(profile.state, counts, WINDOW_S, _config())
+            self.rates_hz[service] = stepped(profile.state.rate_hz)
+
+
+def stepped(wanted_hz: float) -> float:
+    """Return the rate of a step that is nearest to a rate."""
+    level = round(math.log2(FASTEST_HZ / wanted_hz))
+    return rate_at(FASTEST_HZ, min(max(level, 0), MOST_LEVELS))
+
+
+def _config() -> FrequencyConfig:
+    from agents.sampling import config_for
+
+    return config_for(SAMPLES, WINDOW_S)

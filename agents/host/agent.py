@@ -1,0 +1,177 @@
+"""The host agent: discovery → samplings → parts → messages. Time and signals come from outside."""
+
+from __future__ import annotations
+
+import logging
+import queue
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agents.host.adaptive import WINDOW_S, AdaptiveRates
+from agents.host.budget import BudgetState, adjust_level, rate_at
+from agents.host.choice import choose
+from agents.host.cost import CostMeter
+from agents.host.discovery import Discovery, Found, Scan
+from agents.host.numbers import HostNumbers, State
+from agents.host.parts import Part, encode_part, merge_parts
+from agents.host.proc import ProcReader
+from agents.host.process_sampling import SamplingSettings
+from agents.host.rules_file import HostConfig
+from agents.host.samplings import Samplings
+from agents.publisher import Delivery
+from pipeline.clock import Clock
+from pipeline.model import Outgoing
+
+log = logging.getLogger(__name__)
+
+STOP_S = 10.0
+"""How long all samplings may take to hand over what they have at the end."""
+
+Offer = Callable[[Outgoing, int], None]
+"""Takes a message to publish, and the samples in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """What an agent touches of the machine. ``folder`` is for the files of kernels."""
+
+    host: str
+    reader: ProcReader
+    folder: Path
+    clock: Clock
+    wake: Callable[[], None]  # called from threads when a sampling ended
+    max_bytes: int  # of a message's value
+
+
+class HostAgent:
+    """Finds and samples the processes of a host, and offers messages; each method is one step of its loop."""
+
+    def __init__(self, config: HostConfig, edges: Edges, offer: Offer) -> None:
+        self.numbers = HostNumbers()
+        self._config = config
+        self._edges = edges
+        self._offer = offer
+        self._rates_hz: dict[str, float] = {}
+        self._adaptive = AdaptiveRates()
+        self._window_ends = 0.0
+        self._budget = BudgetState()
+        self._parts: queue.SimpleQueue[Part] = queue.SimpleQueue()
+        self._discovery = Discovery(edges.reader, config.rules)
+        self._samplings = Samplings(
+            SamplingSettings(
+                folder=edges.folder,
+                interval_s=config.interval_s,
+                clock=edges.clock,
+                rate_of=self.rate_of,
+                take=self._parts.put,
+                wake=edges.wake,
+            )
+        )
+        self._cost = CostMeter()
+        self._cost_share = 0.0
+        self._scan: Scan | None = None
+        self._waiting = 0
+        self._reported_waiting = False
+
+    def use(self, config: HostConfig) -> None:
+        """Go on by other rules, bounds and budget from the next scan on; all else is as at the start."""
+        self._config = config
+        self._discovery.use(config.rules)
+
+    def set_rate(self, service: str, rate_hz: float | None) -> None:
+        """Sample a service at another rate than its rule says, None: as the rule says.
+
+        It counts from the next interval on, and the budget may lower it.
+        """
+        if rate_hz is None:
+            self._rates_hz.pop(service, None)
+        else:
+            self._rates_hz[service] = rate_hz
+
+    def rate_of(self, found: Found) -> float:
+        """Return the samples a second that are taken of a process."""
+        service, how = found.target.identity.service, found.target.how
+        by_rule_hz = self._adaptive.rates_hz.get(service, how.rate_hz) if how.adaptive else how.rate_hz
+        return rate_at(self._rates_hz.get(service, by_rule_hz), self._budget.level)
+
+    def scan(self) -> None:
+        """Look at all processes, begin to sample those that came, and end what is sampled no more."""
+        now = self._edges.clock()
+        self._scan = scan = self._discovery.scan()
+        failing = self._samplings.waiting(now)
+        eligible = [found for found in scan.found if found.key not in failing]
+        chosen, waiting = choose(eligible, self._samplings.keys, self._config.processes)
+        self._waiting = len(waiting)
+        if waiting and not self._reported_waiting:
+            log.warning(
+                "%d processes are not sampled: more than %d match (processes)",
+                len(waiting),
+                self._config.processes,
+            )
+        self._reported_waiting = bool(waiting)
+        self._samplings.follow(chosen, scan.keys, now)
+
+    def publish(self) -> None:
+        """Offer the messages of all parts that were handed over."""
+        parts = list(self._taken())
+        self._adapt(parts)
+        for part in merge_parts(parts, self._config.interval_s):
+            encoded = encode_part(part, self._edges.host, self._edges.max_bytes)
+            if encoded.lost:
+                log.warning("%d samples of stacks too large for a message were left out", encoded.lost)
+            for message, samples in encoded.messages:
+                self.numbers.sampled(part.identity.service, samples)
+                self._offer(message, samples)
+
+    def keep_budget(self) -> None:
+        """Measure the cost since the last call, and lower or raise all rates by it."""
+        share = self._cost.share(self._scan) if self._scan else None
+        if share is None:
+            return
+        self._cost_share = share
+        before = self._budget
+        self._budget = adjust_level(before, share, self._config.budget)
+        if self._budget.level != before.level:
+            log.warning(
+                "the agent takes %.2f %% of the host's CPU, its budget is %.2f %%: from now on all rates are "
+                "1/%d of what the rules say",
+                *(100 * share, 100 * self._config.budget, 2**self._budget.level),
+            )
+
+    def stop(self) -> None:
+        """End all samplings; what they have can be published then."""
+        self._samplings.stop(STOP_S)
+
+    def state(self, delivery: Delivery, spooled_bytes: int) -> State:
+        """Return how it is now."""
+        running = self._samplings.running
+        failures = self._samplings.failures()
+        rates: dict[str, float] = {}
+        for sampling in running:
+            service = sampling.found.target.identity.service
+            rates[service] = max(sampling.rate_hz, rates.get(service, 0.0))
+        processes = {
+            "sampled": len(running),
+            "waiting": self._waiting,
+            "failing": sum(failures.values()),
+            "covered": self._scan.covered if self._scan else 0,
+            "passed": len(self._scan.passed) if self._scan else 0,
+        }
+        return State(processes, rates, self._cost_share, self._config.budget, delivery, spooled_bytes)
+
+    def _adapt(self, parts: Sequence[Part]) -> None:
+        """Choose the rates of services whose rules ask for it, once a window."""
+        rules = self._config.rules
+        if not any(rule.how.adaptive for rule in rules):
+            return
+        self._adaptive.count(part for part in parts if part.is_adaptive)
+        now = self._edges.clock()
+        if now >= self._window_ends:
+            if self._window_ends:
+                self._adaptive.end_window()
+            self._window_ends = now + WINDOW_S
+
+    def _taken(self) -> Iterator[Part]:
+        while not self._parts.empty():
+            yield self._parts.get()

@@ -1,0 +1,24 @@
+"""Cost of the agent: the CPU of itself and of all that it started, as a share of the host's."""
+
+from __future__ import annotations
+
+import os
+
+from agents.host.discovery import Scan
+
+
+class CostMeter:
+    """Compares scans. The pauses of sampled processes are not in it: they are nobody's CPU time."""
+
+    def __init__(self, cpus: int | None = None) -> None:
+        self._cpus = cpus or os.cpu_count() or 1
+        self._before: Scan | None = None
+
+    def share(self, scan: Scan) -> float | None:
+        """Return the share of the host's CPU since the scan that was given before; None if there was none."""
+        before, self._before = self._before, scan
+        if before is None or scan.uptime_s <= before.uptime_s:
+            self._before = before or scan
+            return None
+        used_s = max(scan.own_cpu_s - before.own_cpu_s, 0.0)  # what others reap of ours is lost
+        return used_s / (scan.uptime_s - before.uptime_s) / self._cpus

@@ -1,0 +1,170 @@
+"""Discovery: which processes there are, and what the rules say of each.
+
+A scan lists all processes, but reads in full only those that it has not seen: rules look at a command
+line, an environment and a cgroup, which do not change. Exceptions are young processes, which may still
+become another program, and pids that were given again. A process that a rule takes is looked at in every
+scan; of the others a twelfth is, in turn.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from agents.host.proc import ProcessStat, ProcReader
+from agents.host.rules import Decision, Rule, Target, decide
+
+TURNS = 12
+"""Scans in which every process is looked at once."""
+
+YOUNG_S = 10.0
+"""Until this age a process is read again in every scan: between fork and exec it looks like its parent."""
+
+SHOWN = 200
+"""Characters of a command line that are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A process that a rule takes. ``key`` names it for ever, as pids are given again."""
+
+    key: tuple[int, float]  # pid, and when it started
+    target: Target
+    cpu_share: float  # CPUs that it used since the scan before, or in its life so far
+    command: str = ""
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self.key[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """A process that is not sampled."""
+
+    pid: int
+    command: str
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """All processes at one moment."""
+
+    uptime_s: float
+    found: tuple[Found, ...]
+    passed: tuple[Passed, ...]  # no threads of the operating system
+    own_cpu_s: float  # of the agent and everything that it started
+    covered: int = 0  # processes that are sampled with one that started them
+
+    @property
+    def keys(self) -> frozenset[tuple[int, float]]:
+        """All processes that a rule takes."""
+        return frozenset(each.key for each in self.found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    stat: ProcessStat
+    seen_s: float  # uptime when the stat was read
+    decision: Decision | None  # None: a thread of the operating system, which has no command
+    command: str
+    cpu_share: float = 0.0
+
+    @property
+    def target(self) -> Target | None:
+        """How it is sampled, if it is."""
+        return self.decision.target if self.decision else None
+
+
+class Discovery:
+    """Scans of one ``/proc``. ``own_pid`` and what it started are never found."""
+
+    def __init__(self, reader: ProcReader, rules: Sequence[Rule], *, own_pid: int | None = None) -> None:
+        self._reader = reader
+        self._rules = tuple(rules)
+        self._own_pid = own_pid or os.getpid()
+        self._known: dict[int, _Known] = {}
+        self._turn = 0
+
+    def use(self, rules: Sequence[Rule]) -> None:
+        """Decide by other rules from the next scan on."""
+        self._rules = tuple(rules)
+        self._known = {}
+
+    def scan(self) -> Scan:
+        """Return all processes as they are now."""
+        uptime_s = self._reader.uptime_s()
+        known: dict[int, _Known] = {}
+        for pid in self._reader.pids():
+            if each := self._look_at(pid, uptime_s):
+                known[pid] = each
+        self._known = known
+        self._turn = (self._turn + 1) % TURNS
+        own = {pid for pid in known if self._own_pid in (pid, *_ancestors(pid, known))}
+        for pid in own:  # read in every scan, by pid: they are few
+            stat = self._reader.stat(pid)
+            if stat and stat.started == known[pid].stat.started:
+                known[pid] = replace(known[pid], stat=stat)
+        return _scan_of(uptime_s, known, own)
+
+    def _look_at(self, pid: int, uptime_s: float) -> _Known | None:
+        before = self._known.get(pid)
+        if before and not self._is_due(pid, before, uptime_s):
+            return before
+        stat = self._reader.stat(pid)
+        if stat is None:
+            return None
+        same = before is not None and (before.stat.started, before.stat.name) == (stat.started, stat.name)
+        if before and same and not _is_young(before, before.seen_s):
+            share = _cpu_share(stat.cpu_s - before.stat.cpu_s, uptime_s - before.seen_s)
+            return replace(before, stat=stat, seen_s=uptime_s, cpu_share=share)
+        facts = self._reader.facts(pid)
+        lived_s = uptime_s - stat.started
+        return _Known(
+            stat,
+            uptime_s,
+            decide(facts, self._rules) if facts.command else None,
+            facts.command[:SHOWN],
+            _cpu_share(stat.cpu_s, lived_s),
+        )
+
+    def _is_due(self, pid: int, before: _Known, uptime_s: float) -> bool:
+        return before.target is not None or pid % TURNS == self._turn or _is_young(before, before.seen_s)
+
+
+def _is_young(known: _Known, uptime_s: float) -> bool:
+    return uptime_s - known.stat.started < YOUNG_S
+
+
+def _cpu_share(cpu_s: float, lasted_s: float) -> float:
+    return cpu_s / lasted_s if lasted_s > 0 else 0.0
+
+
+def _ancestors(pid: int, known: Mapping[int, _Known]) -> Sequence[int]:
+    """Return what started a process, the nearest first; parents that are not known end it."""
+    found: list[int] = []
+    parent = known[pid].stat.parent
+    while parent in known and parent not in found:
+        found.append(parent)
+        parent = known[parent].stat.parent
+    return found
+
+
+def _scan_of(uptime_s: float, known: Mapping[int, _Known], own: set[int]) -> Scan:
+    found, passed, covered = [], [], 0
+    with_children = {pid for pid, each in known.items() if each.target and each.target.how.subprocesses}
+    for pid, each in known.items():
+        if pid in own or each.decision is None:
+            continue
+        target = each.decision.target
+        if target is None:
+            passed.append(Passed(pid, each.command, each.decision))
+        elif with_children and not with_children.isdisjoint(_ancestors(pid, known)):
+            covered += 1
+        else:
+            found.append(Found((pid, each.stat.started), target, each.cpu_share, each.command))
+    own_cpu_s = sum(known[pid].stat.cpu_s + known[pid].stat.children_cpu_s for pid in own)
+    return Scan(uptime_s, tuple(found), tuple(passed), own_cpu_s, covered)

@@ -1,0 +1,63 @@
+"""Identity of a process from what others wrote about it: OpenTelemetry's variables, and its cgroup."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from urllib.parse import unquote
+
+SERVICE_VARIABLE = "OTEL_SERVICE_NAME"
+RESOURCE_VARIABLE = "OTEL_RESOURCE_ATTRIBUTES"
+
+_ATTRIBUTES = {
+    "service": ("service.name",),
+    "release": ("service.version",),
+    "region": ("cloud.region", "deployment.region"),
+    "pod": ("k8s.pod.name",),
+}
+"""What each is called in OTEL_RESOURCE_ATTRIBUTES; the first that is there counts."""
+
+_POD = re.compile(
+    r"pod([0-9a-f]{8}([-_])[0-9a-f]{4}\2[0-9a-f]{4}\2[0-9a-f]{4}\2[0-9a-f]{12}|[0-9a-f]{32})(?![0-9a-f])"
+)
+"""A pod's uid: systemd's form of cgroups has underscores, that of static pods no separators."""
+
+_CONTAINER_ID = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
+"""Docker, containerd, CRI-O, Podman and ECS name a container's cgroup by 64 digits, whatever is around."""
+
+_CONTAINER_NAME = re.compile(
+    r"/(?:lxc\.payload\.|lxc/|machine\.slice/machine-)([^/\n]+?)(?:\.scope)?(?=/|$)", re.M
+)
+
+
+def resource_attributes(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return service, release, region and pod as far as OpenTelemetry's variables say them.
+
+    ``OTEL_SERVICE_NAME`` wins over ``service.name``. Values are percent-decoded (OpenTelemetry's
+    specification, "Resource SDK"); what is no pair of key and value is left out.
+    """
+    pairs = (pair.partition("=") for pair in environment.get(RESOURCE_VARIABLE, "").split(","))
+    said = {key.strip(): unquote(value.strip()) for key, equals, value in pairs if equals}
+    found = {
+        name: next(said[key] for key in keys if said.get(key))
+        for name, keys in _ATTRIBUTES.items()
+        if any(said.get(key) for key in keys)
+    }
+    if service := environment.get(SERVICE_VARIABLE, "").strip():
+        found["service"] = service
+    return found
+
+
+def pod_uid(cgroup: str) -> str:
+    """Return the uid of the Kubernetes pod whose cgroup it is, with hyphens; empty if it is none."""
+    found = _POD.search(cgroup)
+    return found[1].replace("_", "-") if found else ""
+
+
+def container_id(cgroup: str) -> str:
+    """Return the id or name of the innermost container whose cgroup it is; empty if it is none."""
+    ids = _CONTAINER_ID.findall(cgroup)
+    if ids:
+        return str(ids[-1])
+    names = _CONTAINER_NAME.findall(cgroup)
+    return str(names[-1]) if names else ""

@@ -1,0 +1,53 @@
+"""List of what the agent would sample now, by which rule, and why it would not sample the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from agents.host.choice import choose
+from agents.host.discovery import Discovery, Found, Passed
+from agents.host.proc import ProcReader
+from agents.host.rules import REASONS, How
+from agents.host.rules_file import HostConfig
+
+COMMAND = 60
+"""Characters of a command line that are shown."""
+
+
+def list_processes(config: HostConfig, reader: ProcReader) -> Iterator[str]:
+    """Yield one line for each process, those that would be sampled first."""
+    scan = Discovery(reader, config.rules).scan()
+    chosen, waiting = choose(scan.found, frozenset(), config.processes)
+    yield f"{len(chosen)} processes would be sampled"
+    yield from _lines(chosen)
+    if waiting:
+        yield f"{len(waiting)} would wait: more than {config.processes} match (processes)"
+        yield from _lines(waiting)
+    if scan.covered:
+        yield f"{scan.covered} would be sampled with a process that started them (subprocesses)"
+    yield f"{len(scan.passed)} would not be sampled"
+    yield from (_passed(each) for each in scan.passed)
+
+
+def _lines(found: Sequence[Found]) -> Iterator[str]:
+    for each in found:
+        target = each.target
+        identity = target.identity
+        said = {"release": identity.release, **dict(identity.labels), "endpoint": target.endpoint}
+        more = "".join(f" {name}={value}" for name, value in said.items() if value)
+        yield (
+            f"  {each.pid} rule {target.rule}: {identity.service}{more}, {target.how.kernel} at "
+            f"{_rate(target.how)}, {each.cpu_share:.2f} CPUs: {each.command[:COMMAND]}"
+        )
+
+
+def _rate(how: How) -> str:
+    return "an adaptive rate" if how.adaptive else f"{how.rate_hz:g} Hz"
+
+
+def _passed(each: Passed) -> str:
+    decision = each.decision
+    why = REASONS[decision.reason] if decision.reason else ""
+    by = f"rule {decision.rule}: " if decision.rule else ""
+    shown = f" ({decision.service!r})" if decision.service else ""
+    return f"  {each.pid} {by}{why}{shown}: {each.command[:COMMAND]}"

@@ -1,0 +1,77 @@
+"""Numbers of the host agent: for its log, and for Prometheus."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from agents.buffer import Tally
+from agents.publisher import Delivery
+from pipeline import telemetry
+from pipeline.instruments import LabelBound, Sample
+
+MOST_SERVICES = 100
+"""Services that are shown by name: names come from processes."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """How it is with an agent after an interval."""
+
+    processes: Mapping[str, int]  # by sampled, waiting, failing, covered, passed
+    rates_hz: Mapping[str, float] = field(default_factory=dict)  # by service
+    cost_share: float = 0.0  # of the host's CPU
+    budget: float = 0.0
+    delivery: Delivery = Delivery(Tally(), Tally(), Tally())
+    spooled_bytes: int = 0
+
+
+class HostNumbers:
+    """Counts of one agent since it began; threads may share it."""
+
+    def __init__(self) -> None:
+        self._samples: Counter[str] = Counter()
+        self._services = LabelBound(MOST_SERVICES)
+        self._state = State({})
+        self._lock = threading.Lock()
+
+    def sampled(self, service: str, samples: int) -> None:
+        """Count the samples of a message."""
+        with self._lock:
+            self._samples[self._services.of(service)] += samples
+
+    def show(self, state: State) -> None:
+        """Show another state from now on."""
+        with self._lock:
+            self._state = state
+
+    def samples(self) -> list[Sample]:
+        """Return everything, as ``pipeline.telemetry`` names it."""
+        with self._lock:
+            state, counted = self._state, dict(self._samples)
+            rates: dict[str, float] = {}
+            for service, rate_hz in state.rates_hz.items():
+                shown = self._services.of(service)
+                rates[shown] = max(rate_hz, rates.get(shown, 0.0))
+        delivery = state.delivery
+        found: list[Sample] = [
+            (telemetry.AGENT_PROCESSES, {"state": name}, count) for name, count in state.processes.items()
+        ]
+        found += [(telemetry.AGENT_SAMPLES, {"service": name}, count) for name, count in counted.items()]
+        found += [(telemetry.AGENT_RATE_HZ, {"service": name}, rate) for name, rate in rates.items()]
+        found += [(telemetry.AGENT_COST, {}, state.cost_share), (telemetry.AGENT_BUDGET, {}, state.budget)]
+        for outcome, tally in (("published", delivery.published), ("dropped", delivery.dropped)):
+            found.append((telemetry.AGENT_MESSAGES, {"outcome": outcome}, tally.messages))
+        found.append((telemetry.AGENT_WAITING, {}, delivery.unsent.messages))
+        return [*found, (telemetry.AGENT_SPOOL, {}, state.spooled_bytes)]
+
+
+def summary(state: State) -> str:
+    """Return one line on a state."""
+    counts = ", ".join(f"{count} {name}" for name, count in state.processes.items() if count) or "none"
+    return (
+        f"processes: {counts}; cost {100 * state.cost_share:.2f} % of the host's CPU, "
+        f"budget {100 * state.budget:g} %; waiting: {state.delivery.unsent}"
+    )

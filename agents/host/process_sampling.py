@@ -1,0 +1,142 @@
+"""Sampling of one process in a thread of its own, at a rate that may change while it goes on."""
+
+from __future__ import annotations
+
+import math
+import random
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from agents.formats.collapsed import parse_collapsed
+from agents.host.bursts import BURST_HZ, BurstSampler
+from agents.host.discovery import Found
+from agents.host.parts import Part, with_endpoint
+from agents.kernels import Sampling, make_kernel
+from agents.process import ExistingProcess
+from agents.sampler import STOP_S, Interval, Sampler
+from pipeline.clock import Clock
+from pipeline.errors import ConfigError, SmidgenError
+
+ORPHAN_S = 60
+"""How long a kernel outlives an agent that was killed, at most, besides two intervals."""
+
+PAUSES = 10
+"""Pauses between samples that a kernel may take to end: they are random, and at low rates long."""
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingSettings:
+    """What the samplings of all processes have in common. ``folder`` is for the files of kernels."""
+
+    folder: Path
+    interval_s: float
+    clock: Clock
+    rate_of: Callable[[Found], float]
+    take: Callable[[Part], None]  # called from threads
+    wake: Callable[[], None]  # likewise, at the end of a sampling
+
+
+class ProcessSampling:
+    """Samples a process until it ends or ``stop`` is called; ``failure`` says why it could not."""
+
+    def __init__(self, found: Found, settings: SamplingSettings) -> None:
+        self.found = found
+        self.failure = ""
+        self.rate_hz = settings.rate_of(found)
+        self._settings = settings
+        self._stopping = False
+        self._sampler: Sampler | None = None
+        self._thread = threading.Thread(target=self._run, name=f"process {found.pid}", daemon=True)
+
+    def start(self) -> None:
+        """Begin to sample."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ask it to end; what was sampled so far is still handed over."""
+        self._stopping = True
+        if self._sampler:
+            self._sampler.stop()
+
+    def join(self, timeout_s: float) -> None:
+        """Wait for its end, so many seconds at most."""
+        self._thread.join(timeout_s)
+
+    @property
+    def ended(self) -> bool:
+        """Whether it samples no more."""
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping and self._sample_at_one_rate():
+                self.rate_hz = self._settings.rate_of(self.found)
+        except SmidgenError as error:
+            self.failure = getattr(error, "reason", str(error))
+        finally:
+            self._settings.wake()
+
+    def _sample_at_one_rate(self) -> bool:
+        """Sample until the rate changes; return whether it did, and not the process ended."""
+        try:
+            process = ExistingProcess(self.found.pid)
+        except ConfigError:
+            return False  # it has ended meanwhile
+        self._sampler = self._make_sampler(process)
+        if self._stopping:
+            self._sampler.stop()
+        with closing(self._sampler.intervals()) as intervals:
+            for interval in intervals:
+                self._settings.take(self._part(interval))
+                if self._settings.rate_of(self.found) != self.rate_hz:
+                    return True
+        return False
+
+    def _make_sampler(self, process: ExistingProcess) -> Sampler:
+        settings, how = self._settings, self.found.target.how
+        folder = settings.folder / f"{self.found.pid}-{self.found.key[1]:.2f}"
+        folder.mkdir(exist_ok=True)
+        is_burst = self.rate_hz < 1
+        sampling = Sampling(
+            folder=folder,
+            clock=settings.clock,
+            rate_hz=BURST_HZ if is_burst else int(self.rate_hz),
+            longest_s=math.ceil(2 * settings.interval_s) + ORPHAN_S,
+            native=how.native,
+            idle=how.idle,
+            subprocesses=how.subprocesses,
+            nonblocking=how.nonblocking,
+        )
+        kernel = make_kernel(how.kernel, sampling)
+        if is_burst:
+            return BurstSampler(
+                kernel,
+                process,
+                self.rate_hz,
+                interval_s=settings.interval_s,
+                clock=settings.clock,
+                draws=random.Random(),
+            )
+        return Sampler(
+            kernel,
+            process,
+            interval_s=settings.interval_s,
+            clock=settings.clock,
+            attach_s=0.0,  # it is tried again later, and less and less often
+            stop_s=STOP_S + PAUSES / self.rate_hz,
+        )
+
+    def _part(self, interval: Interval) -> Part:
+        stacks = parse_collapsed(interval.data).stacks
+        target = self.found.target
+        return Part(
+            target.identity,
+            self.rate_hz,
+            interval.start,
+            interval.end,
+            with_endpoint(stacks, target.endpoint),
+            target.how.adaptive,
+        )

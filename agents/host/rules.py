@@ -1,0 +1,192 @@
+"""Rules: which processes are sampled, for which service, and how. The first that matches counts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from agents.host.identity import container_id, pod_uid, resource_attributes
+from agents.host.proc import ProcessFacts
+from agents.kernels import AUTO
+from agents.options import SERVICE
+
+ADAPTIVE = "adaptive"
+DEFAULT_HZ = 19.0
+"""Samples a second and thread: a minute of one busy process gives a thousand."""
+
+LOWEST_HZ = 1 / 60
+HIGHEST_HZ = 1000.0
+
+MAX_TEXT = 200
+"""Longest release, label or endpoint that is taken from a process."""
+
+_TEMPLATE = re.compile(r"\$\{([^{}]*)\}")
+_ENV = "env:"
+
+Reason = Literal["no_rule", "ignored", "no_service", "invalid_service"]
+"""Why a process is not sampled."""
+
+REASONS: Mapping[Reason, str] = {
+    "no_rule": "no rule matches",
+    "ignored": "a rule leaves it out",
+    "no_service": "the rule finds no service for it",
+    "invalid_service": "what the rule finds is no name of a service",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What a process must be like; what is None counts for nothing. Patterns may match anywhere in a text."""
+
+    command: re.Pattern[str] | None = None
+    executable: re.Pattern[str] | None = None
+    user: str | None = None  # name or number
+    cgroup: re.Pattern[str] | None = None
+    container: re.Pattern[str] | None = None
+    environment: Mapping[str, re.Pattern[str] | None] = field(default_factory=dict)  # None: it is set
+
+    @property
+    def patterns(self) -> tuple[re.Pattern[str], ...]:
+        """All patterns."""
+        given = (self.command, self.executable, self.cgroup, self.container, *self.environment.values())
+        return tuple(pattern for pattern in given if pattern is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How processes are sampled."""
+
+    rate_hz: float = DEFAULT_HZ
+    adaptive: bool = False  # it begins at this rate, and follows how much the profile changes
+    kernel: str = AUTO
+    native: bool = False
+    idle: bool = False
+    nonblocking: bool = False
+    subprocesses: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule.
+
+    Texts may hold ``${env:KEY}``, ``${NAME}`` of a pattern's group, and ``${service}``, ``${release}``,
+    ``${region}``, ``${pod}`` and ``${container}`` as OpenTelemetry's variables and the cgroup say them.
+    """
+
+    condition: Condition = Condition()
+    ignore: bool = False
+    service: str = "${service}"
+    release: str = "${release}"
+    region: str = "${region}"
+    pod: str = ""
+    endpoint: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    how: How = How()
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What one message says of all its samples."""
+
+    service: str
+    release: str = ""
+    labels: tuple[tuple[str, str], ...] = ()  # by name
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """How and for whom a process is sampled."""
+
+    rule: int  # from 1
+    identity: Identity
+    how: How
+    endpoint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What becomes of a process: a target, or the reason why there is none."""
+
+    target: Target | None
+    reason: Reason | None = None
+    rule: int = 0  # from 1; 0 is none
+    service: str = ""  # as found, even if it is no name
+
+
+def decide(facts: ProcessFacts, rules: Sequence[Rule]) -> Decision:
+    """Return what the first rule that matches says of a process."""
+    for number, rule in enumerate(rules, start=1):
+        groups = match(rule.condition, facts)
+        if groups is not None:
+            return _decide_by(rule, number, facts, groups)
+    return Decision(None, "no_rule")
+
+
+def match(condition: Condition, facts: ProcessFacts) -> dict[str, str] | None:
+    """Return the named groups of a condition's patterns, None if the process is not like it."""
+    groups: dict[str, str] = {}
+    if condition.user is not None and condition.user not in (facts.user, str(facts.user_id)):
+        return None
+    texts: list[tuple[re.Pattern[str] | None, str]] = [
+        (condition.command, facts.command),
+        (condition.executable, facts.executable),
+        (condition.cgroup, facts.cgroup),
+        (condition.container, container_id(facts.cgroup)),
+    ]
+    for key, pattern in condition.environment.items():
+        if key not in facts.environment:
+            return None
+        texts.append((pattern, facts.environment[key]))
+    for pattern, text in texts:
+        if pattern is None:
+            continue
+        found = pattern.search(text)
+        if not found:
+            return None
+        groups |= {name: value or "" for name, value in found.groupdict().items()}
+    return groups
+
+
+def names_in(text: str) -> set[str]:
+    """Return what a text takes from the process, but for its environment."""
+    return {name for name in _TEMPLATE.findall(text) if not name.startswith(_ENV)}
+
+
+KNOWN_NAMES = frozenset({"service", "release", "region", "pod", "container"})
+"""What texts may take without a pattern."""
+
+
+def fill(text: str, environment: Mapping[str, str], known: Mapping[str, str]) -> str:
+    """Put what a process says into a text; what it does not say is empty."""
+
+    def value(found: re.Match[str]) -> str:
+        name = found[1]
+        return environment.get(name[len(_ENV) :], "") if name.startswith(_ENV) else known.get(name, "")
+
+    return _TEMPLATE.sub(value, text).strip()
+
+
+def _decide_by(rule: Rule, number: int, facts: ProcessFacts, groups: Mapping[str, str]) -> Decision:
+    if rule.ignore:
+        return Decision(None, "ignored", number)
+    known = {
+        "pod": pod_uid(facts.cgroup),
+        "container": container_id(facts.cgroup),
+        **resource_attributes(facts.environment),
+        **groups,
+    }
+
+    def filled(text: str) -> str:
+        found = fill(text, facts.environment, known)
+        return "".join(character if character.isprintable() else "?" for character in found)[:MAX_TEXT]
+
+    service = filled(rule.service)
+    if not SERVICE.fullmatch(service):
+        return Decision(None, "invalid_service" if service else "no_service", number, service)
+    labels = {name: filled(text) for name, text in rule.labels.items()}
+    labels |= {"region": filled(rule.region), "pod": filled(rule.pod)}
+    given = tuple(sorted((name, value) for name, value in labels.items() if value))
+    identity = Identity(service, filled(rule.release), given)
+    return Decision(Target(number, identity, rule.how, filled(rule.endpoint)), None, number, service)

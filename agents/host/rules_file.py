@@ -1,0 +1,211 @@
+"""The settings file of the host agent: rules, and the bounds of what it may take."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+
+from agents.host.adaptive import FASTEST_HZ
+from agents.host.rules import (
+    ADAPTIVE,
+    DEFAULT_HZ,
+    HIGHEST_HZ,
+    KNOWN_NAMES,
+    LOWEST_HZ,
+    Condition,
+    How,
+    Rule,
+    names_in,
+)
+from agents.kernels import AUTO, kernel_names
+from pipeline.units import parse_duration_s, parse_size_bytes
+from pipeline.validation import StrictModel, read_yaml, validate
+
+_FRACTION = re.compile(r"\s*(\d{1,6})\s*/\s*(\d{1,6})\s*")
+_PERCENT = re.compile(r"\s*(\d{1,3}(?:\.\d{1,6})?)\s*%\s*")
+
+
+def parse_rate_hz(value: object) -> float:
+    """Read samples a second: a number, a fraction such as 1/60, or ``adaptive``, which begins at its fastest.
+
+    Raises:
+        ValueError: it is none of them, beyond the bounds, or above 1 and not whole.
+    """
+    if value == ADAPTIVE:
+        return FASTEST_HZ
+    found = _FRACTION.fullmatch(value) if isinstance(value, str) else None
+    rate = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
+    if found and int(found[2]):
+        rate = int(found[1]) / int(found[2])
+    if not LOWEST_HZ <= rate <= HIGHEST_HZ or (rate > 1 and rate != int(rate)):
+        raise ValueError(
+            f"should be samples a second from 1/60 to {HIGHEST_HZ:g}, above 1 a whole number, or {ADAPTIVE}"
+        )
+    return rate
+
+
+def parse_share(value: object) -> float:
+    """Read a share such as ``1%``.
+
+    Raises:
+        ValueError: it is none, or not between 0 and 100 %.
+    """
+    found = _PERCENT.fullmatch(value) if isinstance(value, str) else None
+    if not found or not 0 < float(found[1]) <= 100:
+        raise ValueError("should be a share of the host's CPU such as 1%")
+    return float(found[1]) / 100
+
+
+def _pattern(value: object) -> object:
+    if not isinstance(value, str):
+        raise ValueError("should be a pattern")
+    try:
+        return re.compile(value)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"not a pattern: {error}") from None
+
+
+_Pattern = Annotated[re.Pattern[str], BeforeValidator(_pattern)]
+_Seconds = Annotated[float, BeforeValidator(parse_duration_s)]
+_Bytes = Annotated[int, BeforeValidator(parse_size_bytes)]
+_Share = Annotated[float, BeforeValidator(parse_share)]
+
+
+class _Match(StrictModel):
+    """What a process must be like."""
+
+    command: _Pattern | None = None
+    executable: _Pattern | None = None
+    user: str | None = None
+    cgroup: _Pattern | None = None
+    container: _Pattern | None = None
+    environment: dict[str, _Pattern | None] = {}
+
+    @field_validator("user", mode="before")
+    @classmethod
+    def _number(cls, value: object) -> object:
+        return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+class _Rule(StrictModel):
+    """One rule as the file has it."""
+
+    match: _Match = _Match()
+    ignore: bool = False
+    service: str = "${service}"
+    release: str = "${release}"
+    region: str = "${region}"
+    pod: str = ""
+    endpoint: str = ""
+    labels: dict[str, str] = {}
+    rate: float | str = DEFAULT_HZ
+    kernel: str = AUTO
+    native: bool = False
+    idle: bool = False
+    nonblocking: bool = False
+    subprocesses: bool = False
+
+    @field_validator("kernel")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        if value not in kernel_names():
+            raise ValueError(f"should be one of {', '.join(kernel_names())}")
+        return value
+
+    @field_validator("rate", mode="before")
+    @classmethod
+    def _rate(cls, value: object) -> object:
+        parse_rate_hz(value)
+        return value
+
+    @model_validator(mode="after")
+    def _whole(self) -> _Rule:
+        if self.native and self.nonblocking:
+            raise ValueError("native has to pause the process: leave out nonblocking")
+        groups = {name for pattern in _condition(self.match).patterns for name in pattern.groupindex}
+        texts = (self.service, self.release, self.region, self.pod, self.endpoint, *self.labels.values())
+        for text in texts:
+            if unknown := sorted(names_in(text) - groups - KNOWN_NAMES):
+                raise ValueError(
+                    f"${{{unknown[0]}}} is no group of the rule's patterns; without one there are env:KEY, "
+                    f"{', '.join(sorted(KNOWN_NAMES))}"
+                )
+        return self
+
+
+class _File(StrictModel):
+    """The whole file."""
+
+    interval_s: _Seconds = Field(default=10.0, alias="interval", ge=1, le=3600)
+    scan_s: _Seconds = Field(default=5.0, alias="scan", ge=0.5, le=600)
+    processes: int = Field(default=64, ge=1, le=1000)
+    budget: _Share = 0.01
+    buffer: _Bytes = 64 * 1024**2
+    spool: Path | None = None
+    spool_size: _Bytes = 1024**3
+    rules: tuple[_Rule, ...] = Field(min_length=1)
+
+
+@dataclass(frozen=True, slots=True)
+class HostConfig:
+    """What a settings file says."""
+
+    rules: tuple[Rule, ...]
+    interval_s: float = 10.0
+    scan_s: float = 5.0
+    processes: int = 64  # sampled at once, at most
+    budget: float = 0.01  # share of the host's CPU
+    buffer_bytes: int = 64 * 1024**2
+    spool: Path | None = None  # folder
+    spool_bytes: int = 1024**3
+
+
+def load_host_config(path: Path) -> HostConfig:
+    """Read a settings file.
+
+    Raises:
+        ConfigError: the file and the key that is wrong.
+    """
+    file = validate(_File, read_yaml(path), str(path))
+    return HostConfig(
+        rules=tuple(_to_rule(rule) for rule in file.rules),
+        interval_s=file.interval_s,
+        scan_s=file.scan_s,
+        processes=file.processes,
+        budget=file.budget,
+        buffer_bytes=file.buffer,
+        spool=path.parent / file.spool.expanduser() if file.spool else None,
+        spool_bytes=file.spool_size,
+    )
+
+
+def _to_rule(rule: _Rule) -> Rule:
+    return Rule(
+        condition=_condition(rule.match),
+        ignore=rule.ignore,
+        service=rule.service,
+        release=rule.release,
+        region=rule.region,
+        pod=rule.pod,
+        endpoint=rule.endpoint,
+        labels=rule.labels,
+        how=How(
+            rate_hz=parse_rate_hz(rule.rate),
+            adaptive=rule.rate == ADAPTIVE,
+            kernel=rule.kernel,
+            native=rule.native,
+            idle=rule.idle,
+            nonblocking=rule.nonblocking,
+            subprocesses=rule.subprocesses,
+        ),
+    )
+
+
+def _condition(given: _Match) -> Condition:
+    environment: Mapping[str, re.Pattern[str] | None] = given.environment
+    return Condition(given.command, given.executable, given.user, given.cgroup, given.container, environment)

@@ -1,0 +1,222 @@
+"""Loop of the host agent: when it scans, publishes, measures, reads its rules again and ends."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+import math
+import queue
+import signal
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from agents.agent import FLUSH_S, MAX_WAITING, OVERHEAD_BYTES
+from agents.broker import check_broker, connect
+from agents.buffer import Buffer, Tally
+from agents.host.agent import Edges, HostAgent
+from agents.host.numbers import State, summary
+from agents.host.proc import ProcReader
+from agents.host.rules_file import HostConfig, load_host_config
+from agents.host.spool import Spool
+from agents.host.spooled_buffer import SpooledBuffer
+from agents.publisher import Publisher
+from pipeline.clock import Clock
+from pipeline.config import Settings
+from pipeline.errors import ConfigError
+from pipeline.topics import Topics
+
+log = logging.getLogger(__name__)
+
+GRACE_S = 1.0
+"""How long after an interval its parts are waited for: kernels write their stacks when they end."""
+
+SUMMARY_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class HostOptions:
+    """What a command gives: the settings file, the host's name, and where its numbers are served."""
+
+    file: Path
+    host: str
+    metrics: tuple[str, int] | None = None
+
+
+class _Signals:
+    """Notes SIGINT and SIGTERM, which end the agent, and SIGHUP, which has it read its rules again."""
+
+    def __init__(self) -> None:
+        self.wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self.stopping = False
+        self.reloading = False
+
+    def wake(self) -> None:
+        """End the wait of the loop."""
+        self.wakes.put(None)
+
+    def stop(self, *_: object) -> None:
+        """End the agent."""
+        self.stopping = True
+        self.wake()
+
+    def reload(self, *_: object) -> None:
+        """Have the rules read again."""
+        self.reloading = True
+        self.wake()
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[_Signals]:
+    signals = _Signals()
+    actions = {signal.SIGINT: signals.stop, signal.SIGTERM: signals.stop, signal.SIGHUP: signals.reload}
+    before = {number: signal.signal(number, action) for number, action in actions.items()}
+    try:
+        yield signals
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def run_host_agent(options: HostOptions, settings: Settings, topics: Topics, *, clock: Clock) -> int:
+    """Sample and publish until SIGINT or SIGTERM; return the exit code, 1 if samples were lost.
+
+    Must run in the main thread, which receives signals.
+
+    Raises:
+        ConfigError: the settings file is wrong, or the broker refuses us.
+    """
+    config = load_host_config(options.file)
+    check_broker(settings)
+    with _signals() as signals, tempfile.TemporaryDirectory(prefix="smidgen-host-") as folder:
+        buffer = _buffer(config)
+        publisher = Publisher(lambda: connect(settings, topics), buffer)
+        edges = Edges(
+            host=options.host,
+            reader=ProcReader(),
+            folder=Path(folder),
+            clock=clock,
+            wake=signals.wake,
+            max_bytes=topics["profiles"].max_message_bytes - OVERHEAD_BYTES,
+        )
+        agent = HostAgent(config, edges, publisher.offer)
+
+        def state() -> State:
+            spooled = buffer.spooled_bytes if isinstance(buffer, SpooledBuffer) else 0
+            return agent.state(publisher.delivery, spooled)
+
+        with _page(options, settings, agent):
+            publisher.start()
+            try:
+                _Loop(agent, config, options.file, signals, state, clock).run()
+            finally:
+                complete = _close(publisher, buffer)
+        return 0 if complete else 1
+
+
+class _Loop:
+    """Calls the steps of an agent when they are due, until a signal comes."""
+
+    def __init__(
+        self,
+        agent: HostAgent,
+        config: HostConfig,
+        file: Path,
+        signals: _Signals,
+        state: Callable[[], State],
+        clock: Clock,
+    ) -> None:
+        self._agent = agent
+        self._config = config
+        self._file = file
+        self._signals = signals
+        self._state = state
+        self._clock = clock
+
+    def run(self) -> None:
+        """Go on until a signal comes; then publish all that was sampled."""
+        scan_at = summary_at = self._clock()
+        publish_at = self._next_publication()
+        try:
+            while not self._signals.stopping:
+                now = self._clock()
+                if self._signals.reloading:
+                    self._reload()
+                    scan_at = now
+                if now >= scan_at:
+                    self._agent.scan()
+                    scan_at = self._clock() + self._config.scan_s
+                if now >= publish_at:
+                    self._agent.publish()
+                    self._agent.keep_budget()
+                    publish_at = self._next_publication()
+                    self._agent.numbers.show(self._state())
+                if now >= summary_at:
+                    log.info("%s", summary(self._state()))
+                    summary_at = now + SUMMARY_S
+                self._wait(min(scan_at, publish_at, summary_at))
+        finally:
+            self._agent.stop()
+            self._agent.publish()
+            log.info("%s", summary(self._state()))
+
+    def _next_publication(self) -> float:
+        interval_s = self._config.interval_s
+        grace_s = min(GRACE_S, interval_s / 2)
+        return (math.floor((self._clock() - grace_s) / interval_s) + 1) * interval_s + grace_s
+
+    def _reload(self) -> None:
+        self._signals.reloading = False
+        try:
+            config = load_host_config(self._file)
+        except ConfigError as error:
+            log.error("the rules stay as they were: %s", error)
+            return
+        self._config = dataclasses.replace(config, interval_s=self._config.interval_s)
+        self._agent.use(self._config)
+        log.info("%d rules are read from %s", len(config.rules), self._file)
+
+    def _wait(self, until: float) -> None:
+        with contextlib.suppress(queue.Empty):
+            self._signals.wakes.get(timeout=max(until - self._clock(), 0.0))
+
+
+def _buffer(config: HostConfig) -> Buffer | SpooledBuffer:
+    bounds = {"max_messages": MAX_WAITING, "max_bytes": config.buffer_bytes}
+    if config.spool is None:
+        return Buffer(**bounds)
+    return SpooledBuffer(Spool(config.spool, config.spool_bytes), **bounds)
+
+
+def _close(publisher: Publisher, buffer: Buffer | SpooledBuffer) -> bool:
+    """Publish what waits, keep the rest, and account for everything; return whether nothing was lost."""
+    delivery = publisher.close(FLUSH_S)
+    kept = None
+    if isinstance(buffer, SpooledBuffer):
+        kept = buffer.close()
+        delivery = dataclasses.replace(delivery, dropped=publisher.delivery.dropped, unsent=Tally())
+    log.info("published %s", delivery.published)
+    if delivery.dropped.messages:
+        log.warning("dropped %s", delivery.dropped)
+    if delivery.unsent.messages:
+        log.warning("not confirmed by the broker when the agent ended: %s", delivery.unsent)
+    if kept and kept.messages:
+        log.warning("kept in the spool for the next start: %s", kept)
+    return not (delivery.dropped.messages or delivery.unsent.messages)
+
+
+@contextlib.contextmanager
+def _page(options: HostOptions, settings: Settings, agent: HostAgent) -> Iterator[None]:
+    if options.metrics is None:
+        yield
+        return
+    from agents.host.page import MetricsPage  # aiohttp, which an agent without a page does not need
+
+    page = MetricsPage(agent.numbers.samples, settings.token)
+    log.info("metrics: %s", page.start(*options.metrics))
+    try:
+        yield
+    finally:
+        page.close()

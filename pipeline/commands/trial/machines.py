@@ -1,0 +1,292 @@
+"""``smidgen trial machines`` and ``smidgen trial match``: which machines resemble each other, and pairs."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import orjson
+from rich.box import SIMPLE
+from rich.table import Column, Table
+from rich.text import Text
+
+from pipeline.backtest.seriesfile.content import read_content
+from pipeline.backtest.tables import Columns, parse_table
+from pipeline.commands.options import FiniteRange
+from pipeline.errors import ConfigError
+from pipeline.listing import listed
+from pipeline.model import FloatArray, IntArray
+from pipeline.terminal import escape_controls, print_note, table_console
+from pipeline.trials.machine_spread import Level, spread_of_levels, spreads
+from pipeline.trials.machines import MOST_FACTORS, Explained, Results, choose_factors, match_machines
+
+VALUE, METRIC, MACHINE = "value", "metric", "machine"
+
+MOST_LEVELS = 4000
+"""Of all factors together; more would take minutes and gigabytes."""
+
+_EXAMPLES = """\b
+Examples:
+  smidgen trial machines results.csv
+  smidgen trial machines results.csv --metric cpu --factor type,arch,kernel --json
+"""
+_MATCH_EXAMPLES = """\b
+Examples:
+  smidgen trial match machines.csv --factor type,arch,kernel --pairs 20
+  smidgen trial match machines.csv --factor type,arch --avoid kernel=5.6 --json
+"""
+
+
+class _Names(click.ParamType):
+    """Names, comma-separated."""
+
+    name = "NAME,…"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        """Read them."""
+        if isinstance(value, tuple):
+            return value
+        names = tuple(dict.fromkeys(name.strip() for name in str(value).split(",")))
+        if "" in names:
+            self.fail(f"{value!r}: holds an empty name", param, ctx)
+        return names
+
+
+class _Level(click.ParamType):
+    """A level of a factor, as FACTOR=LEVEL."""
+
+    name = "FACTOR=LEVEL"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        """Read both."""
+        factor, equals, level = str(value).partition("=")
+        if not equals or not factor:
+            self.fail(f"{value!r}: should be FACTOR=LEVEL", param, ctx)
+        return factor, level
+
+
+@click.command(name="machines", epilog=_EXAMPLES)
+@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
+@click.option("--metric", metavar="NAME", help="Results of this metric, where the file has several.")
+@click.option(
+    "--factor",
+    "factors",
+    type=_Names(),
+    default=(),
+    help="Columns that are factors (default: all but value, metric and machine).",
+)
+@click.option(
+    "--tolerance",
+    type=FiniteRange(min=0, max=1),
+    default=0.02,
+    show_default=True,
+    help="Share of the variance by which the factors chosen may explain less than all.",
+)
+@click.option(
+    "--ratio",
+    type=FiniteRange(min=1),
+    default=1.5,
+    show_default=True,
+    help="Machines are to be avoided if they spread by more than so many times as much as others.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def machines(
+    path: Path,
+    metric: str | None,
+    factors: tuple[str, ...],
+    tolerance: float,
+    ratio: float,
+    as_json: bool,
+) -> None:
+    """Say which factors of machines explain how results differ, and which machines to avoid.
+
+    FILE is CSV or Parquet with a column value and one for each factor: type, architecture, kernel, turbo,
+    region, …; a row a result. A column metric names the metric of each, a column machine shows how one
+    machine's results spread.
+
+    Factors are compared by analysis of variance. The fewest that explain nearly as much as all are those by
+    which machines of an experiment should match. Exit code: 0, or 2 on bad usage or a bad file.
+    """
+    columns, names = _read(path, factors, (VALUE, METRIC, MACHINE))
+    if len(names) > MOST_FACTORS:
+        raise ConfigError(f"{path}: {len(names)} factors, more than {MOST_FACTORS}; choose with --factor")
+    rows = _rows_of(columns, metric)
+    values = columns.numbers(VALUE)[rows]
+    if not (len(values) and (values > 0).all()):
+        raise ConfigError(f"{columns.path}: values should be more than 0: costs, times and rates are")
+    results = Results(values, names, *_coded(columns, names, rows))
+    chosen, upper = choose_factors(results, tolerance)
+    levels = spread_of_levels(results, chosen.factors, ratio=ratio)
+    like = _quantiles(spreads(values, results.cells(chosen.factors)))
+    same = (
+        _quantiles(spreads(values, columns.texts(MACHINE).codes[rows])) if MACHINE in columns.names else None
+    )
+    if as_json:
+        click.echo(orjson.dumps(_to_json(chosen, upper, levels, like, same)).decode())
+    else:
+        _show(chosen, upper, levels, like, same)
+
+
+@click.command(name="match", epilog=_MATCH_EXAMPLES)
+@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
+@click.option(
+    "--factor", "factors", type=_Names(), required=True, help="Columns in which machines must match."
+)
+@click.option(
+    "--avoid", "avoided", type=_Level(), multiple=True, help="Leave out such machines. May be repeated."
+)
+@click.option(
+    "--pairs", type=click.IntRange(min=1), default=1, show_default=True, help="How many trials are planned."
+)
+@click.option("--seed", type=click.IntRange(min=0), default=None, help="Draw the same pairs again.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a pair.")
+def match(
+    path: Path,
+    factors: tuple[str, ...],
+    avoided: tuple[tuple[str, str], ...],
+    pairs: int,
+    seed: int | None,
+    as_json: bool,
+) -> int:
+    """Draw pairs of machines for trials: they match in the factors, sides are drawn by chance.
+
+    FILE is CSV or Parquet with a column machine and one for each factor; a row a machine. Exit code: 0, 1 if
+    there are fewer pairs than asked for, 2 on bad usage or a bad file.
+    """
+    wanted = tuple(dict.fromkeys((*factors, *(factor for factor, _ in avoided))))
+    columns, names = _read(path, wanted, (MACHINE,))
+    machine = columns.texts(MACHINE)
+    _check_once(columns, machine.codes)
+    kept = np.ones(len(machine.codes), bool)
+    for factor, level in avoided:
+        texts = columns.labels(factor)
+        if level not in texts.values:
+            raise ConfigError(
+                f"--avoid {factor}={level}: no such level; there are {listed(texts.values, level)}"
+            )
+        kept &= texts.codes != texts.values.index(level)
+    rows = np.flatnonzero(kept)
+    codes, levels = _coded(columns, names, rows)
+    cells = Results(np.ones(len(rows)), names, codes, levels).cells(factors)
+    found = match_machines(cells, pairs, np.random.default_rng(seed))
+    for a, b in rows[found].tolist():
+        sides = {"a": machine.values[machine.codes[a]], "b": machine.values[machine.codes[b]]}
+        if as_json:
+            click.echo(orjson.dumps(sides).decode())
+        else:
+            click.echo(f"{escape_controls(sides['a'])}\t{escape_controls(sides['b'])}")
+    if len(found) < pairs:
+        print_note(f"only {len(found)} pairs of {len(rows)} machines match in {listed(factors)}")
+    return 0 if len(found) == pairs else 1
+
+
+Quantiles = tuple[float, float] | None
+"""P50 and P99 of the spread of groups; None if no group has two results."""
+
+
+def _read(path: Path, factors: tuple[str, ...], others: Sequence[str]) -> tuple[Columns, tuple[str, ...]]:
+    """Return a file's columns, and which of them are factors: texts, whatever they look like."""
+    content = read_content(path)
+    name = Path(content.name)
+    if not factors:
+        columns = parse_table(io.BytesIO(content.data), name).names
+        factors = tuple(column for column in columns if column not in others)
+        if not factors:
+            raise ConfigError(f"{name}: no column is a factor; it has {listed(columns)}")
+    return parse_table(io.BytesIO(content.data), name, (*factors, METRIC, MACHINE)), factors
+
+
+def _rows_of(columns: Columns, metric: str | None) -> IntArray:
+    """Return the rows of a metric, or of the only one."""
+    if METRIC not in columns.names:
+        if metric:
+            raise ConfigError(f"--metric {metric}: {columns.path} has no column metric")
+        return np.arange(columns.table.num_rows)
+    texts = columns.texts(METRIC)
+    if metric is None and len(texts.values) > 1:
+        raise ConfigError(f"{columns.path}: several metrics: choose with --metric: {listed(texts.values)}")
+    wanted = metric or next(iter(texts.values), "")
+    if wanted not in texts.values:
+        raise ConfigError(f"--metric {wanted}: {columns.path} has {listed(texts.values, wanted)}")
+    return np.flatnonzero(texts.codes == texts.values.index(wanted))
+
+
+def _coded(
+    columns: Columns, factors: tuple[str, ...], rows: IntArray
+) -> tuple[IntArray, tuple[tuple[str, ...], ...]]:
+    """Return the levels of rows as numbers, and their names; a missing one is a level, too."""
+    texts = [columns.labels(name) for name in factors]
+    total = sum(len(each.values) for each in texts)
+    if total > MOST_LEVELS:
+        most = max(zip(texts, factors, strict=True), key=lambda each: len(each[0].values))
+        raise ConfigError(
+            f"{columns.path}: factors have {total:,} levels, more than {MOST_LEVELS:,}; "
+            f"{most[1]} has {len(most[0].values):,}"
+        )
+    return np.stack([each.codes[rows] for each in texts], axis=1), tuple(each.values for each in texts)
+
+
+def _check_once(columns: Columns, codes: IntArray) -> None:
+    _, first = np.unique(codes, return_index=True)
+    if len(first) < len(codes):
+        columns.refuse(int(np.setdiff1d(np.arange(len(codes)), first)[0]), MACHINE, "stands twice")
+
+
+def _quantiles(found: FloatArray) -> Quantiles:
+    return (float(np.median(found)), float(np.quantile(found, 0.99))) if len(found) else None
+
+
+def _written(found: Quantiles) -> str:
+    return f"{found[0]:.1%} in the median, {found[1]:.1%} at P99" if found else "no two results to compare"
+
+
+def _show(chosen: Explained, upper: Explained, levels: list[Level], like: Quantiles, same: Quantiles) -> None:
+    console = table_console()
+    names = ", ".join(map(escape_controls, chosen.factors))
+    lines = [
+        f"machines should match in {names}, which explain {chosen.share:.1%} of the variance"
+        if names
+        else "no factor explains how results differ: any machines match",
+        f"all factors explain {upper.share:.1%}",
+        f"spread among machines that match: {_written(like)}",
+    ]
+    if same:
+        lines.append(f"spread of one machine: {_written(same)}")
+    for line in lines:
+        console.print(line, soft_wrap=True)
+    heads = (Column(name, justify="right") for name in ("results", "spread", "of matching"))
+    factors = upper.factors
+    table = Table("factor", "level", *heads, "", box=SIMPLE)
+    for each in sorted(levels, key=lambda one: (factors.index(one.factor), -one.spread)):
+        figures = (f"{share:.1%}" if np.isfinite(share) else "?" for share in (each.spread, each.matched))
+        name, level = (Text(escape_controls(text)) for text in (each.factor, each.level))
+        table.add_row(name, level, f"{each.results:,}", *figures, "avoid" if each.avoid else "")
+    console.print(table)
+
+
+def _to_json(
+    chosen: Explained, upper: Explained, levels: list[Level], like: Quantiles, same: Quantiles
+) -> dict[str, Any]:
+    """Return all as one object; a figure that is not known is null."""
+    return {
+        "factors": chosen.factors,
+        "explained": chosen.share,
+        "explained_by_all": upper.share,
+        "spread_of_matching": like,
+        "spread_of_one_machine": same,
+        "levels": [
+            {name: _known(getattr(each, name)) for name in Level.__dataclass_fields__} for each in levels
+        ],
+    }
+
+
+def _known(figure: Any) -> Any:
+    return None if isinstance(figure, float) and not np.isfinite(figure) else figure

@@ -1,0 +1,154 @@
+"""``smidgen trial publish``: trials of a file, sent to a judge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+import numpy as np
+
+from pipeline.clock import system_clock
+from pipeline.codec.trials import decode_trial, encode_trial, trial_message
+from pipeline.commands.options import Moment, settings_options
+from pipeline.commands.trial.options import Threshold, check_known
+from pipeline.commands.trial.reading import NamedTrials, read_named_trials
+from pipeline.config import Settings
+from pipeline.errors import ConfigError, InvalidMessage
+from pipeline.model import ExperimentEnd, FloatArray, Outgoing, SideName, TrialMetric, TrialSide
+
+_EXAMPLES = """\b
+Examples:
+  smidgen trial publish trials.csv --service shop --experiment pr-1234 --release-a 3f2a --release-b 9bc1
+  smidgen trial publish aa-trials.csv --service shop --experiment aa-2026-11-25 --same-code
+"""
+
+_STEP_S = 0.001
+"""Trials of a file end one after another: the store keeps milliseconds."""
+
+
+class Factor(click.ParamType):
+    """A factor of the machine, as NAME=VALUE."""
+
+    name = "NAME=VALUE"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        """Read both."""
+        name, equals, given = str(value).partition("=")
+        if not equals or not name:
+            self.fail(f"{value!r}: should be NAME=VALUE", param, ctx)
+        return name, given
+
+
+@click.command(epilog=_EXAMPLES)
+@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
+@click.option("--service", required=True, metavar="NAME", help="Whose code is tried.")
+@click.option("--experiment", required=True, metavar="NAME", help="Its name, such as the change.")
+@click.option("--same-code", is_flag=True, help="A/A trials, by which models are chosen: one code.")
+@click.option("--release-a", default="", metavar="NAME", help="What side A ran.")
+@click.option("--release-b", default="", metavar="NAME", help="What side B ran.")
+@click.option("--factor", "factors", type=Factor(), multiple=True, help="Of the machine. May be repeated.")
+@click.option(
+    "--metric-threshold", type=Threshold(), multiple=True, help="That of a metric, instead of 0.01."
+)
+@click.option("--worse-down", multiple=True, metavar="METRIC", help="Less of it is worse, as of throughput.")
+@click.option("--time", type=Moment(), metavar="TIME", help="When the last trial ended (default: now).")
+@click.option("--more", is_flag=True, help="More trials follow: do not end the experiment.")
+@click.option("--sequential", is_flag=True, help="Judge after every trial, and end once it is decided.")
+@settings_options("broker", "topics", "idempotent_producer", "log_level")
+def publish(
+    settings: Settings,
+    path: Path,
+    service: str,
+    experiment: str,
+    time: float | None,
+    more: bool,
+    metric_threshold: tuple[tuple[str, float], ...],
+    worse_down: tuple[str, ...],
+    **options: Any,
+) -> None:
+    """Send the trials of FILE to `smidgen worker judge`, and that the experiment has ended.
+
+    FILE is as that of `smidgen trial verdict`. Sending it twice changes nothing but the time of its trials.
+    """
+    metrics = read_named_trials(path)
+    check_known((*dict(metric_threshold), *worse_down), metrics, path)
+    end = system_clock() if time is None else time
+    meant = {name: (dict(metric_threshold).get(name, 0.0), name in worse_down) for name in metrics}
+    sides = _sides(metrics, meant, end, {"service": service, "experiment": experiment, **options})
+    messages: list[TrialSide | ExperimentEnd] = [*sides]
+    if not more:
+        messages.append(ExperimentEnd(service, experiment, end, len(sides) // 2))
+    try:
+        for message in messages:
+            decode_trial(encode_trial(message))
+    except InvalidMessage as error:
+        raise ConfigError(str(error)) from None
+    _send([trial_message(message) for message in messages], settings)
+    click.echo(f"{len(sides) // 2} trials of {experiment} sent{'' if more else ', and its end'}")
+
+
+def _sides(
+    metrics: dict[str, NamedTrials],
+    meant: dict[str, tuple[float, bool]],
+    end: float,
+    options: dict[str, Any],
+) -> list[TrialSide]:
+    """Return both sides of every trial of a file, in its order."""
+    names = list(dict.fromkeys(trial for found in metrics.values() for trial in found.trials))
+    rows = {name: {trial: row for row, trial in enumerate(found.trials)} for name, found in metrics.items()}
+    found = []
+    for number, trial in enumerate(names):
+        for side in get_args(SideName):
+            measured = tuple(
+                TrialMetric(
+                    name,
+                    _points(one, side, rows[name][trial]),
+                    threshold=meant[name][0],
+                    direction="down" if meant[name][1] else "up",
+                )
+                for name, one in metrics.items()
+                if trial in rows[name]
+            )
+            found.append(
+                TrialSide(
+                    service=options["service"],
+                    experiment=options["experiment"],
+                    trial=trial,
+                    side=side,
+                    kind="A/A" if options["same_code"] else "A/B",
+                    time=end - _STEP_S * (len(names) - 1 - number),
+                    metrics=measured,
+                    release=options["release_a" if side == "A" else "release_b"],
+                    factors=dict(options["factors"]),
+                    sequential=options["sequential"],
+                )
+            )
+    return found
+
+
+def _points(found: NamedTrials, side: str, row: int) -> FloatArray:
+    points = (found.sides.a if side == "A" else found.sides.b)[row]
+    result: FloatArray = points[~np.isnan(points)]
+    return result
+
+
+def _send(messages: list[Outgoing], settings: Settings) -> None:
+    """Publish messages in order and wait until every replica has them."""
+    import asyncio
+
+    from pipeline.kafka import Broker
+    from pipeline.kafka.producer import Producer, ProducerOptions
+
+    async def send() -> None:
+        options = ProducerOptions(settings.idempotent_producer, "smidgen-trials")
+        producer = await Producer.open(Broker.of(settings), settings.read_topics(), options)
+        try:
+            for message in messages:
+                await producer.send(message)
+        finally:
+            await producer.close()
+
+    asyncio.run(send())

@@ -1,0 +1,147 @@
+"""What the store has of a service's trials: experiments, their points, and A/A trials of two weeks."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.codec.fields import EARLIEST_S, LATEST_S
+from pipeline.codec.trials import choice_of_row, metric_of_row, side_of_row
+from pipeline.model import TrialMetric
+from pipeline.storage.interface import Store
+from pipeline.trials import Bounds, Choice, Experiment, Model, Side, Sides, Standing, WholeTrial, standing_of
+from pipeline.trials.experiment import HISTORY_S, Measured, bounds_of, metrics_of, sides_of
+from pipeline.units import DAY_S
+
+ALPHA = 0.05
+"""Share of false ones among metrics that differ."""
+
+HISTORY_POINTS = 4_000_000
+"""Most points of A/A trials that are read, all metrics together: the latest count."""
+
+CHOICE_S = DAY_S
+"""How long a choice of a model holds, in event time."""
+
+FORMER_S = 30 * DAY_S
+"""How far back the choice before is looked for."""
+
+_INSTANT_S = 0.001
+"""The store's times have milliseconds."""
+
+ChoiceKey = tuple[str, int, float, float]
+"""Metric, trials of the experiment, threshold and alpha."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentEvidence:
+    """All that is known of an experiment whose time has come."""
+
+    standing: Standing
+    metrics: Mapping[str, Sides]
+    marked: Mapping[str, tuple[int, ...]]
+    """By metric, points of each trial that the sender marks as warm-up."""
+    bounds: Mapping[str, Bounds]
+    history: Mapping[str, Sides]
+    kept: Mapping[str, Choice]
+    former: Mapping[str, str]
+    """By metric, the model that was chosen last; empty where none held its errors."""
+
+
+def gather_experiments(store: Store, service: str) -> tuple[Experiment, ...]:
+    """Return everything that came of a service's experiments, as long as it is kept."""
+    sides: dict[str, list[Side]] = defaultdict(list)
+    for row in store.rows("trials", service, EARLIEST_S, LATEST_S):
+        sides[row["experiment"]].append(side_of_row(row))
+    return tuple(Experiment(service, name, tuple(own)) for name, own in sorted(sides.items()))
+
+
+def gather_verdicts(store: Store, service: str) -> list[dict[str, Any]]:
+    """Return the verdicts on a service's experiments, each in every state that it was in, oldest first."""
+    return store.rows("trial_verdicts", service, EARLIEST_S, LATEST_S)
+
+
+def gather_evidence(
+    store: Store, standing: Standing, experiments: Iterable[Experiment], models: Mapping[str, Model]
+) -> ExperimentEvidence:
+    """Return what a verdict on an experiment is made of.
+
+    Args:
+        store: Has all of it.
+        standing: Of the experiment.
+        experiments: Of its service: those that are A/A are its history.
+        models: That may be chosen, by name.
+    """
+    service, name = standing.experiment.service, standing.experiment.name
+    rows = store.rows("trial_points", service, EARLIEST_S, LATEST_S, experiment=name)
+    pairs = metrics_of(standing.whole, _measured(rows))
+    bounds = {metric: bounds_of(own, ALPHA) for metric, own in pairs.items()}
+    prepared = {metric: sides_of(own) for metric, own in pairs.items()}
+    sizes = {metric: len(own) // 2 for metric, own in pairs.items()}
+    kept, former = _choices(store, standing, bounds, sizes, models)
+    return ExperimentEvidence(
+        standing,
+        metrics={metric: sides for metric, (sides, _) in prepared.items()},
+        marked={metric: marked for metric, (_, marked) in prepared.items()},
+        bounds=bounds,
+        history=_history(store, standing, experiments, pairs),
+        kept=kept,
+        former=former,
+    )
+
+
+def _history(
+    store: Store,
+    standing: Standing,
+    experiments: Iterable[Experiment],
+    pairs: Mapping[str, Sequence[TrialMetric]],
+) -> dict[str, Sides]:
+    """Return A/A trials of the last two weeks, of metrics that are judged; the latest, if they are many."""
+    service, last = standing.experiment.service, standing.last_time
+    trials: list[WholeTrial] = []
+    for experiment in experiments:
+        other = standing_of(experiment, last)
+        if other.kind == "A/A" and experiment.name != standing.experiment.name:
+            trials += [trial for trial in other.whole if last - HISTORY_S <= trial.time <= last]
+    trials.sort(key=lambda trial: (trial.time, trial.name))
+    room, first = HISTORY_POINTS, len(trials)
+    while first and (room := room - sum(side.points for side in trials[first - 1].sides)) >= 0:
+        first -= 1
+    chosen = trials[first:]
+    if not chosen:
+        return {}
+    since = min(side.time for trial in chosen for side in trial.sides)
+    rows = store.rows("trial_points", service, since, last + _INSTANT_S, kind="A/A")
+    wanted = {side.digest for trial in chosen for side in trial.sides}
+    past = metrics_of(chosen, _measured(row for row in rows if row["digest"] in wanted))
+    return {metric: sides_of(own)[0] for metric, own in past.items() if metric in pairs}
+
+
+def _choices(
+    store: Store,
+    standing: Standing,
+    bounds: Mapping[str, Bounds],
+    sizes: Mapping[str, int],
+    models: Mapping[str, Model],
+) -> tuple[dict[str, Choice], dict[str, str]]:
+    """Return the choices that still hold by metric, and the models that were chosen last."""
+    last = standing.last_time
+    rows = store.rows("trial_models", standing.experiment.service, last - FORMER_S, last + _INSTANT_S)
+    latest: dict[ChoiceKey, dict[str, Any]] = {
+        (row["metric"], int(row["trials"]), row["threshold"], row["alpha"]): row for row in rows
+    }
+    kept: dict[str, Choice] = {}
+    former: dict[str, str] = {}
+    for metric, own in bounds.items():
+        row = latest.get((metric, sizes[metric], own.threshold, own.alpha))
+        if row is None:
+            continue
+        former[metric] = row["model"]
+        if row["time"] > last - CHOICE_S and (not row["model"] or row["model"] in models):
+            kept[metric] = choice_of_row(row)
+    return kept, former
+
+
+def _measured(rows: Iterable[Mapping[str, Any]]) -> Measured:
+    return {(row["digest"], row["metric"]): metric_of_row(row) for row in rows}

@@ -1,0 +1,217 @@
+"""judge: trials before a release in, verdicts on experiments out.
+
+Trials are stored under what they are and a digest of their message: one that comes again changes nothing, and
+it does not matter in which order they come. A verdict is decided by what the store has once an experiment is
+complete, or overdue by event time. It is stored before it is published, under an id of the trials that it is
+by, and noted as published afterwards: so after a kill the same verdict is published, and none is twice unless
+the kill falls between the two.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pipeline.clock import Clock
+from pipeline.codec.events import encode_event
+from pipeline.codec.records import columns_of
+from pipeline.codec.trials import (
+    ExperimentVerdict,
+    choice_row,
+    decode_trial,
+    point_rows,
+    side_row,
+    verdict_columns,
+    verdict_event,
+    verdict_id,
+    verdict_message,
+)
+from pipeline.model import ExperimentEnd, Outgoing, Record, TrialSide
+from pipeline.quota.limits import Quotas
+from pipeline.quota.trials import Sent, admit_trials
+from pipeline.stages.base import Decoder, Stage
+from pipeline.stages.gather.trials import (
+    ExperimentEvidence,
+    gather_evidence,
+    gather_experiments,
+    gather_verdicts,
+)
+from pipeline.stages.quota_report import QuotaReport
+from pipeline.storage.interface import Store
+from pipeline.telemetry import LIMITED_TRIALS, REFUSED, TRIAL_VERDICTS, Sample
+from pipeline.trials import (
+    Decision,
+    Experiment,
+    Model,
+    ModelConfig,
+    Standing,
+    Verdict,
+    judge_trials,
+    standing_of,
+)
+from pipeline.trials.verdict import with_marked
+
+POINTS_AT_ONCE = 2_000_000
+"""Most points in one INSERT, unless one message has more."""
+
+Message = TrialSide | ExperimentEnd
+Row = Mapping[str, Any]
+
+
+class JudgeStage(Stage):
+    """Stores trials, and judges experiments that are complete or overdue."""
+
+    name = "judge"
+    leaves_out = True
+    limits = LIMITED_TRIALS
+
+    def __init__(
+        self, *, store: Store, clock: Clock, models: Mapping[str, Model], quotas: Quotas | None = None
+    ) -> None:
+        self._store = store
+        self._models = models
+        self._quotas = quotas or Quotas()
+        self._report = QuotaReport(clock)
+        self._refused: dict[str, Counter[str]] = {}
+        self._unpublished: list[Row] = []
+        self._decisions = Counter(dict.fromkeys(Decision, 0))
+        self.limited: Counter[str] = Counter()
+        self.inputs: Mapping[str, Decoder] = {"trials": lambda value: decode_trial(value, now=clock())}
+
+    def samples(self) -> list[Sample]:
+        """Return verdicts by decision."""
+        stage = {"stage": self.name}
+        return [
+            (TRIAL_VERDICTS, {**stage, "decision": decision.value.replace(" ", "_")}, float(count))
+            for decision, count in self._decisions.copy().items()
+        ]
+
+    def handle(self, batch: Sequence[Record]) -> list[Outgoing]:
+        """Store what is new of a batch and return the verdicts that are due for its services."""
+        self._unpublished = []
+        by_service: dict[str, list[Message]] = defaultdict(list)
+        for record in batch:
+            by_service[record.payload.service].append(record.payload)
+        for service, messages in by_service.items():
+            self._take(service, messages)
+            self._unpublished += self._due(service)
+        self._report.move(self._refused, self.limited)
+        return [
+            verdict_message(row["service"], row["experiment"], row["event"].encode())
+            for row in self._unpublished
+        ]
+
+    def settled(self) -> None:
+        """Note which verdicts are on their topic."""
+        if self._unpublished:
+            self._store.insert("trial_verdicts", verdict_columns(self._unpublished, "published"))
+            self._decisions.update(Decision(row["decision"]) for row in self._unpublished)
+        self._unpublished = []
+
+    def _take(self, service: str, messages: Sequence[Message]) -> None:
+        """Store messages of a service that are new and within its quota; that they count is stored last."""
+        stored = [
+            Sent(experiment.name, side.time, side.points, side.digest)
+            for experiment in gather_experiments(self._store, service)
+            for side in experiment.sides
+        ]
+        quota = self._quotas.of(service)
+        admitted, refused = admit_trials([(_sent(one), one) for one in messages], stored, quota)
+        if refused:
+            self._refused.setdefault(service, Counter())[REFUSED] += refused
+        for rows in _blocks(one for one in admitted if isinstance(one, TrialSide)):
+            self._store.insert("trial_points", columns_of(rows))
+        if admitted:
+            self._store.insert("trials", columns_of(map(side_row, admitted)))
+
+    def _due(self, service: str) -> list[Row]:
+        """Return the verdicts of a service that are not published, those that are new decided and stored."""
+        experiments = gather_experiments(self._store, service)
+        known = gather_verdicts(self._store, service)
+        states = {(row["id"], row["state"]): row for row in known}
+        now = max((side.time for one in experiments for side in one.sides), default=0.0)
+        due: list[Row] = []
+        for standing in (standing_of(experiment, now) for experiment in experiments):
+            event_id = verdict_id(standing)
+            if not _is_due(standing) or (event_id, "published") in states:
+                continue
+            row: Row | None = states.get((event_id, "decided"))
+            if row is None:
+                others = {row["id"] for row in known if row["experiment"] == standing.experiment.name}
+                row = self._decided(standing, experiments, len(others) + 1)
+            if row is not None:
+                due.append(row)
+        return due
+
+    def _decided(self, standing: Standing, experiments: Sequence[Experiment], revision: int) -> Row | None:
+        """Decide on an experiment and store that; None if it goes on since it is not decided by any look."""
+        evidence = gather_evidence(self._store, standing, experiments, self._models)
+        found = decide(evidence, self._models)
+        verdict = ExperimentVerdict(standing, revision, found)
+        if verdict.decision is Decision.NOT_ENOUGH and not (standing.complete or standing.overdue):
+            return None
+        if choices := _choice_rows(evidence, found):
+            self._store.insert("trial_models", columns_of(choices))
+        event = verdict_event(verdict)
+        row = {
+            "id": event["id"],
+            "service": standing.experiment.service,
+            "experiment": standing.experiment.name,
+            "time": standing.last_time,
+            "revision": revision,
+            "decision": verdict.decision.value,
+            "event": encode_event(event).decode(),
+        }
+        self._store.insert("trial_verdicts", verdict_columns([row], "decided"))
+        return row
+
+
+def decide(evidence: ExperimentEvidence, models: Mapping[str, Model]) -> list[Verdict]:
+    """Return the verdict on each metric of an experiment."""
+    config = ModelConfig(models, sequential=evidence.standing.sequential, kept=evidence.kept)
+    found = judge_trials(evidence.metrics, evidence.bounds, evidence.history, config)
+    return [with_marked(each, evidence.marked[each.metric]) for each in found]
+
+
+def _is_due(standing: Standing) -> bool:
+    """Return whether an experiment is to be judged: those of the same code twice are history, and no more."""
+    looked_at = standing.sequential and bool(standing.whole)
+    return standing.kind == "A/B" and (standing.complete or standing.overdue or looked_at)
+
+
+def _choice_rows(evidence: ExperimentEvidence, found: Sequence[Verdict]) -> list[dict[str, Any]]:
+    """Return the choices of models that were made anew."""
+    standing = evidence.standing
+    return [
+        choice_row(
+            standing.experiment.service,
+            each,
+            each.choice,
+            trials=len(evidence.marked[each.metric]),
+            time=standing.last_time,
+            former=evidence.former.get(each.metric, ""),
+        )
+        for each in found
+        if each.choice and each.metric not in evidence.kept
+    ]
+
+
+def _sent(message: Message) -> Sent:
+    points = sum(len(one.points) for one in message.metrics) if isinstance(message, TrialSide) else 0
+    return Sent(message.experiment, message.time, points, message.digest)
+
+
+def _blocks(sides: Iterable[TrialSide]) -> Iterable[list[dict[str, Any]]]:
+    """Return the points of sides in blocks for one INSERT each."""
+    rows: list[dict[str, Any]] = []
+    points = 0
+    for side in sides:
+        own = _sent(side).points
+        if rows and points + own > POINTS_AT_ONCE:
+            yield rows
+            rows, points = [], 0
+        rows += point_rows(side)
+        points += own
+    if rows:
+        yield rows

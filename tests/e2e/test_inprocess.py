@@ -1,0 +1,193 @@
+"""The sampler inside an application: its samples in the store, and its names beside those of py-spy."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import textwrap
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+import agents.inprocess as smidgen_sampler
+from agents.formats.collapsed import parse_collapsed
+from agents.kernels.pyspy import find_py_spy
+from agents.naming import name_stack
+from pipeline.model import SeriesKey
+from pipeline.storage.interface import Store
+from tests.e2e.worker_process import WorkerProcess, is_idempotent, wait_until
+from tests.support.paths import ROOT
+
+pytestmark = pytest.mark.e2e
+
+
+def burn(seconds: float) -> None:
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+async def price() -> None:
+    await asyncio.sleep(0)
+    burn(0.02)
+
+
+async def cart(_request: web.Request) -> web.Response:
+    await asyncio.gather(price(), price())
+    return web.Response()
+
+
+async def report(_request: web.Request) -> web.Response:
+    await asyncio.to_thread(burn, 0.06)
+    return web.Response()
+
+
+async def serve_requests(seconds: float) -> None:
+    app = web.Application(middlewares=[smidgen_sampler.aiohttp_middleware])
+    app.router.add_get("/cart/{id}", cart)
+    app.router.add_get("/report", report)
+    end = time.monotonic() + seconds
+    async with TestClient(TestServer(app)) as client:
+        while time.monotonic() < end:
+            for path in ("/cart/7", "/report"):
+                assert (await client.get(path)).status == 200
+
+
+def test_endpoints_of_an_application_are_series_of_the_store(
+    own_broker: str,
+    store_dsn: str,
+    shared_store: Store,
+    service_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SMIDGEN_IDEMPOTENT_PRODUCER", str(is_idempotent(own_broker)))
+    began = time.time()
+    assert smidgen_sampler.start(
+        service_name, send_to=f"kafka://{own_broker}", rate_hz=200, interval="500ms", budget=1.0, host="h"
+    )
+    try:
+        asyncio.run(serve_requests(3.0))
+    finally:
+        smidgen_sampler.stop(10.0)
+    start, end = began // 60 * 60, time.time() // 60 * 60 + 60
+
+    def counted() -> Counter[SeriesKey]:
+        matrix = shared_store.series("gcpu", service_name, start, end, 60.0)
+        counts = zip(matrix.series, matrix.samples.sum(axis=1).tolist(), strict=True)
+        return Counter({key: int(count) for key, count in counts})
+
+    with WorkerProcess(own_broker, store_dsn, "aggregate") as worker:
+        wait_until(
+            lambda: counted()[SeriesKey("endpoint", "GET /report")] > 0, "samples in the store", worker
+        )
+        assert worker.stop() == 0
+    found = counted()
+    carts, reports = (found[SeriesKey("endpoint", f"GET {path}")] for path in ("/cart/{id}", "/report"))
+    assert 0.4 < carts / (2 * reports / 3) < 2.5, "40 ms of CPU each, and 60"
+    module = __name__
+    assert found[SeriesKey("subroutine", f"{module}.price")] >= 0.8 * carts, (
+        "tasks count for those who await them"
+    )
+    assert (
+        found[SeriesKey("subroutine", f"{module}.cart")] >= found[SeriesKey("subroutine", f"{module}.price")]
+    )
+    assert found[SeriesKey("subroutine", f"{module}.report")] >= 0.8 * reports, "so do threads"
+
+
+PROGRAM = """
+import sys, threading, time
+from agents.annotate import annotate
+from shop.pricing import PriceList
+
+end = time.monotonic() + float(sys.argv[1])
+
+def outer():
+    def inner(n):
+        return sum(i * i for i in range(n)) + max([i * 2 for i in range(n)])
+    return inner
+
+class Basket:
+    class Line:
+        @staticmethod
+        def cost(n):
+            return (lambda m: sum(map(abs, range(m))))(n)
+
+    @property
+    def total(self):
+        return self.Line.cost(3000) + PriceList().total(3000)
+
+scope = {}
+exec("def generated(n):\\n    return sum(i for i in range(n))", scope)
+
+def recurse(depth):
+    return recurse(depth - 1) if depth else outer()(3000)
+
+def work():
+    while time.monotonic() < end:
+        annotate(recurse, endpoint="/buy")(3)
+        Basket().total
+        scope["generated"](3000)
+
+thread = threading.Thread(target=work)
+thread.start()
+work()
+thread.join()
+"""
+
+PRICING = """
+class PriceList:
+    def total(self, n):
+        return sum(self.each(i) for i in range(n))
+
+    def each(self, i):
+        return i * i % 7
+"""
+
+
+def test_names_are_those_of_py_spy(tmp_path: Path) -> None:
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "__init__.py").touch()
+    (tmp_path / "shop" / "pricing.py").write_text(PRICING)
+    script, raw, own = tmp_path / "program.py", tmp_path / "raw.txt", tmp_path / "own.jsonl"
+    script.write_text(textwrap.dedent(PROGRAM))
+    sampled = [sys.executable, "-m", "agents.inprocess", "--service", "s", "--send-to", f"file:{own}"]
+    options = ["--rate-hz", "300", "--budget", "1", "--wall", "--", str(script), "2.5"]
+    spy = [find_py_spy(), "record", "--format", "raw", "--nolineno", "--rate", "300", "--output", str(raw)]
+    done = subprocess.run(
+        [*spy, "--duration", "60", "--", *sampled, *options],
+        env={"PYTHONPATH": f"{ROOT}:{tmp_path}"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    theirs: Counter[str] = Counter()
+    for stack, count in parse_collapsed(raw.read_bytes()).stacks.items():
+        for name in {frame.name for frame in name_stack(stack)}:
+            theirs[name] += count
+    ours: Counter[str] = Counter()
+    for line in own.read_bytes().splitlines():
+        message = json.loads(line)
+        for stack, count in zip(message["stacks"], message["counts"], strict=True):
+            for index in set(stack):
+                ours[message["frames"][index]] += count
+    of_program = ("program.", "shop.", "endpoint=", "<string>.", "threading.Thread.")
+    expected = {
+        *("program.outer.inner", "program.Basket.Line.cost", "program.Basket.total", "program.recurse"),
+        *("program.work", "program.<module>", "shop.pricing.PriceList.total", "shop.pricing.PriceList.each"),
+        *("endpoint=/buy", "<string>.generated", "threading.Thread.run"),
+    }
+    assert expected <= theirs.keys()
+    assert expected <= ours.keys()
+    often = {name for name, count in theirs.items() if count > 20 and name.startswith(of_program)}
+    assert often <= ours.keys()
+    assert {
+        name for name, count in ours.items() if count > 20 and name.startswith(of_program)
+    } <= theirs.keys()

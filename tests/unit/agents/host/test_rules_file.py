@@ -1,0 +1,103 @@
+"""Settings files: what they say, and the line on what is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agents.host.adaptive import FASTEST_HZ
+from agents.host.rules import Rule
+from agents.host.rules_file import HostConfig, load_host_config
+from pipeline.errors import ConfigError
+
+
+def load(folder: Path, text: str) -> HostConfig:
+    path = folder / "host.yaml"
+    path.write_text(text)
+    return load_host_config(path)
+
+
+def test_defaults(tmp_path: Path) -> None:
+    config = load(tmp_path, "rules: [{}]")
+    assert config.rules == (Rule(),)
+    assert (config.interval_s, config.scan_s, config.processes, config.budget) == (10, 5, 64, 0.01)
+    assert config.spool is None
+
+
+def test_all_keys(tmp_path: Path) -> None:
+    config = load(
+        tmp_path,
+        r"""
+interval: 30s
+scan: 2s
+processes: 8
+budget: 0.5%
+buffer: 1MiB
+spool: waiting
+spool_size: 2MiB
+rules:
+  - match: {user: 33, command: 'web (?P<app>\w+)', environment: {A: , B: 'x'}}
+    service: ${app}
+    endpoint: /all
+    labels: {zone: '${env:ZONE}'}
+    rate: 1/60
+    kernel: py-spy
+    native: true
+  - {match: {container: ab}, ignore: true}
+""",
+    )
+    rule, other = config.rules
+    assert (rule.how.rate_hz, rule.how.kernel, rule.how.native, rule.service) == (
+        1 / 60,
+        "py-spy",
+        True,
+        "${app}",
+    )
+    assert (rule.condition.user, set(rule.condition.environment)) == ("33", {"A", "B"})
+    assert other.ignore
+    assert (config.interval_s, config.scan_s, config.processes, config.budget) == (30, 2, 8, 0.005)
+    assert (config.spool, config.spool_bytes, config.buffer_bytes) == (
+        tmp_path / "waiting",
+        2 * 1024**2,
+        1024**2,
+    )
+
+
+def test_an_adaptive_rate(tmp_path: Path) -> None:
+    (rule,) = load(tmp_path, "rules: [{rate: adaptive}]").rules
+    assert (rule.how.adaptive, rule.how.rate_hz) == (True, FASTEST_HZ)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        pytest.param("{}", "rules: is missing", id="no rules"),
+        pytest.param("rules: []", "rules: should hold at least 1", id="no rule"),
+        pytest.param(
+            "rules: [{servise: x}]", r"rules.0.servise: unknown key.*did you mean service", id="key"
+        ),
+        pytest.param(
+            "rules: [{match: {command: '('}}]", r"rules.0.match.command: not a pattern", id="pattern"
+        ),
+        pytest.param("rules: [{match: {command: 7}}]", r"match.command: should be a pattern", id="no text"),
+        pytest.param("rules: [{rate: 0}]", r"rules.0.rate: should be samples a second", id="rate 0"),
+        pytest.param("rules: [{rate: 2.5}]", r"above 1 a whole number", id="rate 2.5"),
+        pytest.param("rules: [{rate: 1/0}]", r"rules.0.rate", id="rate 1/0"),
+        pytest.param("rules: [{rate: 1/61}]", r"rules.0.rate", id="rate 1/61"),
+        pytest.param("rules: [{rate: true}]", r"rules.0.rate", id="rate true"),
+        pytest.param("rules: [{rate: 1001}]", r"rules.0.rate", id="rate 1001"),
+        pytest.param("rules: [{kernel: gdb}]", r"rules.0.kernel: should be one of auto", id="kernel"),
+        pytest.param("rules: [{service: '${app}'}]", r"rules.0: \${app} is no group", id="group"),
+        pytest.param("rules: [{native: true, nonblocking: true}]", r"leave out nonblocking", id="native"),
+        pytest.param("{rules: [{}], budget: 1}", r"budget: should be a share", id="budget"),
+        pytest.param("{rules: [{}], budget: 0%}", r"budget: should be a share", id="budget 0"),
+        pytest.param("{rules: [{}], interval: 100ms}", r"interval: ", id="interval"),
+        pytest.param("rules: [", r"host.yaml:1: ", id="no YAML"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, text: str, complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint) as caught:
+        load(tmp_path, text)
+    assert str(tmp_path / "host.yaml") in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,218 @@
+"""Samplings of real processes by a kernel that needs none: followed, handed over, slowed down, backed off."""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from agents.formats.collapsed import parse_collapsed
+from agents.host.bursts import BURST_HZ, BurstSampler
+from agents.host.discovery import Found
+from agents.host.parts import Part
+from agents.host.process_sampling import SamplingSettings
+from agents.host.rules import How, Identity, Target
+from agents.host.samplings import Samplings
+from agents.process import ExistingProcess
+from agents.sampler import CannotSample, Sampler
+from tests.unit.agents.host.fake_kernel import FakeKernels
+
+INTERVAL_S = 0.2
+WAIT_S = 20.0
+
+
+class Fixture:
+    """Samplings at one rate, and the parts that they hand over."""
+
+    def __init__(self, folder: Path, rate_hz: float = 19.0) -> None:
+        self.rate_hz = rate_hz
+        self.parts: queue.SimpleQueue[Part] = queue.SimpleQueue()
+        self.ends: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self.samplings = Samplings(
+            SamplingSettings(
+                folder=folder,
+                interval_s=INTERVAL_S,
+                clock=time.time,
+                rate_of=lambda _: self.rate_hz,
+                take=self.parts.put,
+                wake=lambda: self.ends.put(None),
+            )
+        )
+
+    def follow(
+        self, *found: Found, now: float = 0.0, present: frozenset[tuple[int, float]] | None = None
+    ) -> None:
+        keys = frozenset(each.key for each in found) if present is None else present
+        self.samplings.follow(found, keys, now)
+
+    def part(self) -> Part:
+        return self.parts.get(timeout=WAIT_S)
+
+
+def found(pid: int, service: str = "shop", endpoint: str = "") -> Found:
+    return Found((pid, 1.0), Target(1, Identity(service), How(kernel="fake"), endpoint), 0.0)
+
+
+@pytest.fixture
+def fixture(tmp_path: Path, kernels: FakeKernels) -> Fixture:
+    return Fixture(tmp_path)
+
+
+def test_a_process_is_sampled_interval_by_interval_until_it_is_not_wanted(
+    fixture: Fixture, kernels: FakeKernels, pid: int
+) -> None:
+    fixture.follow(found(pid))
+    first, second = fixture.part(), fixture.part()
+    assert (first.identity.service, first.rate_hz, dict(first.stacks)) == ("shop", 19, {("main", "run0"): 1})
+    assert first.end == second.start
+    fixture.follow()
+    fixture.ends.get(timeout=WAIT_S)
+    assert fixture.samplings.keys == frozenset()
+    assert all(run.exited for run in kernels.runs)
+
+
+def test_a_run_that_streams_is_started_once(fixture: Fixture, kernels: FakeKernels, pid: int) -> None:
+    kernels.streams = True
+    fixture.follow(found(pid, endpoint="/buy"))
+    parts = [fixture.part() for _ in range(3)]
+    fixture.samplings.stop(WAIT_S)
+    (run,) = kernels.runs
+    assert run.exited
+    assert run.takes >= 4  # the last one after its end
+    assert all(before.end == after.start for before, after in zip(parts, parts[1:], strict=False))
+    assert dict(parts[0].stacks) == {("endpoint=/buy (<smidgen>)", "main", "run0"): 1}
+
+
+def test_another_rate_counts_from_the_next_interval_on(
+    fixture: Fixture, kernels: FakeKernels, pid: int
+) -> None:
+    fixture.follow(found(pid))
+    assert fixture.part().rate_hz == 19
+    fixture.rate_hz = 7.0
+    rates = [fixture.part().rate_hz for _ in range(3)]
+    assert rates[-1] == 7
+    assert [sampling.rate_hz for sampling in kernels.made] == [19, 7]
+    fixture.samplings.stop(WAIT_S)
+    assert all(run.exited for run in kernels.runs)
+
+
+def test_a_changed_target_is_sampled_anew(fixture: Fixture, pid: int) -> None:
+    fixture.follow(found(pid))
+    fixture.part()
+    fixture.follow(found(pid, service="mail"))
+    fixture.ends.get(timeout=WAIT_S)
+    fixture.follow(found(pid, service="mail"))
+    while fixture.part().identity.service != "mail":
+        continue
+    fixture.samplings.stop(WAIT_S)
+
+
+def test_what_cannot_be_sampled_is_tried_less_and_less_often_and_reported_once(
+    fixture: Fixture, kernels: FakeKernels, pid: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    kernels.fails = "not permitted"
+    processes = [found(pid), found(os.getppid())]
+    caplog.set_level(logging.WARNING)
+    for now, runs in ((0.0, 2), (1.0, 2), (6.0, 4), (7.0, 4), (12.0, 4), (17.0, 6)):
+        fixture.follow(*processes, now=now)
+        while len(kernels.runs) < runs:
+            time.sleep(0.01)
+        while any(not sampling.ended for sampling in fixture.samplings.running):
+            time.sleep(0.01)
+        fixture.follow(*processes, now=now)
+        assert len(kernels.runs) == runs, now
+    assert fixture.samplings.failures() == {"not permitted": 2}
+    assert fixture.samplings.waiting(18.0) == {each.key for each in processes}
+    assert len(caplog.records) == 1
+    assert "2 of the processes: not permitted" in caplog.text
+    fixture.follow(present=frozenset())
+    assert fixture.samplings.failures() == {}
+
+
+def test_a_process_that_has_ended_is_nothing_to_report(fixture: Fixture) -> None:
+    fixture.follow(found(2**22 + 1))
+    fixture.ends.get(timeout=WAIT_S)
+    fixture.follow(found(2**22 + 1))
+    assert fixture.samplings.failures() == {}
+    fixture.samplings.stop(WAIT_S)
+
+
+class Steps:
+    """A clock that a sampler's waits move on, so that hours take no time."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def get(self, timeout: float) -> None:
+        self.now += timeout
+        raise queue.Empty
+
+    def put(self, _: None) -> None:
+        return
+
+
+def bursts(kernels: FakeKernels, pid: int, rate_hz: float, interval_s: float) -> tuple[BurstSampler, Steps]:
+    steps = Steps()
+    sampler = BurstSampler(
+        kernels, ExistingProcess(pid), rate_hz, interval_s=interval_s, clock=steps, draws=random.Random(1)
+    )
+    sampler._wakes = steps  # type: ignore[assignment]
+    return sampler, steps
+
+
+@pytest.mark.parametrize(("rate_hz", "interval_s"), [(1 / 60, 10.0), (0.5, 10.0), (0.2, 1.0), (0.9, 2.0)])
+def test_bursts_last_as_long_as_the_rate_asks_for(
+    kernels: FakeKernels, pid: int, rate_hz: float, interval_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sampler, steps = bursts(kernels, pid, rate_hz, interval_s)
+    monkeypatch.setattr("tests.unit.agents.host.fake_kernel.time.time", steps)
+    began, samples = steps.now, 0
+    intervals = []
+    for interval in sampler.intervals():
+        intervals.append(interval)
+        samples += parse_collapsed(interval.data).samples
+        if steps.now - began > 3600:
+            break
+    lasted_s = sum((run.exited or 0.0) - run.ready for run in kernels.runs)
+    assert lasted_s * BURST_HZ / (steps.now - began) == pytest.approx(rate_hz, rel=0.05)
+    assert samples == len(kernels.runs)
+    assert all(a.end == pytest.approx(b.start) for a, b in zip(intervals, intervals[1:], strict=False))
+    assert all(interval.end % interval_s == pytest.approx(0.0, abs=1.0) for interval in intervals[1:2])
+    moments = [run.ready % max(interval_s, 1 / rate_hz) for run in kernels.runs]
+    assert max(moments) - min(moments) > 0.5 * max(interval_s, 1 / rate_hz)  # anywhere in the period
+
+
+def test_a_burst_that_fails_says_why(kernels: FakeKernels, pid: int) -> None:
+    kernels.fails = "not permitted"
+    sampler, _ = bursts(kernels, pid, 1 / 60, 10.0)
+    with pytest.raises(CannotSample) as caught:
+        list(sampler.intervals())
+    assert caught.value.reason == "not permitted"
+
+
+def test_a_rate_under_one_is_sampled_in_bursts(fixture: Fixture, kernels: FakeKernels, pid: int) -> None:
+    fixture.rate_hz = 0.5
+    fixture.follow(found(pid))
+    assert fixture.part().rate_hz == 0.5
+    assert kernels.made[0].rate_hz == BURST_HZ
+    fixture.samplings.stop(WAIT_S)
+
+
+def test_a_run_that_ends_while_it_streams_is_taken_up_again(kernels: FakeKernels, pid: int) -> None:
+    kernels.streams = True
+    sampler = Sampler(kernels, ExistingProcess(pid), interval_s=INTERVAL_S, clock=time.time)
+    intervals = sampler.intervals()
+    next(intervals)
+    kernels.runs[0].stop()
+    assert next(intervals).data == b"main;run0 1\n"
+    assert next(intervals).data == b"main;run1 1\n"
+    intervals.close()
+    assert kernels.runs[1].exited

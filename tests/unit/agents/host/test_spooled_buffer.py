@@ -1,0 +1,163 @@
+"""Two tiers of one queue: memory first, then disk, in order whatever happens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agents.buffer import Buffer, Pending, Tally
+from agents.host.spool import Spool
+from agents.host.spooled_buffer import SpooledBuffer
+from agents.publisher import Publisher
+from pipeline.model import Outgoing
+from tests.unit.agents.test_publisher import FakeBroker
+
+
+def pending(number: int) -> Pending:
+    return Pending(Outgoing("profiles", "shop/h", str(number).encode() * 3), number)
+
+
+def buffer(folder: Path, in_memory: int = 2) -> SpooledBuffer:
+    return SpooledBuffer(Spool(folder, 10**6), max_messages=in_memory, max_bytes=10**6)
+
+
+def drained(queue: SpooledBuffer) -> Iterator[int]:
+    while found := queue.take():
+        yield found.samples
+
+
+def test_what_memory_cannot_hold_waits_on_disk_and_comes_first(tmp_path: Path) -> None:
+    queue = buffer(tmp_path)
+    assert not any(queue.put(pending(number)) for number in range(5))
+    assert (queue.waiting, queue.dropped) == (Tally(5, 10), Tally())
+    assert queue.spooled_bytes > 0
+    assert list(drained(queue)) == [0, 1, 2, 3, 4]
+    assert queue.spooled_bytes == 0
+
+
+def test_bytes_bound_memory_too(tmp_path: Path) -> None:
+    queue = SpooledBuffer(Spool(tmp_path, 10**6), max_messages=100, max_bytes=7)
+    for number in range(4):
+        queue.put(pending(number))
+    assert queue.spooled_bytes > 0
+    assert list(drained(queue)) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("more", [0, 1, 4])
+def test_what_was_not_confirmed_comes_first_at_the_next_start(tmp_path: Path, more: int) -> None:
+    queue = buffer(tmp_path)
+    queue.put(pending(0))
+    in_hand = queue.take()
+    assert in_hand
+    for number in range(1, 1 + more):
+        queue.put(pending(number))
+    queue.put_back(in_hand)
+    assert queue.waiting.messages == 1 + more
+    assert queue.close() == Tally(1 + more, sum(range(1 + more)))
+    assert list(drained(buffer(tmp_path))) == list(range(1 + more))
+
+
+def test_what_was_taken_from_disk_and_not_confirmed_is_still_there(tmp_path: Path) -> None:
+    queue = buffer(tmp_path)
+    for number in range(5):
+        queue.put(pending(number))
+    assert queue.take() == pending(0)
+    second = queue.take()
+    assert second
+    queue.put_back(second)
+    assert queue.waiting.messages == 4
+    queue.close()
+    assert list(drained(buffer(tmp_path))) == [0, 1, 2, 3, 4]  # the first, which was confirmed, counts once
+
+
+def test_a_disk_that_takes_nothing_costs_the_oldest_and_is_reported_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue = buffer(tmp_path)
+
+    def refuse(*_: object) -> Tally:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Spool, "append", refuse)
+    assert [queue.put(pending(number)) for number in range(5)] == [False, False, True, True, True]
+    assert queue.dropped == Tally(3, 3)
+    assert list(drained(queue)) == [3, 4]
+    assert [record.message for record in caplog.records] == [
+        "the spool cannot be written (No space left on device): messages are being dropped"
+    ]
+
+
+def test_a_buffer_takes_a_message_back() -> None:
+    queue = Buffer(max_messages=5, max_bytes=100)
+    for number in range(3):
+        queue.put(pending(number))
+    first = queue.take()
+    assert first
+    queue.put_back(first)
+    assert queue.waiting == Tally(3, 3)
+    assert queue.waiting_bytes == 9
+    assert queue.take() == first
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from(["put", "put", "take", "restart"]), max_size=50), st.integers(1, 4))
+def test_nothing_is_lost_and_order_is_kept(
+    tmp_path_factory: pytest.TempPathFactory, operations: list[str], in_memory: int
+) -> None:
+    folder = tmp_path_factory.mktemp("spool")
+    queue = buffer(folder, in_memory)
+    put, got = 0, []
+    in_hand: Pending | None = None
+    for what in operations:
+        if what == "put":
+            queue.put(pending(put))
+            put += 1
+        elif what == "take":
+            if in_hand:
+                got.append(in_hand.samples)
+            in_hand = queue.take()
+        else:
+            if in_hand:
+                queue.put_back(in_hand)
+                in_hand = None
+            queue.close()
+            queue = buffer(folder, in_memory)
+    got += [in_hand.samples] if in_hand else []
+    got += drained(queue)
+    assert list(dict.fromkeys(got)) == list(range(put))  # perhaps some twice, each first in its turn
+
+
+def test_an_outage_longer_than_memory_loses_nothing_and_keeps_order(tmp_path: Path) -> None:
+    broker = FakeBroker(up=False)
+    publisher = Publisher(broker.connect, buffer(tmp_path))
+    publisher.start()
+    for number in range(20):
+        publisher.offer(Outgoing("profiles", f"shop/{number}", b"value"), 1)
+    assert publisher.delivery.dropped == Tally()
+    broker.up = True
+    broker.wait(lambda: len(broker.received) == 20)
+    assert broker.received == [f"shop/{number}" for number in range(20)]
+    assert publisher.close(5).unsent == Tally()
+    assert publisher.delivery.published == Tally(20, 20)
+
+
+def test_what_an_outage_outlasts_is_published_by_the_next_agent(tmp_path: Path) -> None:
+    broker = FakeBroker(up=False)
+    first = buffer(tmp_path)
+    publisher = Publisher(broker.connect, first)
+    publisher.start()
+    for number in range(5):
+        publisher.offer(Outgoing("profiles", f"shop/{number}", b"value"), 1)
+    broker.wait(lambda: broker.attempts > 0)
+    assert publisher.close(0.1).unsent == Tally(5, 5)
+    assert first.close() == Tally(5, 5)
+    broker.up = True
+    publisher = Publisher(broker.connect, buffer(tmp_path))
+    publisher.start()
+    broker.wait(lambda: len(broker.received) == 5)
+    assert broker.received == [f"shop/{number}" for number in range(5)]
+    publisher.close(5)

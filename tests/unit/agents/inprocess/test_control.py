@@ -1,0 +1,286 @@
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agents.inprocess as smidgen_sampler
+from agents.inprocess.marks import sampling
+from agents.inprocess.sampling import Sampler
+from tests.support.paths import ROOT
+
+RATE_HZ = 200.0
+
+
+class Taken:
+    """What a sampler sent."""
+
+    def __init__(self) -> None:
+        self.messages: list[dict[str, Any]] = []
+
+    def __call__(self, value: bytes) -> None:
+        self.messages.append(json.loads(value))
+
+    def counts(self, *leaves: str) -> Counter[str]:
+        """Count samples by the innermost of some functions in their stacks; an empty name is all others."""
+        found: Counter[str] = Counter()
+        for message in self.messages:
+            for stack, count in zip(message["stacks"], message["counts"], strict=True):
+                names = [message["frames"][index].rpartition(".")[2] for index in reversed(stack)]
+                found[next((name for name in names if name in leaves), "")] += count
+        return found
+
+
+@pytest.fixture
+def taken() -> Iterator[Taken]:
+    yield Taken()
+    smidgen_sampler.stop()
+    assert not sampling.on
+
+
+def sample(taken: Taken, **options: Any) -> None:
+    given: dict[str, Any] = {"rate_hz": RATE_HZ, "interval": "1h", "budget": 1.0} | options
+    assert smidgen_sampler.start("shop", send_to=taken, **given)
+
+
+def burn(seconds: float) -> None:
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+def often() -> None:
+    burn(0.009)
+
+
+def seldom() -> None:
+    burn(0.003)
+
+
+def asleep() -> None:
+    time.sleep(0.012)
+
+
+def run_threads(*steps: list[Any], seconds: float) -> float:
+    """Run threads that repeat their steps; return the seconds of CPU that they took."""
+    end = time.monotonic() + seconds
+    clocks: list[float] = []
+
+    def repeat(functions: list[Any]) -> None:
+        while time.monotonic() < end:
+            for function in functions:
+                function()
+        clocks.append(time.thread_time())
+
+    threads = [threading.Thread(target=repeat, args=(each,)) for each in steps]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sum(clocks)
+
+
+def within(found: int, of: int, share: float, bias: float) -> bool:
+    """Return whether a count is what a share of samples gives, within 4 standard errors and a known bias."""
+    error: float = (of * share * (1 - share)) ** 0.5
+    return abs(found - of * share) <= 4 * error + bias * of
+
+
+def as_many_as(samples: int, cpu_s: float) -> bool:
+    """Return whether samples are about those of some CPU time.
+
+    Where others want the CPUs, samples are lost that would come late, and the sampler runs rather when all of
+    its process does.
+    """
+    return 0.2 < samples / (cpu_s * RATE_HZ) < 2.5
+
+
+def test_shares_are_those_of_cpu(taken: Taken) -> None:
+    sample(taken)
+    cpu_s = run_threads([often, seldom, asleep], seconds=2.0)
+    smidgen_sampler.stop()
+    found = taken.counts("often", "seldom", "asleep")
+    total = found.total()
+    # A sample may come a tenth of a millisecond after the work that it has seen, here of 12 ms.
+    assert found["asleep"] <= 0.05 * total + 4 * total**0.5
+    assert within(found["often"], found["often"] + found["seldom"], 0.75, bias=0.03)
+    assert as_many_as(total, cpu_s)
+
+
+def test_threads_that_compete_for_the_interpreter_share_one_cpu(taken: Taken) -> None:
+    sample(taken)
+    cpu_s = run_threads([often], [often], [seldom], seconds=2.0)
+    smidgen_sampler.stop()
+    found = taken.counts("often", "seldom")
+    assert as_many_as(found.total(), cpu_s)
+    assert within(found["often"], found["often"] + found["seldom"], 2 / 3, bias=0.12)
+
+
+def test_wall_time_counts_those_who_sleep(taken: Taken) -> None:
+    sample(taken, wall=True)
+    run_threads([asleep], seconds=0.5)
+    smidgen_sampler.stop()
+    found = taken.counts("asleep", "run_threads")
+    assert found["asleep"] > 10
+    assert found["run_threads"] > 10  # the main thread waits
+
+
+def test_work_that_is_timed_like_the_sampler_is_not_missed(taken: Taken) -> None:
+    def in_step() -> None:  # works at the same phase of each period of the rate
+        burn(0.002)
+        time.sleep(max(0.0, 1 / RATE_HZ - time.monotonic() % (1 / RATE_HZ)))
+
+    sample(taken)
+    cpu_s = run_threads([in_step], seconds=1.5)
+    smidgen_sampler.stop()
+    assert as_many_as(taken.counts("in_step")["in_step"], cpu_s)
+
+
+def test_intervals_join_and_the_last_one_is_sent(taken: Taken) -> None:
+    sample(taken, interval="500ms", host="h", release="v1", labels={"a": "b"})
+    run_threads([often], seconds=1.3)
+    smidgen_sampler.stop()
+    times = [(message["start"], message["end"]) for message in taken.messages]
+    assert len(times) >= 3
+    assert [start for start, _ in times[1:]] == [end for _, end in times[:-1]]
+    assert all(start % 0.5 == 0 for start, _ in times[1:])
+    assert len({message["id"] for message in taken.messages}) == len(times)
+    assert {(m["service"], m["host"], m["release"], m["labels"]["a"]) for m in taken.messages} == {
+        ("shop", "h", "v1", "b")
+    }
+
+
+def test_the_rate_falls_when_a_sample_costs_too_much(taken: Taken, caplog: pytest.LogCaptureFixture) -> None:
+    sample(taken, interval="500ms", budget=0.0005)
+    run_threads([often], seconds=1.4)
+    smidgen_sampler.stop()
+    rates = [message["rate_hz"] for message in taken.messages]
+    assert rates[0] == RATE_HZ
+    assert rates[-1] < RATE_HZ
+    assert "to take at most 0.05 % of a core" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"send_to": "nowhere"},
+        {"send_to": "file:x", "rate_hz": -1},
+        {"send_to": "file:x", "interval": "soon"},
+    ],
+)
+def test_what_is_wrong_costs_one_line(options: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+    assert not smidgen_sampler.start("shop", **options)
+    assert len(caplog.records) == 1
+    assert caplog.records[0].getMessage().startswith("not sampling: ")
+    assert not sampling.on
+
+
+def test_a_sampler_that_fails_ends_with_one_line(
+    taken: Taken, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_self: Sampler, _switching: object) -> None:
+        raise MemoryError("no room")
+
+    before = sys.getswitchinterval()
+    monkeypatch.setattr(Sampler, "_sample", fail)
+    sample(taken)
+    run_threads([often], seconds=0.1)
+    smidgen_sampler.stop()
+    assert caplog.messages == ["sampling has ended: MemoryError: no room"]
+    assert sys.getswitchinterval() == before
+
+
+def test_a_second_start_changes_nothing(taken: Taken, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    sample(taken)
+    assert smidgen_sampler.start("other", send_to="file:x")
+    assert caplog.messages == ["the sampler runs already"]
+    smidgen_sampler.stop()
+    smidgen_sampler.stop()
+
+
+PROGRAM = """
+import multiprocessing, os, sys, threading, time
+
+def burn(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+
+def in_parent(): burn(0.3)
+def in_fork(): burn(0.3)
+def in_worker(): burn(0.3)
+
+if __name__ == "__main__":
+    heavy = {"numpy", "faust", "aiohttp", "pipeline", "xxhash"}
+    assert not heavy & {name.partition(".")[0] for name in sys.modules}
+    assert sys.argv[1:] == ["one", "--two"], sys.argv
+    in_parent()
+    child = os.fork()
+    if not child:
+        in_fork()
+        sys.exit()
+    os.waitpid(child, 0)
+    worker = multiprocessing.get_context("fork").Process(target=in_worker)
+    worker.start()
+    worker.join()
+    assert worker.exitcode == 0
+"""
+
+
+def test_a_script_its_forks_and_its_exits(tmp_path: Path) -> None:
+    script, out = tmp_path / "program.py", tmp_path / "out.jsonl"
+    script.write_text(textwrap.dedent(PROGRAM))
+    done = subprocess.run(
+        [sys.executable, "-m", "agents.inprocess", "--", str(script), "one", "--two"],
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "SMIDGEN_SERVICE": "shop",
+            "SMIDGEN_SEND_TO": f"file:{out}",
+            "SMIDGEN_RATE_HZ": "100",
+            "SMIDGEN_BUDGET": "1",
+            "PYTHONWARNINGS": "ignore",  # of forks beside threads
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    taken = Taken()
+    for line in out.read_bytes().splitlines():
+        taken(line)
+    found = taken.counts("in_parent", "in_fork", "in_worker")
+    assert {name for name, count in found.items() if count >= 5} >= {"in_parent", "in_fork", "in_worker"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--service", "shop"], "give a script, or -m and a module, after --"),
+        (["--", "app.py"], "service: should be a name of at most 200 characters, not ''"),
+        (["--service", "shop", "--send-to", "x", "--", "app.py"], "send_to: should be http://host:port"),
+    ],
+)
+def test_bad_usage_is_one_line(
+    arguments: list[str], line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from agents.inprocess.__main__ import main
+
+    monkeypatch.setattr(sys, "argv", ["agents.inprocess", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert line in capsys.readouterr().err
